@@ -1,0 +1,117 @@
+import type { Recovery, RequestErrorCode } from './codes.js';
+import { GenError } from './gen-error.js';
+
+/** What is known of a refused request. */
+export interface APIErrorDetails {
+  readonly status: number;
+  readonly code: RequestErrorCode;
+  readonly recovery: Recovery;
+  readonly method: string;
+  readonly url: string;
+  readonly data?: unknown;
+  readonly headers?: Headers;
+  readonly requestId?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+  readonly idempotencyKey?: string | undefined;
+  readonly attempts?: number;
+  readonly cause?: unknown;
+}
+
+/** The service answered and refused (spec: Request errors). */
+export class APIError extends GenError {
+  protected static override readonly family: string = 'GenError/APIError';
+  /** HTTP status of the answer. */
+  readonly status: number;
+  /** The service's code; `http_<status>` where the answer names none. */
+  readonly code: RequestErrorCode;
+  /** What to do about it. */
+  readonly recovery: Recovery;
+  /** The HTTP method of the request. */
+  readonly method: string;
+  /** The URL of the request, without its query. */
+  readonly url: string;
+  /** The `data` of the answer's body, else the body itself, as far as it could be read. */
+  readonly data: unknown;
+  /** The service's id for this request, when it sent one. */
+  readonly requestId: string | undefined;
+  /** How long the service asks to wait, in milliseconds, from the Retry-After header or the body. */
+  readonly retryAfterMs: number | undefined;
+  /** The Idempotency-Key that was sent: calling again with it never makes a second job. */
+  readonly idempotencyKey: string | undefined;
+  /** How many times the request was sent. */
+  readonly attempts: number;
+  /** The answer's headers. Not part of the JSON form. */
+  declare readonly headers: Headers;
+
+  constructor(message: string, details: APIErrorDetails) {
+    super(message, details);
+    this.status = details.status;
+    this.code = details.code;
+    this.recovery = details.recovery;
+    this.method = details.method;
+    this.url = details.url;
+    this.data = details.data;
+    this.requestId = details.requestId;
+    this.retryAfterMs = details.retryAfterMs;
+    this.idempotencyKey = details.idempotencyKey;
+    this.attempts = details.attempts ?? 1;
+    Object.defineProperty(this, 'headers', { value: details.headers ?? new Headers(), enumerable: false });
+  }
+}
+
+/** 400: the request itself must change. */
+export class BadRequestError extends APIError {
+  protected static override readonly family = 'GenError/APIError/BadRequestError';
+}
+
+/** 401: the key is missing, wrong or revoked. */
+export class AuthenticationError extends APIError {
+  protected static override readonly family = 'GenError/APIError/AuthenticationError';
+}
+
+/** 402: the balance is below the quoted cost. */
+export class InsufficientBalanceError extends APIError {
+  protected static override readonly family = 'GenError/APIError/InsufficientBalanceError';
+
+  /** The billing page (spec: data.top_up_url). */
+  get topUpUrl(): string | undefined {
+    const { data } = this;
+    const url = typeof data === 'object' && data !== null && 'top_up_url' in data ? data.top_up_url : undefined;
+    return typeof url === 'string' ? url : undefined;
+  }
+}
+
+/** 403: the key lacks the scope, or the account is suspended. */
+export class PermissionDeniedError extends APIError {
+  protected static override readonly family = 'GenError/APIError/PermissionDeniedError';
+}
+
+/** 404: no such job, character or upload in this account. */
+export class NotFoundError extends APIError {
+  protected static override readonly family = 'GenError/APIError/NotFoundError';
+}
+
+/** 409: in use, or still under review. */
+export class ConflictError extends APIError {
+  protected static override readonly family = 'GenError/APIError/ConflictError';
+}
+
+/** 413: the file is over its type's limit. */
+export class PayloadTooLargeError extends APIError {
+  protected static override readonly family = 'GenError/APIError/PayloadTooLargeError';
+}
+
+/** 422: the character's image failed review. */
+export class UnprocessableEntityError extends APIError {
+  protected static override readonly family = 'GenError/APIError/UnprocessableEntityError';
+}
+
+/** 429: too many requests, or a full lane under `rateLimit: 'throw'`; `retryAfterMs` says how long to wait. */
+export class RateLimitError extends APIError {
+  protected static override readonly family = 'GenError/APIError/RateLimitError';
+}
+
+/** 5xx: a failure on the service's side. */
+export class ServerError extends APIError {
+  protected static override readonly family = 'GenError/APIError/ServerError';
+}

@@ -1,0 +1,76 @@
+import type { RequestErrorCode } from './codes.js';
+import { GenError } from './gen-error.js';
+
+/** What is known of a call that got no usable answer. */
+export interface CallDetails {
+  readonly method?: string;
+  /** Without its query. */
+  readonly url?: string;
+  readonly idempotencyKey?: string | undefined;
+  readonly attempts?: number;
+  readonly cause?: unknown;
+}
+
+/** Refused before any call: the documented rules say that the service would refuse it. */
+export class PreflightError extends GenError {
+  protected static override readonly family = 'GenError/PreflightError';
+  /** The code that the service itself would give. */
+  readonly code: RequestErrorCode;
+  /** The parameter at fault. */
+  readonly param: string;
+
+  constructor(message: string, details: { readonly code: RequestErrorCode; readonly param: string }) {
+    super(message);
+    this.code = details.code;
+    this.param = details.param;
+  }
+}
+
+/** A call that got no usable answer: what was sent, how often, and under which key. */
+class CallError extends GenError {
+  /** The HTTP method of the request. */
+  readonly method: string | undefined;
+  /** The URL of the request, without its query. */
+  readonly url: string | undefined;
+  /** The Idempotency-Key that was sent: calling again with it never makes a second job. */
+  readonly idempotencyKey: string | undefined;
+  /** How many times the request was sent. */
+  readonly attempts: number;
+
+  constructor(message: string, details: CallDetails = {}) {
+    super(message, details);
+    this.method = details.method;
+    this.url = details.url;
+    this.idempotencyKey = details.idempotencyKey;
+    this.attempts = details.attempts ?? 1;
+  }
+}
+
+/** The service could not be reached, or the connection broke before the answer was whole. */
+export class ConnectionError extends CallError {
+  protected static override readonly family = 'GenError/ConnectionError';
+}
+
+/** No whole answer within `timeoutMs`. */
+export class TimeoutError extends CallError {
+  protected static override readonly family = 'GenError/TimeoutError';
+  /** The limit that was passed, in milliseconds. */
+  readonly timeoutMs: number | undefined;
+
+  constructor(message: string, details: CallDetails & { readonly timeoutMs?: number } = {}) {
+    super(message, details);
+    this.timeoutMs = details.timeoutMs;
+  }
+}
+
+/** The service answered with success, but not in the documented shape. */
+export class ResponseError extends CallError {
+  protected static override readonly family = 'GenError/ResponseError';
+  /** Where in the body the essential is missing or mistyped, for example `data.job.id`. */
+  readonly path: string | undefined;
+
+  constructor(message: string, details: CallDetails & { readonly path?: string | undefined } = {}) {
+    super(message, details);
+    this.path = details.path;
+  }
+}

@@ -1,0 +1,42 @@
+import type { Job } from '../schemas/job.js';
+import { JOB_ERRORS, type JobErrorCode, type Recovery } from './codes.js';
+import { GenError } from './gen-error.js';
+
+const RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
+
+/** A job ended otherwise than completed, or was not waited for to its end. The job is on the error. */
+export class JobError extends GenError {
+  protected static override readonly family: string = 'GenError/JobError';
+  /** The job as it was last read. */
+  readonly job: Job;
+  /** The job's `errorCode` (spec: Job errors). */
+  readonly code: JobErrorCode | undefined;
+  /** The job's `errorData`, for example `retry_after` in seconds. */
+  readonly data: Readonly<Record<string, unknown>> | undefined;
+  /** What to do about it. */
+  readonly recovery: Recovery;
+
+  constructor(message: string, details: { readonly job: Job; readonly cause?: unknown; readonly recovery?: Recovery }) {
+    super(message, details);
+    const { job } = details;
+    this.job = job;
+    this.code = job.errorCode ?? undefined;
+    this.data = job.errorData ?? undefined;
+    this.recovery = details.recovery ?? RECOVERY[this.code ?? ""] ?? "none";
+  }
+}
+
+/** The job failed; nothing was charged (spec: Billing 4). */
+export class JobFailedError extends JobError {
+  protected static override readonly family = 'GenError/JobError/JobFailedError';
+}
+
+/** The job was canceled. */
+export class JobCanceledError extends JobError {
+  protected static override readonly family = 'GenError/JobError/JobCanceledError';
+}
+
+/** The job was blocked. */
+export class JobBlockedError extends JobError {
+  protected static override readonly family = 'GenError/JobError/JobBlockedError';
+}

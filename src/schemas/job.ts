@@ -1,0 +1,60 @@
+import * as z from 'zod/mini';
+
+/** A job's state (spec: States and transitions). Open: a status the SDK does not know means still running. */
+export type JobStatus =
+  | 'created'
+  | 'queued'
+  | 'processing'
+  | 'completed'
+  | 'failed'
+  | 'canceled'
+  | 'blocked'
+  | (string & {});
+
+/** A generation job (spec: Job). Unknown fields pass through untouched. */
+export interface Job {
+  /** Job id, used in GET /v1/jobs/{id}. */
+  id: string;
+  /** Kind of media, for example `video`. */
+  mediaType?: string;
+  /** Model alias the job ran on. */
+  modelId?: string;
+  /** Where the job stands. */
+  status: JobStatus;
+  /** Tokens reserved at acceptance. */
+  quotedTokenCost?: number;
+  /** Tokens charged; 0 for a failed job. */
+  finalTokenCost?: number | null;
+  /** Authenticated download link of the finished file, null until then. It needs the API key and it expires. */
+  providerOutputUrl?: string | null;
+  /** ISO timestamp at which the link expires. */
+  providerOutputExpiresAt?: string | null;
+  /** Job error code when the job failed (spec: Job errors). */
+  errorCode?: string | null;
+  /** Human-readable reason. */
+  errorMessage?: string | null;
+  /** Extra error data; `retry_after` in seconds for `reference_asset_pending`. */
+  errorData?: Record<string, unknown> | null;
+  /** ISO 8601 timestamp. */
+  createdAt?: string;
+  /** ISO 8601 timestamp. */
+  completedAt?: string | null;
+  [field: string]: unknown;
+}
+
+/** A job that completed: its file can be downloaded until `providerOutputExpiresAt`. */
+export interface CompletedJob extends Job {
+  status: 'completed';
+  providerOutputUrl: string;
+  providerOutputExpiresAt: string;
+}
+
+/** The fields of a job that the SDK relies on; everything else passes. */
+export const jobSchema = z.looseObject({ id: z.string().check(z.minLength(1)), status: z.string() });
+
+const FINAL: readonly string[] = ['completed', 'failed', 'canceled', 'blocked'];
+
+/** Whether polling ends here: completed, failed, canceled or blocked (spec: States and transitions). */
+export function isFinal(job: Job): boolean {
+  return FINAL.includes(job.status);
+}

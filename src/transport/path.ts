@@ -1,0 +1,16 @@
+import { GenError } from '../errors/index.js';
+
+/** Tags a path whose values are ids: each is encoded and stays one segment; one that could leave its place is refused. */
+export function path(parts: TemplateStringsArray, ...ids: readonly string[]): string {
+  return parts.reduce((whole, part, at) => whole + segment(ids[at - 1]) + part);
+}
+
+function segment(id: unknown): string {
+  if (typeof id !== 'string' || id === '') throw new GenError(`An id must be a non-empty string, not ${describe(id)}.`);
+  if (id === '.' || id === '..') throw new GenError(`"${id}" is not an id.`);
+  return encodeURIComponent(id);
+}
+
+function describe(value: unknown): string {
+  return value === '' ? 'an empty one' : value === null ? 'null' : typeof value;
+}

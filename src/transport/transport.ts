@@ -1,0 +1,88 @@
+// The port that resources see: types only. http-transport.ts stands behind it.
+import type { Account } from '../limits/account-state.js';
+import type { Lane } from '../limits/rate-limiter.js';
+import type { RequestPromise } from './request-promise.js';
+
+/** What every call takes as its last argument. */
+export interface RequestOptions {
+  /** Ends the call at once, in every phase; it rejects with the signal's own reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for one attempt: connect, headers and the whole JSON body. @default the client's (60_000) */
+  readonly timeoutMs?: number | undefined;
+  /** How many failures are retried; a waited-out 429 is none. @default the client's (3) */
+  readonly maxRetries?: number | undefined;
+  /** The key under which a creating call makes one job at most. @default a fresh UUID per call */
+  readonly idempotencyKey?: string | undefined;
+  /** Extra headers for this call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
+  readonly preflight?: boolean | undefined;
+}
+
+/** Where an answer came from, for the messages of a decoder. */
+export interface Endpoint {
+  readonly method: string;
+  readonly path: string;
+}
+
+/** What a decoder learns about the call beside the body. */
+export interface DecodeContext extends Endpoint {
+  readonly idempotencyKey?: string | undefined;
+  readonly response: Response;
+}
+
+/** Tells of something doubtful that is not refused; goes to the logger as a warning. */
+export type Warn = (message: string) => void;
+
+/** A JSON call to a documented endpoint. */
+export interface JsonRequest<T> {
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
+  /** Below the base URL, ids encoded by the `path` tag. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  readonly body?: unknown;
+  /** The documented rate limit it counts against; none for undocumented endpoints. */
+  readonly lane?: Lane;
+  /** A creating POST: carries `Idempotency-Key`, the same on every retry. */
+  readonly creates?: boolean;
+  /** Works without a key. */
+  readonly isPublic?: boolean;
+  /** Must never be served from a cache (polls). */
+  readonly noStore?: boolean;
+  /** Preflight: throws a PreflightError for what the documented rules refuse. */
+  readonly check?: (body: unknown, warn: Warn) => void;
+  /** Turns the whole body into the result; throws a ResponseError for a missing essential. */
+  readonly decode: (body: unknown, context: DecodeContext) => T;
+}
+
+/** A GET or HEAD whose body is streamed to the caller. Redirects to another origin are followed without the key. */
+export interface StreamRequest extends Endpoint {
+  readonly method: 'GET' | 'HEAD';
+  readonly lane?: Lane;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Bytes on their way to an absolute URL. The key goes along only to the base URL's own origin. */
+export interface TransferRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Asked for once per attempt. */
+  readonly body: () => BodyInit | Promise<BodyInit>;
+  /** Whether `body` can be asked for again with the whole content. */
+  readonly repeatable: boolean;
+  readonly lane?: Lane | undefined;
+}
+
+/** What the resources need of the network. */
+export interface Transport {
+  /** The service's base URL, without a trailing slash. */
+  readonly baseUrl: string;
+  /** Sends JSON and decodes the answer, read whole within the deadline. */
+  send<T>(request: JsonRequest<T>, options?: RequestOptions): RequestPromise<T>;
+  /** Resolves with the answer's head; the body streams under an idle timeout. */
+  open(request: StreamRequest, options?: RequestOptions): RequestPromise<Response>;
+  /** PUTs bytes; resolves with the answer, its body read. A refusal is an APIError. */
+  transfer(request: TransferRequest, options?: RequestOptions): RequestPromise<Response>;
+  /** What all clients of one account in this process share. */
+  account(): Promise<Account>;
+}
