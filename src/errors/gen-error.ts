@@ -25,6 +25,6 @@ export class GenError extends Error {
 
   /** The error as plain data, fit for a log: no secret, no stack. */
   toJSON(): Record<string, unknown> {
-    return { name: this.name, message: this.message, ...this };
+    return Object.assign({ name: this.name, message: this.message }, this);
   }
 }

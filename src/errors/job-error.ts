@@ -22,7 +22,7 @@ export class JobError extends GenError {
     this.job = job;
     this.code = job.errorCode ?? undefined;
     this.data = job.errorData ?? undefined;
-    this.recovery = details.recovery ?? RECOVERY[this.code ?? ""] ?? "none";
+    this.recovery = details.recovery ?? RECOVERY[this.code ?? ''] ?? 'none';
   }
 }
 

@@ -1,11 +1,5 @@
 /** The documented per-minute limits, by the name the SDK gives each (spec: Limits). */
-export type Lane =
-  | 'uploads.create'
-  | 'uploads.put'
-  | 'uploads.delete'
-  | 'videos.create'
-  | 'jobs.get'
-  | 'jobs.output';
+export type Lane = 'uploads.create' | 'uploads.put' | 'uploads.delete' | 'videos.create' | 'jobs.get' | 'jobs.output';
 
 /** Keeps calls under the service's limits. Bring your own to share one budget between processes. */
 export interface RateLimiter {
