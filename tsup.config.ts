@@ -1,0 +1,77 @@
+import { existsSync, rmSync } from 'node:fs';
+import { transform } from 'esbuild';
+import { defineConfig, type Options } from 'tsup';
+
+/** Each door of the package with the file behind it. A door that has no source yet is left out. */
+const DOORS: Record<string, string> = Object.fromEntries(
+  Object.entries({
+    index: 'src/index.ts',
+    webhooks: 'src/webhooks/index.ts',
+    node: 'src/node/index.ts',
+    sandbox: 'src/sandbox/index.ts',
+    redis: 'src/redis/index.ts',
+    'ai-sdk': 'src/ai-sdk/index.ts',
+    bullmq: 'src/bullmq/index.ts',
+  }).filter(([, file]) => existsSync(file)),
+);
+
+/** The bin runs as a module only, so it needs no CommonJS form. */
+const CLI: Record<string, string> = existsSync('src/cli/index.ts') ? { cli: 'src/cli/index.ts' } : {};
+
+const shared: Options = {
+  outDir: 'dist',
+  format: 'esm',
+  target: 'es2022',
+  platform: 'node',
+  splitting: true,
+  sourcemap: true,
+  metafile: true,
+  dts: false,
+  // Workers, Deno and Bun know `node:fs` and not `fs`.
+  removeNodeProtocol: false,
+  clean: false,
+};
+
+export default defineConfig((flags) => {
+  const types = (flags as { dts?: boolean }).dts !== false;
+  if (types) rmSync('dist', { recursive: true, force: true });
+  return [
+    { ...shared, entry: { ...DOORS, ...CLI } },
+    {
+      ...shared,
+      name: 'cjs',
+      entry: DOORS,
+      outExtension: () => ({ js: '.cjs' }),
+      // ESM-only, and `require` of ESM came with Node 22.12: bundled, so that CommonJS works on every 22.
+      noExternal: ['ky', 'p-retry', 'is-network-error'],
+      plugins: [commonJsChunks],
+    },
+    ...(types ? [declarations] : []),
+  ];
+});
+
+/** esbuild splits modules only; each chunk becomes CommonJS afterwards, so that the doors share code there too. */
+const commonJsChunks: NonNullable<Options['plugins']>[number] = {
+  name: 'common-js-chunks',
+  async renderChunk(code, { path }) {
+    const built = await transform(code, {
+      format: 'cjs',
+      platform: 'node',
+      target: 'node22',
+      sourcemap: 'external',
+      sourcefile: path,
+      // Bundlers and test runners follow a `require` where they would stumble over `import()` in CommonJS.
+      supported: { 'dynamic-import': false },
+    });
+    return { code: built.code, map: built.map };
+  },
+};
+
+/** One set of declarations serves both module systems (see scripts/finish-build.ts). */
+const declarations: Options = {
+  outDir: 'dist',
+  entry: DOORS,
+  format: 'cjs',
+  clean: false,
+  dts: { only: true, compilerOptions: { ignoreDeprecations: '6.0', types: ['node'] } },
+};
