@@ -1,0 +1,259 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { decode } from 'fast-png';
+import { afterAll, describe, expect, it } from 'vitest';
+import { MODELS } from '../../src/catalog.js';
+import { deltaFrame, keyFrame, pictureParameters, sequenceParameters } from '../../src/sandbox/media/h264.js';
+import { dimensionsFor, type MediaSpec, renderMedia } from '../../src/sandbox/media/index.js';
+import { writeMp4 } from '../../src/sandbox/media/mp4.js';
+import { createPalette, toRgb } from '../../src/sandbox/media/palette.js';
+import { describeMp4, u32 } from './mp4-boxes.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'gen-media-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const hasFfmpeg = installed('ffmpeg') && installed('ffprobe');
+if (!hasFfmpeg && process.env.CI) throw new Error('CI needs ffmpeg and ffprobe (apt-get install ffmpeg)');
+if (!hasFfmpeg) console.warn('ffmpeg is not installed: decoding is checked by the parser only');
+
+const video = (over: Partial<MediaSpec> = {}): MediaSpec => ({
+  kind: 'video',
+  width: 854,
+  height: 480,
+  durationS: 4,
+  seed: 1,
+  label: 'svc-video-fast',
+  prompt: 'A fox at dawn',
+  ...over,
+});
+
+describe('dimensions', () => {
+  it.each([
+    ['video', '16:9', '480p', 854, 480],
+    ['video', '9:16', '720p', 720, 1280],
+    ['video', '21:9', '1080p', 2520, 1080],
+    ['video', '16:9', '4k', 3840, 2160],
+    ['video', 'adaptive', undefined, 854, 480],
+    ['video', '1:1', '1080p', 1080, 1080],
+    ['image', '1:1', 'standard', 1024, 1024],
+    ['image', '1:1', 'high', 2048, 2048],
+    ['image', '16:9', undefined, 1360, 765],
+    ['image', undefined, undefined, 1024, 1024],
+    ['image', '0:0', 'standard', 1024, 1024],
+  ] as const)('of a %s in %s and %s are %d x %d', (kind, aspectRatio, resolution, width, height) => {
+    expect(dimensionsFor({ kind, aspectRatio, resolution })).toEqual({ width, height });
+  });
+
+  it('of an image keep the exact ratio, for every model and ratio of the catalog', () => {
+    for (const model of Object.values(MODELS)) {
+      if (model.kind !== 'image') continue;
+      for (const aspectRatio of model.aspectRatios) {
+        const [across, down] = aspectRatio.split(':').map(Number) as [number, number];
+        const { width, height } = dimensionsFor({ kind: 'image', aspectRatio });
+        expect(width * down).toBe(height * across);
+      }
+    }
+  });
+});
+
+describe('an image', () => {
+  it('is a PNG of the asked size with writing on it', () => {
+    const size = dimensionsFor({ kind: 'image', aspectRatio: '3:4', resolution: 'high' });
+    const image = decode(renderMedia({ kind: 'image', ...size, seed: 3, label: 'svc-image-pro', prompt: 'A fox' }));
+    expect([image.width, image.height]).toEqual([size.width, size.height]);
+    const blank = decode(renderMedia({ kind: 'image', ...size, seed: 3, label: 'svc-image-pro', prompt: '' }));
+    expect(differing(image.data, blank.data)).toBeGreaterThan(1000);
+  });
+});
+
+describe('a video', () => {
+  it('is an MP4 whose boxes, samples and NAL units add up', () => {
+    const file = describeMp4(renderMedia(video({ durationS: 10 })));
+    expect(file).toMatchObject({ order: ['ftyp', 'moov', 'mdat'], width: 854, height: 480, seconds: 10 });
+    expect(file.fillsMdat).toBe(true);
+    expect(file.samples).toHaveLength(240);
+    expect(file.keys).toBe(2);
+    for (const [index, sample] of file.samples.entries()) {
+      expect(u32(sample, 0)).toBe(sample.length - 4);
+      expect(sample[4]! & 0x1f).toBe(index % 120 === 0 ? 5 : 1);
+    }
+    expect([...file.config.subarray(0, 6)]).toEqual([1, 66, 0xc0, 30, 0xff, 0xe1]);
+  });
+
+  it('moves: no two frames in a row are the same', () => {
+    const { samples } = describeMp4(renderMedia(video()));
+    const moved = samples.filter((sample, index) => index === 0 || sample.length > 12);
+    expect(moved.length).toBeGreaterThan(samples.length * 0.9);
+  });
+
+  it('is the same bytes for the same spec, and others for another seed, model or prompt', () => {
+    const once = renderMedia(video());
+    expect(renderMedia(video())).toEqual(once);
+    for (const over of [{ seed: 2 }, { label: 'svc-video-pro' }, { prompt: 'A hare' }]) {
+      expect(renderMedia(video(over))).not.toEqual(once);
+    }
+  });
+
+  it('takes at most two seconds to render and stays small, 4k and 30 s included', () => {
+    for (const spec of [
+      video({ ...dimensionsFor({ kind: 'video', aspectRatio: '16:9', resolution: '4k' }), durationS: 15 }),
+      video({ ...dimensionsFor({ kind: 'video', aspectRatio: '16:9', resolution: '1080p' }), durationS: 30 }),
+    ]) {
+      const start = performance.now();
+      const bytes = renderMedia(spec);
+      expect(performance.now() - start).toBeLessThan(2000);
+      expect(bytes.length).toBeLessThan(1_000_000);
+    }
+  });
+
+  it('survives odd prompts and sizes', () => {
+    for (const over of [
+      { prompt: '' },
+      { prompt: '\u0000\u001b[31m 狐狸 🦊 \ud800' },
+      { prompt: 'x'.repeat(20_000), label: 'y'.repeat(500) },
+      { width: 16, height: 16 },
+      { width: 4096, height: 512 },
+      { durationS: 0.01 },
+      { seed: -5 },
+      { seed: 2 ** 40 },
+    ]) {
+      expect(describeMp4(renderMedia(video({ durationS: 1, ...over }))).fillsMdat).toBe(true);
+    }
+  });
+});
+
+it('needs nothing of Node: it bundles for a browser', async () => {
+  const entry = new URL('../../src/sandbox/media/index.ts', import.meta.url).pathname;
+  const result = await build({ entryPoints: [entry], bundle: true, write: false, platform: 'browser', format: 'esm' });
+  expect(result.warnings).toEqual([]);
+});
+
+describe.skipIf(!hasFfmpeg)('decoded by ffmpeg', () => {
+  const cases = ['16:9', '9:16', '1:1', '21:9'].flatMap((aspectRatio) =>
+    ['480p', '720p', '1080p', '4k'].map((resolution) => [aspectRatio, resolution] as const),
+  );
+  it.each(cases)(
+    'a video in %s and %s has its size, length and format, and no error',
+    async (aspectRatio, resolution) => {
+      const size = dimensionsFor({ kind: 'video', aspectRatio, resolution });
+      const path = save(`${size.width}x${size.height}.mp4`, renderMedia(video({ ...size, durationS: 4 })));
+      const probe = await run('ffprobe', ['-v', 'error', '-show_streams', '-of', 'json', path]);
+      const [stream] = JSON.parse(probe.stdout.toString()).streams;
+      expect(stream).toMatchObject({
+        codec_name: 'h264',
+        profile: 'Constrained Baseline',
+        pix_fmt: 'yuv420p',
+        is_avc: 'true',
+        ...size,
+        nb_frames: '96',
+        duration: '4.000000',
+        color_space: 'bt709',
+      });
+      const decoded = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', path, '-f', 'null', '-']);
+      expect(decoded.stderr.toString()).toBe('');
+    },
+  );
+
+  it('thirty seconds last thirty seconds', async () => {
+    const path = save('long.mp4', renderMedia(video({ durationS: 30 })));
+    const probe = await run('ffprobe', ['-v', 'error', '-show_entries', 'format=duration', '-of', 'csv=p=0', path]);
+    expect(probe.stdout.toString().trim()).toBe('30.000000');
+  });
+
+  it('random pictures come back exactly as drawn, key and delta frames alike', async () => {
+    const random = generator(20);
+    const palette = Array.from({ length: 64 }, () => ({
+      y: 16 + 4 * random(54),
+      cb: 16 + 2 * random(112),
+      cr: 16 + 2 * random(112),
+    }));
+    const size = { columns: 48, rows: 32 };
+    // Few colours give sparse levels, many give full blocks: all code tables are met.
+    const pictures = Array.from({ length: 40 }, (_, at) => ({
+      ...size,
+      palette,
+      cells: Uint8Array.from({ length: size.columns * size.rows }, () => random(1 + ((at * 7) % 64))),
+    }));
+    const frames = pictures.map((picture, at) => ({
+      isKey: at % 4 === 0,
+      data:
+        at % 4 === 0
+          ? keyFrame(picture, at / 4)
+          : deltaFrame(picture, pictures[at - 1]!.cells, { number: at % 4, from: 0, to: size.rows / 4 }),
+    }));
+    const format = { width: size.columns * 4, height: size.rows * 4, framesPerSecond: 24 };
+    const file = writeMp4({
+      ...format,
+      sequence: sequenceParameters(format),
+      parameters: pictureParameters(),
+      frames,
+    });
+    const path = save('random.mp4', file);
+    const raw = await run('ffmpeg', [
+      '-v',
+      'error',
+      '-xerror',
+      '-i',
+      path,
+      '-f',
+      'rawvideo',
+      '-pix_fmt',
+      'yuv420p',
+      '-',
+    ]);
+    const perFrame = format.width * format.height * 1.5;
+    expect(raw.stdout.length).toBe(pictures.length * perFrame);
+    for (const [at, picture] of pictures.entries()) {
+      const luma = raw.stdout.subarray(at * perFrame, at * perFrame + format.width * format.height);
+      const expected = luma.map((_, pixel) => {
+        const x = (pixel % format.width) >> 2;
+        const y = Math.floor(pixel / format.width) >> 2;
+        return palette[picture.cells[y * size.columns + x]!]!.y;
+      });
+      expect(Buffer.compare(luma, expected), `frame ${at}`).toBe(0);
+    }
+  });
+
+  it('a picture shows the same colours as the palette says', async () => {
+    const path = save('colour.mp4', renderMedia(video({ prompt: '', label: '' })));
+    const args = ['-v', 'error', '-i', path, '-frames:v', '1', '-f', 'rawvideo', '-pix_fmt', 'rgb24', '-'];
+    const { stdout } = await run('ffmpeg', args);
+    const wanted = toRgb(createPalette(1)[0]!);
+    for (const [at, part] of wanted.entries()) expect(Math.abs(stdout[at]! - part)).toBeLessThanOrEqual(4);
+  });
+});
+
+function save(name: string, bytes: Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+function run(command: string, args: readonly string[]): Promise<{ stdout: Buffer; stderr: Buffer }> {
+  return promisify(execFile)(command, args, { encoding: 'buffer', maxBuffer: 2 ** 28 });
+}
+
+function installed(command: string): boolean {
+  try {
+    execFileSync(command, ['-version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function differing(one: ArrayLike<number>, other: ArrayLike<number>): number {
+  return Array.from(one).filter((value, at) => value !== other[at]).length;
+}
+
+/** Numbers below `limit` that repeat for a seed. */
+function generator(seed: number): (limit: number) => number {
+  let state = seed;
+  return (limit) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * limit);
+  };
+}
