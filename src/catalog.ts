@@ -40,20 +40,62 @@ export const MODELS = {
     durations: [4, 5, 6, 8, 10, 12, 15, 20, 25, 30],
     resolutions: ['480p', '720p', '1080p'],
   },
-} as const;
+} as const satisfies Record<string, ModelCapabilities>;
 
+/** What a model can do (spec: Model aliases). */
+export interface ModelCapabilities {
+  /** What it makes. */
+  readonly kind: 'image' | 'video';
+  /** Seconds a video may last; video models only. */
+  readonly durations?: readonly number[];
+  /** Ratios an image may have; image models only, the service documents none for video. */
+  readonly aspectRatios?: readonly string[];
+  /** Resolutions the model offers. */
+  readonly resolutions: readonly string[];
+  /** The other alias of the same model. */
+  readonly sameAs?: string;
+  /** Whether source-video edits take this alias (spec: POST /v1/video-edits). */
+  readonly edits?: boolean;
+}
+
+type Models = typeof MODELS;
 /** A documented model alias. */
-export type ModelAlias = keyof typeof MODELS;
-/** The aliases of one kind. */
-type AliasOfKind<K> = { [A in ModelAlias]: (typeof MODELS)[A]['kind'] extends K ? A : never }[ModelAlias];
+export type ModelAlias = keyof Models;
+/** The aliases whose row fits `Row`. */
+type AliasWith<Row> = { [A in ModelAlias]: Models[A] extends Row ? A : never }[ModelAlias];
 /** A documented image alias (spec: Model aliases). */
-export type ImageModel = AliasOfKind<'image'>;
+export type ImageModel = AliasWith<{ kind: 'image' }>;
 /** A documented video alias (spec: Model aliases). */
-export type VideoModel = AliasOfKind<'video'>;
+export type VideoModel = AliasWith<{ kind: 'video' }>;
 /** An alias that takes source-video edits (spec: POST /v1/video-edits). */
-export type EditModel = {
-  [A in ModelAlias]: (typeof MODELS)[A] extends { readonly edits: true } ? A : never;
-}[ModelAlias];
+export type EditModel = AliasWith<{ edits: true }>;
 
 /** The model a video is made with when the call names none (spec: Limits). */
-export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies VideoModel;
+export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies EditModel;
+/** The model a video is made with when the call names none (spec: Limits). */
+export type DefaultVideoModel = typeof DEFAULT_VIDEO_MODEL;
+
+/** Any string, while an editor still offers the known ones beside it. */
+export type OpenString = string & {};
+/** Any number, while an editor still offers the known ones beside it. */
+type OpenNumber = number & {};
+
+/** Seconds that a video of model `M` may last; any number for an alias that the table does not know. */
+export type DurationOf<M> = M extends VideoModel
+  ? Models[M]['durations'][number]
+  : Models[VideoModel]['durations'][number] | OpenNumber;
+
+/** Resolutions of model `M`; any string for an alias that the table does not know. */
+export type ResolutionOf<M, Known extends ModelAlias = VideoModel> = M extends Known
+  ? Models[M]['resolutions'][number]
+  : Models[Known]['resolutions'][number] | OpenString;
+
+/** Aspect ratios of image model `M`; any string for an alias that the table does not know. */
+export type ImageRatioOf<M> = M extends ImageModel
+  ? Models[M]['aspectRatios'][number]
+  : Models[ImageModel]['aspectRatios'][number] | OpenString;
+
+/** What the documented model `alias` can do; undefined for an alias that the table does not know (spec: Model aliases). */
+export function modelCapabilities(alias: string): ModelCapabilities | undefined {
+  return Object.hasOwn(MODELS, alias) ? MODELS[alias as ModelAlias] : undefined;
+}

@@ -1,0 +1,9 @@
+import { adviseHttps, paramsOf, requireOffered, requirePrompt } from './rules.js';
+
+/** The documented rules of POST /v1/images. */
+export function checkImage(body: unknown, warn: (message: string) => void): void {
+  const params = paramsOf(body);
+  requirePrompt(params);
+  requireOffered(params, 'image');
+  adviseHttps(params, warn);
+}

@@ -1,0 +1,29 @@
+import type { IntegrationData, ModelList } from '../schemas/model-list.js';
+import { decodeFields, decodeList } from '../transport/decode-body.js';
+import type { RequestPromise } from '../transport/request-promise.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
+
+/** What the service offers. */
+export class Models {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Model names, aliases, prompt limits and media limits (spec: GET /v1/models). Public: needs no key. */
+  list(options?: RequestOptions): RequestPromise<ModelList> {
+    return this.#transport.send(
+      { method: 'GET', path: '/v1/models', isPublic: true, decode: decodeList('models') },
+      options,
+    );
+  }
+
+  /** The service's machine-readable integration data (spec: What the service does). */
+  integrationData(options?: RequestOptions): RequestPromise<IntegrationData> {
+    return this.#transport.send(
+      { method: 'GET', path: '/api/service/developers/docs.json', decode: decodeFields },
+      options,
+    );
+  }
+}

@@ -1,0 +1,45 @@
+import type { EditModel, OpenString } from '../catalog.js';
+import type { Waiter } from '../polling/wait-for-job.js';
+import { checkVideoEdit } from '../preflight/check-video-edit.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import type { CompletedJob } from '../schemas/job.js';
+import type { VideoEditParams } from '../schemas/video-edit-params.js';
+import { type CreateOptions, createAndAwait, type JobMaker, jobRequest } from '../transport/create-job.js';
+import type { RequestPromise } from '../transport/request-promise.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
+
+/** Transforms, restyles and extensions of an existing video (spec: POST /v1/video-edits). */
+export class VideoEdits {
+  readonly #jobs: JobMaker;
+
+  constructor(transport: Transport, waiter: Waiter) {
+    this.#jobs = { transport, waiter };
+  }
+
+  /**
+   * Starts an edit; resolves as soon as the service has accepted it.
+   * Throws a PreflightError before any call for what the documented rules refuse, and an APIError when the service refuses.
+   */
+  create<const M extends EditModel | OpenString>(
+    params: VideoEditParams<M>,
+    options?: RequestOptions,
+  ): RequestPromise<CreatedJob> {
+    return this.#jobs.transport.send(request(params), options);
+  }
+
+  /**
+   * Starts an edit and waits until its file is there.
+   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
+   * throws as `create` does. A reference or character still under review is waited for and submitted again.
+   */
+  createAndWait<const M extends EditModel | OpenString>(
+    params: VideoEditParams<M>,
+    options?: CreateOptions,
+  ): Promise<CompletedJob> {
+    return createAndAwait(this.#jobs, request(params), options);
+  }
+}
+
+function request(body: object) {
+  return jobRequest({ path: '/v1/video-edits', body, check: checkVideoEdit });
+}

@@ -1,0 +1,46 @@
+import type { DefaultVideoModel, OpenString, VideoModel } from '../catalog.js';
+import type { Waiter } from '../polling/wait-for-job.js';
+import { checkVideo } from '../preflight/check-video.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import type { CompletedJob } from '../schemas/job.js';
+import type { ContentItem } from '../schemas/video-content.js';
+import type { VideoParams } from '../schemas/video-params.js';
+import { type CreateOptions, createAndAwait, type JobMaker, jobRequest } from '../transport/create-job.js';
+import type { RequestPromise } from '../transport/request-promise.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
+
+/** Video jobs, and source-video edits by `intent` (spec: POST /v1/videos). */
+export class Videos {
+  readonly #jobs: JobMaker;
+
+  constructor(transport: Transport, waiter: Waiter) {
+    this.#jobs = { transport, waiter };
+  }
+
+  /**
+   * Starts a video job; resolves as soon as the service has accepted it.
+   * Throws a PreflightError before any call for what the documented rules refuse, and an APIError when the service refuses.
+   */
+  create<
+    const M extends VideoModel | OpenString = DefaultVideoModel,
+    const C extends readonly ContentItem[] = readonly [],
+  >(params: VideoParams<M, C>, options?: RequestOptions): RequestPromise<CreatedJob> {
+    return this.#jobs.transport.send(request(params), options);
+  }
+
+  /**
+   * Starts a video job and waits until its file is there.
+   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
+   * throws as `create` does. A reference or character still under review is waited for and submitted again.
+   */
+  createAndWait<
+    const M extends VideoModel | OpenString = DefaultVideoModel,
+    const C extends readonly ContentItem[] = readonly [],
+  >(params: VideoParams<M, C>, options?: CreateOptions): Promise<CompletedJob> {
+    return createAndAwait(this.#jobs, request(params), options);
+  }
+}
+
+function request(body: object) {
+  return jobRequest({ path: '/v1/videos', lane: 'videos.create', body, check: checkVideo });
+}

@@ -1,0 +1,18 @@
+import type { VoiceList } from '../schemas/voice-list.js';
+import { decodeList } from '../transport/decode-body.js';
+import type { RequestPromise } from '../transport/request-promise.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
+
+/** Voices usable for speech (spec: Other operations). */
+export class Voices {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** The voices, as the service gives them. */
+  list(options?: RequestOptions): RequestPromise<VoiceList> {
+    return this.#transport.send({ method: 'GET', path: '/v1/voices', decode: decodeList('voices') }, options);
+  }
+}

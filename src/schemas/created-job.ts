@@ -1,0 +1,31 @@
+import { isFields, unwrap } from './envelope.js';
+import type { Job } from './job.js';
+
+/** The service's answer to a create (spec: Create response envelope). Unknown fields pass through untouched. */
+export interface CreatedJob {
+  /** The job as it stood when it was accepted: processing, completed or already failed. */
+  job: Job;
+  /** Tokens quoted and reserved for the job. */
+  quoted_token_cost?: number;
+  /** Tokens left. */
+  balance_tokens?: number;
+  /** What the service warned of, wherever in the answer it did: `video_reference_fallback_omitted_clips`, say. */
+  warnings: string[];
+  /** The key the job was created under: the same call with it gives this job again and not a second one. */
+  idempotencyKey: string;
+  [field: string]: unknown;
+}
+
+/**
+ * The warnings of a create: `warning` or `warnings` of the body, of `data` or of the job, each a string, a list, or an
+ * object with a code. The spec names one and does not show where it stands.
+ */
+export function warningsIn(body: unknown, job: unknown): string[] {
+  const found = [body, unwrap(body), job].flatMap((at) => (isFields(at) ? [at.warning, at.warnings].flat() : []));
+  return [...new Set(found.map(nameOf).filter((name) => name !== ''))];
+}
+
+function nameOf(warning: unknown): string {
+  const name = isFields(warning) ? (warning.code ?? warning.name ?? warning.type ?? warning.message) : warning;
+  return typeof name === 'string' ? name : '';
+}

@@ -1,0 +1,29 @@
+/** A JSON object. */
+export type Fields = Record<string, unknown>;
+
+/** Whether `value` is a JSON object (and no list). */
+export function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** What an answer is about: its `data` where it has an envelope (spec: Create response envelope), else the whole body. */
+export function unwrap(body: unknown): unknown {
+  return isFields(body) && body.data !== undefined && body.data !== null ? body.data : body;
+}
+
+/** The record called `noun` in an answer: `data.<noun>`, else `data` itself. */
+export function recordIn(body: unknown, noun: string): unknown {
+  const data = unwrap(body);
+  return isFields(data) && isFields(data[noun]) ? data[noun] : data;
+}
+
+/**
+ * The records of a list that the spec does not show: `data` itself, or its field `noun`, `items` or `results`; a list,
+ * or an object whose keys are the records' names. A bare string is taken for the record's `id`.
+ */
+export function listIn(body: unknown, noun: string): Fields[] {
+  const data = unwrap(body);
+  const list = isFields(data) ? (data[noun] ?? data.items ?? data.results) : data;
+  if (Array.isArray(list)) return list.map((item) => (isFields(item) ? item : { id: item }));
+  return isFields(list) ? Object.entries(list).map(([id, item]) => ({ id, ...(isFields(item) ? item : {}) })) : [];
+}

@@ -1,0 +1,39 @@
+import type { ImageModel, ImageRatioOf, OpenString, ResolutionOf, VideoModel } from '../catalog.js';
+import type { CreateFields } from './create-fields.js';
+
+/** An image that guides the result, by its public HTTPS URL (spec: POST /v1/images, references). */
+export interface ImageReference {
+  type: 'image_url';
+  /** Public HTTPS URL of the image. */
+  url: string;
+}
+
+/** What an image job takes (spec: POST /v1/images). Ratio and resolution follow the model. */
+export interface ImageParams<M extends string = ImageModel | OpenString> extends CreateFields {
+  /** Image alias; the service chooses when left out. An alias the catalog does not know is left to the service. */
+  model?: (M extends VideoModel ? never : M) | undefined;
+  /** What the image shows. Not empty. */
+  prompt: string;
+  /** Aspect ratio, one of the model's. */
+  ratio?: ImageRatioOf<M> | undefined;
+  /** Resolution, one of the model's. */
+  resolution?: ResolutionOf<M, ImageModel> | undefined;
+  /** How the image comes back; `url` is the documented value. */
+  response_format?: 'url' | OpenString | undefined;
+  /** Whether the image carries a watermark. */
+  watermark?: boolean | undefined;
+  /** Hashed id of the end user. */
+  safety_identifier?: string | undefined;
+  /** Reference images by URL. */
+  references?: readonly ImageReference[] | undefined;
+  /** Reference images by upload id. */
+  reference_upload_ids?: readonly string[] | undefined;
+  /** Registered characters, by id or slug. */
+  character_ids?: readonly string[] | undefined;
+  /** Reference images by public HTTPS URL. */
+  reference_image_urls?: readonly string[] | undefined;
+  /** Alias of `reference_image_urls`. */
+  referenceImageUrls?: readonly string[] | undefined;
+  /** Alias of `reference_image_urls`. */
+  reference_images?: readonly string[] | undefined;
+}

@@ -1,0 +1,37 @@
+import { type CreateAndWaitOptions, createAndWait } from '../polling/create-and-wait.js';
+import type { Waiter } from '../polling/wait-for-job.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import { isFields } from '../schemas/envelope.js';
+import type { CompletedJob } from '../schemas/job.js';
+import { decodeCreatedJob } from './decode-body.js';
+import type { JsonRequest, RequestOptions, Transport } from './transport.js';
+
+/** What `createAndWait` takes: the options of the call, of the wait (whose `timeoutMs` counts) and of the resubmission. */
+export type CreateOptions = Omit<RequestOptions, 'timeoutMs'> & CreateAndWaitOptions;
+
+/** What a resource needs to make jobs and wait for them. */
+export interface JobMaker {
+  readonly transport: Transport;
+  readonly waiter: Waiter;
+}
+
+/** A POST that makes a job. */
+export function jobRequest(
+  request: Pick<JsonRequest<CreatedJob>, 'path' | 'body' | 'lane' | 'check'>,
+): JsonRequest<CreatedJob> {
+  return { method: 'POST', creates: true, decode: decodeCreatedJob, ...request };
+}
+
+/** Sends `request` and waits for its job. The key of a resubmission replaces one that stands in the body. */
+export function createAndAwait(
+  { transport, waiter }: JobMaker,
+  request: JsonRequest<CreatedJob>,
+  options: CreateOptions = {},
+): Promise<CompletedJob> {
+  const { idempotency_key, ...body } = isFields(request.body) ? request.body : {};
+  const { signal, maxRetries, headers, preflight } = options;
+  const create = (idempotencyKey: string) =>
+    transport.send({ ...request, body }, { signal, maxRetries, headers, preflight, idempotencyKey });
+  const key = options.idempotencyKey ?? (typeof idempotency_key === 'string' ? idempotency_key : undefined);
+  return createAndWait(create, waiter, { ...options, idempotencyKey: key });
+}
