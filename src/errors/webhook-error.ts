@@ -1,17 +1,30 @@
 import { GenError } from './gen-error.js';
 
-/** Why a webhook was refused. */
+/**
+ * Why a webhook was refused. `secret_missing`, `options_invalid`, `body_unavailable` and `body_parsed` are the receiver's
+ * own mistakes (answer 500, so that the service sends again); the others are the sender's (answer 400).
+ */
 export type WebhookRefusal =
+  /** No signing secret was given, or a blank one. */
   | 'secret_missing'
+  /** An option cannot be right: too many secrets, a tolerance that is no positive number of seconds. */
+  | 'options_invalid'
+  /** There is no body to read: used up before, cut off, or never handed over. */
   | 'body_unavailable'
+  /** The body was parsed before it arrived, so the bytes that were signed are gone. */
   | 'body_parsed'
+  /** The request carries no `X-Service-Signature`. */
   | 'signature_missing'
+  /** The signature header is not `t=<unix_seconds>,v1=<hex_digest>`. */
   | 'signature_malformed'
+  /** Signed too long ago, or in the future. */
   | 'timestamp_out_of_tolerance'
+  /** No digest fits the body under the given secrets. */
   | 'signature_mismatch'
+  /** Rightly signed, but not an event. */
   | 'event_malformed';
 
-/** A webhook that could not be verified: do not act on it, answer 400 (spec: Events). */
+/** A webhook that could not be verified: do not act on it (spec: Events). */
 export class WebhookVerificationError extends GenError {
   protected static override readonly family = 'GenError/WebhookVerificationError';
   /** Why, as one of a closed set. */

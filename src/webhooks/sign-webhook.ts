@@ -1,10 +1,10 @@
-import { systemClock } from '../clock.js';
+import { secretsOf, type WebhookSecret } from './secrets.js';
 import { signatureOf, WEBHOOK_HEADERS } from './signature.js';
 
 /** How to sign a webhook. */
 export interface SignWebhookOptions {
-  /** The signing secret; several give one `v1` each, as during a rotation. */
-  readonly secret: string | readonly string[];
+  /** The signing secret; several give one `v1` each, as during a rotation. Blank is refused. */
+  readonly secret: WebhookSecret;
   /** Unix seconds to sign with. @default the current time */
   readonly timestamp?: number | undefined;
   /** The current time in milliseconds, for tests. @default the system's */
@@ -25,9 +25,8 @@ export interface SignedWebhook {
  */
 export async function signWebhook(event: object | string, options: SignWebhookOptions): Promise<SignedWebhook> {
   const body = typeof event === 'string' ? event : JSON.stringify(event);
-  const timestamp = String(options.timestamp ?? Math.floor((options.now ?? systemClock.now)() / 1000));
-  const secrets = typeof options.secret === 'string' ? [options.secret] : options.secret;
-  const digests = await Promise.all(secrets.map((secret) => signatureOf(secret, timestamp, body)));
+  const timestamp = String(options.timestamp ?? Math.floor((options.now ?? Date.now)() / 1000));
+  const digests = await Promise.all(secretsOf(options.secret).map((secret) => signatureOf(secret, timestamp, body)));
   const signature = `t=${timestamp}${digests.map((digest) => `,v1=${digest}`).join('')}`;
   const { id, type, data } = Object(typeof event === 'string' ? undefined : event);
   const values = [id, type, data?.job?.id, timestamp, signature];

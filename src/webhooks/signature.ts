@@ -8,7 +8,7 @@ export const WEBHOOK_HEADERS = [
 ] as const;
 
 /** The body of a webhook as it came over the wire. */
-export type RawBody = string | Uint8Array<ArrayBuffer>;
+export type RawBody = string | Uint8Array;
 
 /**
  * The hex HMAC-SHA256 of `<timestamp>.<body>` under `secret` (spec: Events). `timestamp` is unix seconds, as the text

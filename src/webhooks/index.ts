@@ -1,0 +1,18 @@
+export type { WebhookRefusal } from '../errors/webhook-error.js';
+export { WebhookVerificationError } from '../errors/webhook-error.js';
+export type {
+  JobBlockedEvent,
+  JobCanceledEvent,
+  JobCompletedEvent,
+  JobFailedEvent,
+  UnknownWebhookEvent,
+  WebhookEvent,
+  WebhookEventOf,
+  WebhookEventType,
+} from '../schemas/webhook-event.js';
+export type { WebhookBody } from './raw-body.js';
+export type { WebhookSecret } from './secrets.js';
+export type { SignedWebhook, SignWebhookOptions } from './sign-webhook.js';
+export { signWebhook } from './sign-webhook.js';
+export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './verify-webhook.js';
+export { verifyWebhook } from './verify-webhook.js';
