@@ -1,0 +1,66 @@
+/** Which bytes of a file: a Range header as it stands (`bytes=0-1023`), or first and last byte, both counted from 0 and included. */
+export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
+
+/** What is known of a finished file without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
+export interface OutputInfo {
+  /** Media type, for example `video/mp4`. */
+  readonly contentType: string | undefined;
+  /** Whole size in bytes, where the service says it. */
+  readonly sizeBytes: number | undefined;
+  /** Changes with the bytes. */
+  readonly etag: string | undefined;
+  /** When it was last changed, as the service writes it. */
+  readonly lastModified: string | undefined;
+  /** Whether a part of it can be asked for. */
+  readonly acceptsRanges: boolean;
+  /** When the link expires (ISO 8601), where the answer says it; else see the job's `providerOutputExpiresAt`. */
+  readonly expiresAt: string | undefined;
+}
+
+/** A job or its id, as every call on a job's output takes it. */
+export type JobRef = string | { readonly id: string };
+
+/** The id of a job or id. */
+export function jobIdOf(job: JobRef): string {
+  return typeof job === 'string' ? job : job.id;
+}
+
+/** The headers that ask for a part of a file; none for the whole. */
+export function rangeHeaders(range: OutputRange | undefined): Record<string, string> {
+  if (range === undefined) return {};
+  if (typeof range === 'string') return { range };
+  const { start, end } = range;
+  for (const edge of [start, end]) {
+    if (edge !== undefined && !(Number.isSafeInteger(edge) && edge >= 0)) {
+      throw new RangeError(`range: start and end are whole numbers from 0 up, not ${edge}.`);
+    }
+  }
+  if (end !== undefined && end < (start ?? 0)) throw new RangeError(`range: end ${end} lies before start ${start}.`);
+  return start === undefined && end === undefined ? {} : { range: `bytes=${start ?? 0}-${end ?? ''}` };
+}
+
+/** Reads what an answer's head says of the file. */
+export function outputInfoOf(response: Response): OutputInfo {
+  const { headers } = response;
+  const get = (name: string) => headers.get(name) ?? undefined;
+  return {
+    contentType: get('content-type'),
+    sizeBytes: sizeOf(headers),
+    etag: get('etag'),
+    lastModified: get('last-modified'),
+    acceptsRanges: response.status === 206 || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
+    expiresAt: isoDate(get('expires')),
+  };
+}
+
+/** The whole size: what a part is part of, else the length; unknown for an encoded answer, whose length is another one. */
+function sizeOf(headers: Headers): number | undefined {
+  const text = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1] ?? headers.get('content-length') ?? '';
+  const encoding = headers.get('content-encoding') ?? 'identity';
+  return /^\d+$/.test(text) && encoding === 'identity' ? Number(text) : undefined;
+}
+
+function isoDate(text: string | undefined): string | undefined {
+  const at = Date.parse(text ?? '');
+  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
+}

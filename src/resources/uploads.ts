@@ -1,0 +1,113 @@
+import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
+import { decodeFields } from '../transport/decode-body.js';
+import { path } from '../transport/path.js';
+import type { RequestPromise } from '../transport/request-promise.js';
+import type { JsonRequest, RequestOptions, TransferRequest, Transport } from '../transport/transport.js';
+import type { FileOptions } from '../uploading/prepare-file.js';
+import type { OpenFile } from '../uploading/prepared-file.js';
+import { readCompletedUpload, readCreatedUpload } from '../uploading/upload-answer.js';
+import type { UploadSource } from '../uploading/upload-source.js';
+
+/** What `uploads.upload` takes beside the source. */
+export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {
+  /** Whether an upload that could not be completed is deleted from the service. @default true */
+  readonly cleanup?: boolean | undefined;
+}
+
+/** What `uploads.put` takes beside the source. */
+export type PutOptions = Pick<FileOptions, 'sizeBytes' | 'onProgress'> &
+  Omit<RequestOptions, 'idempotencyKey' | 'preflight'>;
+
+/** Where the bytes of an upload go: what `uploads.create` gives. */
+export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
+
+/** What a deletion answers; not documented, passed through. */
+export type DeletedUpload = Record<string, unknown>;
+
+const CREATE = '/v1/uploads';
+
+/** Files held for use as references and source videos (spec: Uploads). */
+export class Uploads {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * Uploads a file in all three steps and gives its `upload_id`. Nothing is held in memory whole. Throws a PreflightError
+   * with `upload_too_large` before any byte moves, and an {@link UploadError} that names the step that failed.
+   */
+  async upload(source: UploadSource, options: UploadOptions = {}): Promise<Upload> {
+    const { uploadFile } = await import('../uploading/upload-file.js');
+    const { signal, timeoutMs, maxRetries, headers, idempotencyKey } = options;
+    const call = { signal, timeoutMs, maxRetries, headers };
+    return uploadFile(
+      {
+        create: (params, renewed) => {
+          const key = idempotencyKey !== undefined && renewed > 0 ? `${idempotencyKey}:${renewed}` : idempotencyKey;
+          return this.create(params, { ...call, idempotencyKey: key });
+        },
+        put: (upload, file) => this.#transport.transfer(this.#putRequest(upload, file), call),
+        complete: (uploadId) => this.complete(uploadId, call),
+        remove: (uploadId) => this.delete(uploadId, { timeoutMs, headers, maxRetries: 1 }),
+      },
+      source,
+      options,
+    );
+  }
+
+  /** Step 1: tells the service of a file; gives where its bytes go and with which headers. */
+  create(params: CreateUploadParams, options?: RequestOptions): RequestPromise<CreatedUpload> {
+    const request: JsonRequest<CreatedUpload> = {
+      method: 'POST',
+      path: CREATE,
+      body: params,
+      lane: 'uploads.create',
+      creates: true,
+      decode: readCreatedUpload,
+    };
+    return this.#transport.send(request, options);
+  }
+
+  /**
+   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers; the API key goes along only to the base
+   * URL's own origin. Resolves with the storage's answer, its body read.
+   */
+  async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
+    const { putFile } = await import('../uploading/put-file.js');
+    const send = (file: OpenFile) => this.#transport.transfer(this.#putRequest(upload, file), options);
+    return putFile(send, source, { sizeBytes: upload.file_size, ...options });
+  }
+
+  /** Step 3: says that the bytes are there. Can be repeated safely. */
+  complete(uploadId: string, options?: RequestOptions): RequestPromise<Upload> {
+    const request: JsonRequest<Upload> = {
+      method: 'POST',
+      path: `${CREATE}/complete`,
+      body: { upload_id: uploadId },
+      decode: (body) => readCompletedUpload(body, uploadId),
+    };
+    return this.#transport.send(request, options);
+  }
+
+  /** Removes an upload. Throws a ConflictError (`upload_in_use`) while a running job uses it, and a NotFoundError for an unknown id. */
+  delete(uploadId: string, options?: RequestOptions): RequestPromise<DeletedUpload> {
+    return this.#transport.send(
+      { method: 'DELETE', path: path`/v1/uploads/${uploadId}`, lane: 'uploads.delete', decode: decodeFields },
+      options,
+    );
+  }
+
+  #putRequest(upload: UploadTarget, file: OpenFile): TransferRequest {
+    const url = new URL(upload.direct_upload_url, `${this.#transport.baseUrl}/`);
+    return {
+      url: url.href,
+      headers: { ...upload.headers, 'content-length': `${file.sizeBytes}` },
+      body: () => file.body(),
+      repeatable: file.repeatable,
+      // The documented limit counts the service's own PUT; storage has none.
+      lane: url.origin === new URL(this.#transport.baseUrl).origin ? 'uploads.put' : undefined,
+    };
+  }
+}

@@ -1,0 +1,74 @@
+/** A signature: bytes that stand at an offset, given as Latin-1 text. */
+type Mark = readonly [offset: number, text: string];
+
+/** First match wins; every mark of a line must be there. */
+const SIGNATURES: readonly (readonly [mimeType: string, ...marks: Mark[]])[] = [
+  ['image/png', [0, '\x89PNG\r\n\x1a\n']],
+  ['image/jpeg', [0, '\xff\xd8\xff']],
+  ['image/gif', [0, 'GIF8']],
+  ['image/webp', [0, 'RIFF'], [8, 'WEBP']],
+  ['audio/wav', [0, 'RIFF'], [8, 'WAVE']],
+  ['video/x-msvideo', [0, 'RIFF'], [8, 'AVI ']],
+  ['image/tiff', [0, 'II*\0']],
+  ['image/tiff', [0, 'MM\0*']],
+  ['audio/flac', [0, 'fLaC']],
+  ['audio/aiff', [0, 'FORM'], [8, 'AIF']],
+  ['audio/mpeg', [0, 'ID3']],
+  ['video/mpeg', [0, '\0\0\x01\xba']],
+  ['video/mpeg', [0, '\0\0\x01\xb3']],
+  ['image/bmp', [0, 'BM'], [6, '\0\0\0\0']],
+];
+
+/** Major brands of ISO media files, by how they begin; every other brand is MP4 video. */
+const BRANDS: readonly (readonly [brand: RegExp, mimeType: string])[] = [
+  [/^avi[fs]/, 'image/avif'],
+  [/^(hei[cxms]|hev[cxms])/, 'image/heic'],
+  [/^m(if1|sf1)/, 'image/heif'],
+  [/^qt/, 'video/quicktime'],
+  [/^(M4A|M4B|M4P|F4A)/, 'audio/mp4'],
+  [/^3g/, 'video/3gpp'],
+];
+
+/** How many first bytes {@link sniffMediaType} wants to see. */
+export const SNIFF_BYTES = 4100;
+
+/** The media type that a file's first bytes speak of, for the image, video and audio formats in common use. */
+export function sniffMediaType(head: Uint8Array): string | undefined {
+  const text = latin1(head);
+  const found = SIGNATURES.find(([, ...marks]) => marks.every(([at, mark]) => text.startsWith(mark, at)));
+  return found?.[0] ?? isoMedia(text) ?? matroska(text) ?? ogg(text) ?? mpegFrame(head);
+}
+
+function isoMedia(text: string): string | undefined {
+  const box = text.slice(4, 8);
+  // QuickTime files of old begin without a file type box.
+  if (box === 'moov' || box === 'mdat' || box === 'wide') return 'video/quicktime';
+  if (box !== 'ftyp') return undefined;
+  const major = text.slice(8, 12);
+  const known = BRANDS.find(([brand]) => brand.test(major))?.[1] ?? 'video/mp4';
+  // A HEIF container says among its compatible brands what is really in it.
+  return known === 'image/heif' && /avif/.test(text.slice(16, text.charCodeAt(3) || 64)) ? 'image/avif' : known;
+}
+
+function matroska(text: string): string | undefined {
+  if (!text.startsWith('\x1aE\xdf\xa3')) return undefined;
+  return text.slice(0, 64).includes('webm') ? 'video/webm' : 'video/x-matroska';
+}
+
+function ogg(text: string): string | undefined {
+  if (!text.startsWith('OggS')) return undefined;
+  return text.slice(0, 64).includes('theora') ? 'video/ogg' : 'audio/ogg';
+}
+
+/** MP3 and AAC without a tag begin with a frame: eleven set bits, then the layer. */
+function mpegFrame([first = 0, second = 0, third = 0]: Uint8Array): string | undefined {
+  if (first !== 0xff || (second & 0xe0) !== 0xe0) return undefined;
+  const layer = (second >> 1) & 3;
+  if (layer === 0) return (second & 0xf0) === 0xf0 ? 'audio/aac' : undefined;
+  const badRates = third >> 4 === 15 || ((third >> 2) & 3) === 3;
+  return badRates || ((second >> 3) & 3) === 1 ? undefined : 'audio/mpeg';
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Array.from(bytes.subarray(0, SNIFF_BYTES), (byte) => String.fromCharCode(byte)).join('');
+}

@@ -1,0 +1,182 @@
+/**
+ * Content that can be read again from its start: what `fromPath()` gives, and every Blob. Anything of this shape is
+ * taken, a database blob or a cloud file say.
+ */
+export interface RereadableSource {
+  /** File name, where it has one. */
+  readonly name?: string | undefined;
+  /** Size in bytes. */
+  readonly size: number;
+  /** Media type, where it is known. */
+  readonly type?: string | undefined;
+  /** A fresh stream of the whole content at each call. */
+  stream(): ReadableStream<Uint8Array>;
+}
+
+/**
+ * What `uploads.upload` takes (spec: Uploads). Blobs, bytes, `fromPath()` and factories can be read again and are retried
+ * whole; a Response, a stream and an async iterable are read once. Where the size cannot be seen, say `sizeBytes`.
+ */
+export type UploadSource =
+  | Blob
+  | RereadableSource
+  | ArrayBuffer
+  | ArrayBufferView
+  | Response
+  | ReadableStream<Uint8Array>
+  | AsyncIterable<Uint8Array>
+  | (() => ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Promise<ReadableStream<Uint8Array>>);
+
+/** A source as the uploader sees it. */
+export interface Content {
+  /** What it is, for messages: "a ReadableStream". */
+  readonly kind: string;
+  readonly name?: string | undefined;
+  readonly type?: string | undefined;
+  readonly sizeBytes?: number | undefined;
+  /** Whether `open` may be called again. */
+  readonly repeatable: boolean;
+  /** The content from its start. */
+  open(): AsyncIterator<Uint8Array>;
+  /** The content as one Blob, where that costs no copy. */
+  readonly blob?: Blob;
+}
+
+/** Bytes a chunk: on Node the throughput of bigger ones at half their memory. */
+export const CHUNK_BYTES = 128 * 1024;
+
+/** Recognises a source; throws a TypeError that names what to pass instead. */
+export function contentOf(source: unknown): Content {
+  if (source instanceof ArrayBuffer) return bytesContent(new Uint8Array(source));
+  if (ArrayBuffer.isView(source)) {
+    return bytesContent(new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
+  }
+  if (typeof source === 'function') {
+    return { kind: 'a factory', repeatable: true, open: () => chunksOf(Promise.resolve(source())) };
+  }
+  if (isRereadable(source)) return rereadableContent(source);
+  if (isResponse(source)) return responseContent(source);
+  if (isStream(source)) {
+    if (source.locked) throw new TypeError('The ReadableStream is locked: something else is reading it.');
+    return { kind: 'a ReadableStream', repeatable: false, open: () => chunksOf(source) };
+  }
+  if (isAsyncIterable(source)) {
+    return { kind: 'an async iterable', repeatable: false, name: pathOf(source), open: () => chunksOf(source) };
+  }
+  throw new TypeError(
+    typeof source === 'string' || source instanceof URL
+      ? 'A string or URL is not a source: pass fromPath(path) from "gen-client/node" for a file, await fetch(url) for a web address.'
+      : 'Not a source: pass a Blob, bytes, a Response, a stream, an async iterable, a function that returns a stream, or fromPath(path).',
+  );
+}
+
+function bytesContent(bytes: Uint8Array): Content {
+  return { kind: 'bytes', sizeBytes: bytes.byteLength, repeatable: true, open: () => slices(bytes) };
+}
+
+function rereadableContent(source: RereadableSource): Content {
+  const { name, size, type } = source;
+  return {
+    kind: name === undefined ? 'a Blob' : `"${name}"`,
+    name,
+    type,
+    sizeBytes: size,
+    repeatable: true,
+    open: () => chunksOf(source.stream()),
+    ...(source instanceof Blob && { blob: source }),
+  };
+}
+
+function responseContent(source: Response): Content {
+  const { body, headers } = source;
+  if (!source.ok)
+    throw new TypeError(`The Response is a ${source.status}, not a file: check response.ok before it is uploaded.`);
+  if (body === null || source.bodyUsed)
+    throw new TypeError('The Response has no body left: it was read before, or has none.');
+  const length = headers.get('content-length') ?? '';
+  // The length of an encoded body is not the length of what comes out of it.
+  const plain = (headers.get('content-encoding') ?? 'identity') === 'identity' && /^\d+$/.test(length);
+  return {
+    kind: 'a Response',
+    name: responseName(source),
+    type: headers.get('content-type') ?? undefined,
+    sizeBytes: plain ? Number(length) : undefined,
+    repeatable: false,
+    open: () => chunksOf(body),
+  };
+}
+
+function responseName({ url, headers }: Response): string | undefined {
+  const given = /filename="?([^";]+)/i.exec(headers.get('content-disposition') ?? '')?.[1];
+  return given ?? (URL.canParse(url) ? new URL(url).pathname.split('/').at(-1) : undefined);
+}
+
+/** The name of what Node's `fs.createReadStream` gives. */
+function pathOf(source: object): string | undefined {
+  return 'path' in source && typeof source.path === 'string' ? source.path : undefined;
+}
+
+async function* slices(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield bytes.subarray(at, at + CHUNK_BYTES);
+}
+
+/** Reads any readable. No generator: one could not be stopped while a read is under way. */
+function chunksOf(source: unknown): AsyncIterator<Uint8Array> {
+  let reading: Promise<AsyncIterator<unknown>> | undefined;
+  const iterator = () => {
+    reading ??= Promise.resolve(source).then(iteratorOf);
+    return reading;
+  };
+  return {
+    async next() {
+      const next = await (await iterator()).next();
+      return next.done ? { done: true, value: undefined } : { done: false, value: asBytes(next.value) };
+    },
+    async return() {
+      await (await iterator()).return?.();
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+function iteratorOf(readable: unknown): AsyncIterator<unknown> {
+  if (isStream(readable)) {
+    const reader = readable.getReader();
+    return {
+      next: async () => {
+        const { done, value } = await reader.read();
+        return done ? { done, value: undefined } : { done, value };
+      },
+      return: () => reader.cancel().then(() => ({ done: true, value: undefined })),
+    };
+  }
+  if (isAsyncIterable(readable)) return readable[Symbol.asyncIterator]();
+  throw new TypeError('The factory must return a ReadableStream or an async iterable.');
+}
+
+function asBytes(chunk: unknown): Uint8Array {
+  if (chunk instanceof Uint8Array) return chunk;
+  if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+  if (chunk instanceof ArrayBuffer) return new Uint8Array(chunk);
+  throw new TypeError(`A source must give bytes (Uint8Array), not ${typeof chunk}: remove its text encoding.`);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function isRereadable(value: unknown): value is RereadableSource {
+  return isObject(value) && 'size' in value && 'stream' in value && typeof value.stream === 'function';
+}
+
+function isResponse(value: unknown): value is Response {
+  return isObject(value) && 'body' in value && 'headers' in value && 'bodyUsed' in value && 'ok' in value;
+}
+
+function isStream(value: unknown): value is ReadableStream<unknown> {
+  return isObject(value) && 'getReader' in value && typeof value.getReader === 'function';
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return isObject(value) && Symbol.asyncIterator in value;
+}
