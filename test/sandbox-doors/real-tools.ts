@@ -1,0 +1,21 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** Where a tool lies that is not part of the root install, or undefined with a printed reason; in CI it must be there. */
+export function realTool(name: 'bun' | 'deno' | 'miniflare' | 'playwright-core' | 'chromium'): string | undefined {
+  const path = PLACES[name];
+  if (existsSync(path)) return path;
+  const reason = `${name} is not installed (${name === 'chromium' ? 'apt-get install chromium' : 'npm ci in test/runtimes'})`;
+  if (process.env.CI) throw new Error(reason);
+  console.warn(`skipped: ${reason}`);
+  return undefined;
+}
+
+const modules = (path: string) => fileURLToPath(new URL(`../runtimes/node_modules/${path}`, import.meta.url));
+const PLACES = {
+  bun: modules('.bin/bun'),
+  deno: modules('.bin/deno'),
+  miniflare: modules('miniflare/dist/src/index.js'),
+  'playwright-core': modules('playwright-core/index.mjs'),
+  chromium: '/usr/bin/chromium',
+};

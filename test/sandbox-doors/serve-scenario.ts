@@ -1,0 +1,64 @@
+// Runs as it is on Node, Bun and Deno, and prints what it saw as one line of JSON.
+import { serve } from '../../src/sandbox/serve.js';
+
+const text = new TextEncoder();
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+let slowBegan = () => {};
+
+const server = await serve(answer, { port: 0 });
+const seen: Record<string, unknown> = { host: new URL(server.url).hostname };
+seen.echo = await attempt(async () => {
+  const response = await fetch(`${server.url}/echo?a=1`, { method: 'POST', body: 'hi', headers: { 'x-asked': 'yes' } });
+  return [response.status, response.headers.get('x-asked'), await response.text()];
+});
+seen.reset = await attempt(async () => (await fetch(`${server.url}/reset`)).status);
+seen.cutHead = await attempt(async () => (await fetch(`${server.url}/cut`)).headers.get('content-length'));
+seen.cutBody = await attempt(async () => (await fetch(`${server.url}/cut`)).text());
+seen.after = await attempt(async () => (await fetch(`${server.url}/fine`)).status);
+seen.taken = await attempt(() => serve(answer, { port: Number(new URL(server.url).port) }));
+const began = new Promise<void>((resolve) => {
+  slowBegan = resolve;
+});
+const slow = attempt(async () => (await fetch(`${server.url}/slow`)).text());
+await began;
+const start = performance.now();
+await server.close();
+seen.drained = await slow;
+seen.closedMs = Math.round(performance.now() - start);
+seen.closed = await attempt(async () => (await fetch(`${server.url}/fine`)).status);
+process.stdout.write(`${JSON.stringify(seen)}\n`);
+
+async function answer(request: Request): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  if (pathname === '/reset') throw new TypeError('reset');
+  if (pathname === '/cut') return cut();
+  if (pathname === '/slow') {
+    slowBegan();
+    await pause(150);
+    return new Response('drained');
+  }
+  return new Response(await request.text(), {
+    status: 201,
+    headers: { 'x-asked': request.headers.get('x-asked') ?? '' },
+  });
+}
+
+/** A body that promises 100 bytes and errors right after five. */
+function cut(): Response {
+  let pulls = 0;
+  const body = new ReadableStream({
+    pull(controller) {
+      if (pulls++ === 0) controller.enqueue(text.encode('{"a":'));
+      else controller.error(new TypeError('cut'));
+    },
+  });
+  return new Response(body, { headers: { 'content-length': '100' } });
+}
+
+async function attempt(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await work();
+  } catch (error) {
+    return { threw: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
+  }
+}
