@@ -13,6 +13,8 @@ export type WebhookRefusal =
   | 'body_unavailable'
   /** The body was parsed before it arrived, so the bytes that were signed are gone. */
   | 'body_parsed'
+  /** The body is larger than the receiver takes (answer 413). */
+  | 'body_too_large'
   /** The request carries no `X-Service-Signature`. */
   | 'signature_missing'
   /** The signature header is not `t=<unix_seconds>,v1=<hex_digest>`. */

@@ -10,9 +10,19 @@ export type {
   WebhookEventOf,
   WebhookEventType,
 } from '../schemas/webhook-event.js';
+export type { MemoryStoreOptions, WebhookClaim, WebhookStore } from './event-store.js';
+export { memoryStore } from './event-store.js';
 export type { WebhookBody } from './raw-body.js';
 export type { WebhookSecret } from './secrets.js';
 export type { SignedWebhook, SignWebhookOptions } from './sign-webhook.js';
 export { signWebhook } from './sign-webhook.js';
 export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './verify-webhook.js';
 export { verifyWebhook } from './verify-webhook.js';
+export type {
+  WaitUntil,
+  WebhookContext,
+  WebhookHandler,
+  WebhookHandlerOptions,
+  WebhookListeners,
+} from './webhook-handler.js';
+export { createWebhookHandler } from './webhook-handler.js';

@@ -1,6 +1,6 @@
-import { type WebhookRefusal, WebhookVerificationError } from '../errors/webhook-error.js';
 import { flawOfEvent, type WebhookEvent } from '../schemas/webhook-event.js';
 import { rawBodyOf, type WebhookBody } from './raw-body.js';
+import { refusal } from './refusal.js';
 import { secretsOf, type WebhookSecret } from './secrets.js';
 import { type RawBody, sameDigest, signatureOf, WEBHOOK_HEADERS } from './signature.js';
 
@@ -49,17 +49,15 @@ export async function verifyWebhook(
 /** Splits the signature header, or says what is wrong with it. */
 function signatureIn(headers: WebhookHeaders): { timestamp: string; digests: string[] } {
   const header = headerIn(headers, 'X-Service-Signature');
-  if (header === undefined) throw refusal('signature_missing', `X-Service-Signature is missing: ${cameIn(headers)}?`);
+  if (header === undefined) {
+    const came = WEBHOOK_HEADERS.filter((name) => headerIn(headers, name) !== undefined).join(', ');
+    throw refusal('signature_missing', `X-Service-Signature is missing; of its kind came: ${came || 'none'}.`);
+  }
   const [, timestamp, schemes = ''] = SIGNATURE.exec(header) ?? [];
-  const digests = Array.from(schemes.matchAll(/,v1=(\w{64})/g), (match) => String(match[1]));
+  const digests = Array.from(schemes.matchAll(/,v1=(\w+)/g), (match) => String(match[1]));
   if (!timestamp || !digests.length)
-    throw refusal('signature_malformed', 'X-Service-Signature is not of the form t=<unix_seconds>,v1=<hex_digest>.');
+    throw refusal('signature_malformed', 'X-Service-Signature is not t=<unix_seconds>,v1=<hex_digest>.');
   return { timestamp, digests };
-}
-
-function cameIn(headers: WebhookHeaders): string {
-  const came = WEBHOOK_HEADERS.filter((name) => headerIn(headers, name) !== undefined);
-  return `${came.length ? `only ${came}` : 'no X-Service-* header'} came. Does a proxy drop it`;
 }
 
 function headerIn(headers: WebhookHeaders, name: string): string | undefined {
@@ -84,7 +82,7 @@ function checkAge(timestamp: string, { toleranceSeconds = 300, now = Date.now }:
   const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
   throw refusal(
     'timestamp_out_of_tolerance',
-    `Signed ${far}; the limit is ${toleranceSeconds} s. Is this machine's clock right, or is it a replay?`,
+    `Signed ${far}; the limit is ${toleranceSeconds} s. Is this clock right, or is it a replay?`,
   );
 }
 
@@ -101,7 +99,7 @@ async function checkDigest(claim: {
   const hint = claim.secrets.some((secret) => secret !== secret.trim()) ? ' A secret is padded with white space.' : '';
   throw refusal(
     'signature_mismatch',
-    `The signature does not fit. Is the secret this account's, and the body byte for byte as it came?${hint}`,
+    `The signature does not fit. Is it the right secret, and the body byte for byte as it came?${hint}`,
   );
 }
 
@@ -113,10 +111,6 @@ function eventIn(body: RawBody): WebhookEvent {
     throw refusal('event_malformed', 'Rightly signed, but not JSON.', cause);
   }
   const flaw = flawOfEvent(event);
-  if (flaw) throw refusal('event_malformed', `Rightly signed, but no event: \`${flaw}\` is no text.`);
+  if (flaw) throw refusal('event_malformed', `Rightly signed, but \`${flaw}\` is no text.`);
   return event as WebhookEvent;
-}
-
-function refusal(reason: WebhookRefusal, message: string, cause?: unknown): WebhookVerificationError {
-  return new WebhookVerificationError(message, { reason, cause });
 }
