@@ -1,0 +1,101 @@
+import type { Breach, Import, Law } from './source.js';
+import { importsOf } from './source.js';
+
+/** Lowest first: an import may only point to a lower floor, or stay inside its own unit. Type imports count. */
+const FLOORS: readonly (readonly string[])[] = [
+  ['catalog', 'version', 'clock'],
+  ['schemas'],
+  ['errors'],
+  // A floor below its neighbours: the configuration takes the limiter's port, and polling the account's shared state.
+  ['limits'],
+  ['hooks', 'polling', 'uploading', 'downloading', 'preflight', 'webhooks', 'redis'],
+  ['config'],
+  ['transport'],
+  ['resources'],
+  ['client'],
+  ['index', 'node'],
+  // Doors beside the core: they use it as a user would, through the front door.
+  ['ai-sdk', 'bullmq'],
+  ['cli'],
+];
+
+/** What the sandbox's tower may see of the rest: it is the other side of the wire, and shares only the contract. */
+const SEEN_BY_SANDBOX = /^src\/(schemas\/|errors\/|catalog\.ts$|version\.ts$|clock\.ts$|webhooks\/signature\.ts$)/;
+
+/** The one file that talks to the network: resources never reach it, not even through another file. */
+const BEHIND_THE_PORT = 'src/transport/http-transport.ts';
+
+/** The folder or file below `src` that a path belongs to: `src/limits/x.ts` is of `limits`, `src/client.ts` of `client`. */
+export function unitOf(path: string): string {
+  return path.replace(/^src\//, '').replace(/(\/.*|\.ts)$/, '');
+}
+
+function floorOf(path: string): number {
+  return FLOORS.findIndex((units) => units.includes(unitOf(path)));
+}
+
+/** Law 0: arrows point down. */
+export const arrowsPointDown = overArrows((arrow, target) => {
+  const [from, to] = [unitOf(arrow.from.path), unitOf(target)];
+  if (from === to) return undefined;
+  if (from === 'sandbox') return SEEN_BY_SANDBOX.test(target) ? undefined : `the sandbox must not see ${target}`;
+  if (to === 'sandbox') return from === 'cli' ? undefined : `only the command line sees the sandbox, not ${from}`;
+  const [high, low] = [floorOf(arrow.from.path), floorOf(target)];
+  if (high === -1) return `${from} stands on no floor; give it one in test/architecture/floors.ts`;
+  if (low === -1) return `${to} stands on no floor; give it one in test/architecture/floors.ts`;
+  return low < high ? undefined : `${from} must not import ${to}: it stands ${low === high ? 'beside' : 'above'} it`;
+});
+
+/** Law 2: only the doors see the client, and resources never see each other. */
+export const insidesStayInside = overArrows((arrow, target) => {
+  const from = unitOf(arrow.from.path);
+  if (target === 'src/client.ts' && !['index', 'cli', 'node'].includes(from))
+    return `${from} must not import the client`;
+  return from === 'resources' && unitOf(target) === 'resources' ? 'resources must not import each other' : undefined;
+});
+
+/** Law 2: resources see the transport's port, and reach what stands behind it on no way round. */
+export const resourcesSeeThePortOnly: Law = (sources) => {
+  const arrows = new Map(sources.map((source) => [source.path, importsOf(source).filter(({ typeOnly }) => !typeOnly)]));
+  const reaches = (path: string, seen: Set<string>): boolean => {
+    if (path === BEHIND_THE_PORT) return true;
+    if (seen.has(path)) return false;
+    seen.add(path);
+    return (arrows.get(path) ?? []).some(({ target }) => target !== undefined && reaches(target, seen));
+  };
+  const resources = sources.filter(({ path }) => unitOf(path) === 'resources').flatMap(importsOf);
+  return resources
+    .filter(({ target }) => target !== undefined && reaches(target, new Set()))
+    .map(({ from, line, target }) => ({
+      path: from.path,
+      line,
+      message: `reaches ${BEHIND_THE_PORT} through ${target}`,
+    }));
+};
+
+/** Law 1: no circles, type imports included. One breach for each circle, at the import that closes it. */
+export const noCircles: Law = (sources) => {
+  const arrows = new Map(sources.map((source) => [source.path, importsOf(source).filter((arrow) => arrow.target)]));
+  const state = new Map<string, 'open' | 'done'>();
+  const breaches: Breach[] = [];
+  const visit = (path: string, trail: readonly string[]) => {
+    state.set(path, 'open');
+    for (const { target = '', line } of arrows.get(path) ?? []) {
+      if (state.get(target) === 'open') {
+        const circle = [...trail.slice(trail.indexOf(target)), target].map((file) => file.replace(/^src\//, ''));
+        breaches.push({ path, line, message: `closes a circle: ${circle.join(' -> ')}` });
+      } else if (!state.has(target)) visit(target, [...trail, target]);
+    }
+    state.set(path, 'done');
+  };
+  for (const { path } of sources) if (!state.has(path)) visit(path, [path]);
+  return breaches;
+};
+
+function overArrows(check: (arrow: Import, target: string) => string | undefined): Law {
+  return (sources) =>
+    sources.flatMap(importsOf).flatMap((arrow) => {
+      const message = arrow.target === undefined ? undefined : check(arrow, arrow.target);
+      return message === undefined ? [] : [{ path: arrow.from.path, line: arrow.line, message }];
+    });
+}

@@ -1,0 +1,85 @@
+import ts from 'typescript';
+import type { Law } from './source.js';
+import { eachNode, importsOf } from './source.js';
+
+/** Who may import a package; everything else is refused. `sandbox/` and `cli/` are bundled, so nothing of it is installed. */
+const IMPORTERS: Readonly<Record<string, RegExp>> = {
+  ky: /^src\/transport\/http-transport\.ts$/,
+  'p-retry': /^src\/transport\/retry-policy\.ts$/,
+  'zod/mini': /^src\/(schemas|sandbox)\//,
+  hono: /^src\/sandbox\//,
+  '@hono/node-server': /^src\/sandbox\/serve[^/]*\.ts$/,
+  msw: /^src\/sandbox\/msw[^/]*\.ts$/,
+  'fast-png': /^src\/sandbox\/media\//,
+  mediabunny: /^src\/sandbox\/media\//,
+  '@ai-sdk/provider': /^src\/ai-sdk\//,
+  bullmq: /^src\/bullmq\//,
+  ioredis: /^src\/bullmq\//,
+};
+
+/** Where Node's own modules may be imported: the client runs on the edge too. */
+const NODE_MODULES = /^src\/(node\/|cli\/|sandbox\/serve)/;
+/** What the command line bundles beside the rest: its parser and its progress bar. */
+const CLI_PACKAGES = /^src\/cli\//;
+
+/** Law 3: ky in one file, p-retry in one file, zod in the schemas, Node's modules at the edge of the house. */
+export const packagesHaveOneImporter: Law = (sources) =>
+  sources.flatMap(importsOf).flatMap(({ from, specifier, target, line }) => {
+    const message = target === undefined ? refusal(from.path, specifier) : relativeForm(specifier);
+    return message === undefined ? [] : [{ path: from.path, line, message }];
+  });
+
+function refusal(path: string, specifier: string): string | undefined {
+  if (specifier.startsWith('node:')) return NODE_MODULES.test(path) ? undefined : `${specifier} is not for ${path}`;
+  const name = Object.keys(IMPORTERS).find((known) => specifier === known || specifier.startsWith(`${known}/`));
+  if (name !== undefined) return IMPORTERS[name]?.test(path) ? undefined : `${name} is not for ${path}`;
+  return CLI_PACKAGES.test(path) ? undefined : `${specifier} is in no list of test/architecture/importers.ts`;
+}
+
+function relativeForm(specifier: string): string | undefined {
+  return specifier.endsWith('.js') ? undefined : `${specifier} must end in .js`;
+}
+
+const ENVIRONMENT = /^src\/(config\.ts|cli\/)/;
+const RUNTIME_OBJECTS = /^(globalThis\.)?(process|Deno|Bun|import\.meta)$/;
+
+/** Law 3: the environment is read in config.ts and the command line. */
+export const environmentHasOneReader = eachNode((node, { path }) => {
+  if (!ts.isPropertyAccessExpression(node) || node.name.text !== 'env' || ENVIRONMENT.test(path)) return undefined;
+  const owner = node.expression.getText().replaceAll('?', '');
+  return RUNTIME_OBJECTS.test(owner) ? `${owner}.env is read in config.ts and cli/ only` : undefined;
+});
+
+const NODE_GLOBALS = ['process', 'Buffer', 'require', 'module', '__dirname', '__filename', 'global'];
+
+/** Globals that only Node has: on the edge each of them is a ReferenceError. */
+export const nodeGlobalsStayOut = eachNode((node, { path }) => {
+  if (!ts.isIdentifier(node) || NODE_MODULES.test(path) || !isFreeName(node)) return undefined;
+  return NODE_GLOBALS.includes(node.text)
+    ? `${node.text} is Node's own; go through globalThis or do without`
+    : undefined;
+});
+
+const TIME_KEEPERS = /^src\/(clock\.ts|sandbox\/clock\.ts|webhooks\/)/;
+const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'requestAnimationFrame', 'performance'];
+
+/** Law 4: time comes from a clock that a test can hold. */
+export const timeHasAClock = eachNode((node, { path }) => {
+  if (TIME_KEEPERS.test(path)) return undefined;
+  if (ts.isIdentifier(node) && TIMERS.includes(node.text) && isFreeName(node)) return `${node.text} outside of a clock`;
+  if (ts.isNewExpression(node) && node.expression.getText() === 'Date' && !node.arguments?.length) {
+    return 'new Date() outside of a clock';
+  }
+  if (!ts.isPropertyAccessExpression(node)) return undefined;
+  const called = node.getText();
+  return called === 'Date.now' || called === 'AbortSignal.timeout' ? `${called} outside of a clock` : undefined;
+});
+
+/** Whether a name stands for a global: not a property, a member, a parameter or a key. */
+export function isFreeName(node: ts.Identifier): boolean {
+  const { parent } = node;
+  if (ts.isPropertyAccessExpression(parent)) return parent.expression === node;
+  if (ts.isQualifiedName(parent)) return parent.left === node;
+  if (ts.isTypeReferenceNode(parent)) return false;
+  return !('name' in parent && parent.name === node);
+}

@@ -1,0 +1,76 @@
+import ts from 'typescript';
+import type { Law } from './source.js';
+import { eachNode, lineOf } from './source.js';
+
+const MOST_LINES_OF_A_FILE = 250;
+const MOST_LINES_OF_A_TEST = 400;
+const MOST_LINES_OF_A_FUNCTION = 50;
+const MOST_PARAMETERS = 3;
+const DEEPEST_NESTING = 3;
+
+/** Law 5: a file is read in one sitting. */
+export const filesAreShort: Law = (sources) =>
+  sources.flatMap(({ path, ast }) => {
+    const lines = ast.text.split('\n').length - (ast.text.endsWith('\n') ? 1 : 0);
+    const most = path.startsWith('src/') ? MOST_LINES_OF_A_FILE : MOST_LINES_OF_A_TEST;
+    return lines > most ? [{ path, line: most + 1, message: `has ${lines} lines, ${most} at most` }] : [];
+  });
+
+/** Law 5: a function fits on a screen. */
+export const functionsAreShort = eachNode((node) => {
+  if (!isFunction(node) || node.body === undefined) return undefined;
+  const file = node.getSourceFile();
+  const last = file.getLineAndCharacterOfPosition(node.end).line + 1;
+  const lines = last - lineOf(node) + 1;
+  return lines > MOST_LINES_OF_A_FUNCTION
+    ? `${nameOf(node)} has ${lines} lines, ${MOST_LINES_OF_A_FUNCTION} at most`
+    : undefined;
+});
+
+/** Law 5: three parameters, and then an object; only one called `options` may stand as the fourth. */
+export const parametersAreFew = eachNode((node) => {
+  if (!isFunction(node) && !ts.isMethodSignature(node) && !ts.isFunctionTypeNode(node)) return undefined;
+  const count = node.parameters.filter(({ name }) => !['this', 'options'].includes(name.getText())).length;
+  return count > MOST_PARAMETERS ? `${nameOf(node)} takes ${count} parameters, ${MOST_PARAMETERS} at most` : undefined;
+});
+
+/** Law 5: nesting of three. `else if` goes on with its `if`; a function inside starts anew. */
+export const nestingIsShallow = eachNode((node) => {
+  if (!isNesting(node)) return undefined;
+  let depth = 1;
+  for (let at = node.parent; at && !isFunction(at); at = at.parent) if (isNesting(at)) depth += 1;
+  return depth === DEEPEST_NESTING + 1 ? `is nested ${depth} deep, ${DEEPEST_NESTING} at most` : undefined;
+});
+
+const NESTING = new Set([
+  ts.SyntaxKind.ForStatement,
+  ts.SyntaxKind.ForOfStatement,
+  ts.SyntaxKind.ForInStatement,
+  ts.SyntaxKind.WhileStatement,
+  ts.SyntaxKind.DoStatement,
+  ts.SyntaxKind.SwitchStatement,
+  ts.SyntaxKind.TryStatement,
+]);
+
+function isNesting(node: ts.Node): boolean {
+  if (ts.isIfStatement(node)) return !(ts.isIfStatement(node.parent) && node.parent.elseStatement === node);
+  return NESTING.has(node.kind);
+}
+
+function isFunction(node: ts.Node): node is ts.FunctionLikeDeclaration {
+  return (
+    ts.isFunctionDeclaration(node) ||
+    ts.isFunctionExpression(node) ||
+    ts.isArrowFunction(node) ||
+    ts.isMethodDeclaration(node) ||
+    ts.isConstructorDeclaration(node) ||
+    ts.isAccessor(node)
+  );
+}
+
+function nameOf(node: ts.SignatureDeclaration): string {
+  if (ts.isConstructorDeclaration(node)) return 'the constructor';
+  if (node.name) return node.name.getText();
+  const holder = node.parent;
+  return holder && 'name' in holder && holder.name ? (holder.name as ts.Node).getText() : 'a function';
+}

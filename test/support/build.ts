@@ -1,0 +1,89 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** The repository's root, with a slash at the end. */
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const CACHE = join(ROOT, 'node_modules/.cache/gen-client');
+const LOCK = join(CACHE, 'building');
+const STALE_LOCK_MS = 180_000;
+
+/** Builds `dist` (code and types) unless it stands for the sources as they are now. */
+export async function ensureBuilt(): Promise<void> {
+  await once('build', async () => {
+    await run('npm', ['run', '--silent', 'build'], { cwd: ROOT, shell: process.platform === 'win32' });
+    return 'dist';
+  });
+}
+
+/** The path of the packed tarball of the sources as they are now. */
+export async function packTarball(): Promise<string> {
+  await ensureBuilt();
+  return once('pack', async () => {
+    const folder = join(CACHE, 'packed');
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], { cwd: ROOT });
+    return join(folder, readdirSync(folder)[0] ?? 'nothing was packed');
+  });
+}
+
+/** Does `work` once per state of the sources, however many test files and processes ask. */
+async function once(name: string, work: () => Promise<string>): Promise<string> {
+  mkdirSync(CACHE, { recursive: true });
+  const stamp = join(CACHE, `${name}.json`);
+  const release = await lock();
+  try {
+    const state = stateOfSources();
+    const known = existsSync(stamp)
+      ? (JSON.parse(readFileSync(stamp, 'utf8')) as { state: string; made: string })
+      : null;
+    if (known?.state === state && existsSync(join(ROOT, 'dist/index.d.ts')) && existsSync(join(ROOT, known.made))) {
+      return join(ROOT, known.made);
+    }
+    const made = await work();
+    const relative = made.startsWith(ROOT) ? made.slice(ROOT.length) : made;
+    writeFileSync(stamp, JSON.stringify({ state, made: relative }));
+    return join(ROOT, relative);
+  } finally {
+    release();
+  }
+}
+
+function stateOfSources(): string {
+  const hash = createHash('sha256');
+  const files = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map((file) => `src/${file}`);
+  const others = [
+    'package.json',
+    'tsup.config.ts',
+    'README.md',
+    'CHANGELOG.md',
+    'AGENTS.md',
+    'scripts/finish-build.ts',
+  ];
+  for (const file of [...files.sort(), ...others]) {
+    const path = join(ROOT, file);
+    if (existsSync(path) && statSync(path).isFile()) hash.update(file).update(readFileSync(path));
+  }
+  return hash.digest('hex');
+}
+
+/** A folder is made by one process only, so it serves as a lock between test workers. */
+async function lock(): Promise<() => void> {
+  for (;;) {
+    try {
+      mkdirSync(LOCK);
+      return () => rmSync(LOCK, { recursive: true, force: true });
+    } catch {
+      const age = Date.now() - (statSync(LOCK, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+      if (age > STALE_LOCK_MS) rmSync(LOCK, { recursive: true, force: true });
+      await pause(100);
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Snippet } from '../types/snippets.js';
+import { ROOT } from './build.js';
+
+const require = createRequire(import.meta.url);
+
+/** The compilers that a user may have, by the package that brings each. */
+export const COMPILERS = {
+  'TypeScript 5.9': 'typescript-5.9',
+  'TypeScript 6': 'typescript',
+  'TypeScript 7': '@typescript/native',
+} as const;
+/** The name of a compiler. */
+export type Compiler = keyof typeof COMPILERS;
+
+/** How a user's project may look. */
+export const MODES = {
+  nodenext: { file: 'main.mts', module: 'nodenext', moduleResolution: 'nodenext' },
+  'node16 CommonJS': { file: 'main.cts', module: 'node16', moduleResolution: 'node16' },
+  bundler: { file: 'main.ts', module: 'esnext', moduleResolution: 'bundler' },
+} as const;
+/** The name of a kind of project. */
+export type Mode = keyof typeof MODES;
+
+const HEAD = `import { APIError, type ContentItem, GenClient, type ImageParams, type VideoEditParams, type VideoParams } from 'gen-client';
+declare const client: GenClient; declare const text: string; declare const items: ContentItem[];
+`;
+
+/**
+ * A folder whose node_modules holds `gen-client`'s declarations, made from the sources. A package of one module system
+ * only, so that a CommonJS project finds it as the packed one's `require` condition gives it.
+ */
+export async function projectFromSources(sources = ROOT): Promise<(mode: Mode) => string> {
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-types-'));
+  const emitted = join(folder, 'emitted');
+  const compilerOptions = {
+    declaration: true,
+    emitDeclarationOnly: true,
+    noEmit: false,
+    rootDir: join(sources, 'src'),
+    outDir: emitted,
+    typeRoots: [join(ROOT, 'node_modules/@types')],
+  };
+  const config = {
+    extends: join(ROOT, 'tsconfig.json'),
+    compilerOptions,
+    files: [join(sources, 'src/index.ts')],
+    include: [],
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
+  // Declarations are made whatever the sources' own errors, which are the business of the repository's type check.
+  await runCompiler('TypeScript 7', ['-p', folder], ROOT);
+  for (const type of ['module', 'commonjs'] as const) {
+    const home = join(folder, type, 'node_modules');
+    const target = join(home, 'gen-client');
+    mkdirSync(target, { recursive: true });
+    cpSync(emitted, target, { recursive: true });
+    const entry = {
+      name: 'gen-client',
+      version: '0.0.0',
+      type,
+      types: './index.d.ts',
+      exports: { '.': './index.d.ts' },
+    };
+    writeFileSync(join(target, 'package.json'), JSON.stringify(entry));
+    symlinkSync(join(ROOT, 'node_modules/zod'), join(home, 'zod'));
+  }
+  return (mode) => join(folder, mode === 'node16 CommonJS' ? 'commonjs' : 'module');
+}
+
+/** A snippet on its own lines of the checked file. */
+interface Placed extends Snippet {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What a compiler finds that it should not, and the reverse; nothing when all is well. */
+export async function checkSnippets(
+  project: string,
+  { compiler, mode, snippets }: { compiler: Compiler; mode: Mode; snippets: readonly Snippet[] },
+): Promise<string[]> {
+  let line = HEAD.split('\n').length;
+  const placed = snippets.map((snippet): Placed => {
+    const first = line;
+    line += snippet.code.split('\n').length;
+    return { ...snippet, first, last: line - 1 };
+  });
+  const source = HEAD + placed.map(({ code }) => `{ ${code} }`).join('\n');
+  const { output } = await compile(project, { compiler, mode, source });
+  const found = [...output.matchAll(/^main\.\w+\((\d+),(\d+)\): error (TS\d+: .*)$/gm)];
+  const lines = source.split('\n');
+  const errors = found.map(([, at, column, message = '']) => {
+    const where = (lines[Number(at) - 1] ?? '').slice(Number(column) - 1);
+    return { line: Number(at), word: /^[\w$]*/.exec(where)?.[0] ?? '', message };
+  });
+  const strays = output.split('\n').filter((text) => / error TS|^error/.test(text) && !text.startsWith('main.'));
+  return [
+    ...strays,
+    ...errors.filter(({ line: at }) => at < (placed[0]?.first ?? 0)).map(({ message }) => message),
+    ...placed.flatMap((snippet) =>
+      complaintsAbout(
+        snippet,
+        errors.filter(({ line: at }) => at >= snippet.first && at <= snippet.last),
+      ),
+    ),
+  ];
+}
+
+function complaintsAbout(snippet: Placed, errors: readonly { word: string; message: string }[]): string[] {
+  const shown = errors.map(({ word, message }) => `on "${word}": ${message}`).join('; ');
+  if (snippet.error === undefined) return errors.length === 0 ? [] : [`${snippet.name}: does not compile, ${shown}`];
+  if (errors.length === 0) return [`${snippet.name}: compiles`];
+  const there = snippet.error === '' || errors.every(({ word }) => word === snippet.error);
+  return there ? [] : [`${snippet.name}: the error should stand on "${snippet.error}", but is ${shown}`];
+}
+
+/** Compiles one file of a user's project and gives the compiler's words and how long it took. */
+export async function compile(
+  project: string,
+  { compiler, mode, source }: { compiler: Compiler; mode: Mode; source: string },
+): Promise<{ output: string; ms: number }> {
+  const { file, ...modules } = MODES[mode];
+  const folder = mkdtempSync(join(project, 'check-'));
+  const compilerOptions = {
+    ...modules,
+    target: 'es2022',
+    lib: ['es2023', 'esnext.disposable', 'dom', 'dom.iterable', 'dom.asynciterable'],
+    types: [],
+    noEmit: true,
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    skipLibCheck: false,
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [file] }));
+  writeFileSync(join(folder, file), source);
+  const begun = performance.now();
+  const output = await runCompiler(compiler, ['-p', '.', '--pretty', 'false'], folder);
+  return { output, ms: performance.now() - begun };
+}
+
+/** Runs a compiler and gives what it printed, errors or none. */
+function runCompiler(compiler: Compiler, args: readonly string[], cwd: string): Promise<string> {
+  const home = dirname(require.resolve(`${COMPILERS[compiler]}/package.json`));
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [join(home, 'bin/tsc'), ...args],
+      { cwd, maxBuffer: 2 ** 26 },
+      (_error, stdout, stderr) => {
+        resolve(stdout + stderr);
+      },
+    );
+  });
+}
