@@ -15,11 +15,44 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, fire) {
-    // A timer may fire up to 0.8 ms early, so round up and add one.
-    const timer = setTimeout(fire, Math.min(Math.ceil(ms) + 1, LONGEST_TIMER_MS));
+    let timer: ReturnType<typeof setTimeout>;
+    const arm = (left: number) => {
+      timer =
+        left < LONGEST_TIMER_MS
+          ? // A timer may fire up to 0.8 ms early, so round up and add one.
+            setTimeout(fire, Math.ceil(left) + 1)
+          : setTimeout(() => arm(left - LONGEST_TIMER_MS), LONGEST_TIMER_MS);
+    };
+    arm(ms);
     return () => clearTimeout(timer);
   },
 };
+
+/**
+ * The same clock, made safe against a machine whose time is set back: `now` never runs backwards, and when a timer fires
+ * its time has passed. Good for differences only; a step back leaves it ahead of the wall clock.
+ */
+export function steady(clock: Clock): Clock {
+  let last = Number.NEGATIVE_INFINITY;
+  let shift = 0;
+  const reach = (floor: number) => {
+    const now = clock.now() + shift;
+    if (now < floor) shift += floor - now;
+    last = Math.max(now, floor);
+    return last;
+  };
+  const now = () => reach(last);
+  return {
+    now,
+    after(ms, fire) {
+      const due = now() + ms;
+      return clock.after(ms, () => {
+        reach(Math.max(due, last));
+        fire();
+      });
+    },
+  };
+}
 
 /**
  * Resolves after `ms` milliseconds. An abort rejects at once with the signal's own reason; timer and listener are gone
