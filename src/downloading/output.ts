@@ -25,18 +25,24 @@ export function jobIdOf(job: JobRef): string {
   return typeof job === 'string' ? job : job.id;
 }
 
-/** The headers that ask for a part of a file; none for the whole. */
-export function rangeHeaders(range: OutputRange | undefined): Record<string, string> {
-  if (range === undefined) return {};
-  if (typeof range === 'string') return { range };
-  const { start, end } = range;
+/** The headers that ask for a file or a part of it, as it is: a re-encoded one has another length. */
+export function outputHeaders(range: OutputRange | undefined, ifRange?: string): Record<string, string> {
+  const part = range === undefined ? undefined : typeof range === 'string' ? range : rangeText(range);
+  return {
+    'accept-encoding': 'identity',
+    ...(part && { range: part }),
+    ...(part && ifRange && { 'if-range': ifRange }),
+  };
+}
+
+function rangeText({ start, end }: Exclude<OutputRange, string>): string | undefined {
   for (const edge of [start, end]) {
     if (edge !== undefined && !(Number.isSafeInteger(edge) && edge >= 0)) {
       throw new RangeError(`range: start and end are whole numbers from 0 up, not ${edge}.`);
     }
   }
   if (end !== undefined && end < (start ?? 0)) throw new RangeError(`range: end ${end} lies before start ${start}.`);
-  return start === undefined && end === undefined ? {} : { range: `bytes=${start ?? 0}-${end ?? ''}` };
+  return start === undefined && end === undefined ? undefined : `bytes=${start ?? 0}-${end ?? ''}`;
 }
 
 /** Reads what an answer's head says of the file. */

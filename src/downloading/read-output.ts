@@ -10,11 +10,17 @@ export interface OutputSink {
   restart(): Promise<void>;
 }
 
+/** The rest of a file, from a byte on, provided that it is still the same file. */
+export interface RestOfOutput {
+  readonly range: { readonly start: number };
+  readonly ifRange: string;
+}
+
 /** How a job's output is read. */
 export interface OutputReading {
   readonly jobId: string;
-  /** Asks for the file with these headers; resolves with the answer's head. */
-  readonly open: (headers: Record<string, string>) => PromiseLike<Response>;
+  /** Asks for the file, or for what is left of it; resolves with the answer's head. */
+  readonly open: (rest?: RestOfOutput) => PromiseLike<Response>;
   /** The file's size by other means, asked for where the answer does not tell it. */
   readonly sizeOf: () => Promise<number | undefined>;
   readonly sink: OutputSink;
@@ -66,8 +72,7 @@ export async function readOutput(reading: OutputReading): Promise<WholeOutput> {
 async function openRest(reading: OutputReading, place: Place): Promise<ReadableStream<Uint8Array> | undefined> {
   const { written, etag } = place;
   const isRest = written > 0 && etag !== undefined;
-  const range = isRest ? { range: `bytes=${written}-`, 'if-range': etag } : {};
-  const response = await openOr416({ 'accept-encoding': 'identity', ...range }, reading);
+  const response = await openOr416(reading, isRest ? { range: { start: written }, ifRange: etag } : undefined);
   const continues = isRest && response !== undefined && continuesAt(response, place);
   if (!continues && written > 0) {
     await reading.sink.restart();
@@ -85,11 +90,11 @@ async function openRest(reading: OutputReading, place: Place): Promise<ReadableS
 }
 
 /** A part that lies beyond the end means that the file has changed. */
-async function openOr416(headers: Record<string, string>, { open }: OutputReading): Promise<Response | undefined> {
+async function openOr416({ open }: OutputReading, rest?: RestOfOutput): Promise<Response | undefined> {
   try {
-    return await open(headers);
+    return await open(rest);
   } catch (cause) {
-    if ('range' in headers && APIError.isInstance(cause) && cause.status === 416) return undefined;
+    if (rest !== undefined && APIError.isInstance(cause) && cause.status === 416) return undefined;
     throw cause;
   }
 }

@@ -5,7 +5,7 @@ import { systemClock } from '../clock.js';
 import { explainRefusal } from '../downloading/explain-refusal.js';
 import { extensionFor } from '../downloading/extension-for.js';
 import { type JobRef, jobIdOf, type OutputInfo } from '../downloading/output.js';
-import { readOutput } from '../downloading/read-output.js';
+import { type RestOfOutput, readOutput } from '../downloading/read-output.js';
 import { DownloadError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 import { safeFileName } from '../uploading/file-name.js';
@@ -14,14 +14,13 @@ import { codeOf, isTaken, TemporaryFile } from './target-file.js';
 /** How each call is made. */
 interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 /** What `saveOutput` needs of a client; a GenClient has it. */
 export interface SaveClient {
   readonly jobs: {
     get(id: string, options?: CallOptions): PromiseLike<Job>;
-    output(job: string, options?: CallOptions): PromiseLike<Response>;
+    output(job: string, options?: CallOptions & Partial<RestOfOutput>): PromiseLike<Response>;
     outputInfo(job: string, options?: CallOptions): PromiseLike<OutputInfo>;
   };
 }
@@ -120,7 +119,7 @@ class Saving {
         return this.inDisk(() => file.restart());
       },
     };
-    const open = (headers: Record<string, string>) => jobs.output(jobId, { signal, headers });
+    const open = (rest?: RestOfOutput) => jobs.output(jobId, { signal, ...rest });
     const sizeOf = () =>
       Promise.resolve(jobs.outputInfo(jobId, { signal })).then(
         ({ sizeBytes }) => sizeBytes,

@@ -1,8 +1,24 @@
+import {
+  type JobRef,
+  jobIdOf,
+  type OutputInfo,
+  type OutputRange,
+  outputHeaders,
+  outputInfoOf,
+} from '../downloading/output.js';
 import type { Job } from '../schemas/job.js';
 import { decodeJob } from '../transport/decode-body.js';
 import { path } from '../transport/path.js';
-import type { RequestPromise } from '../transport/request-promise.js';
+import { type RequestPromise, requestPromise } from '../transport/request-promise.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
+
+/** What `jobs.output` takes beside the job. */
+export interface OutputOptions extends RequestOptions {
+  /** Only these bytes of the file. @default all of it */
+  readonly range?: OutputRange | undefined;
+  /** The entity tag that the part must belong to: of a file that has changed, all of it comes. */
+  readonly ifRange?: string | undefined;
+}
 
 /** Jobs and their finished files (spec: GET /v1/jobs/{job_id}). */
 export class Jobs {
@@ -19,4 +35,30 @@ export class Jobs {
       options,
     );
   }
+
+  /**
+   * The finished file as a streaming Response (spec: GET /v1/jobs/{job_id}/output). Storage behind a redirect never sees
+   * the key. The link expires at `providerOutputExpiresAt`.
+   */
+  output(job: JobRef, options: OutputOptions = {}, requestOptions?: RequestOptions): RequestPromise<Response> {
+    const { range, ifRange, ...rest } = options;
+    const headers = outputHeaders(range, ifRange);
+    return this.#transport.open(
+      { method: 'GET', path: outputPath(job), lane: 'jobs.output', headers },
+      { ...rest, ...requestOptions },
+    );
+  }
+
+  /** What the service says of the finished file, without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
+  outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
+    const head = this.#transport.open({ method: 'HEAD', path: outputPath(job), lane: 'jobs.output' }, options);
+    const answer = head.withResponse().then(({ data: _, response, ...meta }) => {
+      return { meta, response: () => response, data: () => outputInfoOf(response) };
+    });
+    return requestPromise(answer);
+  }
+}
+
+function outputPath(job: JobRef): string {
+  return path`/v1/jobs/${jobIdOf(job)}/output`;
 }
