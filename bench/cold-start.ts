@@ -1,0 +1,55 @@
+// How long `import` takes in a fresh process, beside the peers. Measured inside the process, so Node's own start is not in it.
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Figures, interleaved, ratio, spread, table, told, versionOf } from './frame.js';
+
+const execute = promisify(execFile);
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const AT_PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
+const PEERS = ['openai', '@anthropic-ai/sdk', 'stripe', '@fal-ai/client', 'replicate', '@runwayml/sdk'];
+const ROUNDS = 31;
+const MOST_TIMES_BASE = 1.1;
+
+const BASE = 'ky + zod/mini';
+const OWN = 'gen-client';
+
+/** Milliseconds that importing the packages adds to a fresh process started in `cwd`. */
+async function importTime(packages: readonly string[], cwd: string): Promise<number> {
+  const imports = packages.map((name) => `import(${JSON.stringify(name)})`).join(', ');
+  const script = `const start = performance.now(); await Promise.all([${imports}]); process.stdout.write(String(performance.now() - start))`;
+  const { stdout } = await execute(process.execPath, ['--input-type=module', '--eval', script], { cwd });
+  return Number(stdout);
+}
+
+/** Import times of this package, of the two packages it stands on, and of the peers, in interleaved rounds. */
+export function importTimes(rounds: number, peers: readonly string[] = []): Promise<Figures> {
+  return interleaved(
+    [
+      { name: BASE, measure: () => importTime(['ky', 'zod/mini'], HERE) },
+      { name: OWN, measure: () => importTime(['gen-client'], HERE) },
+      ...peers.map((name) => ({ name, measure: () => importTime([name], AT_PEERS) })),
+    ],
+    { rounds, warmups: 2 },
+  );
+}
+
+/** The section of bench/README.md. */
+export async function run(): Promise<string> {
+  const figures = await importTimes(ROUNDS, PEERS);
+  const rows = [...figures].map(([name, times]) => [
+    name,
+    name === BASE ? `${versionOf('ky')}, ${versionOf('zod')}` : name === OWN ? 'this build' : versionOf(name),
+    told(spread(times), 1),
+    told(ratio(figures, name, BASE)),
+  ]);
+  const own = ratio(figures, OWN, BASE).median;
+  const ahead = PEERS.filter((name) => ratio(figures, name, OWN).median < 1);
+  return [
+    '## Cold start',
+    `Milliseconds that the first \`import\` adds to a fresh Node process, ${ROUNDS} interleaved rounds; median with the middle 80 %, and the ratio of pairs.`,
+    table(['package', 'version', 'import, ms', 'times ky + zod/mini'], rows),
+    `Target: at most ${MOST_TIMES_BASE} times the two packages it stands on; measured ${own.toFixed(2)}${own > MOST_TIMES_BASE ? ', which misses it' : ''}.`,
+    ahead.length > 0 ? `Ahead of this SDK: ${ahead.join(', ')}.` : 'No peer is ahead.',
+  ].join('\n\n');
+}

@@ -1,0 +1,90 @@
+// What all benchmarks share: interleaved rounds, paired ratios, tables, and the peers' packages.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { arch, cpus, platform, totalmem } from 'node:os';
+import { pathToFileURL } from 'node:url';
+
+/** One way of doing the same work. */
+export interface Candidate {
+  readonly name: string;
+  /** Does the work once and gives the figure: milliseconds, bytes, whatever the benchmark compares. */
+  readonly measure: () => Promise<number> | number;
+}
+
+/** The figures of each candidate, one a round, in the same order for all. */
+export type Figures = ReadonlyMap<string, readonly number[]>;
+
+/** A median with the range that holds the middle 80 % of what was measured. */
+export interface Spread {
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Measures every candidate once a round, each round beginning with another, so that drift of the machine meets all. */
+export async function interleaved(
+  candidates: readonly Candidate[],
+  { rounds, warmups = 1 }: { readonly rounds: number; readonly warmups?: number },
+): Promise<Figures> {
+  const figures = new Map<string, number[]>(candidates.map(({ name }) => [name, []]));
+  for (let round = -warmups; round < rounds; round += 1) {
+    for (let at = 0; at < candidates.length; at += 1) {
+      const candidate = candidates[(at + Math.abs(round)) % candidates.length];
+      const figure = await candidate?.measure();
+      if (round >= 0 && candidate && figure !== undefined) figures.get(candidate.name)?.push(figure);
+    }
+  }
+  return figures;
+}
+
+/** Median and middle 80 % of some figures. */
+export function spread(figures: readonly number[]): Spread {
+  const sorted = [...figures].sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))] ?? Number.NaN;
+  return { median: at(0.5), low: at(0.1), high: at(0.9) };
+}
+
+/** How many times `name` costs what `base` costs, round by round: what slowed one round slowed both. */
+export function ratio(figures: Figures, name: string, base: string): Spread {
+  const [own, other] = [figures.get(name) ?? [], figures.get(base) ?? []];
+  return spread(own.map((figure, round) => figure / (other[round] ?? Number.NaN)));
+}
+
+/** `1.12 (1.08–1.20)` */
+export function told({ median, low, high }: Spread, digits = 2): string {
+  return `${median.toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`;
+}
+
+/** A Markdown table. */
+export function table(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const line = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |`;
+  return [line(columns), line(columns.map((_, at) => (at === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
+}
+
+const PEERS = new URL('./peers/', import.meta.url);
+const fromPeers = createRequire(new URL('package.json', PEERS));
+
+/** Loads a peer's package from bench/peers; the caller says which part of its shape it uses. */
+export async function peer<T>(name: string): Promise<T> {
+  return (await import(pathToFileURL(fromPeers.resolve(name)).href)) as T;
+}
+
+/** The installed version of a package, from bench/peers or the root. */
+export function versionOf(name: string): string {
+  for (const base of [PEERS, new URL('../', import.meta.url)]) {
+    try {
+      const manifest = readFileSync(new URL(`node_modules/${name}/package.json`, base), 'utf8');
+      return (JSON.parse(manifest) as { version: string }).version;
+    } catch {
+      // Installed in the other place.
+    }
+  }
+  throw new Error(`${name} is not installed; run npm ci --prefix bench/peers`);
+}
+
+/** The machine, without anything that tells whose it is. */
+export function machine(): string {
+  const [cpu] = cpus();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return `${cpus().length} × ${cpu?.model.trim() ?? 'unknown CPU'}, ${memory} GB, ${platform()} ${arch()}, Node ${process.versions.node}`;
+}

@@ -1,0 +1,58 @@
+// `npm run bench [theme…]`: runs the themes one after the other and writes bench/README.md. A theme that is left out keeps its section.
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { machine, versionOf } from './frame.js';
+
+const THEMES = ['requests', 'cold-start', 'size', 'waiting', 'files', 'webhooks', 'sandbox'];
+const PACKAGES = [
+  'ky',
+  'p-retry',
+  'zod',
+  'openai',
+  '@anthropic-ai/sdk',
+  'stripe',
+  '@fal-ai/client',
+  'replicate',
+  '@runwayml/sdk',
+  'svix',
+  'standardwebhooks',
+];
+const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const REPORT = at('./README.md');
+
+if (!existsSync(at('./peers/node_modules'))) {
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--prefix', at('./peers')], { stdio: 'inherit' });
+}
+
+const wanted = process.argv.slice(2);
+const sections = sectionsOf(existsSync(REPORT) ? readFileSync(REPORT, 'utf8') : '');
+for (const theme of THEMES.filter((name) => wanted.length === 0 || wanted.includes(name))) {
+  if (!existsSync(at(`./${theme}.ts`))) continue;
+  console.log(`${theme} …`);
+  const { run } = (await import(`./${theme}.ts`)) as { run: () => Promise<string> };
+  sections.set(theme, `${(await run()).trim()}\n\n*Measured on ${machine()}.*`);
+  write();
+}
+console.log('bench/README.md written');
+
+/** Each theme's section stands between comments that name it. */
+function sectionsOf(report: string): Map<string, string> {
+  const found = report.matchAll(/<!-- theme: ([a-z-]+) -->\n([\s\S]*?)\n<!-- end -->/g);
+  return new Map([...found].map(([, theme = '', text = '']) => [theme, text.trim()]));
+}
+
+function write(): void {
+  const versions = PACKAGES.map((name) => `${name} ${versionOf(name)}`).join(' · ');
+  const parts = [
+    '# Benchmarks',
+    'Written by `npm run bench`. All candidates of a table ran in the same session, in interleaved rounds, against local servers; a ratio is the median of paired rounds with the middle 80 % in brackets. Below 1 is faster, or smaller, than what it is held against, unless the table says otherwise.',
+    `Peers: ${versions}.`,
+    ...THEMES.flatMap((theme) => {
+      const text = sections.get(theme);
+      return text === undefined ? [] : [`<!-- theme: ${theme} -->\n${text}\n<!-- end -->`];
+    }),
+  ];
+  writeFileSync(REPORT, `${parts.join('\n\n')}\n`);
+}
