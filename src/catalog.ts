@@ -72,23 +72,37 @@ export type EditModel = AliasWith<{ edits: true }>;
 
 /** The model a video is made with when the call names none (spec: Limits). */
 export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies EditModel;
-/** The model a video is made with when the call names none (spec: Limits). */
-export type DefaultVideoModel = typeof DEFAULT_VIDEO_MODEL;
-
 /** Any string, while an editor still offers the known ones beside it. */
 export type OpenString = string & {};
 /** Any number, while an editor still offers the known ones beside it. */
 type OpenNumber = number & {};
 
-/** Seconds that a video of model `M` may last; any number for an alias that the table does not know. */
-export type DurationOf<M> = M extends VideoModel
-  ? Models[M]['durations'][number]
-  : Models[VideoModel]['durations'][number] | OpenNumber;
+/**
+ * The model that a call means. A call that names none leaves `M` at all video models, and means the default one; a
+ * model that is only known as a string stays open.
+ */
+type Meant<M> = string extends M ? M : [VideoModel] extends [M] ? typeof DEFAULT_VIDEO_MODEL : M;
 
-/** Resolutions of model `M`; any string for an alias that the table does not know. */
-export type ResolutionOf<M, Known extends ModelAlias = VideoModel> = M extends Known
+/** Seconds that a video of model `M` may last; any number for an alias that the table does not know. */
+export type DurationOf<M> =
+  Meant<M> extends infer A
+    ? A extends VideoModel
+      ? Models[A]['durations'][number]
+      : Models[VideoModel]['durations'][number] | OpenNumber
+    : never;
+
+/** Resolutions of video model `M`; any string for an alias that the table does not know. */
+export type VideoResolutionOf<M> =
+  Meant<M> extends infer A
+    ? A extends VideoModel
+      ? Models[A]['resolutions'][number]
+      : Models[VideoModel]['resolutions'][number] | OpenString
+    : never;
+
+/** Resolutions of image model `M`; any string for an alias that the table does not know. */
+export type ImageResolutionOf<M> = M extends ImageModel
   ? Models[M]['resolutions'][number]
-  : Models[Known]['resolutions'][number] | OpenString;
+  : Models[ImageModel]['resolutions'][number] | OpenString;
 
 /** Aspect ratios of image model `M`; any string for an alias that the table does not know. */
 export type ImageRatioOf<M> = M extends ImageModel

@@ -3,8 +3,13 @@ import { checkCharacter, checkRegistration } from '../preflight/check-character.
 import type { Character, CharacterList, DeletedCharacter } from '../schemas/character.js';
 import type { CharacterParams, RegisterCharacterParams } from '../schemas/character-params.js';
 import type { CreatedJob } from '../schemas/created-job.js';
-import type { CompletedJob } from '../schemas/job.js';
-import { type CreateOptions, createAndAwait, type JobMaker, jobRequest } from '../transport/create-job.js';
+import {
+  type CreateOptionsOf,
+  createAndAwait,
+  type FinalJob,
+  type JobMaker,
+  jobRequest,
+} from '../transport/create-job.js';
 import { decodeCharacter, decodeFields, decodeList } from '../transport/decode-body.js';
 import { path } from '../transport/path.js';
 import type { RequestPromise } from '../transport/request-promise.js';
@@ -50,7 +55,10 @@ export class Characters {
    * Starts a one-off character-reference image and waits until its file is there.
    * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`.
    */
-  createAndWait(params: CharacterParams, options?: CreateOptions): Promise<CompletedJob> {
+  createAndWait<Throws extends boolean = true>(
+    params: CharacterParams,
+    options?: CreateOptionsOf<Throws>,
+  ): Promise<FinalJob<Throws>> {
     return createAndAwait(this.#jobs, request(params), options);
   }
 

@@ -3,8 +3,13 @@ import type { Waiter } from '../polling/wait-for-job.js';
 import { checkImage } from '../preflight/check-image.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { ImageParams } from '../schemas/image-params.js';
-import type { CompletedJob } from '../schemas/job.js';
-import { type CreateOptions, createAndAwait, type JobMaker, jobRequest } from '../transport/create-job.js';
+import {
+  type CreateOptionsOf,
+  createAndAwait,
+  type FinalJob,
+  type JobMaker,
+  jobRequest,
+} from '../transport/create-job.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 
@@ -20,7 +25,7 @@ export class Images {
    * Starts an image job; resolves as soon as the service has accepted it.
    * Throws a PreflightError before any call for what the documented rules refuse, and an APIError when the service refuses.
    */
-  create<const M extends ImageModel | OpenString = OpenString>(
+  create<const M extends ImageModel | OpenString>(
     params: ImageParams<M>,
     options?: RequestOptions,
   ): RequestPromise<CreatedJob> {
@@ -32,10 +37,10 @@ export class Images {
    * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
    * throws as `create` does. A reference or character still under review is waited for and submitted again.
    */
-  createAndWait<const M extends ImageModel | OpenString = OpenString>(
+  createAndWait<const M extends ImageModel | OpenString, Throws extends boolean = true>(
     params: ImageParams<M>,
-    options?: CreateOptions,
-  ): Promise<CompletedJob> {
+    options?: CreateOptionsOf<Throws>,
+  ): Promise<FinalJob<Throws>> {
     return createAndAwait(this.#jobs, request(params), options);
   }
 }

@@ -2,9 +2,14 @@ import type { EditModel, OpenString } from '../catalog.js';
 import type { Waiter } from '../polling/wait-for-job.js';
 import { checkVideoEdit } from '../preflight/check-video-edit.js';
 import type { CreatedJob } from '../schemas/created-job.js';
-import type { CompletedJob } from '../schemas/job.js';
 import type { VideoEditParams } from '../schemas/video-edit-params.js';
-import { type CreateOptions, createAndAwait, type JobMaker, jobRequest } from '../transport/create-job.js';
+import {
+  type CreateOptionsOf,
+  createAndAwait,
+  type FinalJob,
+  type JobMaker,
+  jobRequest,
+} from '../transport/create-job.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 
@@ -32,10 +37,10 @@ export class VideoEdits {
    * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
    * throws as `create` does. A reference or character still under review is waited for and submitted again.
    */
-  createAndWait<const M extends EditModel | OpenString>(
+  createAndWait<const M extends EditModel | OpenString, Throws extends boolean = true>(
     params: VideoEditParams<M>,
-    options?: CreateOptions,
-  ): Promise<CompletedJob> {
+    options?: CreateOptionsOf<Throws>,
+  ): Promise<FinalJob<Throws>> {
     return createAndAwait(this.#jobs, request(params), options);
   }
 }

@@ -1,11 +1,16 @@
-import type { DefaultVideoModel, OpenString, VideoModel } from '../catalog.js';
+import type { OpenString, VideoModel } from '../catalog.js';
 import type { Waiter } from '../polling/wait-for-job.js';
 import { checkVideo } from '../preflight/check-video.js';
 import type { CreatedJob } from '../schemas/created-job.js';
-import type { CompletedJob } from '../schemas/job.js';
 import type { ContentItem } from '../schemas/video-content.js';
 import type { VideoParams } from '../schemas/video-params.js';
-import { type CreateOptions, createAndAwait, type JobMaker, jobRequest } from '../transport/create-job.js';
+import {
+  type CreateOptionsOf,
+  createAndAwait,
+  type FinalJob,
+  type JobMaker,
+  jobRequest,
+} from '../transport/create-job.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 
@@ -21,10 +26,10 @@ export class Videos {
    * Starts a video job; resolves as soon as the service has accepted it.
    * Throws a PreflightError before any call for what the documented rules refuse, and an APIError when the service refuses.
    */
-  create<
-    const M extends VideoModel | OpenString = DefaultVideoModel,
-    const C extends readonly ContentItem[] = readonly [],
-  >(params: VideoParams<M, C>, options?: RequestOptions): RequestPromise<CreatedJob> {
+  create<const M extends VideoModel | OpenString = VideoModel, const C extends readonly ContentItem[] = readonly []>(
+    params: VideoParams<M, C>,
+    options?: RequestOptions,
+  ): RequestPromise<CreatedJob> {
     return this.#jobs.transport.send(request(params), options);
   }
 
@@ -34,9 +39,10 @@ export class Videos {
    * throws as `create` does. A reference or character still under review is waited for and submitted again.
    */
   createAndWait<
-    const M extends VideoModel | OpenString = DefaultVideoModel,
+    const M extends VideoModel | OpenString = VideoModel,
     const C extends readonly ContentItem[] = readonly [],
-  >(params: VideoParams<M, C>, options?: CreateOptions): Promise<CompletedJob> {
+    Throws extends boolean = true,
+  >(params: VideoParams<M, C>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>> {
     return createAndAwait(this.#jobs, request(params), options);
   }
 }

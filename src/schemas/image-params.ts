@@ -1,4 +1,4 @@
-import type { ImageModel, ImageRatioOf, OpenString, ResolutionOf, VideoModel } from '../catalog.js';
+import type { ImageModel, ImageRatioOf, ImageResolutionOf, OpenString, VideoModel } from '../catalog.js';
 import type { CreateFields } from './create-fields.js';
 
 /** An image that guides the result, by its public HTTPS URL (spec: POST /v1/images, references). */
@@ -17,7 +17,7 @@ export interface ImageParams<M extends string = ImageModel | OpenString> extends
   /** Aspect ratio, one of the model's. */
   ratio?: ImageRatioOf<M> | undefined;
   /** Resolution, one of the model's. */
-  resolution?: ResolutionOf<M, ImageModel> | undefined;
+  resolution?: ImageResolutionOf<M> | undefined;
   /** How the image comes back; `url` is the documented value. */
   response_format?: 'url' | OpenString | undefined;
   /** Whether the image carries a watermark. */

@@ -1,4 +1,4 @@
-import type { DurationOf, EditModel, OpenString, ResolutionOf } from '../catalog.js';
+import type { DurationOf, EditModel, OpenString, VideoResolutionOf } from '../catalog.js';
 import type { CreateFields } from './create-fields.js';
 
 /** Where the edited clip comes from: exactly one of the three (spec: POST /v1/video-edits). */
@@ -36,7 +36,7 @@ export interface EditFields<M> extends CreateFields {
   /** Aspect ratio of the result. @default adaptive */
   ratio?: 'adaptive' | '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString | undefined;
   /** Resolution, one of the model's. */
-  resolution?: ResolutionOf<M> | undefined;
+  resolution?: VideoResolutionOf<M> | undefined;
   /** Whether the result has sound. */
   generate_audio?: boolean | undefined;
   /** Owned reference images, by upload id. */

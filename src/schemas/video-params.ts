@@ -1,4 +1,4 @@
-import type { DurationOf, ImageModel, OpenString, ResolutionOf, VideoModel } from '../catalog.js';
+import type { DurationOf, ImageModel, OpenString, VideoModel, VideoResolutionOf } from '../catalog.js';
 import type { CreateFields } from './create-fields.js';
 import type { ContentItem, TextContent } from './video-content.js';
 import type { EditFields, EditModelOf, EditSource } from './video-edit-params.js';
@@ -14,7 +14,7 @@ interface ModelFields<M> {
   /** Seconds, one of the model's durations. */
   duration?: DurationOf<M> | undefined;
   /** Resolution, one of the model's. */
-  resolution?: ResolutionOf<M> | undefined;
+  resolution?: VideoResolutionOf<M> | undefined;
 }
 
 /** Fields of a video job beside model, prompt and the references that exclude each other. */

@@ -2,7 +2,7 @@ import { type CreateAndWaitOptions, createAndWait } from '../polling/create-and-
 import type { Waiter } from '../polling/wait-for-job.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import { isFields } from '../schemas/envelope.js';
-import type { CompletedJob } from '../schemas/job.js';
+import type { CompletedJob, Job } from '../schemas/job.js';
 import { decodeCreatedJob } from './decode-body.js';
 import type { JsonRequest, RequestOptions, Transport } from './transport.js';
 
@@ -22,16 +22,23 @@ export function jobRequest(
   return { method: 'POST', creates: true, decode: decodeCreatedJob, ...request };
 }
 
+/** What a wait gives: a completed job, or any final one where `throwOnFailure` is false. */
+export type FinalJob<Throws extends boolean> = Throws extends false ? Job : CompletedJob;
+
+/** The options of `createAndWait` with the value of `throwOnFailure` seen by the compiler. */
+export type CreateOptionsOf<Throws extends boolean> = CreateOptions & { readonly throwOnFailure?: Throws | undefined };
+
 /** Sends `request` and waits for its job. The key of a resubmission replaces one that stands in the body. */
-export function createAndAwait(
+export async function createAndAwait<Throws extends boolean>(
   { transport, waiter }: JobMaker,
   request: JsonRequest<CreatedJob>,
-  options: CreateOptions = {},
-): Promise<CompletedJob> {
+  options: CreateOptionsOf<Throws> = {},
+): Promise<FinalJob<Throws>> {
   const { idempotency_key, ...body } = isFields(request.body) ? request.body : {};
   const { signal, maxRetries, headers, preflight } = options;
   const create = (idempotencyKey: string) =>
     transport.send({ ...request, body }, { signal, maxRetries, headers, preflight, idempotencyKey });
   const key = options.idempotencyKey ?? (typeof idempotency_key === 'string' ? idempotency_key : undefined);
-  return createAndWait(create, waiter, { ...options, idempotencyKey: key });
+  const job: Job = await createAndWait(create, waiter, { ...options, idempotencyKey: key });
+  return job as FinalJob<Throws>;
 }
