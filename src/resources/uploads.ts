@@ -104,7 +104,7 @@ export class Uploads {
     return {
       url: url.href,
       headers: { ...upload.headers, 'content-length': `${file.sizeBytes}` },
-      body: () => file.body(),
+      body: (moved) => file.body(moved),
       repeatable: file.repeatable,
       // The documented limit counts the service's own PUT; storage has none.
       lane: url.origin === new URL(this.#transport.baseUrl).origin ? 'uploads.put' : undefined,

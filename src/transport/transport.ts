@@ -66,8 +66,8 @@ export interface StreamRequest extends Endpoint {
 export interface TransferRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Asked for once per attempt. */
-  readonly body: () => BodyInit | Promise<BodyInit>;
+  /** Asked for once per attempt. `moved` is to be called as bytes leave: it starts the attempt's deadline again. */
+  readonly body: (moved: () => void) => BodyInit | Promise<BodyInit>;
   /** Whether `body` can be asked for again with the whole content. */
   readonly repeatable: boolean;
   readonly lane?: Lane | undefined;

@@ -10,8 +10,8 @@ export interface OpenFile {
   readonly repeatable: boolean;
   /** The first `bytes` bytes, or all there are. */
   peek(bytes: number): Promise<Uint8Array>;
-  /** The request body; of a source that cannot be read again it is given once. */
-  body(): Promise<BodyInit>;
+  /** The request body, which calls `moved` at each piece; of a source that cannot be read again it is given once. */
+  body(moved?: () => void): Promise<BodyInit>;
   /** Why the content itself could not be sent, if so. */
   failure(): { readonly reason: unknown } | undefined;
   /** Tells the last of the progress: the bytes have arrived. */
@@ -50,12 +50,12 @@ export function openFile(
       else once = replay(chunks, iterator);
       return joined(chunks).subarray(0, bytes);
     },
-    async body() {
+    async body(moved) {
       if (failed !== undefined) throw failed.reason;
       const fail = (reason: unknown) => {
         failed = { reason };
       };
-      const metered = meteredBody(start(), { sizeBytes, onProgress, fail });
+      const metered = meteredBody(start(), { sizeBytes, onProgress, moved, fail });
       current = metered;
       return requestBody(metered, content, sizeBytes);
     },

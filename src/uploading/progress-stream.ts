@@ -10,6 +10,8 @@ export interface UploadProgress {
 export interface Meter {
   readonly sizeBytes: number;
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
+  /** Called at each piece. */
+  readonly moved?: (() => void) | undefined;
   /** Told of the reason when the content cannot be sent: it gave too much, too little, or an error of its own. */
   readonly fail: (reason: unknown) => void;
 }
@@ -34,6 +36,7 @@ export function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter): M
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
     try {
       report();
+      meter.moved?.();
       const chunk = queued < sizeBytes ? await nextChunk(content) : undefined;
       if (queued + (chunk?.length ?? 0) >= sizeBytes)
         await expectEnd(content, queued + (chunk?.length ?? 0), sizeBytes);

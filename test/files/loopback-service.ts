@@ -1,0 +1,290 @@
+// Two real HTTP servers: the service, and object storage on another origin that is as strict as the well-known ones.
+// Imports nothing but node:*, so that scripts for other runtimes can start it too.
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+
+/** A request as it came. */
+export interface Seen {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly at: 'service' | 'storage';
+  /** Bytes of the body that arrived. */
+  bytes: number;
+  json?: Record<string, unknown>;
+}
+
+/** A record of an upload. */
+export interface StoredUpload {
+  readonly id: string;
+  readonly params: Record<string, unknown>;
+  bytes: number;
+  sha256?: string;
+  completed: boolean;
+}
+
+/** A finished file and how it misbehaves. */
+export interface StoredOutput {
+  body: Uint8Array;
+  contentType: string;
+  etag?: string | undefined;
+  /** Each GET takes the next: how many bytes are sent before the connection is cut. */
+  readonly cuts: number[];
+  ranges: boolean;
+  /** Sends no content-length. */
+  chunked?: boolean;
+  redirect: boolean;
+  /** Answers every request with this status. */
+  refuse?: { readonly status: number; readonly body: unknown };
+  /** Called at each GET before the answer. */
+  onGet?: (output: StoredOutput) => void;
+  /** Sends this many bytes, then nothing more. */
+  stallAfter?: number;
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse, seen: Seen) => unknown;
+
+/** The two servers with what they hold and saw. */
+export class LoopbackService {
+  readonly seen: Seen[] = [];
+  readonly uploads = new Map<string, StoredUpload>();
+  readonly outputs = new Map<string, StoredOutput>();
+  readonly jobs = new Map<string, Record<string, unknown>>();
+  /** Taken one by one by the next requests of a step: a status to answer, or `reset` after some bytes. */
+  readonly faults: {
+    readonly step: string;
+    readonly status?: number;
+    readonly body?: string;
+    readonly resetAfter?: number;
+  }[] = [];
+  /** How many of the next signed URLs are born expired. */
+  expiredUrls = 0;
+  readonly #servers: Server[] = [];
+  readonly #sockets = new Set<Socket>();
+  #count = 0;
+  baseUrl = '';
+  storageUrl = '';
+
+  static async start(): Promise<LoopbackService> {
+    const it = new LoopbackService();
+    it.baseUrl = await it.#listen('service', (request, response, seen) => it.#service(request, response, seen));
+    it.storageUrl = await it.#listen('storage', (request, response, seen) => it.#storage(request, response, seen));
+    return it;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await Promise.all(this.#servers.map((server) => new Promise((done) => server.close(done))));
+  }
+
+  /** The requests that came, as `POST /v1/uploads` and the like. */
+  get log(): string[] {
+    return this.seen.map(({ method, path }) => `${method} ${path.split('?')[0]?.replace(/up_\d+/, ':id')}`);
+  }
+
+  /** Puts a completed job with its file there. */
+  addOutput(id: string, output: Partial<StoredOutput> & { body: Uint8Array }): StoredOutput {
+    const stored: StoredOutput = {
+      contentType: 'video/mp4',
+      etag: `"${hash(output.body)}"`,
+      cuts: [],
+      ranges: true,
+      redirect: false,
+      ...output,
+    };
+    this.outputs.set(id, stored);
+    this.jobs.set(id, {
+      id,
+      status: 'completed',
+      providerOutputUrl: `${this.baseUrl}/v1/jobs/${id}/output`,
+      providerOutputExpiresAt: '2999-01-01T00:00:00.000Z',
+    });
+    return stored;
+  }
+
+  async #listen(at: Seen['at'], handle: Handler): Promise<string> {
+    const server = createServer((request, response) => {
+      const seen: Seen = {
+        at,
+        method: request.method ?? '',
+        path: request.url ?? '',
+        headers: request.headers,
+        bytes: 0,
+      };
+      this.seen.push(seen);
+      Promise.resolve(handle(request, response, seen)).catch((error: unknown) => response.destroy(error as Error));
+    });
+    server.on('connection', (socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
+    this.#servers.push(server);
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  #fault(step: string) {
+    const at = this.faults.findIndex((fault) => fault.step === step);
+    return at < 0 ? undefined : this.faults.splice(at, 1)[0];
+  }
+
+  async #service(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
+    const url = new URL(seen.path, this.baseUrl);
+    if (request.headers.authorization === undefined) return send(response, 401, { error: { code: 'invalid_api_key' } });
+    const output = /^\/v1\/jobs\/([^/]+)\/output$/.exec(url.pathname)?.[1];
+    if (output !== undefined) return this.#output(output, request, response);
+    const job = /^\/v1\/jobs\/([^/]+)$/.exec(url.pathname)?.[1];
+    if (job !== undefined)
+      return send(response, this.jobs.has(job) ? 200 : 404, { success: true, data: { job: this.jobs.get(job) } });
+    if (seen.method === 'PUT') return this.#receive(request, response, seen);
+    const { text } = await read(request, seen);
+    seen.json = text === '' ? {} : JSON.parse(text);
+    const step = seen.method === 'DELETE' ? 'delete' : url.pathname.endsWith('/complete') ? 'complete' : 'create';
+    const fault = this.#fault(step);
+    if (fault?.resetAfter !== undefined) return response.destroy();
+    if (fault?.status !== undefined)
+      return send(response, fault.status, fault.body ?? { error: { code: 'internal_error' } });
+    if (step === 'create') return this.#create(seen, response);
+    const id = step === 'delete' ? url.pathname.split('/').at(-1) : seen.json?.upload_id;
+    const upload = this.uploads.get(String(id));
+    if (upload === undefined)
+      return send(response, 404, { error: { code: 'upload_not_found', message: 'No such upload.' } });
+    if (step === 'delete') this.uploads.delete(upload.id);
+    else upload.completed = true;
+    send(response, 200, {
+      success: true,
+      data: step === 'delete' ? { deleted: true } : { upload: { upload_id: upload.id, status: 'ready' } },
+    });
+  }
+
+  #create(seen: Seen, response: ServerResponse): void {
+    const params = seen.json ?? {};
+    this.#count += 1;
+    const id = `up_${this.#count}`;
+    this.uploads.set(id, { id, params, bytes: 0, completed: false });
+    const expired = this.expiredUrls > 0;
+    if (expired) this.expiredUrls -= 1;
+    const direct_upload_url = `${this.storageUrl}/bucket/${id}?expires=${expired ? 0 : 9e15}&signature=${sign(id, params)}`;
+    const headers = { 'Content-Type': params.mime_type, 'x-storage-meta-owner': 'workspace-1' };
+    send(response, 200, { success: true, data: { upload_id: id, direct_upload_url, headers } });
+  }
+
+  async #storage(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
+    const url = new URL(seen.path, this.storageUrl);
+    const { authorization } = request.headers;
+    if (authorization !== undefined) return refuse(response, 400, 'InvalidArgument', 'Only one auth mechanism allowed');
+    const output = /^\/outputs\/(.+)$/.exec(url.pathname)?.[1];
+    if (output !== undefined) return this.#file(output, request, response);
+    return this.#receive(request, response, seen);
+  }
+
+  /** Takes the bytes as object storage does: length known beforehand, every signed header exactly as it was signed. */
+  async #receive(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
+    const url = new URL(seen.path, this.storageUrl);
+    const { headers } = request;
+    const upload = this.uploads.get(url.searchParams.get('upload_id') ?? url.pathname.split('/').at(-1) ?? '');
+    if (upload === undefined) return refuse(response, 404, 'NoSuchKey', 'No such key');
+    const fault = this.#fault('put');
+    if (fault?.resetAfter !== undefined) return this.#reset(request, seen, fault.resetAfter);
+    if (seen.at === 'storage') {
+      if (headers['content-length'] === undefined)
+        return refuse(response, 411, 'MissingContentLength', 'You must provide the Content-Length');
+      if (Number(url.searchParams.get('expires')) === 0)
+        return refuse(response, 403, 'AccessDenied', 'Request has expired');
+      const exact =
+        headers['content-type'] === upload.params.mime_type && headers['x-storage-meta-owner'] === 'workspace-1';
+      if (!exact || url.searchParams.get('signature') !== sign(upload.id, upload.params)) {
+        return refuse(response, 403, 'SignatureDoesNotMatch', 'The request signature does not match');
+      }
+    }
+    const { sha256, bytes } = await read(request, seen);
+    if (fault?.status !== undefined) return refuse(response, fault.status, 'Fault', fault.body ?? 'Injected');
+    if (bytes !== upload.params.file_size) return refuse(response, 400, 'EntityTooSmall', `${bytes} bytes came`);
+    Object.assign(upload, { bytes, sha256 });
+    response.writeHead(200, { etag: `"${sha256}"` }).end();
+  }
+
+  #reset(request: IncomingMessage, seen: Seen, after: number): Promise<void> {
+    return new Promise((done) => {
+      request.on('data', (chunk: Buffer) => {
+        seen.bytes += chunk.length;
+        if (seen.bytes >= after) request.destroy();
+      });
+      request.on('close', done);
+      request.on('error', () => undefined);
+      if (after === 0) request.destroy();
+    });
+  }
+
+  #output(id: string, request: IncomingMessage, response: ServerResponse): unknown {
+    const output = this.outputs.get(id);
+    if (output?.redirect) return response.writeHead(302, { location: `${this.storageUrl}/outputs/${id}` }).end();
+    this.#file(id, request, response);
+  }
+
+  #file(id: string, request: IncomingMessage, response: ServerResponse): unknown {
+    const output = this.outputs.get(id);
+    if (output === undefined) return send(response, 404, { error: { code: 'job_not_found' } });
+    output.onGet?.(output);
+    if (output.refuse !== undefined) return send(response, output.refuse.status, output.refuse.body);
+    const { body, etag, contentType } = output;
+    const asked = output.ranges ? /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') : null;
+    const sameFile = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
+    const [from, to] =
+      asked !== null && sameFile ? [Number(asked[1]), Number(asked[2] || body.length - 1)] : [0, body.length - 1];
+    const isPart = asked !== null && sameFile;
+    if (isPart && from >= body.length)
+      return response.writeHead(416, { 'content-range': `bytes */${body.length}` }).end();
+    response.writeHead(isPart ? 206 : 200, {
+      'content-type': contentType,
+      ...(etag !== undefined && { etag }),
+      ...(output.ranges && { 'accept-ranges': 'bytes' }),
+      ...(isPart && { 'content-range': `bytes ${from}-${to}/${body.length}` }),
+      ...(!output.chunked && { 'content-length': to - from + 1 }),
+    });
+    if (request.method === 'HEAD') return response.end();
+    const part = body.subarray(from, to + 1);
+    const cut = output.cuts.shift();
+    if (cut !== undefined) return response.write(part.subarray(0, cut), () => setImmediate(() => response.destroy()));
+    if (output.stallAfter !== undefined) return response.write(part.subarray(0, output.stallAfter));
+    response.end(part);
+  }
+}
+
+/** SHA-256 of bytes, in hex. */
+export function hash(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+function sign(id: string, params: Record<string, unknown>): string {
+  return hash(Buffer.from(`${id}:${params.mime_type}`)).slice(0, 16);
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  response.writeHead(status, { 'content-type': 'application/json' }).end(text);
+}
+
+/** Object storage speaks XML. */
+function refuse(response: ServerResponse, status: number, code: string, message: string): void {
+  response.writeHead(status, { 'content-type': 'application/xml', connection: 'close' });
+  response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`);
+}
+
+function read(request: IncomingMessage, seen: Seen): Promise<{ text: string; sha256: string; bytes: number }> {
+  const digest = createHash('sha256');
+  const small: Buffer[] = [];
+  return new Promise((resolve, reject) => {
+    request.on('data', (chunk: Buffer) => {
+      seen.bytes += chunk.length;
+      digest.update(chunk);
+      if (seen.bytes < 100_000) small.push(chunk);
+    });
+    request.on('end', () =>
+      resolve({ text: Buffer.concat(small).toString(), sha256: digest.digest('hex'), bytes: seen.bytes }),
+    );
+    request.on('error', reject);
+    request.on('close', () => reject(new Error('cut')));
+  });
+}
