@@ -1,15 +1,16 @@
 import { sleep, steady } from '../clock.js';
 import { ConflictError } from '../errors/index.js';
+import type { CreatedJob } from '../schemas/created-job.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import { checkWait, DEFAULT_TIMEOUT_MS, type Waiter } from './wait-for-job.js';
 import type { WaitOptions } from './wait-options.js';
 
 /** How to wait for a job that a call creates. */
-export interface CreateAndWaitOptions<C> extends WaitOptions {
+export interface CreateAndWaitOptions extends WaitOptions {
   /** The first create's key: the same call under the same key takes up a crashed run. @default a fresh UUID */
   readonly idempotencyKey?: string | undefined;
   /** Told, and awaited, each time the service has accepted a job, before the wait for it: the place to note its id. */
-  readonly onCreated?: ((created: C) => unknown) | undefined;
+  readonly onCreated?: ((created: CreatedJob) => unknown) | undefined;
   /**
    * Whether a job that failed with `reference_asset_pending`, and a create refused with `character_pending`, are sent again
    * when the service says so; 20 times at most and within `timeoutMs`.
@@ -18,12 +19,7 @@ export interface CreateAndWaitOptions<C> extends WaitOptions {
   readonly resubmitPending?: boolean | undefined;
 }
 
-/** What a create gives, as far as waiting needs it. */
-interface Created {
-  readonly job: Job;
-}
-
-type Create<C> = (idempotencyKey: string) => Promise<C>;
+type Create = (idempotencyKey: string) => Promise<CreatedJob>;
 
 /** Reviews take minutes and name their own wait; this bounds a service that never gets done. */
 const RESUBMISSIONS = 20;
@@ -39,7 +35,7 @@ interface Patience {
   waitOut(askedMs: number | undefined): Promise<boolean>;
 }
 
-function patience({ clock }: Waiter, options: CreateAndWaitOptions<never>): Patience {
+function patience({ clock }: Waiter, options: CreateAndWaitOptions): Patience {
   const { timeoutMs = DEFAULT_TIMEOUT_MS, resubmitPending = true, signal } = options;
   const time = steady(clock);
   let since: number | undefined;
@@ -69,11 +65,11 @@ function patience({ clock }: Waiter, options: CreateAndWaitOptions<never>): Pati
  * when repeated, be accepted under the first key as well and be charged twice. A service that holds a refusal against its key
  * refuses it again at once, and then the new key goes out.
  */
-async function submit<C>(
-  create: Create<C>,
+async function submit(
+  create: Create,
   key: string,
   { own, patience }: { own: boolean; patience: Patience },
-): Promise<C> {
+): Promise<CreatedJob> {
   for (let refused = 0; ; refused++) {
     const retryKey = `${key}:w${refused + 1}`;
     const keys = refused === 0 ? [key] : own ? [key, retryKey] : [retryKey];
@@ -97,10 +93,10 @@ async function submit<C>(
  * Every key is derived from the first, by the number of failed jobs alone, so that a crashed program which repeats its call
  * walks over the jobs it has made already to the one it was waiting for, and none is made twice.
  */
-export async function createAndWait<C extends Created>(
-  create: Create<C>,
+export async function createAndWait(
+  create: Create,
   waiter: Waiter,
-  options: CreateAndWaitOptions<C> = {},
+  options: CreateAndWaitOptions = {},
 ): Promise<CompletedJob> {
   const key = options.idempotencyKey ?? crypto.randomUUID();
   checkWait(options);
