@@ -14,6 +14,7 @@ export interface APIErrorDetails {
   readonly retryAfterMs?: number | undefined;
   readonly idempotencyKey?: string | undefined;
   readonly attempts?: number;
+  readonly topUpUrl?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -74,10 +75,11 @@ export class InsufficientBalanceError extends APIError {
   protected static override readonly family = 'GenError/APIError/InsufficientBalanceError';
 
   /** The billing page (spec: data.top_up_url). */
-  get topUpUrl(): string | undefined {
-    const { data } = this;
-    const url = typeof data === 'object' && data !== null && 'top_up_url' in data ? data.top_up_url : undefined;
-    return typeof url === 'string' ? url : undefined;
+  readonly topUpUrl: string | undefined;
+
+  constructor(message: string, details: APIErrorDetails) {
+    super(message, details);
+    this.topUpUrl = details.topUpUrl;
   }
 }
 

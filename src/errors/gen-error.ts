@@ -25,6 +25,10 @@ export class GenError extends Error {
 
   /** The error as plain data, fit for a log: no secret, no stack. */
   toJSON(): Record<string, unknown> {
-    return Object.assign({ name: this.name, message: this.message }, this);
+    const { name, message, cause } = this;
+    const plain: Record<string, unknown> = { name, message };
+    Object.assign(plain, this);
+    if (cause instanceof Error) plain.cause = { name: cause.name, message: cause.message };
+    return plain;
   }
 }

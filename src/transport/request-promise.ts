@@ -13,3 +13,34 @@ export interface RequestPromise<T> extends Promise<T> {
   /** The plain answer, its body readable. */
   asResponse(): Promise<Response>;
 }
+
+/** An answer, of which the Response and the data are made only when asked for. */
+export interface Answer<T> {
+  readonly meta: Omit<ResponseMeta, 'response'>;
+  /** A Response whose body can be read. */
+  response(): Response;
+  /** The decoded data; throws a ResponseError for a missing essential. */
+  data(): T;
+}
+
+/**
+ * Adds the two other ways to read an answer to the promise of its data. Whoever takes one of them need not look after the
+ * promise itself: it raises no unhandled rejection then.
+ */
+export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T> {
+  const data = answer.then((it) => it.data());
+  const handled = () => {
+    data.catch(() => {});
+  };
+  return Object.assign(data, {
+    withResponse: async () => {
+      handled();
+      const { meta, response } = await answer;
+      return { ...meta, data: await data, response: response() };
+    },
+    asResponse: async () => {
+      handled();
+      return (await answer).response();
+    },
+  });
+}

@@ -1,0 +1,137 @@
+import { type ClientOptions, readConfig } from './config.js';
+import type { LaneSnapshot } from './limits/rate-limiter.js';
+import { createWaiter, type JobNotice, type Waiter } from './polling/wait-for-job.js';
+import { waitForJobs } from './polling/wait-for-jobs.js';
+import type { WaitOptions } from './polling/wait-options.js';
+import { Characters } from './resources/characters.js';
+import { Images } from './resources/images.js';
+import { Jobs } from './resources/jobs.js';
+import { Models } from './resources/models.js';
+import { Uploads } from './resources/uploads.js';
+import { VideoEdits } from './resources/video-edits.js';
+import { Videos } from './resources/videos.js';
+import { Voices } from './resources/voices.js';
+import type { CompletedJob, Job } from './schemas/job.js';
+import type { WebhookEvent } from './schemas/webhook-event.js';
+import { createTransport, type LimitedTransport } from './transport/http-transport.js';
+import { type RawRequest, rawRequest } from './transport/raw-request.js';
+import type { RequestPromise } from './transport/request-promise.js';
+import type { RequestOptions } from './transport/transport.js';
+import type { ReceivedWebhook, VerifyWebhookOptions } from './webhooks/verify-webhook.js';
+
+const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
+
+/**
+ * The client of the generation service.
+ *
+ * @example
+ * const client = new GenClient({ apiKey, baseUrl });
+ * const job = await client.videos.createAndWait({ prompt: 'a fox at dawn' });
+ */
+export class GenClient {
+  /** Image jobs. */
+  readonly images: Images;
+  /** Registered characters, and one-off character images. */
+  readonly characters: Characters;
+  /** Video jobs. */
+  readonly videos: Videos;
+  /** Transform, restyle or extend a source video. */
+  readonly videoEdits: VideoEdits;
+  /** Files for use as references and sources. */
+  readonly uploads: Uploads;
+  /** Jobs and their finished files. */
+  readonly jobs: Jobs;
+  /** What the service's models can do. */
+  readonly models: Models;
+  /** Voices usable for speech. */
+  readonly voices: Voices;
+
+  readonly #options: ClientOptions;
+  readonly #secrets: () => readonly string[];
+  readonly #transport: LimitedTransport;
+  readonly #waiter: Waiter;
+
+  /** Throws a GenError that names the option and the fix when one is missing or wrong. Calls nothing. */
+  constructor(options: ClientOptions = {}) {
+    const config = readConfig(options);
+    const transport = createTransport(config);
+    const jobs = new Jobs(transport);
+    const waiter = createWaiter({
+      // The scheduler repeats a read that failed, with all that wait in view.
+      readJob: (id, signal) => jobs.get(id, { signal, maxRetries: 0 }),
+      account: transport.account,
+      warn: transport.warn,
+    });
+    this.#options = { ...options };
+    this.#secrets = config.webhookSecrets;
+    this.#transport = transport;
+    this.#waiter = waiter;
+    this.images = new Images(transport, waiter);
+    this.characters = new Characters(transport, waiter);
+    this.videos = new Videos(transport, waiter);
+    this.videoEdits = new VideoEdits(transport, waiter);
+    this.uploads = new Uploads(transport);
+    this.jobs = jobs;
+    this.models = new Models(transport);
+    this.voices = new Voices(transport);
+  }
+
+  /** A client with these options changed. It shares limits and waits with this one while the account is the same. */
+  withOptions(overrides: ClientOptions): GenClient {
+    return new GenClient({ ...this.#options, ...overrides });
+  }
+
+  /**
+   * Calls an endpoint that the SDK has no method for, with the same key, retries, deadlines and errors; `data` comes
+   * unwrapped. A POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
+   */
+  request<T = unknown>(request: RawRequest, options?: RequestOptions): RequestPromise<T> {
+    return this.#transport.send(rawRequest<T>(request), options);
+  }
+
+  /** Waits until the job has completed. Throws a JobError when it ends otherwise, a WaitTimeoutError after `timeoutMs`. */
+  waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
+  waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
+  waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob> {
+    return this.#waiter.waitForJob(job, options);
+  }
+
+  /** The jobs in the order in which they end. Throws after the last for those that could not be waited for. */
+  waitForJobs(jobs: Iterable<Job | string>, options?: WaitOptions): AsyncGenerator<Job, void, undefined> {
+    return waitForJobs(jobs, this.#waiter, options);
+  }
+
+  /** Wakes the waits on the job of a verified webhook event at once, in every client of the account in this process. */
+  notify(event: JobNotice): void {
+    this.#waiter.notify(event);
+  }
+
+  /**
+   * Verifies a webhook with the client's `webhookSecret` (spec: Events).
+   * Throws a WebhookVerificationError whose `reason` says why it was refused.
+   */
+  async verifyWebhook(
+    received: Request | ReceivedWebhook,
+    options: Partial<VerifyWebhookOptions> = {},
+  ): Promise<WebhookEvent> {
+    const { verifyWebhook } = await import('./webhooks/verify-webhook.js');
+    return verifyWebhook(received, { ...options, secret: options.secret ?? this.#secrets() });
+  }
+
+  /**
+   * How each documented limit of the account stands, by lane (spec: Limits). Empty before a key function was asked for the
+   * first time, and with a limiter of your own that cannot tell.
+   */
+  limits(): Record<string, LaneSnapshot> {
+    return this.#transport.limiter()?.snapshot?.() ?? {};
+  }
+
+  /** What may be seen of a client: never its key or its secrets. */
+  toJSON(): Record<string, unknown> {
+    return { baseUrl: this.#transport.baseUrl, apiKey: '[redacted]' };
+  }
+
+  [INSPECT](): string {
+    return `GenClient { baseUrl: '${this.#transport.baseUrl}', apiKey: '[redacted]' }`;
+  }
+}

@@ -1,0 +1,106 @@
+export type {
+  DurationOf,
+  EditModel,
+  ImageModel,
+  ImageRatioOf,
+  ImageResolutionOf,
+  ModelAlias,
+  ModelCapabilities,
+  VideoModel,
+  VideoResolutionOf,
+} from './catalog.js';
+export { DEFAULT_VIDEO_MODEL, MODELS, modelCapabilities } from './catalog.js';
+export { GenClient } from './client.js';
+export type { ClientOptions } from './config.js';
+export { extensionFor } from './downloading/extension-for.js';
+export type { JobRef, OutputInfo, OutputRange } from './downloading/output.js';
+export type {
+  APIErrorDetails,
+  CallDetails,
+  JobErrorCode,
+  Recovery,
+  RequestErrorCode,
+  WebhookRefusal,
+} from './errors/index.js';
+export {
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  ConnectionError,
+  DownloadError,
+  GenError,
+  InsufficientBalanceError,
+  JobBlockedError,
+  JobCanceledError,
+  JobError,
+  JobFailedError,
+  NotFoundError,
+  PayloadTooLargeError,
+  PermissionDeniedError,
+  PreflightError,
+  RateLimitError,
+  ResponseError,
+  ServerError,
+  TimeoutError,
+  UnprocessableEntityError,
+  UploadError,
+  WaitTimeoutError,
+  WebhookVerificationError,
+} from './errors/index.js';
+export type { Hooks, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
+export type { InProcessLimiterOptions } from './limits/in-process-limiter.js';
+export { InProcessLimiter } from './limits/in-process-limiter.js';
+export type { LaneLimit } from './limits/lane-state.js';
+export type { Lane, LaneLimiter, LaneSnapshot, LaneWait, RateLimiter } from './limits/rate-limiter.js';
+export type { CreateAndWaitOptions } from './polling/create-and-wait.js';
+export type { JobNotice } from './polling/wait-for-job.js';
+export type { WaitOptions } from './polling/wait-options.js';
+export type { Characters } from './resources/characters.js';
+export type { Images } from './resources/images.js';
+export type { Jobs, OutputOptions } from './resources/jobs.js';
+export type { Models } from './resources/models.js';
+export type { DeletedUpload, PutOptions, UploadOptions, Uploads, UploadTarget } from './resources/uploads.js';
+export type { VideoEdits } from './resources/video-edits.js';
+export type { Videos } from './resources/videos.js';
+export type { Voices } from './resources/voices.js';
+export type { Character, CharacterList, DeletedCharacter } from './schemas/character.js';
+export type { CharacterParams, RegisterCharacterParams } from './schemas/character-params.js';
+export type { CreatedJob } from './schemas/created-job.js';
+export type { ImageParams, ImageReference } from './schemas/image-params.js';
+export type { CompletedJob, Job, JobStatus } from './schemas/job.js';
+export type { UploadType } from './schemas/media-type.js';
+export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';
+export type { CreatedUpload, CreateUploadParams, Upload } from './schemas/upload.js';
+export type {
+  AudioContent,
+  ContentItem,
+  ContentRole,
+  ImageContent,
+  TextContent,
+  VideoContent,
+} from './schemas/video-content.js';
+export type { VideoEditParams } from './schemas/video-edit-params.js';
+export type { VideoParams, VideoRatio } from './schemas/video-params.js';
+export type { Voice, VoiceList } from './schemas/voice-list.js';
+export type {
+  JobBlockedEvent,
+  JobCanceledEvent,
+  JobCompletedEvent,
+  JobFailedEvent,
+  UnknownWebhookEvent,
+  WebhookEvent,
+  WebhookEventOf,
+  WebhookEventType,
+} from './schemas/webhook-event.js';
+export type { CreateOptions } from './transport/create-job.js';
+export { idempotencyKeyFrom } from './transport/idempotency.js';
+export type { RawRequest } from './transport/raw-request.js';
+export type { RequestPromise, ResponseMeta } from './transport/request-promise.js';
+export type { RequestOptions } from './transport/transport.js';
+export type { FileOptions } from './uploading/prepare-file.js';
+export type { UploadProgress } from './uploading/progress-stream.js';
+export type { RereadableSource, UploadSource } from './uploading/upload-source.js';
+export { VERSION } from './version.js';
+export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './webhooks/verify-webhook.js';
+export { verifyWebhook } from './webhooks/verify-webhook.js';

@@ -1,0 +1,78 @@
+import { type Config, count, positive, readHeaders } from '../config.js';
+import type { RequestEvent } from '../hooks.js';
+import { idempotencyKeyOf } from './idempotency.js';
+import { withoutQuery } from './redirect.js';
+import type { RequestOptions } from './transport.js';
+
+/** One logical call, however often it is sent. */
+export interface Call {
+  readonly method: string;
+  /** Absolute, with its query. */
+  readonly url: string;
+  /** Absolute, without its query: for errors. */
+  readonly shownUrl: string;
+  /** Below the base URL, without its query: for hooks and logs. */
+  readonly path: string;
+  readonly lane: string | undefined;
+  /** Whether the key and the client's own headers go along: never to another origin. */
+  readonly toService: boolean;
+  readonly isPublic: boolean;
+  readonly noStore: boolean;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The headers that the answer itself depends on, such as a range: the only ones another origin sees. */
+  readonly ownHeaders: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number;
+  readonly maxRetries: number;
+  readonly idempotencyKey: string | undefined;
+  /** The body of an attempt; a stream reports its progress through `moved`. */
+  readonly body: ((moved: () => void) => BodyInit | Promise<BodyInit>) | undefined;
+  /** Whether the body can be sent again. */
+  readonly repeatable: boolean;
+  /** Whether the answer's body is left to the caller. */
+  readonly streams: boolean;
+}
+
+/** What differs between JSON, stream and transfer. */
+export type CallParts = Pick<Call, 'method' | 'path'> & {
+  readonly [Part in Optional]?: Call[Part] | undefined;
+} & {
+  /** The JSON body, in which a key may stand. */
+  readonly json?: unknown;
+};
+
+type Optional = 'url' | 'lane' | 'toService' | 'isPublic' | 'noStore' | 'headers' | 'body' | 'repeatable' | 'streams';
+
+/** Joins the request's parts with the options of the call and of the client; throws a GenError for a bad option. */
+export function createCall(config: Config, parts: CallParts, options: RequestOptions = {}): Call {
+  const { method, path, json, toService = true, headers: ownHeaders = {} } = parts;
+  const url = parts.url ?? config.baseUrl + path;
+  const keyed = method === 'POST' || method === 'PATCH';
+  return {
+    method,
+    url,
+    path: withoutQuery(path),
+    shownUrl: withoutQuery(url),
+    lane: parts.lane,
+    toService,
+    isPublic: parts.isPublic ?? false,
+    noStore: parts.noStore ?? false,
+    headers: {
+      ...(toService && { ...config.headers, ...(options.headers && readHeaders(options.headers)) }),
+      ...ownHeaders,
+    },
+    ownHeaders,
+    signal: options.signal,
+    timeoutMs: positive('timeoutMs', options.timeoutMs ?? config.timeoutMs),
+    maxRetries: count('maxRetries', options.maxRetries ?? config.maxRetries),
+    idempotencyKey: keyed ? idempotencyKeyOf(options.idempotencyKey, json) : undefined,
+    body: parts.body,
+    repeatable: parts.repeatable ?? true,
+    streams: parts.streams ?? false,
+  };
+}
+
+/** An attempt of the call as hooks and logs see it. */
+export function eventOf(call: Call, attempt: number): RequestEvent {
+  return { method: call.method, path: call.path, lane: call.lane, attempt };
+}

@@ -1,0 +1,159 @@
+import * as family from '../errors/api-error.js';
+import { JOB_ERRORS, REQUEST_ERRORS, type Recovery } from '../errors/codes.js';
+import { type Fields, isFields } from '../schemas/envelope.js';
+import { readRetryAfter, readSeconds } from './retry-after.js';
+import { scrubHeaders, scrubText } from './scrub.js';
+
+/** A refused request, read whole. */
+export interface Refusal {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** The call that was refused. */
+export interface RefusedCall {
+  readonly method: string;
+  readonly url: string;
+  readonly idempotencyKey: string | undefined;
+  readonly attempts: number;
+  /** Kept out of everything that the error shows, should the service echo it. */
+  readonly secret: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+const BY_CODE: Readonly<Record<string, readonly [status: number, recovery: Recovery]>> = REQUEST_ERRORS;
+const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
+const BY_STATUS: Readonly<Record<number, readonly [typeof family.APIError, Recovery]>> = {
+  400: [family.BadRequestError, 'change_request'],
+  401: [family.AuthenticationError, 'fix_credentials'],
+  402: [family.InsufficientBalanceError, 'top_up'],
+  403: [family.PermissionDeniedError, 'fix_credentials'],
+  404: [family.NotFoundError, 'change_request'],
+  408: [family.APIError, 'retry'],
+  409: [family.ConflictError, 'retry_later'],
+  413: [family.PayloadTooLargeError, 'change_reference'],
+  422: [family.UnprocessableEntityError, 'change_request'],
+  429: [family.RateLimitError, 'wait_and_retry'],
+  503: [family.ServerError, 'retry_later'],
+};
+const REQUEST_ID_HEADERS = ['x-request-id', 'x-service-request-id', 'request-id', 'x-correlation-id', 'cf-ray'];
+const LONGEST_PLAIN_MESSAGE = 300;
+
+/** The error of a refusal, its code, message and figures found wherever an envelope may hold them (spec: Errors). */
+export function decodeError(refusal: Refusal, call: RefusedCall): family.APIError {
+  const text = scrubText(refusal.text, call.secret);
+  const headers = scrubHeaders(refusal.headers, call.secret);
+  const body = parseJson(text);
+  const places = placesIn(body);
+  const code = findCode(places) ?? `http_${refusal.status}`;
+  const status = refusal.status < 400 ? (BY_CODE[code]?.[0] ?? refusal.status) : refusal.status;
+  const [Class, recovery] = BY_STATUS[status] ?? otherStatus(status);
+  const { method, url, idempotencyKey, attempts } = call;
+  return new Class(findMessage(places) ?? plainMessage(refusal, call, body === undefined ? text : ''), {
+    status: refusal.status,
+    code,
+    recovery: BY_CODE[code]?.[1] ?? JOB_RECOVERY[code] ?? recovery,
+    method,
+    url,
+    idempotencyKey,
+    attempts,
+    headers,
+    data: (isFields(body) ? body.data : undefined) ?? body ?? (isMarkup(text) ? undefined : text || undefined),
+    requestId: requestIdOf(headers) ?? first(places, ['request_id', 'requestId'], asText),
+    retryAfterMs: readRetryAfter(headers, call.now) ?? first(places, ['retry_after', 'retryAfter'], readSeconds),
+    topUpUrl: first(places, ['top_up_url'], asText),
+  });
+}
+
+/** The status that the spec gives the error's code, for an answer that said 200 and `success: false`. */
+export function documentedStatus(error: family.APIError): number {
+  return error.status < 400 ? (BY_CODE[error.code]?.[0] ?? error.status) : error.status;
+}
+
+/** The service's id for a request, under any of the usual names. */
+export function requestIdOf(headers: Headers): string | undefined {
+  for (const name of REQUEST_ID_HEADERS) {
+    const id = headers.get(name);
+    if (id) return id;
+  }
+  return undefined;
+}
+
+/** The value of a JSON text; undefined for a text that is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function otherStatus(status: number): readonly [typeof family.APIError, Recovery] {
+  if (status >= 500) return [family.ServerError, 'retry'];
+  return [family.APIError, status >= 300 ? 'change_request' : 'none'];
+}
+
+/** The objects in which an envelope may say something, nearest first. */
+function placesIn(body: unknown): readonly Fields[] {
+  const root = Array.isArray(body) ? body[0] : body;
+  if (typeof root === 'string') return [{ error: root }];
+  if (!isFields(root)) return [];
+  const { error, data, errors, detail } = root;
+  const listed = Array.isArray(errors) ? errors[0] : errors;
+  const inner = isFields(data) ? data.error : undefined;
+  const details = Array.isArray(detail) ? detail[0] : detail;
+  const named = typeof listed === 'string' ? { error: listed } : listed;
+  return [error, isFields(error) ? error.data : undefined, root, inner, data, named, details].filter(isFields);
+}
+
+/** A documented code wherever it stands, else the first thing that looks like a code. */
+function findCode(places: readonly Fields[]): string | undefined {
+  const names = ['code', 'error', 'errorCode', 'error_code', 'type', 'detail', 'message'];
+  const known = first(places, names, (value) => (typeof value === 'string' && isDocumented(value) ? value : undefined));
+  return known ?? first(places, names.slice(0, 4), asCode) ?? first(places, ['detail'], asCode);
+}
+
+function isDocumented(code: string): boolean {
+  return Object.hasOwn(BY_CODE, code) || Object.hasOwn(JOB_RECOVERY, code);
+}
+
+function findMessage(places: readonly Fields[]): string | undefined {
+  const names = ['message', 'errorMessage', 'error_message', 'msg', 'error_description', 'detail', 'error', 'title'];
+  const prose = (value: unknown) => (asCode(value) === undefined ? asText(value) : undefined);
+  return first(places, names, prose) ?? first(places, names.slice(0, 1), asText);
+}
+
+function plainMessage(refusal: Refusal, call: RefusedCall, text: string): string {
+  const said = isMarkup(text) ? '' : text.trim().slice(0, LONGEST_PLAIN_MESSAGE);
+  const status = `${refusal.status} ${refusal.statusText}`.trim();
+  return `${call.method} ${call.url} was answered with ${status}${said ? `: ${said}` : '.'}`;
+}
+
+function first<T>(
+  places: readonly Fields[],
+  names: readonly string[],
+  read: (value: unknown) => T | undefined,
+): T | undefined {
+  for (const place of places) {
+    for (const name of names) {
+      const found = read(place[name]);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+function asText(value: unknown): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? value : undefined;
+}
+
+function asCode(value: unknown): string | undefined {
+  return typeof value === 'string' && /^[a-z][\w.-]{0,79}$/i.test(value) ? value : undefined;
+}
+
+function isMarkup(text: string): boolean {
+  return text.trimStart().startsWith('<');
+}

@@ -1,0 +1,168 @@
+import { sleep } from '../clock.js';
+import { APIError, ConnectionError, TimeoutError } from '../errors/index.js';
+import type { RateLimiter } from '../limits/rate-limiter.js';
+import type { Attempt, Wiring } from './attempt.js';
+import { type AttemptGuard, createAttemptGuard } from './attempt-guard.js';
+import { type Call, eventOf } from './call.js';
+import { documentedStatus, requestIdOf } from './decode-error.js';
+import { type Entry, type Release, takeSlot, waitForSlot } from './lane-gate.js';
+import { type RetryPlan, withRetries } from './retry-policy.js';
+import { scrubCause, scrubText } from './scrub.js';
+import { follow, NetworkFailure } from './send-attempt.js';
+
+/** How long a 429 that does not say how long holds up its lane. */
+const UNSTATED_PAUSE_MS = 1_000;
+
+/** Reads the answer of an attempt; throws what the attempt has failed with. */
+export type Read<T> = (response: Response, attempt: Attempt) => Promise<T>;
+
+/** Sends the call until an attempt is read without an error or the policy gives up. */
+export async function exchange<T>(wiring: Wiring, call: Call, read: Read<T>): Promise<T> {
+  const { config, clock, observer } = wiring;
+  let notBefore = 0;
+  const pause = async (plan: RetryPlan, error: Error, attempt: number) => {
+    if (!plan.limited) {
+      observer?.retry({ ...eventOf(call, attempt), delayMs: plan.delayMs, error });
+      return sleep(clock, plan.delayMs, call.signal);
+    }
+    notBefore = clock.now() + plan.delayMs;
+  };
+  let sent = 0;
+  return withRetries(
+    (number) => {
+      sent = number;
+      return attemptOnce(wiring, { call, number, notBefore }, read);
+    },
+    {
+      maxRetries: call.maxRetries,
+      maxRetryAfterMs: config.maxRetryAfterMs,
+      waits: config.rateLimit !== 'throw',
+      repeatable: call.repeatable,
+      signal: call.signal,
+      pause: (plan, error) => pause(plan, error, sent),
+    },
+  );
+}
+
+interface Turn {
+  readonly call: Call;
+  readonly number: number;
+  /** The time before which the service wants no more. */
+  readonly notBefore: number;
+}
+
+async function attemptOnce<T>(wiring: Wiring, turn: Turn, read: Read<T>): Promise<T> {
+  const { call, number } = turn;
+  const { clock, observer, ring } = wiring;
+  const release = await admit(wiring, turn);
+  const guard = newGuard(wiring, turn);
+  const start = clock.now();
+  let response: Response | undefined;
+  let failure: unknown;
+  let kept = false;
+  try {
+    const secret = call.isPublic || !call.toService ? undefined : await askKey(wiring, call, guard);
+    observer?.request(eventOf(call, number));
+    const attempt = { call, number, guard, secret };
+    response = await follow(wiring, attempt);
+    release();
+    const result = await read(response, attempt);
+    kept = call.streams;
+    return result;
+  } catch (error) {
+    failure = error;
+    if (error instanceof NetworkFailure) {
+      failure = guard.signal.aborted ? guard.signal.reason : asConnectionError(error, { ...turn, secret: ring.last() });
+    }
+    pauseLane(wiring, call, failure);
+    throw failure;
+  } finally {
+    release();
+    if (!kept) guard.end();
+    const event = { status: response?.status, requestId: response && requestIdOf(response.headers), error: failure };
+    observer?.response({ ...eventOf(call, number), ...event, durationMs: clock.now() - start });
+  }
+}
+
+/** The service's 429 holds up everyone on the lane, unless it asks for more than a call would wait: then each is told. */
+function pauseLane({ config, ring }: Wiring, { lane }: Call, failure: unknown): void {
+  if (lane === undefined || config.rateLimit === 'off') return;
+  if (!APIError.isInstance(failure) || documentedStatus(failure) !== 429) return;
+  const { retryAfterMs = UNSTATED_PAUSE_MS } = failure;
+  if (retryAfterMs <= config.maxRetryAfterMs) (config.limiter ?? ring.known()?.limiter)?.pause(lane, retryAfterMs);
+}
+
+/** Waits for the lane's slot and for what a 429 asked for. The slot is let go once, however often that is asked. */
+async function admit(wiring: Wiring, turn: Turn): Promise<Release> {
+  const { clock, observer } = wiring;
+  const { call, number, notBefore } = turn;
+  const { lane, signal } = call;
+  const limiter = lane === undefined || wiring.config.rateLimit === 'off' ? undefined : await limiterOf(wiring, turn);
+  let release: Release | undefined;
+  if (limiter && lane !== undefined) {
+    const { method, shownUrl: url, idempotencyKey } = call;
+    const entry: Entry = { lane, method, url, idempotencyKey, attempts: number - 1, signal, clock };
+    release = await (wiring.config.rateLimit === 'throw'
+      ? takeSlot(limiter, entry)
+      : waitForSlot(limiter, entry, observer));
+  }
+  const letGo = () => {
+    release?.();
+    release = undefined;
+  };
+  const waitMs = notBefore - clock.now();
+  if (waitMs <= 0) return letGo;
+  observer?.wait({ lane, waitMs, queued: 0, reason: 'pause' });
+  await sleep(clock, waitMs, signal).catch((reason) => {
+    letGo();
+    throw reason;
+  });
+  return letGo;
+}
+
+/** The caller's limiter, else the account's, for which a key function must have been asked once. */
+async function limiterOf(wiring: Wiring, turn: Turn): Promise<RateLimiter | undefined> {
+  const { config, ring } = wiring;
+  if (config.limiter) return config.limiter;
+  if (!ring.known() && config.rotates) {
+    const guard = newGuard(wiring, turn);
+    await askKey(wiring, turn.call, guard).finally(guard.end);
+  }
+  return ring.known()?.limiter;
+}
+
+function newGuard({ clock }: Wiring, { call, number }: Turn): AttemptGuard {
+  const { method, shownUrl: url, idempotencyKey, timeoutMs, signal } = call;
+  const late = () =>
+    new TimeoutError(`${method} ${url} gave no whole answer within ${timeoutMs} ms (timeoutMs).`, {
+      method,
+      url,
+      idempotencyKey,
+      attempts: number,
+      timeoutMs,
+    });
+  return createAttemptGuard({ clock, timeoutMs, signal, late });
+}
+
+function askKey({ ring }: Wiring, { method, shownUrl: url }: Call, guard: AttemptGuard): Promise<string> {
+  return guard.race(ring.ask({ method, url }));
+}
+
+/** What a broken connection becomes, in whichever wording fetch has put it. */
+export function asConnectionError(thrown: unknown, { call, number, secret }: Omit<Attempt, 'guard'>): ConnectionError {
+  const { method, shownUrl: url, idempotencyKey } = call;
+  const cause = scrubCause(thrown instanceof NetworkFailure ? thrown.cause : thrown, secret);
+  const why = cause instanceof Error ? innermost(cause) : String(cause);
+  return new ConnectionError(`${method} ${url} got no whole answer: ${scrubText(why, secret)}`, {
+    method,
+    url,
+    idempotencyKey,
+    attempts: number,
+    cause,
+  });
+}
+
+/** The message that says most: Node's "fetch failed" hides the reason in its cause. */
+function innermost(error: Error): string {
+  return error.cause instanceof Error ? innermost(error.cause) : error.message || error.name;
+}
