@@ -1,67 +1,62 @@
 import type { Job } from './job.js';
 
-/** An event's envelope (spec: Webhook event). Unknown fields pass through untouched. */
-interface EventEnvelope {
+/** What every event carries (spec: Webhook event). Unknown fields pass through untouched. */
+interface JobEvent {
   /** Event id, shape `evt_<job_id>_<outcome>`. The same on every copy: handle each id once. */
   id: string;
   /** Names the kind of object, a constant of the service. */
   object?: string;
   /** ISO 8601 timestamp. */
   created?: string;
-  [field: string]: unknown;
-}
-
-/** What every event about a job carries. */
-interface JobEvent extends EventEnvelope {
+  /** What the event is about. */
   data: {
-    /** The job in its final state: `id` and `status` are always there, `providerOutputUrl` when there is a file. */
+    /** The job in its final state: `id` and `status`, and `providerOutputUrl` when there is a file. */
     job: Job;
     [field: string]: unknown;
   };
+  [field: string]: unknown;
 }
 
 /** The job completed: its file can be downloaded (spec: Events). */
 export interface JobCompletedEvent extends JobEvent {
+  /** What happened. */
   type: 'job.completed';
 }
 
 /** The job failed; nothing was charged (spec: Events). */
 export interface JobFailedEvent extends JobEvent {
+  /** What happened. */
   type: 'job.failed';
 }
 
 /** The job was canceled (spec: Events). */
 export interface JobCanceledEvent extends JobEvent {
+  /** What happened. */
   type: 'job.canceled';
 }
 
 /** The job was blocked (spec: Events). */
 export interface JobBlockedEvent extends JobEvent {
+  /** What happened. */
   type: 'job.blocked';
 }
 
-/** Keeps the open arm out of the way of narrowing: no literal is comparable with it. */
-declare const notDocumented: unique symbol;
-
-/** An event of a type that the documentation does not have yet. */
-export interface UnknownWebhookEvent extends EventEnvelope {
-  type: string & { readonly [notDocumented]: true };
-  data?: unknown;
+/** An event of a type that the documentation does not have yet. What it carries in `data` is not checked. */
+export interface UnknownWebhookEvent extends JobEvent {
+  /** What happened. */
+  type: string & {};
 }
 
-/** A verified webhook event, told apart by `type` (spec: Webhook event); types to come arrive as {@link UnknownWebhookEvent}. */
-export type WebhookEvent =
-  | JobCompletedEvent
-  | JobFailedEvent
-  | JobCanceledEvent
-  | JobBlockedEvent
-  | UnknownWebhookEvent;
+type DocumentedEvent = JobCompletedEvent | JobFailedEvent | JobCanceledEvent | JobBlockedEvent;
+
+/** A verified webhook event, told apart by `type` (spec: Webhook event). Open: types to come pass. */
+export type WebhookEvent = DocumentedEvent | UnknownWebhookEvent;
 
 /** The documented event types (spec: Events). */
-export type WebhookEventType = Exclude<WebhookEvent, UnknownWebhookEvent>['type'];
+export type WebhookEventType = DocumentedEvent['type'];
 
 /** The event of one documented type. */
-export type WebhookEventOf<T extends WebhookEventType> = Extract<WebhookEvent, { type: T }>;
+export type WebhookEventOf<T extends WebhookEventType> = Extract<DocumentedEvent, { type: T }>;
 
 const ABOUT_A_JOB = /^job\.(completed|failed|canceled|blocked)$/;
 

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import {
+  signWebhook,
+  verifyWebhook,
+  type WebhookEvent,
+  type WebhookRefusal,
+  WebhookVerificationError,
+} from '../../src/webhooks/index.js';
+
+const secret = 'whsec_current';
+const now = () => 1_767_323_045_000;
+const event = { id: 'evt_job_1_failed', type: 'job.failed', data: { job: { id: 'job_1', status: 'failed' } } };
+const signed = await signWebhook(event, { secret, now });
+
+function isRefusedAs(reason: WebhookRefusal) {
+  return expect.objectContaining({ name: 'WebhookVerificationError', reason });
+}
+
+describe('the secret', () => {
+  test.each([undefined, '', ' ', '\n', [], [''], [secret, ''], [secret, ' \t']])('%j is refused', async (blank) => {
+    await expect(verifyWebhook(signed, { secret: blank, now })).rejects.toEqual(isRefusedAs('secret_missing'));
+    await expect(signWebhook(event, { secret: blank })).rejects.toEqual(isRefusedAs('secret_missing'));
+  });
+
+  test.each([null, 7, {}, [7]])('%j of a JavaScript caller is refused', async (odd) => {
+    // @ts-expect-error only strings are secrets
+    await expect(verifyWebhook(signed, { secret: odd, now })).rejects.toEqual(isRefusedAs('secret_missing'));
+  });
+
+  test('may be the next, the current or the one before, during a rotation', async () => {
+    expect(await verifyWebhook(signed, { secret: ['whsec_next', secret, 'whsec_before'], now })).toEqual(event);
+    const both = await signWebhook(event, { secret: ['whsec_next', secret], now });
+    expect(await verifyWebhook(both, { secret: 'whsec_next', now })).toEqual(event);
+    expect(await verifyWebhook(both, { secret, now })).toEqual(event);
+    await expect(verifyWebhook(both, { secret: 'whsec_gone', now })).rejects.toEqual(isRefusedAs('signature_mismatch'));
+  });
+
+  test('is one of eight at most', async () => {
+    const others = Array.from({ length: 7 }, (_, at) => `whsec_${at}`);
+    expect(await verifyWebhook(signed, { secret: [...others, secret], now })).toEqual(event);
+    const nine = verifyWebhook(signed, { secret: [...others, 'whsec_7', secret], now });
+    await expect(nine).rejects.toEqual(isRefusedAs('options_invalid'));
+  });
+
+  test('is taken as it stands, and a padded one is pointed out', async () => {
+    const padded = verifyWebhook(signed, { secret: `${secret}\n`, now });
+    await expect(padded).rejects.toThrow('A secret is padded with white space.');
+    const rightly = await signWebhook(event, { secret: `${secret}\n`, now });
+    expect(await verifyWebhook(rightly, { secret: `${secret}\n`, now })).toEqual(event);
+  });
+
+  test('and the digest that it makes are in no error', async () => {
+    const digest = String(signed.headers['X-Service-Signature']).slice(-64);
+    const forged = { body: signed.body, headers: { 'X-Service-Signature': `t=1767323045,v1=${'0'.repeat(64)}` } };
+    const error: unknown = await verifyWebhook(forged, { secret, now }).catch((reason) => reason);
+    if (!WebhookVerificationError.isInstance(error)) throw error;
+    const said = JSON.stringify(error) + error.stack + error.message + String(error.cause);
+    expect(said).not.toContain(digest);
+    expect(said).not.toContain(secret);
+  });
+});
+
+describe('the event', () => {
+  const accept = async (body: object | string) =>
+    verifyWebhook(await signWebhook(body, { secret, now }), { secret, now });
+
+  test('keeps fields and types that the documentation does not have yet', async () => {
+    const later = { ...event, type: 'job.archived', region: 'eu', data: { archive: 7 } };
+    expect(await accept(later)).toEqual(later);
+    const more = { ...event, data: { ...event.data, job: { ...event.data.job, progress: 7 } }, v: 2 };
+    expect(await accept(more)).toEqual(more);
+  });
+
+  test('counts by the id of the signed body, whatever the headers say', async () => {
+    const headers = { ...signed.headers, 'X-Service-Event-Id': 'evt_other', 'X-Service-Event-Type': 'job.completed' };
+    const { id, type } = await verifyWebhook({ body: signed.body, headers }, { secret, now });
+    expect({ id, type }).toEqual({ id: event.id, type: 'job.failed' });
+  });
+
+  test.each([
+    ['', 'not JSON'],
+    ['{', 'not JSON'],
+    ['null', '`id`'],
+    ['[]', '`id`'],
+    ['"text"', '`id`'],
+    [{ ...event, id: '' }, '`id`'],
+    [{ ...event, id: 7 }, '`id`'],
+    [{ id: 'evt' }, '`type`'],
+    [{ ...event, data: undefined }, '`data.job.id`'],
+    [{ ...event, data: { job: { status: 'failed' } } }, '`data.job.id`'],
+    [{ ...event, data: { job: { id: 'job_1', status: 3 } } }, '`data.job.status`'],
+  ])('is refused when it is none: %j', async (body, named) => {
+    await expect(accept(body)).rejects.toEqual(isRefusedAs('event_malformed'));
+    await expect(accept(body)).rejects.toThrow(named);
+  });
+
+  test('is looked at after the signature and not before', async () => {
+    const { headers } = await signWebhook('{', { secret: 'whsec_forger', now });
+    await expect(verifyWebhook({ body: '{', headers }, { secret, now })).rejects.toEqual(
+      isRefusedAs('signature_mismatch'),
+    );
+  });
+
+  test('is told apart by its type', async () => {
+    const verified = await verifyWebhook(signed, { secret, now });
+    switch (verified.type) {
+      case 'job.completed':
+        expect.fail(verified.data.job.id);
+        break;
+      case 'job.failed': {
+        const reason: string | null | undefined = verified.data.job.errorCode;
+        expect(reason).toBeUndefined();
+        expect(verified.data.job.id).toBe('job_1');
+        break;
+      }
+      default: {
+        const other: WebhookEvent = { ...verified, type: 'job.archived' };
+        expect.fail(other.type);
+      }
+    }
+  });
+});

@@ -1,0 +1,253 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { signWebhook, verifyWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
+
+interface Vector {
+  readonly name: string;
+  readonly secret: string;
+  readonly timestamp: string;
+  readonly body: string;
+  readonly digest: string;
+}
+
+const vectors: Vector[] = JSON.parse(readFileSync(new URL('vectors.json', import.meta.url), 'utf8'));
+const secret = 'whsec_test';
+const at = 1_767_323_045;
+const now = () => at * 1000;
+const event = {
+  object: 'developer_webhook_event',
+  id: 'evt_job_1_completed',
+  type: 'job.completed',
+  created: '2026-01-02T03:04:05.000Z',
+  data: { job: { id: 'job_1', status: 'completed', providerOutputUrl: 'https://gen.test/v1/jobs/job_1/output' } },
+};
+const signed = await signWebhook(event, { secret, timestamp: at });
+const signature = String(signed.headers['X-Service-Signature']);
+const digest = signature.slice(signature.indexOf('v1=') + 3);
+
+/** The refusal of a webhook; fails when it is accepted. */
+async function refusalOf(accepted: Promise<unknown>): Promise<WebhookVerificationError> {
+  const error = await accepted.then(
+    () => expect.fail('the webhook was accepted'),
+    (reason: unknown) => reason,
+  );
+  if (!WebhookVerificationError.isInstance(error)) throw error;
+  return error;
+}
+
+function withSignature(header: string) {
+  return verifyWebhook({ body: signed.body, headers: { 'X-Service-Signature': header } }, { secret, now });
+}
+
+afterEach(() => vi.unstubAllGlobals());
+
+describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) => {
+  const useCrypto = () => {
+    if (crypto === 'WebCrypto') vi.stubGlobal('process', undefined);
+  };
+
+  test.each(vectors)('openssl signs $name as we do', async ({ secret, timestamp, body, digest }) => {
+    useCrypto();
+    const bytes = Uint8Array.from(atob(body), (char) => char.charCodeAt(0));
+    const headers = { 'x-service-signature': `t=${timestamp},v1=${digest}` };
+    const options = { secret, now: () => Number(timestamp) * 1000 };
+    expect(await verifyWebhook({ body: bytes, headers }, options)).toMatchObject({ type: /^job\./ });
+    const last = bytes.length - 1;
+    bytes[last] = (bytes[last] ?? 0) ^ 1;
+    expect((await refusalOf(verifyWebhook({ body: bytes, headers }, options))).reason).toBe('signature_mismatch');
+  });
+
+  test('what is signed here is verified here', async () => {
+    useCrypto();
+    const { body, headers } = await signWebhook(event, { secret: 'ключ', now });
+    expect(headers['X-Service-Timestamp']).toBe(String(at));
+    expect(await verifyWebhook({ body, headers }, { secret: 'ключ', now })).toEqual(event);
+  });
+});
+
+describe('the body', () => {
+  const bytes = new TextEncoder().encode(signed.body);
+  const padded = new Uint8Array([0, 0, ...bytes, 0]);
+  const { headers } = signed;
+  test.each([
+    ['a string', signed.body],
+    ['bytes', bytes],
+    ['a view into a larger buffer', padded.subarray(2, -1)],
+    ['a Node buffer', Buffer.from(signed.body)],
+    ['a buffer', bytes.buffer],
+  ])('is taken as %s', async (_, body) => {
+    expect(await verifyWebhook({ body, headers }, { secret, now })).toEqual(event);
+  });
+
+  test('is read from a web request', async () => {
+    const request = new Request('https://me.test/hook', { method: 'POST', body: signed.body, headers });
+    expect(await verifyWebhook(request, { secret, now })).toEqual(event);
+  });
+
+  test.each([
+    ['a parsed object', event],
+    ['a parsed array', []],
+    ['a number', 7],
+  ])('that arrives as %s is refused with the way to the raw bytes', async (_, parsed) => {
+    // @ts-expect-error JavaScript callers pass what a body parser left.
+    const error = await refusalOf(verifyWebhook({ body: parsed, headers }, { secret, now }));
+    expect(error.reason).toBe('body_parsed');
+    expect(error.message).toMatch(/express\.raw\(\{ type: .*Fastify.*request\.text\(\)/);
+  });
+
+  test('of a request that was read before is refused with what to do instead', async () => {
+    const request = new Request('https://me.test/hook', { method: 'POST', body: signed.body, headers });
+    await request.json();
+    const error = await refusalOf(verifyWebhook(request, { secret, now }));
+    expect(error).toMatchObject({ reason: 'body_unavailable', message: expect.stringContaining('verify first') });
+  });
+
+  test('that breaks off is refused with its cause', async () => {
+    const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
+    const init = { method: 'POST', body: broken, headers, duplex: 'half' };
+    const error = await refusalOf(verifyWebhook(new Request('https://me.test/hook', init), { secret, now }));
+    expect(error).toMatchObject({ reason: 'body_unavailable', cause: expect.objectContaining({ message: 'reset' }) });
+  });
+
+  test.each([undefined, null, new ReadableStream()])('that is not there (%s) is refused', async (body) => {
+    // @ts-expect-error JavaScript callers pass what they have.
+    expect((await refusalOf(verifyWebhook({ body, headers }, { secret, now }))).reason).toBe('body_unavailable');
+  });
+});
+
+describe('the signature header', () => {
+  test.each([
+    ['web headers', new Headers(signed.headers)],
+    ['an object as the service writes it', signed.headers],
+    ["Node's headers", { 'x-service-signature': signature, host: 'me.test' }],
+    ['a list of one', { 'x-service-signature': [signature] }],
+    ['any case', { 'X-SERVICE-signature': signature }],
+  ])('is found in %s', async (_, headers) => {
+    expect(await verifyWebhook({ body: signed.body, headers }, { secret, now })).toEqual(event);
+  });
+
+  test('when missing names those that came, and nothing that a stranger made up', async () => {
+    const headers = { 'x-service-event-id': 'evt', 'X-Service-Timestamp': '1', 'x-service-evil': '1' };
+    const error = await refusalOf(verifyWebhook({ body: signed.body, headers }, { secret, now }));
+    expect(error.reason).toBe('signature_missing');
+    expect(error.message).toContain('came: X-Service-Event-Id, X-Service-Timestamp.');
+    const bare = await refusalOf(verifyWebhook({ body: signed.body, headers: {} }, { secret, now }));
+    expect(bare.message).toContain('came: none.');
+  });
+
+  test('may carry several digests and schemes to come', async () => {
+    const other = '0'.repeat(64);
+    expect(await withSignature(`t=${at},v1=${other},v1=${digest}`)).toEqual(event);
+    expect(await withSignature(`t=${at},v0=abc,v2=a-b_c+d/e==,v1=${digest}`)).toEqual(event);
+  });
+
+  test('carries sixteen digests at most', async () => {
+    const others = `,v1=${'0'.repeat(64)}`.repeat(15);
+    expect(await withSignature(`t=${at}${others},v1=${digest}`)).toEqual(event);
+    const error = await refusalOf(withSignature(`t=${at}${others},v0=1,v1=${digest}`));
+    expect(error.reason).toBe('signature_malformed');
+  });
+
+  test.each([
+    '',
+    't=',
+    `v1=${digest}`,
+    `t=${at}`,
+    `t=${at},v0=${digest}`,
+    `v1=${digest},t=${at}`,
+    `t=+${at},v1=${digest}`,
+    `t=-${at},v1=${digest}`,
+    `t=0x${at.toString(16)},v1=${digest}`,
+    `t=1.767323045e9,v1=${digest}`,
+    `t=${at}.0,v1=${digest}`,
+    `t=0${at},v1=${digest}`,
+    `t=${at}n,v1=${digest}`,
+    `t=١٧٦٧٣٢٣٠٤٥,v1=${digest}`,
+    `t=${at},t=${at},v1=${digest}`,
+    `t=${at},v1=${digest},t=${at}`,
+    `t=${at},v1=${digest},`,
+    `t=${at},,v1=${digest}`,
+    `t=${at};v1=${digest}`,
+    `t=${at}, v1=${digest}`,
+    ` t=${at},v1=${digest}`,
+    `t=${at},v1=${digest} `,
+    `t=${at},v1=${digest}\n`,
+    `t= ${at},v1=${digest}`,
+    `T=${at},v1=${digest}`,
+    `t=${at},V1=${digest}`,
+    `t=${at},v1=${digest.toUpperCase()}`,
+    `t=${at},v1=${digest}0`,
+    `t=${at},v1=${digest.slice(1)}`,
+    `t=${at},v1=${digest.slice(1)}g`,
+    `t=${at},v1=`,
+    `t=${at},v1=${digest},junk`,
+    `t=${at},v1=${digest},junk=1`,
+    `t=${'1'.repeat(13)},v1=${digest}`,
+    `t=${at},v1=${digest},v2=${'a'.repeat(300)}`,
+  ])('is refused as %j', async (header) => {
+    expect((await refusalOf(withSignature(header))).reason).toBe('signature_malformed');
+  });
+
+  test('that comes twice is refused', async () => {
+    const twice = new Headers(signed.headers);
+    twice.append('x-service-signature', signature);
+    const error = await refusalOf(verifyWebhook({ body: signed.body, headers: twice }, { secret, now }));
+    expect(error.reason).toBe('signature_malformed');
+    const parts = { 'x-service-signature': [`t=${at}`, `v1=${digest}`] };
+    const split = await refusalOf(verifyWebhook({ body: signed.body, headers: parts }, { secret, now }));
+    expect(split.reason).toBe('signature_malformed');
+  });
+
+  test('of a megabyte is refused without work to speak of', async () => {
+    const long = `t=${at}${`,v1=${'a'.repeat(64)}`.repeat(15_000)}`;
+    const began = performance.now();
+    expect((await refusalOf(withSignature(long))).reason).toBe('signature_malformed');
+    expect(performance.now() - began).toBeLessThan(200);
+  });
+});
+
+describe('the stamp', () => {
+  const verifyAt = (skewMs: number, toleranceSeconds?: number) =>
+    verifyWebhook(signed, { secret, now: () => at * 1000 + skewMs, ...(toleranceSeconds && { toleranceSeconds }) });
+
+  test.each([0, 299_999, -299_999])('is fresh %i ms away', async (skewMs) => {
+    expect(await verifyAt(skewMs)).toEqual(event);
+  });
+
+  test.each([
+    [300_000, '300 s ago'],
+    [300_001, '300 s ago'],
+    [-300_000, '300 s in the future'],
+    [86_400_000, '86400 s ago'],
+    [-86_400_000, '86400 s in the future'],
+  ])('is refused %i ms away, with the distance', async (skewMs, said) => {
+    const error = await refusalOf(verifyAt(skewMs));
+    expect(error.reason).toBe('timestamp_out_of_tolerance');
+    expect(error.message).toContain(said);
+    expect(error.message).toContain('limit is 300 s');
+  });
+
+  test('has the window that the caller gives', async () => {
+    expect(await verifyAt(599_000, 600)).toEqual(event);
+    expect((await refusalOf(verifyAt(10_000, 10))).reason).toBe('timestamp_out_of_tolerance');
+  });
+
+  test.each([Number.NaN, Number.POSITIVE_INFINITY, 0.0, -1])(
+    'has no window of %d seconds',
+    async (toleranceSeconds) => {
+      const error = await refusalOf(verifyWebhook(signed, { secret, now, toleranceSeconds }));
+      expect(error).toMatchObject({ reason: 'options_invalid', message: expect.stringContaining('toleranceSeconds') });
+    },
+  );
+
+  test('is refused by a clock that tells no time', async () => {
+    const error = await refusalOf(verifyWebhook(signed, { secret, now: () => Number.NaN }));
+    expect(error.reason).toBe('timestamp_out_of_tolerance');
+  });
+
+  test('is measured by the system when the caller has no clock', async () => {
+    const fresh = await signWebhook(event, { secret });
+    expect(await verifyWebhook(fresh, { secret })).toEqual(event);
+    expect((await refusalOf(verifyWebhook(signed, { secret }))).reason).toBe('timestamp_out_of_tolerance');
+  });
+});
