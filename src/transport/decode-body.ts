@@ -66,11 +66,12 @@ function checked<T>(wanted: Wanted, context: DecodeContext): T {
   const { error, success } = wanted.essentials.safeParse(wanted.value);
   if (success) return wanted.value as T;
   const path = [wanted.at, ...(error?.issues[0]?.path ?? [])].join('.');
-  const { method, path: url, idempotencyKey } = context;
+  const { method, path: url, idempotencyKey, attempts } = context;
   throw new ResponseError(`${method} ${url} answered without a usable "${path}".`, {
     method,
     url,
     idempotencyKey,
+    attempts,
     path,
   });
 }

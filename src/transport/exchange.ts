@@ -25,7 +25,10 @@ export async function exchange<T>(wiring: Wiring, call: Call, read: Read<T>): Pr
       observer?.retry({ ...eventOf(call, attempt), delayMs: plan.delayMs, error });
       return sleep(clock, plan.delayMs, call.signal);
     }
-    notBefore = clock.now() + plan.delayMs;
+    // The account's own limiter holds up the lane by itself; another one may not.
+    if (!(holdsLane(wiring, call) && APIError.isInstance(error) && error.retryAfterMs)) {
+      notBefore = clock.now() + plan.delayMs;
+    }
   };
   let sent = 0;
   return withRetries(
@@ -44,6 +47,10 @@ export async function exchange<T>(wiring: Wiring, call: Call, read: Read<T>): Pr
   );
 }
 
+function holdsLane({ config }: Wiring, call: Call): boolean {
+  return call.lane !== undefined && !config.limiter && config.rateLimit === 'wait';
+}
+
 interface Turn {
   readonly call: Call;
   readonly number: number;
@@ -54,14 +61,15 @@ interface Turn {
 async function attemptOnce<T>(wiring: Wiring, turn: Turn, read: Read<T>): Promise<T> {
   const { call, number } = turn;
   const { clock, observer, ring } = wiring;
-  const release = await admit(wiring, turn);
+  const { release, key } = await admit(wiring, turn);
   const guard = newGuard(wiring, turn);
-  const start = clock.now();
+  let start: number | undefined;
   let response: Response | undefined;
   let failure: unknown;
   let kept = false;
   try {
-    const secret = call.isPublic || !call.toService ? undefined : await askKey(wiring, call, guard);
+    const secret = call.isPublic || !call.toService ? undefined : (key ?? (await askKey(wiring, call, guard)));
+    start = clock.now();
     observer?.request(eventOf(call, number));
     const attempt = { call, number, guard, secret };
     response = await follow(wiring, attempt);
@@ -79,8 +87,10 @@ async function attemptOnce<T>(wiring: Wiring, turn: Turn, read: Read<T>): Promis
   } finally {
     release();
     if (!kept) guard.end();
-    const event = { status: response?.status, requestId: response && requestIdOf(response.headers), error: failure };
-    observer?.response({ ...eventOf(call, number), ...event, durationMs: clock.now() - start });
+    if (observer && start !== undefined) {
+      const event = { status: response?.status, requestId: response && requestIdOf(response.headers), error: failure };
+      observer.response({ ...eventOf(call, number), ...event, durationMs: clock.now() - start });
+    }
   }
 }
 
@@ -92,43 +102,46 @@ function pauseLane({ config, ring }: Wiring, { lane }: Call, failure: unknown): 
   if (retryAfterMs <= config.maxRetryAfterMs) (config.limiter ?? ring.known()?.limiter)?.pause(lane, retryAfterMs);
 }
 
-/** Waits for the lane's slot and for what a 429 asked for. The slot is let go once, however often that is asked. */
-async function admit(wiring: Wiring, turn: Turn): Promise<Release> {
-  const { clock, observer } = wiring;
-  const { call, number, notBefore } = turn;
-  const { lane, signal } = call;
-  const limiter = lane === undefined || wiring.config.rateLimit === 'off' ? undefined : await limiterOf(wiring, turn);
-  let release: Release | undefined;
-  if (limiter && lane !== undefined) {
-    const { method, shownUrl: url, idempotencyKey } = call;
-    const entry: Entry = { lane, method, url, idempotencyKey, attempts: number - 1, signal, clock };
-    release = await (wiring.config.rateLimit === 'throw'
-      ? takeSlot(limiter, entry)
-      : waitForSlot(limiter, entry, observer));
-  }
-  const letGo = () => {
-    release?.();
-    release = undefined;
-  };
-  const waitMs = notBefore - clock.now();
-  if (waitMs <= 0) return letGo;
-  observer?.wait({ lane, waitMs, queued: 0, reason: 'pause' });
-  await sleep(clock, waitMs, signal).catch((reason) => {
-    letGo();
-    throw reason;
-  });
-  return letGo;
+interface Admission {
+  /** Lets the lane's slot go, once, however often it is called. */
+  readonly release: Release;
+  /** The key, where it had to be asked for to know whose limits count. */
+  readonly key: string | undefined;
 }
 
-/** The caller's limiter, else the account's, for which a key function must have been asked once. */
-async function limiterOf(wiring: Wiring, turn: Turn): Promise<RateLimiter | undefined> {
-  const { config, ring } = wiring;
-  if (config.limiter) return config.limiter;
-  if (!ring.known() && config.rotates) {
-    const guard = newGuard(wiring, turn);
-    await askKey(wiring, turn.call, guard).finally(guard.end);
+/** Waits for the lane's slot and for what a 429 asked for. */
+async function admit(wiring: Wiring, turn: Turn): Promise<Admission> {
+  const { clock, config, observer, ring } = wiring;
+  const { call, notBefore } = turn;
+  const { lane, signal } = call;
+  const free = lane === undefined || config.rateLimit === 'off';
+  const key = free || config.limiter || ring.known() || !config.rotates ? undefined : await firstKey(wiring, turn);
+  const limiter = free ? undefined : (config.limiter ?? ring.known()?.limiter);
+  let slot = limiter && (await enter(wiring, turn, limiter));
+  const release = () => {
+    slot?.();
+    slot = undefined;
+  };
+  const waitMs = notBefore - clock.now();
+  if (waitMs > 0) {
+    observer?.wait({ lane, waitMs, queued: 0, reason: 'pause' });
+    await sleep(clock, waitMs, signal).catch((reason) => {
+      release();
+      throw reason;
+    });
   }
-  return ring.known()?.limiter;
+  return { release, key };
+}
+
+function enter({ clock, config, observer }: Wiring, { call, number }: Turn, limiter: RateLimiter): Promise<Release> {
+  const { lane = '', method, shownUrl: url, idempotencyKey, signal } = call;
+  const entry: Entry = { lane, method, url, idempotencyKey, attempts: number - 1, signal, clock };
+  return config.rateLimit === 'throw' ? takeSlot(limiter, entry) : waitForSlot(limiter, entry, observer);
+}
+
+function firstKey(wiring: Wiring, turn: Turn): Promise<string> {
+  const guard = newGuard(wiring, turn);
+  return askKey(wiring, turn.call, guard).finally(guard.end);
 }
 
 function newGuard({ clock }: Wiring, { call, number }: Turn): AttemptGuard {

@@ -84,7 +84,7 @@ async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: Req
     return {
       meta: metaOf(response, attempt),
       response: () => rebuilt(response, text),
-      data: () => decode(value, { method, path: call.path, idempotencyKey, response }),
+      data: () => decode(value, { method, path: call.path, idempotencyKey, attempts: attempt.number, response }),
     };
   });
 }

@@ -18,32 +18,36 @@ export interface Hop {
 
 /** Where to go on; undefined for an answer that is no redirect. Throws an APIError for a redirect that is not followed. */
 export function redirectTarget(response: Response, hop: Hop): string | undefined {
-  if (response.type === 'opaqueredirect') throw refusal(response, hop, 'a browser does not say where to');
+  if (response.type === 'opaqueredirect')
+    throw redirectRefusal(response.status, hop, 'a browser does not say where to');
   const location = response.headers.get('location');
   if (![301, 302, 303, 307, 308].includes(response.status) || !location) return undefined;
-  if (!URL.canParse(location, hop.url)) throw refusal(response, hop, 'its location is no URL');
+  if (!URL.canParse(location, hop.url)) throw redirectRefusal(response.status, hop, 'its location is no URL');
   const [from, to] = [new URL(hop.url), new URL(location, hop.url)];
   const where = `it leads to ${to.origin}`;
-  if (hop.method !== 'GET' && hop.method !== 'HEAD') throw refusal(response, hop, where);
-  if (!/^https?:$/.test(to.protocol)) throw refusal(response, hop, where);
-  if (from.protocol === 'https:' && to.protocol === 'http:') throw refusal(response, hop, `${where}, unencrypted`);
-  if (from.origin !== to.origin && !hop.leaves) throw refusal(response, hop, where);
-  if (hop.hops >= MOST_REDIRECTS) throw refusal(response, hop, `${MOST_REDIRECTS} others went before it`);
+  if (hop.method !== 'GET' && hop.method !== 'HEAD') throw redirectRefusal(response.status, hop, where);
+  if (!/^https?:$/.test(to.protocol)) throw redirectRefusal(response.status, hop, where);
+  if (from.protocol === 'https:' && to.protocol === 'http:')
+    throw redirectRefusal(response.status, hop, `${where}, unencrypted`);
+  if (from.origin !== to.origin && !hop.leaves) throw redirectRefusal(response.status, hop, where);
+  if (hop.hops >= MOST_REDIRECTS)
+    throw redirectRefusal(response.status, hop, `${MOST_REDIRECTS} others went before it`);
   return to.href;
 }
 
-/** Whether fetch failed because it was told to take redirects for errors. */
+/** Whether Node's fetch failed because it was told to take redirects for errors. */
 export function isRedirectFailure(error: unknown, depth = 0): boolean {
   if (!(error instanceof Error) || depth > 4) return false;
-  return /redirect/i.test(error.message) || isRedirectFailure(error.cause, depth + 1);
+  return error.message === 'unexpected redirect' || isRedirectFailure(error.cause, depth + 1);
 }
 
-function refusal(response: Response, hop: Hop, why: string): APIError {
+/** The error of a redirect that is not followed; `why` says where it leads, as far as that is known. */
+export function redirectRefusal(status: number, hop: Omit<Hop, 'hops' | 'leaves'>, why: string): APIError {
   const url = withoutQuery(hop.url);
   const advice = 'Set baseUrl to the address that answers itself, so that the API key goes nowhere else.';
   return new APIError(`${hop.method} ${url} was redirected, which is not followed: ${why}. ${advice}`, {
-    status: response.status,
-    code: `http_${response.status}`,
+    status,
+    code: `http_${status}`,
     recovery: 'change_request',
     method: hop.method,
     url,

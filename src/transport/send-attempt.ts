@@ -1,5 +1,5 @@
 import type { Attempt, Wiring } from './attempt.js';
-import { isRedirectFailure, redirectTarget } from './redirect.js';
+import { isRedirectFailure, redirectRefusal, redirectTarget } from './redirect.js';
 
 /** A body on its way is given this much more time: even a slow line moves that many bytes in a millisecond. */
 const SLOWEST_BYTES_PER_MS = 100;
@@ -25,7 +25,14 @@ export async function follow(wiring: Wiring, attempt: Attempt): Promise<Response
   let url = call.url;
   let init = await initOf(wiring, attempt);
   for (let hops = 0; ; hops++) {
-    const response = await guard.race(networked(sendOnce(wiring, url, init)), drop);
+    const response = await guard.race(networked(sendOnce(wiring, url, init)), drop).catch((error: unknown) => {
+      if (!(error instanceof NetworkFailure && isRedirectFailure(error))) throw error;
+      throw redirectRefusal(
+        0,
+        { method, url, attempts, idempotencyKey },
+        'a stream cannot be sent twice to see where to',
+      );
+    });
     if (response.type !== 'opaqueredirect' && (response.status < 300 || response.status > 399)) return response;
     try {
       const next = redirectTarget(response, { method, url, attempts, idempotencyKey, hops, leaves });
@@ -79,6 +86,7 @@ async function sendOnce(wiring: Wiring, url: string, init: RequestInit): Promise
   try {
     return await wiring.fetch(url, { ...init, redirect: 'error' });
   } catch (error) {
+    // A stream that was refused is used up: it cannot be sent again to see where the redirect leads.
     if (init.body instanceof ReadableStream || init.signal?.aborted || !isRedirectFailure(error)) throw error;
     return wiring.fetch(url, init);
   }

@@ -28,6 +28,8 @@ export interface Endpoint {
 /** What a decoder learns about the call beside the body. */
 export interface DecodeContext extends Endpoint {
   readonly idempotencyKey?: string | undefined;
+  /** How many times the request was sent. */
+  readonly attempts: number;
   readonly response: Response;
 }
 
