@@ -1,0 +1,135 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { signWebhook, verifyWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
+
+const secret = 'whsec_test';
+const at = 1_767_323_045;
+const options = { secret: [secret, 'whsec_before'], now: () => at * 1000 };
+const event = { id: 'evt_job_1_completed', type: 'job.completed', data: { job: { id: 'job_1', status: 'completed' } } };
+const signed = await signWebhook(event, { secret, timestamp: at });
+const header = String(signed.headers['X-Service-Signature']);
+const body = new TextEncoder().encode(signed.body);
+
+/** One edit of a text or of bytes: what is put, where, and over how much. */
+interface Edit<T> {
+  readonly at: number;
+  readonly length: number;
+  readonly put: T;
+}
+
+const place = { at: fc.nat(400), length: fc.nat({ max: 3 }) };
+const text = fc.oneof(
+  fc.constantFrom(
+    '',
+    ',',
+    '=',
+    ' ',
+    '+',
+    '-',
+    '0',
+    '1',
+    'e9',
+    '0x',
+    't=',
+    'v1=',
+    ',t=1',
+    ',v1=',
+    ',v0=',
+    '\n',
+    '\0',
+    '；',
+  ),
+  fc.string({ maxLength: 4, unit: 'binary' }),
+);
+const textEdits = fc.array(fc.record({ ...place, put: text }), { minLength: 1, maxLength: 3 });
+const byteEdits = fc.array(fc.record({ ...place, put: fc.uint8Array({ maxLength: 3 }) }), {
+  minLength: 1,
+  maxLength: 3,
+});
+
+function edited<T extends Edit<string> | Edit<Uint8Array>>(start: number[], edits: readonly T[]): number[] {
+  return edits.reduce((units, { at, length, put }) => {
+    const from = at % (units.length + 1);
+    const added = typeof put === 'string' ? Array.from(put, (char) => char.charCodeAt(0)) : Array.from(put);
+    return [...units.slice(0, from), ...added, ...units.slice(from + length)];
+  }, start);
+}
+
+/** Fails when the webhook is accepted, or refused in any other way than by the documented error. */
+async function expectRefused(forged: { body: Uint8Array; signature: string }): Promise<void> {
+  const headers = { 'X-Service-Signature': forged.signature };
+  const outcome: unknown = await verifyWebhook({ body: forged.body, headers }, options).catch((error) => error);
+  if (!WebhookVerificationError.isInstance(outcome)) throw new Error(`accepted: ${JSON.stringify(forged.signature)}`);
+}
+
+test('of 100,000 mutated headers and bodies none is accepted', async () => {
+  expect(await verifyWebhook(signed, options)).toEqual(event);
+  let tried = 0;
+  const property = fc.asyncProperty(
+    textEdits,
+    byteEdits,
+    fc.constantFrom('header', 'body', 'both'),
+    async (inHeader, inBody, where) => {
+      const signature =
+        where === 'body'
+          ? header
+          : String.fromCharCode(
+              ...edited(
+                Array.from(header, (char) => char.charCodeAt(0)),
+                inHeader,
+              ),
+            );
+      const bytes = where === 'header' ? body : Uint8Array.from(edited([...body], inBody));
+      fc.pre(signature !== header || Buffer.compare(bytes, body) !== 0);
+      tried++;
+      await expectRefused({ body: bytes, signature });
+    },
+  );
+  await fc.assert(property, { numRuns: 100_000, seed: 20_260_102 });
+  expect(tried).toBe(100_000);
+}, 120_000);
+
+test('no single bit of the body or the digest can be turned', async () => {
+  for (let bit = 0; bit < body.length * 8; bit++) {
+    const turned = body.slice();
+    turned[bit >> 3] = (turned[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    await expectRefused({ body: turned, signature: header });
+  }
+  for (let at = header.indexOf('v1=') + 3; at < header.length; at++) {
+    for (const digit of '0123456789abcdef'.replace(header.charAt(at), ''))
+      await expectRefused({ body, signature: header.slice(0, at) + digit + header.slice(at + 1) });
+  }
+});
+
+test('a stamp moved into the window does not revive an old signature', async () => {
+  const old = await signWebhook(event, { secret, timestamp: at - 301 });
+  const signature = String(old.headers['X-Service-Signature']).replace(String(at - 301), String(at));
+  await expect(verifyWebhook({ body, headers: { 'X-Service-Signature': signature } }, options)).rejects.toEqual(
+    expect.objectContaining({ reason: 'signature_mismatch' }),
+  );
+});
+
+test('a point between stamp and body cannot be moved', async () => {
+  // The signed text is "<t>.<body>": digits of the body must not be readable as digits of the stamp.
+  const long = await signWebhook(`5.${signed.body}`, { secret, timestamp: Math.floor(at / 10) });
+  const digest = String(long.headers['X-Service-Signature']).split('v1=')[1];
+  await expectRefused({ body, signature: `t=${at},v1=${digest}` });
+});
+
+test('the comparison looks at every digit', async () => {
+  const { sameDigest } = await import('../../src/webhooks/signature.js');
+  const digest = header.slice(-64);
+  expect(sameDigest(digest, digest)).toBe(true);
+  for (const other of ['', digest.slice(1), `${digest}0`, `${digest.slice(0, 63)}x`, `x${digest.slice(1)}`])
+    expect(sameDigest(digest, other)).toBe(false);
+  let reads = 0;
+  class Counted extends String {
+    override charCodeAt(at: number): number {
+      reads++;
+      return super.charCodeAt(at);
+    }
+  }
+  // @ts-expect-error a string that counts how much of it is read
+  sameDigest(new Counted(`x${digest.slice(1)}`), digest);
+  expect(reads).toBe(64);
+});

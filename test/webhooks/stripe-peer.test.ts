@@ -1,0 +1,33 @@
+import Stripe from 'stripe';
+import { expect, test } from 'vitest';
+import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
+
+// The service's header has the grammar of Stripe's, so the two libraries must read each other's.
+const { webhooks } = new Stripe('sk_test_none');
+const secret = 'whsec_shared';
+const event = { id: 'evt_job_1_completed', type: 'job.completed', data: { job: { id: 'job_1', status: 'completed' } } };
+const payload = JSON.stringify({ ...event, prompt: 'Füchse 🦊' });
+
+test("Stripe's test header is verified here", async () => {
+  const header = webhooks.generateTestHeaderString({ payload, secret });
+  const headers = { 'X-Service-Signature': header };
+  expect(await verifyWebhook({ body: payload, headers }, { secret })).toMatchObject(event);
+  expect(await verifyWebhook({ body: Buffer.from(payload), headers }, { secret })).toMatchObject(event);
+});
+
+test("Stripe's test header under another secret or of another age is refused", async () => {
+  const foreign = webhooks.generateTestHeaderString({ payload, secret: 'whsec_other' });
+  const old = webhooks.generateTestHeaderString({ payload, secret, timestamp: Math.floor(Date.now() / 1000) - 300 });
+  const verify = (header: string) =>
+    verifyWebhook({ body: payload, headers: { 'X-Service-Signature': header } }, { secret });
+  await expect(verify(foreign)).rejects.toMatchObject({ reason: 'signature_mismatch' });
+  await expect(verify(old)).rejects.toMatchObject({ reason: 'timestamp_out_of_tolerance' });
+});
+
+test('what is signed here Stripe accepts', async () => {
+  const { body, headers } = await signWebhook(event, { secret: ['whsec_next', secret] });
+  const header = String(headers['X-Service-Signature']);
+  expect(webhooks.constructEvent(body, header, secret)).toEqual(event);
+  expect(webhooks.constructEvent(Buffer.from(body), header, 'whsec_next')).toEqual(event);
+  expect(() => webhooks.constructEvent(`${body} `, header, secret)).toThrow('signature');
+});
