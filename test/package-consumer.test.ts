@@ -1,0 +1,149 @@
+// The tarball in a throwaway project: every door by both module systems, types under every resolution, copies side by side.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Consumer, createConsumer, manifest } from './support/consumer.js';
+
+const NEED_PEERS = ['./ai-sdk', './bullmq'];
+const doors = Object.keys(manifest().exports).filter((door) => door !== './package.json');
+const plain = doors.filter((door) => !NEED_PEERS.includes(door));
+const peered = doors.filter((door) => NEED_PEERS.includes(door));
+const name = (door: string) => `gen-client${door.slice(1)}`;
+
+let consumer: Consumer;
+beforeAll(async () => {
+  consumer = await createConsumer();
+}, 240_000);
+afterAll(() => consumer?.remove());
+
+test('an install brings three packages and their own, and no more', () => {
+  const installed = readdirSync(join(consumer.folder, 'node_modules')).filter((entry) => !entry.startsWith('.'));
+  expect(installed.sort()).toEqual(['gen-client', 'is-network-error', 'ky', 'p-retry', 'zod']);
+});
+
+test.each(plain)('%s opens by import and by require, with the same names', async (door) => {
+  const printed = await consumer.run(
+    'open.mjs',
+    `import { createRequire } from 'node:module';
+     const esm = await import('${name(door)}');
+     const cjs = createRequire(import.meta.url)('${name(door)}');
+     console.log(JSON.stringify([Object.keys(esm).sort(), Object.keys(cjs).sort()]));`,
+  );
+  const [esm, cjs] = JSON.parse(printed) as [string[], string[]];
+  expect(esm.length).toBeGreaterThan(0);
+  expect(cjs).toEqual(esm);
+});
+
+test('what is not a door stays closed', async () => {
+  const printed = await consumer.run(
+    'closed.mjs',
+    "await import('gen-client/dist/index.js').catch((error) => console.log(error.code));",
+  );
+  expect(printed).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED');
+});
+
+test('an error of one copy is recognised by the other', async () => {
+  const printed = await consumer.run(
+    'errors.mjs',
+    `import { createRequire } from 'node:module';
+     import * as esm from 'gen-client';
+     const cjs = createRequire(import.meta.url)('gen-client');
+     const error = new cjs.PreflightError('no', { code: 'prompt_required', param: 'prompt' });
+     console.log([error instanceof esm.PreflightError, esm.PreflightError.isInstance(error), esm.GenError.isInstance(error), esm.APIError.isInstance(error)].join());`,
+  );
+  expect(printed).toBe('false,true,true,false');
+});
+
+test('both copies keep one limiter for one account', async () => {
+  const printed = await consumer.run(
+    'limits.mjs',
+    `import { createRequire } from 'node:module';
+     import * as esm from 'gen-client';
+     const cjs = createRequire(import.meta.url)('gen-client');
+     const body = { success: true, data: { job: { id: 'job_1', status: 'processing' } } };
+     const options = { apiKey: 'key', baseUrl: 'http://127.0.0.1:9', fetch: async () => Response.json(body), rateLimit: 'throw' };
+     const [one, other] = [new esm.GenClient(options), new cjs.GenClient(options)];
+     for (let at = 0; at < 20; at += 1) await (at % 2 ? one : other).videos.create({ prompt: 'a fox' });
+     const refused = await other.videos.create({ prompt: 'a fox' }).catch((error) => error);
+     const stranger = new cjs.GenClient({ ...options, apiKey: 'another' });
+     await stranger.videos.create({ prompt: 'a fox' });
+     console.log(refused.name, esm.RateLimitError.isInstance(refused), refused.retryAfterMs > 0);`,
+  );
+  expect(printed).toBe('RateLimitError true true');
+});
+
+const USER = `
+import { GenClient, GenError, InProcessLimiter, type CompletedJob, type Job } from 'gen-client';
+import { verifyWebhook } from 'gen-client/webhooks';
+import { fromPath, saveOutput } from 'gen-client/node';
+import { createSandbox } from 'gen-client/sandbox';
+export async function make(): Promise<CompletedJob> {
+  const client = new GenClient({ apiKey: 'k', baseUrl: 'https://example.test', limiter: new InProcessLimiter({ limits: {} }) });
+  const { upload_id } = await client.uploads.upload(await fromPath('fox.png'));
+  const { data } = await client.videos.create({ prompt: 'a fox', first_frame_upload_id: upload_id, duration: 5 }).withResponse();
+  const job: Job = data.job;
+  await saveOutput(client, job, 'fox.mp4');
+  void verifyWebhook;
+  void createSandbox;
+  void GenError;
+  // @ts-expect-error: the model lacks that duration.
+  void client.videos.create({ model: 'svc-video-fast', prompt: 'a fox', duration: 7 });
+  return client.waitForJob(job);
+}
+`;
+
+describe('a user compiles with skipLibCheck off', () => {
+  const browserLib = { lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'], types: ['node'] };
+  const nodeLib = { lib: ['es2023'], types: ['node'] };
+  const strictest = { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true };
+  test.each([
+    ['CommonJS under node16', 'user.cts', { module: 'node16', ...browserLib }],
+    ['a module under node16', 'user.mts', { module: 'node16', ...browserLib }],
+    ['CommonJS under nodenext', 'user2.cts', { module: 'nodenext', ...browserLib, ...strictest }],
+    ['a module under nodenext', 'user2.mts', { module: 'nodenext', ...browserLib, ...strictest }],
+    [
+      'a module for a bundler',
+      'user3.ts',
+      { module: 'esnext', moduleResolution: 'bundler', ...browserLib, ...strictest },
+    ],
+    ['a module without the DOM', 'user4.mts', { module: 'nodenext', ...nodeLib }],
+  ])('%s', async (_name, file, options) => {
+    expect(await consumer.check(file, USER, options)).toEqual({ code: 0, output: '' });
+  });
+});
+
+describe.runIf(peered.length > 0)('the doors that stand on a peer', () => {
+  beforeAll(async () => {
+    const { peerDependencies = {} } = manifest();
+    const wanted = Object.entries(peerDependencies).filter(([peer]) => peer !== 'msw');
+    await consumer.add(...wanted.map(([peer, range]) => `${peer}@${range}`));
+  }, 240_000);
+
+  test.each(peered)('%s opens by import and by require, with the same names', async (door) => {
+    const printed = await consumer.run(
+      'open-peered.mjs',
+      `import { createRequire } from 'node:module';
+       const esm = await import('${name(door)}');
+       const cjs = createRequire(import.meta.url)('${name(door)}');
+       console.log(JSON.stringify([Object.keys(esm).sort(), Object.keys(cjs).sort()]));`,
+    );
+    const [esm, cjs] = JSON.parse(printed) as [string[], string[]];
+    expect(esm.length).toBeGreaterThan(0);
+    expect(cjs).toEqual(esm);
+  });
+
+  test.each([
+    ['CommonJS under node16', 'peered.cts', { module: 'node16' }],
+    ['a module under nodenext', 'peered.mts', { module: 'nodenext' }],
+    ['a module for a bundler', 'peered.ts', { module: 'esnext', moduleResolution: 'bundler' }],
+  ])('their types hold for %s', async (_name, file, options) => {
+    const code = peered.map((door, at) => `import * as door${at} from '${name(door)}';\nvoid door${at};`).join('\n');
+    const { output } = await consumer.check(file, code, {
+      ...options,
+      types: ['node'],
+      lib: ['es2023', 'dom', 'dom.iterable'],
+    });
+    // Only our own declarations are ours to answer for.
+    expect(output.split('\n').filter((line) => line.includes('gen-client/dist') || line.startsWith(file))).toEqual([]);
+  });
+});

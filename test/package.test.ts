@@ -1,0 +1,161 @@
+// The tarball is what is tested: what npm would publish, not what lies in the working tree.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, posix } from 'node:path';
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
+import { publint } from 'publint';
+import { formatMessage } from 'publint/utils';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { packTarball, ROOT } from './support/build.js';
+import { manifest } from './support/consumer.js';
+
+const DOORS = ['index', 'webhooks', 'node', 'sandbox', 'redis', 'ai-sdk', 'bullmq'];
+
+let tarball = '';
+let unpacked = '';
+let files: string[] = [];
+
+beforeAll(async () => {
+  tarball = await packTarball();
+  unpacked = mkdtempSync(join(tmpdir(), 'gen-client-tarball-'));
+  execFileSync('tar', ['-xzf', tarball, '-C', unpacked, '--strip-components=1']);
+  files = readdirSync(unpacked, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => posix.join(entry.parentPath.slice(unpacked.length + 1), entry.name))
+    .sort();
+}, 180_000);
+
+afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
+
+const read = (file: string) => readFileSync(join(unpacked, file), 'utf8');
+
+test('the tarball holds the build, the papers and nothing else', () => {
+  const papers = ['AGENTS.md', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
+  expect(files.filter((file) => !file.startsWith('dist/'))).toEqual(papers);
+  const kinds = new Set(
+    files
+      .filter((file) => file.startsWith('dist/'))
+      .map((file) => file.replace(/^.*?(\.d)?(\.[a-z]+)(\.map)?$/, '$1$2$3')),
+  );
+  expect([...kinds].sort()).toEqual(['.cjs', '.cjs.map', '.d.cts', '.d.ts', '.js', '.js.map', '.txt']);
+  expect(files.filter((file) => /test|fixture|spec\.|metafile/i.test(file))).toEqual([]);
+});
+
+test('every door with a source is in the exports map, and every target of the map is in the tarball', () => {
+  const { exports, typesVersions, bin } = manifest();
+  const doors = DOORS.filter((door) => existsSync(`${ROOT}src/${door === 'index' ? 'index.ts' : `${door}/index.ts`}`));
+  expect(Object.keys(exports).sort()).toEqual(
+    [...doors.map((door) => (door === 'index' ? '.' : `./${door}`)), './package.json'].sort(),
+  );
+  const targets = Object.values(exports).flatMap((entry) =>
+    typeof entry === 'string' ? [entry] : Object.values(entry).flatMap((condition) => Object.values(condition)),
+  );
+  const legacy = Object.values(typesVersions['*'] ?? {}).flat();
+  expect([...targets, ...legacy, ...Object.values(bin)].filter((target) => !files.includes(target.slice(2)))).toEqual(
+    [],
+  );
+  expect(Object.keys(typesVersions['*'] ?? {}).sort()).toEqual(doors.filter((door) => door !== 'index').sort());
+});
+
+test('types stand first in every condition, so that no resolver passes them by', () => {
+  for (const entry of Object.values(manifest().exports)) {
+    if (typeof entry === 'string') continue;
+    for (const condition of Object.values(entry)) expect(Object.keys(condition)).toEqual(['types', 'default']);
+  }
+});
+
+test('installing runs nothing', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  expect(Object.keys(scripts).filter((name) => /^(pre|post)?install$|^prepare$/.test(name))).toEqual([]);
+});
+
+test('the package says that it has no side effects, and its peers are optional', () => {
+  const { sideEffects, peerDependencies = {}, peerDependenciesMeta = {} } = manifest();
+  expect(sideEffects).toBe(false);
+  expect(Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true)).toEqual([]);
+});
+
+test('every script has its source map, with the sources inside', () => {
+  const scripts = files.filter((file) => /^dist\/.*\.c?js$/.test(file));
+  expect(scripts.length).toBeGreaterThan(0);
+  for (const script of scripts) {
+    const map = JSON.parse(read(`${script}.map`)) as { sources: string[]; sourcesContent?: (string | null)[] };
+    expect(map.sourcesContent?.length ?? 0, script).toBe(map.sources.length);
+    expect(
+      map.sources.filter((source) => source.startsWith('/')),
+      script,
+    ).toEqual([]);
+  }
+});
+
+test('no declaration names a package that a user may not have, or that is ESM only', () => {
+  const allowed = Object.keys(manifest().peerDependencies ?? {});
+  for (const file of files.filter((name) => /\.d\.c?ts$/.test(name))) {
+    const imports = [...read(file).matchAll(/(?:from|import\()\s*['"]([^'"]+)['"]/g)].map(
+      ([, specifier = '']) => specifier,
+    );
+    const foreign = imports.filter(
+      (name) => !name.startsWith('.') && !allowed.some((peer) => name === peer || name.startsWith(`${peer}/`)),
+    );
+    expect(
+      foreign.filter((name) => !(name.startsWith('node:') && /node|sandbox|bullmq/.test(file))),
+      file,
+    ).toEqual([]);
+  }
+});
+
+/** Everything a script reaches by import, `import()` included; what is not in the tarball is given by name. */
+function reached(file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  for (const [, specifier = ''] of read(file).matchAll(
+    /(?:\bfrom|\bimport|\bimport\(|\brequire\()\s*["']([^"']+)["']/g,
+  )) {
+    if (specifier.startsWith('.')) reached(posix.join('dist', specifier), seen);
+    else seen.add(specifier);
+  }
+  return seen;
+}
+
+const packagesOf = (file: string) => [...reached(file)].filter((name) => !name.startsWith('dist/')).sort();
+
+test('the main door pulls in its three packages and nothing of Node', () => {
+  expect(packagesOf('dist/index.js')).toEqual(['ky', 'p-retry', 'zod/mini']);
+});
+
+test('the CommonJS door pulls in no package that is ESM only', () => {
+  expect(packagesOf('dist/index.cjs')).toEqual(['zod/mini']);
+});
+
+test('the webhooks door pulls in nothing', () => {
+  expect(packagesOf('dist/webhooks.js')).toEqual([]);
+  expect(packagesOf('dist/webhooks.cjs')).toEqual([]);
+});
+
+test('the main door reaches no code of the sandbox or the command line', () => {
+  const own = [...reached('dist/index.js')].filter((name) => name.startsWith('dist/'));
+  for (const file of own) {
+    const { sources } = JSON.parse(read(`${file}.map`)) as { sources: string[] };
+    expect(
+      sources.filter((source) => /src\/(sandbox|cli|ai-sdk|bullmq|redis)\/|node_modules\/hono/.test(source)),
+      file,
+    ).toEqual([]);
+  }
+});
+
+test('the bin starts with a line that says what runs it', () => {
+  for (const file of Object.values(manifest().bin)) expect(read(file).startsWith('#!/usr/bin/env node\n')).toBe(true);
+});
+
+test('are-the-types-wrong finds nothing, under every resolution', async () => {
+  const result = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(tarball))));
+  expect(result.types).toBeTruthy();
+  expect('problems' in result ? result.problems : ['no types']).toEqual([]);
+}, 120_000);
+
+test('publint finds nothing, suggestions included', async () => {
+  const { buffer } = new Uint8Array(readFileSync(tarball));
+  const { messages, pkg } = await publint({ pack: { tarball: buffer }, strict: true });
+  expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([]);
+});

@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { packTarball, ROOT } from './build.js';
+
+const execute = promisify(execFile);
+const TYPESCRIPT_7 = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
+
+/** What a run printed and how it ended. */
+export interface Outcome {
+  readonly code: number;
+  readonly output: string;
+}
+
+/** A throwaway project that has the packed tarball installed, as a user would. */
+export interface Consumer {
+  readonly folder: string;
+  /** Adds packages from the registry under the same strict settings. */
+  add(...packages: readonly string[]): Promise<void>;
+  /** Writes a file and runs it with the repository's Node; its standard output, trimmed. */
+  run(file: string, code: string): Promise<string>;
+  /** Type-checks a file under the given compiler options. */
+  check(file: string, code: string, options: Readonly<Record<string, unknown>>): Promise<Outcome>;
+  remove(): void;
+}
+
+/** The repository's Node first, whatever the system has. */
+const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}${delimiter}${process.env.PATH ?? ''}` };
+
+/** Installs the tarball into a new project: no scripts run, no peer may be wrong, no engine may be too old. */
+export async function createConsumer(): Promise<Consumer> {
+  const tarball = await packTarball();
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-consumer-'));
+  writeFileSync(join(folder, 'package.json'), '{ "name": "consumer", "private": true }');
+  const add = async (...packages: readonly string[]) => {
+    const strict = [
+      '--strict-peer-deps',
+      '--engine-strict',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--prefer-offline',
+    ];
+    await execute('npm', ['install', ...strict, ...packages], { cwd: folder, env });
+  };
+  await add(tarball);
+  return {
+    folder,
+    add,
+    async run(file, code) {
+      write(folder, file, code);
+      const { stdout } = await execute(join(ROOT, 'node_modules/.bin/node'), [file], { cwd: folder, env });
+      return stdout.trim();
+    },
+    async check(file, code, options) {
+      write(folder, file, code);
+      linkTypesOfNode(folder);
+      const config = `tsconfig.${file.replaceAll('/', '-')}.json`;
+      const compilerOptions = { target: 'es2022', strict: true, noEmit: true, skipLibCheck: false, ...options };
+      write(folder, config, JSON.stringify({ compilerOptions, files: [file] }));
+      return execute(join(ROOT, 'node_modules/.bin/node'), [TYPESCRIPT_7, '-p', config], { cwd: folder, env }).then(
+        ({ stdout }) => ({ code: 0, output: stdout }),
+        (error: { code: number; stdout: string }) => ({ code: error.code, output: error.stdout }),
+      );
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+function write(folder: string, file: string, text: string): void {
+  mkdirSync(dirname(join(folder, file)), { recursive: true });
+  writeFileSync(join(folder, file), text);
+}
+
+/** A Node user has `@types/node`; the repository's own is as good as a download. */
+function linkTypesOfNode(folder: string): void {
+  for (const name of ['@types/node', 'undici-types']) {
+    const link = join(folder, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true });
+    try {
+      symlinkSync(join(ROOT, 'node_modules', name), link, 'junction');
+    } catch {
+      // Already there.
+    }
+  }
+}
+
+/** The package's own manifest. */
+export function manifest(): Manifest {
+  return JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Manifest;
+}
+
+/** What the tests read of package.json. */
+export interface Manifest {
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, { types: string; default: string }>>>>;
+  readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+  readonly bin: Readonly<Record<string, string>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional: boolean }>>;
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly sideEffects: boolean;
+}
