@@ -1,0 +1,48 @@
+import { type Experimental_VideoModelV4, type ImageModelV4, NoSuchModelError, type ProviderV4 } from '@ai-sdk/provider';
+import { type ClientOptions, GenClient, type ImageModel, type VideoModel } from '../index.js';
+import { createImageModel } from './image-model.js';
+import { createVideoModel } from './video-model.js';
+
+/** The service as an AI SDK provider: `generateImage`, `experimental_generateVideo` and a provider registry take it. */
+export interface GenProvider extends ProviderV4 {
+  /** An image model, for example `gen.image('svc-image-pro')`. */
+  image(modelId: ImageModel | (string & {})): ImageModelV4;
+  /** The same as `image`, under the name that registries use. */
+  imageModel(modelId: ImageModel | (string & {})): ImageModelV4;
+  /** A video model, for example `gen.video('svc-video-pro')`. */
+  video(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
+  /** The same as `video`, under the name that registries use. */
+  videoModel(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
+}
+
+/** A ready client, else the options for one; left out, everything comes from the environment. */
+export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;
+
+/**
+ * Makes a provider. The client is made on the first call, so that a missing option is an error of that call and not of
+ * the import.
+ */
+export function createGen(settings: GenProviderSettings = {}): GenProvider {
+  let made: GenClient | undefined;
+  const client = () => {
+    made ??= 'client' in settings ? settings.client : new GenClient(settings);
+    return made;
+  };
+  const image = (modelId: string) => createImageModel(client, modelId);
+  const video = (modelId: string) => createVideoModel(client, modelId);
+  const refuse = (modelType: 'languageModel' | 'embeddingModel') => (modelId: string) => {
+    throw new NoSuchModelError({ modelId, modelType });
+  };
+  return {
+    specificationVersion: 'v4',
+    image,
+    imageModel: image,
+    video,
+    videoModel: video,
+    languageModel: refuse('languageModel'),
+    embeddingModel: refuse('embeddingModel'),
+  };
+}
+
+/** The provider with everything from the environment (GEN_API_KEY, GEN_BASE_URL). */
+export const gen: GenProvider = createGen();

@@ -1,0 +1,122 @@
+import { type Job as BullJob, type ConnectionOptions, type JobsOptions, Queue } from 'bullmq';
+import type { OpenString } from '../catalog.js';
+import {
+  type CharacterParams,
+  type ContentItem,
+  type EditModel,
+  GenError,
+  type ImageModel,
+  type ImageParams,
+  type VideoEditParams,
+  type VideoModel,
+  type VideoParams,
+  type WebhookEvent,
+} from '../index.js';
+import { type QueueLocation, queueNames } from './connection.js';
+import type { CallKind, GenJobData, GenJobResult } from './job-data.js';
+import { openNotes } from './notes.js';
+
+/** A queued call as the engine holds it. */
+export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
+
+/** How to queue a call. */
+export interface EnqueueOptions extends Omit<JobsOptions, 'jobId'> {
+  /**
+   * The queue job's id, which is also the Idempotency-Key of the call: the same id never makes a second job, in the
+   * queue or on the service. No colon and no bare number, as the engine wants it.
+   * @default `params.idempotency_key`, else a fresh UUID
+   */
+  readonly jobId?: string;
+}
+
+/** Queues create calls and wakes those that wait. */
+export interface GenQueue {
+  /** The engine's own queue, for a dashboard. */
+  readonly queue: Queue<GenJobData, GenJobResult>;
+  /** Queues `images.create` (spec: POST /v1/images). */
+  readonly images: {
+    create<const M extends ImageModel | OpenString>(
+      params: ImageParams<M>,
+      options?: EnqueueOptions,
+    ): Promise<GenQueueJob>;
+  };
+  /** Queues `videos.create` (spec: POST /v1/videos). */
+  readonly videos: {
+    create<const M extends VideoModel | OpenString = VideoModel, const C extends readonly ContentItem[] = readonly []>(
+      params: VideoParams<M, C>,
+      options?: EnqueueOptions,
+    ): Promise<GenQueueJob>;
+  };
+  /** Queues `videoEdits.create` (spec: POST /v1/video-edits). */
+  readonly videoEdits: {
+    create<const M extends EditModel | OpenString>(
+      params: VideoEditParams<M>,
+      options?: EnqueueOptions,
+    ): Promise<GenQueueJob>;
+  };
+  /** Queues `characters.create`, the one-off reference image (spec: POST /v1/characters). */
+  readonly characters: { create(params: CharacterParams, options?: EnqueueOptions): Promise<GenQueueJob> };
+  /** Hand it a verified webhook event: the call that waits for the job reads it at once, in whichever process it runs. */
+  wake(event: WebhookEvent): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How often a call is tried again after an error that is not the service's answer: the key makes that safe. */
+const DEFAULT_JOB_OPTIONS = { attempts: 5, backoff: { type: 'exponential', delay: 2000 } } as const;
+
+/**
+ * Opens the queue on a connection of BullMQ's kind (an ioredis client or its options).
+ * Calls are made by {@link createGenWorker} in any number of processes.
+ */
+export function createGenQueue(connection: ConnectionOptions, location: QueueLocation = {}): GenQueue {
+  const { calls, options } = queueNames(connection, location);
+  const queue = new Queue<GenJobData, GenJobResult>(calls, options);
+  const notes = openNotes(connection, location);
+  const creator = (call: CallKind) => ({
+    create: (params: object, given: EnqueueOptions = {}) =>
+      enqueue(queue, call, { params: { ...params }, options: given }),
+  });
+  return {
+    queue,
+    images: creator('images'),
+    videos: creator('videos'),
+    videoEdits: creator('videoEdits'),
+    characters: creator('characters'),
+    async wake(event) {
+      const jobId = event.data.job.id;
+      // Noted first: a call that is just being made, or read, looks for the note before and after it goes to sleep.
+      await notes.wake(jobId);
+      const owner = await notes.owner(jobId);
+      if (owner !== undefined) await promoteIfAsleep(queue, owner);
+    },
+    async close() {
+      await notes.close();
+      await queue.close();
+    },
+  };
+}
+
+/** Brings a sleeping call to the front. One that is not asleep is being worked on and sees the note. */
+export async function promoteIfAsleep(queue: Pick<Queue, 'getJob'>, queueJobId: string): Promise<void> {
+  const job = await queue.getJob(queueJobId);
+  if (!job || !(await job.isDelayed())) return;
+  try {
+    await job.promote();
+  } catch (error) {
+    // It woke by itself between the two calls.
+    if (await job.isDelayed()) throw error;
+  }
+}
+
+async function enqueue(
+  queue: Queue<GenJobData, GenJobResult>,
+  call: CallKind,
+  asked: { readonly params: Record<string, unknown>; readonly options: EnqueueOptions },
+): Promise<GenQueueJob> {
+  const { idempotency_key: key, ...params } = asked.params;
+  const jobId = asked.options.jobId ?? key ?? crypto.randomUUID();
+  if (typeof jobId !== 'string' || jobId === '' || jobId.includes(':') || /^-?\d+$/.test(jobId)) {
+    throw new GenError('jobId must be a string without a colon that is not a bare number, for example "order-17".');
+  }
+  return queue.add(call, { call, params }, { ...DEFAULT_JOB_OPTIONS, ...asked.options, jobId });
+}
