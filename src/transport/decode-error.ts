@@ -46,7 +46,7 @@ const LONGEST_PLAIN_MESSAGE = 300;
 export function decodeError(refusal: Refusal, call: RefusedCall): family.APIError {
   const text = scrubText(refusal.text, call.secret);
   const headers = scrubHeaders(refusal.headers, call.secret);
-  const body = parseJson(text);
+  const body = parseJson(text) ?? storageError(text);
   const places = placesIn(body);
   const code = findCode(places) ?? `http_${refusal.status}`;
   const status = refusal.status < 400 ? (BY_CODE[code]?.[0] ?? refusal.status) : refusal.status;
@@ -89,6 +89,13 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Object storage refuses in XML, and only there says that a signed URL has expired. */
+function storageError(text: string): Fields | undefined {
+  const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
+  const code = field('Code');
+  return code === undefined ? undefined : { code, message: field('Message') };
 }
 
 function otherStatus(status: number): readonly [typeof family.APIError, Recovery] {
