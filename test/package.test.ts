@@ -148,6 +148,20 @@ test('the bin starts with a line that says what runs it', () => {
   for (const file of Object.values(manifest().bin)) expect(read(file).startsWith('#!/usr/bin/env node\n')).toBe(true);
 });
 
+test('each lock file names a version for everything, so that a clean npm ci takes it', () => {
+  for (const folder of ['', 'test/runtimes/', 'bench/peers/']) {
+    const { packages } = JSON.parse(readFileSync(`${ROOT}${folder}package-lock.json`, 'utf8')) as Lock;
+    const broken = Object.entries(packages).filter(
+      ([, { version, name }]) => version === undefined && name === undefined,
+    );
+    expect(broken.map(([path]) => `${folder}package-lock.json: ${path}`)).toEqual([]);
+  }
+});
+
+interface Lock {
+  readonly packages: Readonly<Record<string, { readonly version?: string; readonly name?: string }>>;
+}
+
 test('are-the-types-wrong finds nothing, under every resolution', async () => {
   const result = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(tarball))));
   expect(result.types).toBeTruthy();
