@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -19,22 +19,34 @@ export type Compiler = keyof typeof COMPILERS;
 
 /** How a user's project may look. */
 export const MODES = {
-  nodenext: { file: 'main.mts', module: 'nodenext', moduleResolution: 'nodenext' },
-  'node16 CommonJS': { file: 'main.cts', module: 'node16', moduleResolution: 'node16' },
-  bundler: { file: 'main.ts', module: 'esnext', moduleResolution: 'bundler' },
+  nodenext: { extension: 'mts', module: 'nodenext', moduleResolution: 'nodenext' },
+  'node16 CommonJS': { extension: 'cts', module: 'node16', moduleResolution: 'node16' },
+  bundler: { extension: 'ts', module: 'esnext', moduleResolution: 'bundler' },
 } as const;
 /** The name of a kind of project. */
 export type Mode = keyof typeof MODES;
+
+/** A compiler in a kind of project. */
+interface Setting {
+  readonly compiler: Compiler;
+  readonly mode: Mode;
+}
 
 const HEAD = `import { APIError, type ContentItem, GenClient, type ImageParams, type VideoEditParams, type VideoParams } from 'gen-client';
 declare const client: GenClient; declare const text: string; declare const items: ContentItem[];
 `;
 
+/** Folders in which a user's file finds `gen-client`. */
+export interface Project {
+  folderFor(mode: Mode): string;
+  remove(): void;
+}
+
 /**
  * A folder whose node_modules holds `gen-client`'s declarations, made from the sources. A package of one module system
  * only, so that a CommonJS project finds it as the packed one's `require` condition gives it.
  */
-export async function projectFromSources(sources = ROOT): Promise<(mode: Mode) => string> {
+export async function projectFromSources(sources = ROOT): Promise<Project> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-types-'));
   const emitted = join(folder, 'emitted');
   const compilerOptions = {
@@ -69,7 +81,10 @@ export async function projectFromSources(sources = ROOT): Promise<(mode: Mode) =
     writeFileSync(join(target, 'package.json'), JSON.stringify(entry));
     symlinkSync(join(ROOT, 'node_modules/zod'), join(home, 'zod'));
   }
-  return (mode) => join(folder, mode === 'node16 CommonJS' ? 'commonjs' : 'module');
+  return {
+    folderFor: (mode) => join(folder, mode === 'node16 CommonJS' ? 'commonjs' : 'module'),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
 }
 
 /** A snippet on its own lines of the checked file. */
@@ -78,10 +93,13 @@ interface Placed extends Snippet {
   readonly last: number;
 }
 
-/** What a compiler finds that it should not, and the reverse; nothing when all is well. */
+/**
+ * What a compiler finds in the snippets that it should not, and the reverse; nothing when all is well. `project` is a
+ * folder whose node_modules holds `gen-client`; `beside` is a program that is checked along and must compile.
+ */
 export async function checkSnippets(
   project: string,
-  { compiler, mode, snippets }: { compiler: Compiler; mode: Mode; snippets: readonly Snippet[] },
+  { compiler, mode, snippets, beside }: Setting & { snippets: readonly Snippet[]; beside?: string },
 ): Promise<string[]> {
   let line = HEAD.split('\n').length;
   const placed = snippets.map((snippet): Placed => {
@@ -90,7 +108,7 @@ export async function checkSnippets(
     return { ...snippet, first, last: line - 1 };
   });
   const source = HEAD + placed.map(({ code }) => `{ ${code} }`).join('\n');
-  const { output } = await compile(project, { compiler, mode, source });
+  const { output } = await compile(project, { compiler, mode, sources: [source, ...(beside ? [beside] : [])] });
   const found = [...output.matchAll(/^main\.\w+\((\d+),(\d+)\): error (TS\d+: .*)$/gm)];
   const lines = source.split('\n');
   const errors = found.map(([, at, column, message = '']) => {
@@ -118,12 +136,13 @@ function complaintsAbout(snippet: Placed, errors: readonly { word: string; messa
   return there ? [] : [`${snippet.name}: the error should stand on "${snippet.error}", but is ${shown}`];
 }
 
-/** Compiles one file of a user's project and gives the compiler's words and how long it took. */
+/** Compiles files of a user's project, `main` first, and gives the compiler's words and how long it took. */
 export async function compile(
   project: string,
-  { compiler, mode, source }: { compiler: Compiler; mode: Mode; source: string },
+  { compiler, mode, sources }: Setting & { sources: readonly string[] },
 ): Promise<{ output: string; ms: number }> {
-  const { file, ...modules } = MODES[mode];
+  const { extension, ...modules } = MODES[mode];
+  const files = sources.map((_, at) => `${at === 0 ? 'main' : `beside${at}`}.${extension}`);
   const folder = mkdtempSync(join(project, 'check-'));
   const compilerOptions = {
     ...modules,
@@ -136,8 +155,8 @@ export async function compile(
     noUncheckedIndexedAccess: true,
     skipLibCheck: false,
   };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [file] }));
-  writeFileSync(join(folder, file), source);
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
+  for (const [at, file] of files.entries()) writeFileSync(join(folder, file), sources[at] ?? '');
   const begun = performance.now();
   const output = await runCompiler(compiler, ['-p', '.', '--pretty', 'false'], folder);
   return { output, ms: performance.now() - begun };
