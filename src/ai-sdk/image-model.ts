@@ -3,7 +3,7 @@ import type { CreatedJob, GenClient } from '../index.js';
 import { readProviderOptions } from './call-options.js';
 import { discardInputs, IMAGE_REFERENCE, sendInputs } from './inputs.js';
 import { createOutputKeys, keyFromHeaders, plainHeaders } from './output-keys.js';
-import { type Output, readOutput, serviceWarnings, settle } from './outputs.js';
+import { type Output, readOutput, responseOf, serviceWarnings, settle } from './outputs.js';
 import { imageSettings, unsupported } from './settings.js';
 
 /** The one paid call of an image output: what it is made from, and under which key. */
@@ -91,6 +91,6 @@ function result(modelId: string, outputs: readonly Output[], warnings: SharedV4W
     isRetryable: false,
     warnings,
     providerMetadata: { gen: { images: outputs.map((output) => output.metadata) } },
-    response: { timestamp: new Date(), modelId, headers: undefined },
+    response: responseOf(modelId),
   };
 }

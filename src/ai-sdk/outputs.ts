@@ -1,4 +1,5 @@
 import type { SharedV4Warning } from '@ai-sdk/provider';
+import { systemClock } from '../clock.js';
 import type { CompletedJob, CreatedJob, GenClient, Job } from '../index.js';
 
 /** One finished file with the job that made it. */
@@ -70,4 +71,9 @@ export function describeJob(job: Job, made: { readonly idempotencyKey?: string |
 /** The service's own warnings on a create, in the AI SDK's form. */
 export function serviceWarnings(created: CreatedJob): SharedV4Warning[] {
   return created.warnings.map((message) => ({ type: 'other', message }));
+}
+
+/** The `response` part of a result: the service's answers are many, so it has no headers of one. */
+export function responseOf(modelId: string): { timestamp: Date; modelId: string; headers: undefined } {
+  return { timestamp: new Date(systemClock.now()), modelId, headers: undefined };
 }

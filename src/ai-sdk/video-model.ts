@@ -7,7 +7,7 @@ import type { CreatedJob, GenClient } from '../index.js';
 import { readProviderOptions } from './call-options.js';
 import { discardInputs } from './inputs.js';
 import { createOutputKeys, keyFromHeaders, plainHeaders } from './output-keys.js';
-import { type Output, readOutput, serviceWarnings, settle } from './outputs.js';
+import { type Output, readOutput, responseOf, serviceWarnings, settle } from './outputs.js';
 import { type PreparedVideo, prepareVideo } from './video-call.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
@@ -86,7 +86,7 @@ async function generate(
       videos: done.map(toVideo),
       warnings: [...warnings, ...failures],
       providerMetadata: { gen: { videos: done.map((output) => output.metadata) } },
-      response: { timestamp: new Date(), modelId, headers: undefined },
+      response: responseOf(modelId),
     };
   } finally {
     if (created === 0) await discardInputs(client, video.inputs);

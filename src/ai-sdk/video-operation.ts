@@ -5,7 +5,7 @@ import type {
 } from '@ai-sdk/provider';
 import { type GenClient, GenError, type Job } from '../index.js';
 import { isFinal } from '../schemas/job.js';
-import { describeJob, type Output, readOutput, serviceWarnings, settle } from './outputs.js';
+import { describeJob, type Output, readOutput, responseOf, serviceWarnings, settle } from './outputs.js';
 import type { PreparedVideo } from './video-call.js';
 
 /** What `experimental_startVideo` gives and `experimental_getVideoStatus` takes, in any process. */
@@ -31,7 +31,7 @@ export async function startJobs(
     operation,
     warnings: [...video.warnings, ...done.flatMap(serviceWarnings), ...warnings],
     providerMetadata: { gen: { videos: done.map((created) => describeJob(created.job, created)) } },
-    response: { timestamp: new Date(), modelId, headers: undefined },
+    response: responseOf(modelId),
   };
 }
 
@@ -52,7 +52,7 @@ export async function operationStatus(
   asked: { readonly operation: JSONValue; readonly signal: AbortSignal | undefined },
 ): Promise<Experimental_VideoModelV4OperationStatusResult> {
   const { jobIds, webhook } = readOperation(asked.operation);
-  const response = { timestamp: new Date(), modelId, headers: undefined };
+  const response = responseOf(modelId);
   const { signal } = asked;
   const jobs = await Promise.all(
     jobIds.map((id) =>

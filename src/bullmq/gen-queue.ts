@@ -58,6 +58,7 @@ export interface GenQueue {
   readonly characters: { create(params: CharacterParams, options?: EnqueueOptions): Promise<GenQueueJob> };
   /** Hand it a verified webhook event: the call that waits for the job reads it at once, in whichever process it runs. */
   wake(event: WebhookEvent): Promise<void>;
+  /** Closes the connections; what is queued stays. */
   close(): Promise<void>;
 }
 

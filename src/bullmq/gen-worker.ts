@@ -1,31 +1,10 @@
-import { type ConnectionOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
-import { type CompletedJob, type GenClient, GenError, type JobError } from '../index.js';
-import { type QueueLocation, queueNames } from './connection.js';
-import type { GenQueueJob } from './gen-queue.js';
+import { type ConnectionOptions, Queue, Worker } from 'bullmq';
+import { type GenClient, GenError } from '../index.js';
+import { queueNames } from './connection.js';
 import type { GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';
 import { createProcessor } from './process-call.js';
-
-/** How a worker runs. */
-export interface GenWorkerOptions extends QueueLocation {
-  /**
-   * Told the completed job before the queue job ends, so that a crash in between tells it again: at least once. Copy the
-   * file to your own storage here. When it throws, the queue job is tried again.
-   */
-  readonly onCompleted?: (job: CompletedJob, queueJob: GenQueueJob) => void | Promise<void>;
-  /** Told the error that ended a call, before the queue job fails; at least once. */
-  readonly onFailed?: (error: JobError | GenError, queueJob: GenQueueJob) => void | Promise<void>;
-  /** Told errors of the worker's own connection; the engine reconnects by itself. */
-  readonly onError?: (error: Error) => void;
-  /** How many calls this process works on at once; sleeping ones are not among them. @default 10 */
-  readonly concurrency?: number;
-  /** Milliseconds between two reads of a job. @default 10-15 s for video and edits, 3-4.5 s for images, stretched when many sleep */
-  readonly pollIntervalMs?: number;
-  /** Milliseconds after which a call that has not ended fails; the service's job goes on. @default 86_400_000 (24 h) */
-  readonly timeoutMs?: number;
-  /** Further options of the engine's Worker, for example `lockDuration` and `stalledInterval`. */
-  readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'>;
-}
+import type { GenWorkerOptions } from './worker-options.js';
 
 /** A running worker. */
 export interface GenWorker {
@@ -55,7 +34,7 @@ export function createGenWorker(
   const notes = openNotes(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   const onError = options.onError ?? (() => undefined);
-  const process = createProcessor({
+  const work = createProcessor({
     client,
     notes,
     queue,
@@ -64,7 +43,7 @@ export function createGenWorker(
     pollIntervalMs: checked('pollIntervalMs', options.pollIntervalMs),
     timeoutMs: checked('timeoutMs', options.timeoutMs) ?? DAY_MS,
   });
-  const worker = new Worker<GenJobData, GenJobResult>(calls, process, {
+  const worker = new Worker<GenJobData, GenJobResult>(calls, work, {
     maxStalledCount: NEVER_GIVEN_UP,
     ...options.worker,
     ...base,

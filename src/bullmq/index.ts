@@ -1,6 +1,7 @@
 export type { QueueLocation } from './connection.js';
 export type { EnqueueOptions, GenQueue, GenQueueJob } from './gen-queue.js';
 export { createGenQueue } from './gen-queue.js';
-export type { GenWorker, GenWorkerOptions } from './gen-worker.js';
+export type { GenWorker } from './gen-worker.js';
 export { createGenWorker } from './gen-worker.js';
 export type { CallKind, GenJobData, GenJobProgress, GenJobResult } from './job-data.js';
+export type { GenWorkerOptions } from './worker-options.js';

@@ -21,7 +21,9 @@ export interface GenJobData {
 
 /** The progress of a queue job: where the service's job stands. */
 export interface GenJobProgress {
+  /** The service's job id. */
   readonly jobId: string;
+  /** Its status. */
   readonly status: string;
 }
 
