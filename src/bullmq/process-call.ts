@@ -13,10 +13,10 @@ import {
 } from '../index.js';
 import { isFinal } from '../schemas/job.js';
 import { type GenQueueJob, promoteIfAsleep } from './gen-queue.js';
-import type { GenWorkerOptions } from './worker-options.js';
 import type { GenJobData, GenJobResult } from './job-data.js';
 import type { Notes } from './notes.js';
 import { pollDelayMs } from './poll-delay.js';
+import type { GenWorkerOptions } from './worker-options.js';
 
 /** What the processing of a call needs. */
 interface Processing {
