@@ -6,11 +6,21 @@ import { basename, dirname, isAbsolute, join } from 'node:path';
 function shareDeclarations() {
   for (const file of readdirSync('dist').filter((name) => name.endsWith('.d.cts'))) {
     const text = readFileSync(`dist/${file}`, 'utf8');
-    // The bundler of declarations leaves `import 'ky';` behind, which no CommonJS consumer's compiler accepts.
-    writeFileSync(`dist/${file}`, text.replace(/^import '[^']+';\n/gm, ''));
+    writeFileSync(`dist/${file}`, fitForCommonJs(text));
     const door = file.slice(0, -'.d.cts'.length);
     if (existsSync(`dist/${door}.js`)) writeFileSync(`dist/${door}.d.ts`, `export * from './${door}.cjs';\n`);
   }
+}
+
+/** Peers that are ESM only: a CommonJS declaration may name their types, and has to say which form it means. */
+const ESM_ONLY = ['@ai-sdk/provider'];
+
+function fitForCommonJs(declarations: string): string {
+  // The bundler of declarations leaves `import 'ky';` behind, which no CommonJS consumer's compiler accepts.
+  const withoutBare = declarations.replace(/^import '[^']+';\n/gm, '');
+  return withoutBare.replace(/^import (\{[^}]*\}) from '([^']+)';$/gm, (whole, names: string, from: string) =>
+    ESM_ONLY.includes(from) ? `import type ${names} from '${from}' with { 'resolution-mode': 'import' };` : whole,
+  );
 }
 
 /** The step to CommonJS names its input by an absolute path of the building machine; the map needs the name only. */

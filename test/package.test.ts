@@ -7,6 +7,7 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { importsOf, parse } from './architecture/source.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
@@ -105,15 +106,15 @@ test('no declaration names a package that a user may not have, or that is ESM on
   }
 });
 
-/** Everything a script reaches by import, `import()` included; what is not in the tarball is given by name. */
+/** Everything a script reaches by import, `import()` and `require`; what is not in the tarball is given by name. */
 function reached(file: string, seen = new Set<string>()): Set<string> {
   if (seen.has(file)) return seen;
   seen.add(file);
-  for (const [, specifier = ''] of read(file).matchAll(
-    /(?:\bfrom|\bimport|\bimport\(|\brequire\()\s*["']([^"']+)["']/g,
-  )) {
-    if (specifier.startsWith('.')) reached(posix.join('dist', specifier), seen);
-    else seen.add(specifier);
+  for (const source of parse({ [file]: read(file) })) {
+    for (const { specifier } of importsOf(source)) {
+      if (specifier.startsWith('.')) reached(posix.join('dist', specifier), seen);
+      else seen.add(specifier);
+    }
   }
   return seen;
 }

@@ -3,12 +3,13 @@ import { importsOf } from './source.js';
 
 /** Lowest first: an import may only point to a lower floor, or stay inside its own unit. Type imports count. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['catalog', 'version', 'clock'],
+  ['catalog', 'version', 'clock', 'redis-client'],
   ['schemas'],
   ['errors'],
   // A floor below its neighbours: the configuration takes the limiter's port, and polling the account's shared state.
   ['limits'],
-  ['hooks', 'polling', 'uploading', 'downloading', 'preflight', 'webhooks', 'redis'],
+  ['hooks', 'polling', 'uploading', 'downloading', 'preflight', 'webhooks'],
+  ['redis'],
   ['config'],
   ['transport'],
   ['resources'],

@@ -83,7 +83,7 @@ export function eachNode(check: (node: ts.Node, source: Source) => string | unde
     });
 }
 
-/** All imports of a file: static, re-exports, `import()` and `import('x').T`, types included. */
+/** All imports of a file: static, re-exports, `import()`, `require()` and `import('x').T`, types included. */
 export function importsOf(source: Source): Import[] {
   const found: Import[] = [];
   walk(source.ast, (node) => {
@@ -102,7 +102,7 @@ function specifierOf(node: ts.Node): ts.StringLiteralLike | undefined {
   if ((ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && node.moduleSpecifier) {
     return ts.isStringLiteralLike(node.moduleSpecifier) ? node.moduleSpecifier : undefined;
   }
-  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+  if (ts.isCallExpression(node) && /^(import|require)$/.test(node.expression.getText())) {
     const [argument] = node.arguments;
     return argument && ts.isStringLiteralLike(argument) ? argument : undefined;
   }
