@@ -1,5 +1,6 @@
 export type { WebhookRefusal } from '../errors/webhook-error.js';
 export { WebhookVerificationError } from '../errors/webhook-error.js';
+export type { IoRedisClient, NodeRedisClient, RedisClient } from '../redis-client.js';
 export type {
   JobBlockedEvent,
   JobCanceledEvent,
@@ -13,6 +14,8 @@ export type {
 export type { MemoryStoreOptions, WebhookClaim, WebhookStore } from './event-store.js';
 export { memoryStore } from './event-store.js';
 export type { WebhookBody } from './raw-body.js';
+export type { RedisStoreOptions } from './redis-store.js';
+export { redisStore } from './redis-store.js';
 export type { WebhookSecret } from './secrets.js';
 export type { SignedWebhook, SignWebhookOptions } from './sign-webhook.js';
 export { signWebhook } from './sign-webhook.js';

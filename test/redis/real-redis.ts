@@ -1,0 +1,94 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+
+/** Why there is no Redis here, or `undefined` where there is one. Never a reason in CI: there it has to be installed. */
+export function whyNoRedis(): string | undefined {
+  try {
+    execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
+    return undefined;
+  } catch (cause) {
+    if (process.env.CI) throw new Error('redis-server is missing: apt-get install redis-server', { cause });
+    console.warn('Skipped: redis-server is not installed (apt-get install redis-server).');
+    return 'redis-server is not installed';
+  }
+}
+
+/** A Redis of this test's own on a loopback port. */
+export interface RealRedis {
+  readonly port: number;
+  readonly ioredis: Redis;
+  readonly nodeRedis: ReturnType<typeof connected>;
+  /** Ends the server without saving and starts an empty one on the same port. */
+  restart(): Promise<void>;
+  /** Ends the server at once. */
+  stop(): Promise<void>;
+  /** Ends server and clients. */
+  close(): Promise<void>;
+}
+
+/** Starts a Redis with a client of each kind connected. */
+export async function startRedis(): Promise<RealRedis> {
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-redis-'));
+  let server = await serve(port, folder);
+  const ioredis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50 });
+  ioredis.on('error', () => {});
+  const nodeRedis = connected(port);
+  await nodeRedis.connect();
+  const stop = () => ended(server);
+  return {
+    port,
+    ioredis,
+    nodeRedis,
+    stop,
+    async restart() {
+      await stop();
+      server = await serve(port, folder);
+    },
+    async close() {
+      ioredis.disconnect();
+      nodeRedis.destroy();
+      await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function connected(port: number) {
+  const client = createClient({ url: `redis://127.0.0.1:${port}`, socket: { reconnectStrategy: 50 } });
+  client.on('error', () => {});
+  return client;
+}
+
+function serve(port: number, folder: string): Promise<ChildProcess> {
+  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
+  const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.once('exit', (code) => reject(new Error(`redis-server ended with ${code}`)));
+    server.stdout?.on('data', (text) => String(text).includes('Ready to accept connections') && resolve(server));
+  });
+}
+
+function ended(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    server.once('exit', () => resolve());
+    server.kill('SIGKILL');
+  });
+}
+
+function freePort(): Promise<number> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
