@@ -1,5 +1,15 @@
-import { MODELS, modelCapabilities } from '../catalog.js';
-import { adviseHttps, isGiven, paramsOf, refuse, requireOffered, requirePrompt, show } from './rules.js';
+import { modelCapabilities } from '../catalog.js';
+import {
+  adviseHttps,
+  aliases,
+  contentOf,
+  isGiven,
+  paramsOf,
+  refuse,
+  requireOffered,
+  requirePromptOrContent,
+  show,
+} from './rules.js';
 
 const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
 
@@ -8,17 +18,15 @@ export function checkVideoEdit(body: unknown, warn: (message: string) => void, f
   const params = paramsOf(body);
   const model = params.model ?? fallback;
   if (!modelCapabilities(`${model}`)?.edits) {
-    const editors = Object.keys(MODELS).filter((alias) => modelCapabilities(alias)?.edits);
-    refuse('video_edit_model_not_supported', 'model', `${show(model)} takes no edits; use ${editors.join(', ')}.`);
+    const problem = `${show(model)} takes no edits; use ${aliases(({ edits }) => edits === true)}.`;
+    refuse('video_edit_model_not_supported', 'model', problem);
   }
-  if (!SOURCES.some((source) => isGiven(params[source]))) {
-    refuse(
-      'video_edit_source_required',
-      'source_video_upload_id',
-      `missing; give it or one of ${SOURCES.slice(1).join(', ')}.`,
-    );
+  // A clip in `content` may be meant as the source: the service knows, the document does not say.
+  const hasSource = SOURCES.some((name) => isGiven(params[name])) || contentOf(params).some((item) => item.video_url);
+  if (!hasSource) {
+    refuse('video_edit_source_required', 'source_video_upload_id', `missing; give one of ${SOURCES.join(', ')}.`);
   }
-  requirePrompt(params);
+  requirePromptOrContent(params);
   requireOffered(params, 'video', fallback);
   adviseHttps(params, warn);
 }

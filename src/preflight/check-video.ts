@@ -1,7 +1,7 @@
 import { DEFAULT_VIDEO_MODEL } from '../catalog.js';
-import { type Fields, isFields } from '../schemas/envelope.js';
+import type { Fields } from '../schemas/envelope.js';
 import { checkVideoEdit } from './check-video-edit.js';
-import { adviseHttps, isGiven, isText, paramsOf, refuse, requireOffered, requirePrompt } from './rules.js';
+import { adviseHttps, contentOf, isGiven, paramsOf, refuse, requireOffered, requirePromptOrContent } from './rules.js';
 
 const FRAMES = ['first_frame_url', 'first_frame_upload_id', 'last_frame_url', 'last_frame_upload_id'];
 const IMAGES = ['reference_image_urls', 'referenceImageUrls', 'reference_images', 'reference_image_upload_ids'];
@@ -14,11 +14,11 @@ export function checkVideo(body: unknown, warn: (message: string) => void): void
 }
 
 function checkNewVideo(params: Fields, warn: (message: string) => void): void {
-  const content = [params.content].flat().filter(isFields);
-  if (!content.some((item) => isText(item.text))) requirePrompt(params);
+  requirePromptOrContent(params);
   requireOffered(params, 'video', DEFAULT_VIDEO_MODEL);
   const given = (names: readonly string[]) => names.find((name) => isGiven(params[name]));
-  const frame = given(FRAMES) ?? (content.some((item) => item.role === 'first_frame') ? 'content' : undefined);
+  const frame =
+    given(FRAMES) ?? (contentOf(params).some((item) => item.role === 'first_frame') ? 'content' : undefined);
   const image = given(IMAGES);
   if (frame !== undefined && image !== undefined) {
     refuse('reference_combination_not_supported', image, `cannot go beside ${frame}; send frames or reference images.`);

@@ -1,4 +1,4 @@
-import { type ModelCapabilities, modelCapabilities } from '../catalog.js';
+import { MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 
@@ -10,7 +10,7 @@ const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities,
 ];
 
 /** Parameters that hold a public URL or several. */
-const URL_PARAM = /_urls?$|Urls$|^(video|reference_(images|videos|audios))$/;
+const URL_PARAM = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/;
 
 /** Parameters that hold items with a URL inside. */
 const ITEM_LISTS: readonly string[] = ['references', 'content'];
@@ -48,8 +48,9 @@ export function requireOffered(params: Fields, kind: ModelCapabilities['kind'], 
   const model = params.model ?? fallback;
   const row = typeof model === 'string' ? modelCapabilities(model) : undefined;
   if (row === undefined) return;
-  if (row.kind !== kind)
-    refuse('model_not_found', 'model', `"${model}" makes no ${kind}s; use an alias of a ${kind} model.`);
+  if (row.kind !== kind) {
+    refuse('model_not_found', 'model', `"${model}" makes no ${kind}s; use ${aliases((other) => other.kind === kind)}.`);
+  }
   for (const [param, list, code] of OFFERED) {
     const value = params[param];
     const offered: unknown = row[list];
@@ -64,15 +65,35 @@ export function requireOffered(params: Fields, kind: ModelCapabilities['kind'], 
  */
 export function adviseHttps(params: Fields, warn: (message: string) => void): void {
   for (const [param, value] of Object.entries(params)) {
-    const urls = URL_PARAM.test(param) ? [value].flat() : [];
-    const inItems = ITEM_LISTS.includes(param) ? [value].flat().filter(isFields).flatMap(Object.values) : [];
-    if ([...urls, ...inItems].some(isInsecure)) warn(`${param}: a public URL should start with https://.`);
+    const holders = ITEM_LISTS.includes(param) ? [value].flat().filter(isFields) : [{ [param]: value }];
+    if (holders.some(holdsInsecure)) warn(`${param}: a public URL should start with https://.`);
   }
+}
+
+function holdsInsecure(holder: Fields): boolean {
+  return Object.entries(holder).some(([name, urls]) => URL_PARAM.test(name) && [urls].flat().some(isInsecure));
 }
 
 /** Whether `value` is a text with more than blanks. */
 export function isText(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
+}
+
+/** The aliases whose row passes, as a message lists them. */
+export function aliases(passes: (row: ModelCapabilities) => boolean): string {
+  return Object.entries<ModelCapabilities>(MODELS)
+    .flatMap(([alias, row]) => (passes(row) ? alias : []))
+    .join(', ');
+}
+
+/** The items of `content`. */
+export function contentOf(params: Fields): Fields[] {
+  return [params.content].flat().filter(isFields);
+}
+
+/** Refuses a prompt that is missing or blank where no text item of `content` stands in for it. */
+export function requirePromptOrContent(params: Fields): void {
+  if (!contentOf(params).some((item) => isText(item.text))) requirePrompt(params);
 }
 
 /** A value as a message shows it. */
