@@ -1,0 +1,92 @@
+import type { Hono } from 'hono';
+import { accountOfKey } from './accounts.js';
+import { ConnectionDropped, type FaultRule, faultFor, spoilBody } from './faults.js';
+import type { RequestRecord } from './records.js';
+import { codeForStatus, errorResponse } from './refusal.js';
+import { keepLatest, redactHeaders, redactQuery } from './request-log.js';
+import type { World } from './world.js';
+
+type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
+
+/** Longest body text that the log keeps. */
+const LOGGED_CHARS = 2000;
+
+/** Takes requests as a server does: lets due things happen, lets faults strike, logs. */
+export function createHandler(world: World, app: Hono): (request: Request) => Promise<Response> {
+  return async (request) => {
+    world.timeline.catchUp();
+    const record = await open(world, request);
+    const { method, path } = record;
+    const fault = faultFor(world.state.faults, world.random, { method, path });
+    const response = await strike(world, { request, record, fault, answer: async () => app.fetch(request) });
+    world.timeline.catchUp();
+    record.status = response.status;
+    if (response.status >= 400) record.code = await codeIn(response.clone());
+    response.headers.set('x-request-id', record.id);
+    return fault?.truncate || fault?.stall ? spoilBody(response, fault.truncate ? 'truncate' : 'stall') : response;
+  };
+}
+
+interface Strike {
+  readonly request: Request;
+  readonly record: MutableRecord;
+  readonly fault: FaultRule | undefined;
+  readonly answer: () => Promise<Response>;
+}
+
+async function strike(world: World, { request, record, fault, answer }: Strike): Promise<Response> {
+  if (fault === undefined) return answer();
+  record.fault = nameOf(fault);
+  if (fault.latencyMs !== undefined) await world.timeline.sleep(fault.latencyMs, request.signal);
+  if (fault.reset) throw new ConnectionDropped();
+  if (fault.commitThenDrop) {
+    record.status = (await answer()).status;
+    throw new ConnectionDropped();
+  }
+  if (fault.status === undefined) return answer();
+  if (fault.commit) await answer();
+  const { status, code = codeForStatus(status), retryAfterS } = fault;
+  const data = retryAfterS === undefined ? undefined : { retry_after: retryAfterS };
+  return errorResponse({ status, code, message: 'A fault rule of the sandbox said so.', data, retryAfterS });
+}
+
+async function open(world: World, request: Request): Promise<MutableRecord> {
+  const { pathname, search } = new URL(request.url);
+  const prefix = new URL(world.settings.baseUrl).pathname.replace(/\/$/, '');
+  // Counted and not drawn: reads must not change what the seed gives the next job.
+  world.state.requestCount += 1;
+  const record: MutableRecord = {
+    id: `req_${String(world.state.requestCount).padStart(6, '0')}`,
+    at: new Date(world.timeline.now()).toISOString(),
+    method: request.method,
+    path: pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname,
+    query: redactQuery(search),
+    headers: redactHeaders(request.headers),
+    body: null,
+    account: accountOfKey(world, request.headers.get('authorization')),
+    idempotencyKey: request.headers.get('idempotency-key'),
+    status: null,
+    code: null,
+    fault: null,
+  };
+  keepLatest(world.state.requests, record, world.settings.logLimit);
+  const isJson = request.body !== null && /json/i.test(request.headers.get('content-type') ?? '');
+  if (isJson) record.body = (await request.clone().text()).slice(0, LOGGED_CHARS);
+  return record;
+}
+
+function nameOf(fault: FaultRule): RequestRecord['fault'] {
+  if (fault.reset) return 'reset';
+  if (fault.commitThenDrop) return 'commitThenDrop';
+  if (fault.truncate) return 'truncate';
+  if (fault.stall) return 'stall';
+  return fault.status === undefined ? 'latency' : 'status';
+}
+
+async function codeIn(response: Response): Promise<string | null> {
+  const body: unknown = await response.json().catch(() => null);
+  if (typeof body !== 'object' || body === null || !('error' in body)) return null;
+  const { error } = body;
+  if (typeof error !== 'object' || error === null || !('code' in error)) return null;
+  return typeof error.code === 'string' ? error.code : null;
+}
