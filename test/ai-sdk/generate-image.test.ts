@@ -1,0 +1,205 @@
+import { APICallError } from '@ai-sdk/provider';
+import { createProviderRegistry, generateImage, wrapImageModel } from 'ai';
+import { GenClient, InsufficientBalanceError, JobFailedError, PreflightError } from 'gen-client';
+import { createGen } from 'gen-client/ai-sdk';
+import { describe, expect, it } from 'vitest';
+import { createsOf, providerOnSandbox, QUICK } from './provider-setup.js';
+
+const PNG = [0x89, 0x50, 0x4e, 0x47];
+const prompt = 'a fox at dawn';
+
+describe('generateImage', () => {
+  it('gives the bytes of the finished file with the job and its cost in the metadata', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const { image, images, providerMetadata } = await generateImage({
+      model: gen.image('svc-image-pro'),
+      prompt,
+      providerOptions: QUICK,
+    });
+    expect([...image.uint8Array.slice(0, 4)]).toEqual(PNG);
+    expect(image.mediaType).toBe('image/png');
+    expect(images).toHaveLength(1);
+    const [job] = sandbox.jobs;
+    expect(providerMetadata.gen?.images).toEqual([
+      expect.objectContaining({ jobId: job?.id, finalTokenCost: job?.finalTokenCost, status: 'completed' }),
+    ]);
+  });
+
+  it('makes one paid job for each image asked for, each under a key of its own', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const { images, providerMetadata } = await generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt,
+      n: 3,
+      providerOptions: QUICK,
+    });
+    expect(images).toHaveLength(3);
+    expect(sandbox.jobs).toHaveLength(3);
+    const keys = providerMetadata.gen?.images.map((image) => (image as { idempotencyKey: string }).idempotencyKey);
+    expect(new Set(keys).size).toBe(3);
+  });
+
+  it.each([undefined, 1, 2])(
+    'hands each image of a fan-out its own key when %s go into a call',
+    async (maxImagesPerCall) => {
+      const { gen, sandbox } = providerOnSandbox();
+      const ask = () =>
+        generateImage({
+          model: gen.image('svc-image-fast'),
+          prompt,
+          n: 3,
+          ...(maxImagesPerCall && { maxImagesPerCall }),
+          headers: { 'Idempotency-Key': 'order-17' },
+          providerOptions: QUICK,
+        });
+      await ask();
+      expect(sandbox.jobs).toHaveLength(3);
+      await ask();
+      expect(sandbox.jobs).toHaveLength(3);
+    },
+  );
+
+  it('pays once when the core repeats a call after a retryable error', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    let calls = 0;
+    const model = wrapImageModel({
+      model: gen.image('svc-image-fast'),
+      middleware: {
+        specificationVersion: 'v4',
+        async wrapGenerate({ doGenerate }) {
+          const result = await doGenerate();
+          if (++calls > 1) return result;
+          throw new APICallError({
+            message: 'lost on the way back',
+            url: 'https://proxy.invalid',
+            requestBodyValues: {},
+            isRetryable: true,
+            responseHeaders: { 'retry-after-ms': '1' },
+          });
+        },
+      },
+    });
+    const { images } = await generateImage({ model, prompt, providerOptions: QUICK });
+    expect(calls).toBe(2);
+    expect(images).toHaveLength(1);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('pays once when the connection drops after the service has taken the job', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true, times: 2 });
+    await generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK });
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('maps size and aspect ratio to a ratio of the model and warns of what the service does not take', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const ask = (settings: object) =>
+      generateImage({ model: gen.image('svc-image-pro'), prompt, providerOptions: QUICK, ...settings });
+    const sized = await ask({ size: '1920x1088' });
+    const rated = await ask({ aspectRatio: '21:9', size: '512x512', seed: 7 });
+    const odd = await ask({ size: '1000x333' });
+    expect(createsOf(sandbox, '/v1/images').map((body) => body.ratio)).toEqual(['16:9', '21:9', undefined]);
+    expect(sized.warnings).toEqual([expect.objectContaining({ type: 'compatibility', feature: 'size' })]);
+    expect(rated.warnings.map((warning) => 'feature' in warning && warning.feature)).toEqual(['seed', 'size']);
+    expect(odd.warnings).toEqual([expect.objectContaining({ type: 'unsupported', feature: 'size' })]);
+  });
+
+  it('sends the rest of providerOptions.gen as fields of the service', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    await generateImage({
+      model: gen.image('svc-image-pro'),
+      prompt,
+      providerOptions: { gen: { ...QUICK.gen, resolution: 'high', watermark: true } },
+    });
+    expect(createsOf(sandbox, '/v1/images')[0]).toMatchObject({ resolution: 'high', watermark: true });
+    expect(createsOf(sandbox, '/v1/images')[0]).not.toHaveProperty('pollIntervalMs');
+  });
+
+  it('uploads the images of the prompt and passes addresses on', async () => {
+    const { gen, sandbox, client } = providerOnSandbox();
+    const { image } = await generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK });
+    await generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt: { text: 'the same fox, older', images: [image.uint8Array, 'https://example.com/fox.png'] },
+      providerOptions: QUICK,
+    });
+    const body = createsOf(sandbox, '/v1/images')[1];
+    expect(body?.reference_image_urls).toEqual(['https://example.com/fox.png']);
+    const [uploadId] = (body?.reference_upload_ids ?? []) as string[];
+    await expect(client.uploads.delete(uploadId ?? '')).resolves.toBeDefined();
+  });
+
+  it('takes uploads back when no job came of the call', async () => {
+    const { gen, sandbox } = providerOnSandbox({ balanceTokens: 0 });
+    const bytes = new Uint8Array([...PNG, 0x0d, 0x0a, 0x1a, 0x0a]);
+    const asked = generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt: { text: prompt, images: [bytes] },
+      providerOptions: QUICK,
+    });
+    await expect(asked).rejects.toBeInstanceOf(InsufficientBalanceError);
+    expect(sandbox.requests.some(({ method, path }) => method === 'DELETE' && path.startsWith('/v1/uploads/'))).toBe(
+      true,
+    );
+  });
+
+  it('lets the typed errors through as they are', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const model = gen.image('svc-image-fast');
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    const failed = await generateImage({ model, prompt, providerOptions: QUICK }).catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(JobFailedError);
+    expect(failed).toMatchObject({ code: 'generation_rejected', recovery: 'change_request' });
+    await expect(generateImage({ model, prompt, aspectRatio: '21:9' })).rejects.toBeInstanceOf(PreflightError);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('gives the images that were paid for when another one failed, and says which failed', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const { images, warnings } = await generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt,
+      n: 3,
+      providerOptions: QUICK,
+    });
+    expect(images).toHaveLength(2);
+    expect(warnings).toEqual([expect.objectContaining({ message: expect.stringContaining('generation_failed') })]);
+  });
+
+  it('rejects with the reason of the abort, and the job goes on', async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
+    const controller = new AbortController();
+    const asked = generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt,
+      abortSignal: controller.signal,
+      providerOptions: QUICK,
+    });
+    await expect.poll(() => sandbox.jobs.length).toBe(1);
+    const reason = new Error('the user left');
+    controller.abort(reason);
+    await expect(asked).rejects.toBe(reason);
+    expect(['queued', 'processing']).toContain(sandbox.jobs[0]?.status);
+  });
+
+  it('is found in a provider registry', async () => {
+    const { gen } = providerOnSandbox();
+    const registry = createProviderRegistry({ gen });
+    const { images } = await generateImage({
+      model: registry.imageModel('gen:svc-image-fast'),
+      prompt,
+      providerOptions: QUICK,
+    });
+    expect(images).toHaveLength(1);
+  });
+
+  it('says on the call, not on the import, which option of the client is missing', async () => {
+    const lazy = createGen({ apiKey: 'k' });
+    const asked = generateImage({ model: lazy.image('svc-image-fast'), prompt });
+    await expect(asked).rejects.toThrow(/baseUrl/);
+    expect(() => new GenClient({ apiKey: 'k' })).toThrow(/baseUrl/);
+    expect(() => lazy.languageModel('svc-image-fast')).toThrow(/No such languageModel/);
+  });
+});

@@ -1,0 +1,197 @@
+import {
+  createProviderRegistry,
+  experimental_generateVideo as generateVideo,
+  experimental_getVideoStatus as getVideoStatus,
+  experimental_startVideo as startVideo,
+} from 'ai';
+import { JobFailedError } from 'gen-client';
+import { createGen } from 'gen-client/ai-sdk';
+import { describe, expect, it } from 'vitest';
+import { createsOf, providerOnSandbox, QUICK } from './provider-setup.js';
+
+const prompt = 'a fox runs through snow';
+const FTYP = 'ftyp';
+const boxOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes.slice(4, 8));
+
+describe('experimental_generateVideo', () => {
+  it('gives the finished MP4 with the job and its cost in the metadata', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const { video, providerMetadata } = await generateVideo({
+      model: gen.video('svc-video-pro'),
+      prompt,
+      duration: 4,
+      providerOptions: QUICK,
+    });
+    expect(boxOf(video.uint8Array)).toBe(FTYP);
+    expect(video.mediaType).toBe('video/mp4');
+    expect(providerMetadata.gen?.videos).toEqual([
+      expect.objectContaining({ jobId: sandbox.jobs[0]?.id, status: 'completed' }),
+    ]);
+  });
+
+  it('works when the core polls', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const { videos } = await generateVideo({
+      model: gen.video('svc-video-fast'),
+      prompt,
+      n: 2,
+      poll: { intervalMs: 10 },
+    });
+    expect(videos.map((video) => boxOf(video.uint8Array))).toEqual([FTYP, FTYP]);
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+
+  it('works when the core waits for a webhook', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    let arrive: (value: { headers: Record<string, string>; body: string }) => void = () => undefined;
+    const received = new Promise<{ headers: Record<string, string>; body: string }>((resolve) => {
+      arrive = resolve;
+    });
+    const asked = generateVideo({
+      model: gen.video('svc-video-fast'),
+      prompt,
+      webhook: async () => ({ url: 'https://example.com/hook', received }),
+    });
+    await expect.poll(() => sandbox.jobs.length).toBe(1);
+    arrive({ headers: {}, body: '{}' });
+    const { videos } = await asked;
+    expect(videos).toHaveLength(1);
+    expect(createsOf(sandbox, '/v1/videos')[0]?.webhook_url).toBe('https://example.com/hook');
+  });
+
+  it.each([{}, { poll: { intervalMs: 10 } }])(
+    'hands each video of a fan-out its own key, and the same again (%o)',
+    async (how) => {
+      const { gen, sandbox } = providerOnSandbox();
+      const ask = () =>
+        generateVideo({
+          model: gen.video('svc-video-fast'),
+          prompt,
+          n: 3,
+          headers: { 'idempotency-key': 'order-18' },
+          providerOptions: QUICK,
+          ...how,
+        });
+      await ask();
+      expect(sandbox.jobs).toHaveLength(3);
+      await ask();
+      expect(sandbox.jobs).toHaveLength(3);
+    },
+  );
+
+  it('never makes more jobs than one for each video under a caller key, however the core splits the calls', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    await generateVideo({
+      model: gen.video('svc-video-fast'),
+      prompt,
+      n: 2,
+      maxVideosPerCall: 1,
+      headers: { 'idempotency-key': 'order-19' },
+      providerOptions: QUICK,
+    });
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+
+  it('pays once however often the connection drops after the service has taken the job', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 3 });
+    await generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 10 } });
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('maps resolution, ratio and sound, and warns of what the service does not take', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const { warnings } = await generateVideo({
+      model: gen.video('svc-video-pro'),
+      prompt,
+      resolution: '1920x1080',
+      duration: 5,
+      fps: 24,
+      seed: 3,
+      generateAudio: true,
+      providerOptions: QUICK,
+    });
+    expect(createsOf(sandbox, '/v1/videos')[0]).toMatchObject({
+      resolution: '1080p',
+      aspect_ratio: '16:9',
+      duration: 5,
+      seed: 3,
+      generate_audio: true,
+    });
+    expect(warnings).toEqual([expect.objectContaining({ feature: 'fps' })]);
+  });
+
+  it('uploads frames and references for the caller', async () => {
+    const { gen, sandbox, client } = providerOnSandbox();
+    const job = await client.images.createAndWait({ prompt: 'a fox' }, { pollIntervalMs: 5 });
+    const png = new Uint8Array(await (await client.jobs.output(job)).arrayBuffer());
+    const model = gen.video('svc-video-fast');
+    await generateVideo({ model, prompt: { text: prompt, image: png }, providerOptions: QUICK });
+    await generateVideo({
+      model,
+      prompt,
+      frameImages: [
+        { image: png, frameType: 'first_frame' },
+        { image: png, frameType: 'last_frame' },
+      ],
+      providerOptions: QUICK,
+    });
+    await generateVideo({
+      model,
+      prompt,
+      inputReferences: [png, { data: 'https://example.com/a.mp4', mediaType: 'video/mp4' }],
+      providerOptions: QUICK,
+    });
+    const [animated, framed, referenced] = createsOf(sandbox, '/v1/videos');
+    expect(animated).toMatchObject({ first_frame_upload_id: expect.any(String) });
+    expect(framed).toMatchObject({
+      first_frame_upload_id: expect.any(String),
+      last_frame_upload_id: expect.any(String),
+    });
+    expect(referenced).toMatchObject({
+      reference_image_upload_ids: [expect.any(String)],
+      reference_video_urls: ['https://example.com/a.mp4'],
+    });
+  });
+
+  it('lets the typed error of a failed job through, polled or not', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const model = gen.video('svc-video-fast');
+    for (const how of [{}, { poll: { intervalMs: 5 } }]) {
+      sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
+      const failure = await generateVideo({ model, prompt, providerOptions: QUICK, ...how }).catch(
+        (error: unknown) => error,
+      );
+      expect(failure).toBeInstanceOf(JobFailedError);
+      expect(failure).toMatchObject({ code: 'generation_unavailable' });
+    }
+  });
+});
+
+describe('experimental_startVideo and experimental_getVideoStatus', () => {
+  it('take a video up in another process by its operation alone', async () => {
+    const { gen, sandbox } = providerOnSandbox({ clock: 'manual', jobDurationMs: 5000 });
+    const started = await startVideo({ model: gen.video('svc-video-fast'), prompt });
+    const operation = JSON.parse(JSON.stringify(started.operation));
+    const { apiKey, baseUrl, fetch } = sandbox;
+    const elsewhere = createGen({ apiKey, baseUrl, fetch }).video('svc-video-fast');
+    expect(await getVideoStatus(elsewhere, { operation })).toMatchObject({ status: 'pending' });
+    await sandbox.advance(5000);
+    const status = await getVideoStatus(elsewhere, { operation });
+    expect(status).toMatchObject({ status: 'completed', videos: [{ type: 'binary', mediaType: 'video/mp4' }] });
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('refuse an operation that is not theirs', async () => {
+    const { gen } = providerOnSandbox();
+    const asked = getVideoStatus(gen.video('svc-video-fast'), { operation: { taskId: 'x' } });
+    await expect(asked).rejects.toThrow(/experimental_startVideo/);
+  });
+
+  it('are found in a provider registry', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const registry = createProviderRegistry({ gen });
+    await startVideo({ model: registry.videoModel('gen:svc-video-mini'), prompt });
+    expect(sandbox.jobs[0]?.modelId).toBe('svc-video-mini');
+  });
+});
