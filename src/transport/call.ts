@@ -1,8 +1,11 @@
 import { type Config, count, positive, readHeaders } from '../config.js';
+import { GenError } from '../errors/index.js';
 import type { RequestEvent } from '../hooks.js';
 import { idempotencyKeyOf } from './idempotency.js';
 import { withoutQuery } from './redirect.js';
 import type { RequestOptions } from './transport.js';
+
+const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH'];
 
 /** One logical call, however often it is sent. */
 export interface Call {
@@ -46,7 +49,8 @@ type Optional = 'url' | 'lane' | 'toService' | 'isPublic' | 'noStore' | 'headers
 /** Joins the request's parts with the options of the call and of the client; throws a GenError for a bad option. */
 export function createCall(config: Config, parts: CallParts, options: RequestOptions = {}): Call {
   const { method, path, json, toService = true, headers: ownHeaders = {} } = parts;
-  const url = parts.url ?? config.baseUrl + path;
+  const url = parts.url ?? config.baseUrl + checkPath(path);
+  if (!METHODS.includes(method)) throw new GenError(`method must be one of ${METHODS.join(', ')}, not ${method}.`);
   const keyed = method === 'POST' || method === 'PATCH';
   return {
     method,
@@ -70,6 +74,14 @@ export function createCall(config: Config, parts: CallParts, options: RequestOpt
     repeatable: parts.repeatable ?? true,
     streams: parts.streams ?? false,
   };
+}
+
+/** Whatever made the path, it stays below the base URL: a URL parser takes `..` for a step up, also when it is encoded. */
+function checkPath(path: string): string {
+  const [, below = ''] = /^\/(?!\/)([^\\\s]*)$/.exec(path) ?? [];
+  const steps = below.replace(/[?#].*/, '').split('/');
+  if (below !== '' && !steps.some((step) => /^(\.|%2e){1,2}$/i.test(step))) return path;
+  throw new GenError(`path must start with one "/" and stay below baseUrl, without "..": ${JSON.stringify(path)}.`);
 }
 
 /** An attempt of the call as hooks and logs see it. */

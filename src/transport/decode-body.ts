@@ -57,11 +57,6 @@ export function decodeFields(body: unknown): Fields {
   return isFields(data) ? data : data === undefined || data === null ? {} : { data };
 }
 
-/** The service's answer without its envelope, whatever it is. */
-export function decodeData(body: unknown): unknown {
-  return unwrap(body);
-}
-
 function checked<T>(wanted: Wanted, context: DecodeContext): T {
   const { error, success } = wanted.essentials.safeParse(wanted.value);
   if (success) return wanted.value as T;

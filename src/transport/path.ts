@@ -7,7 +7,8 @@ export function path(parts: TemplateStringsArray, ...ids: readonly string[]): st
 
 function segment(id: unknown): string {
   if (typeof id !== 'string' || id === '') throw new GenError(`An id must be a non-empty string, not ${describe(id)}.`);
-  if (id === '.' || id === '..') throw new GenError(`"${id}" is not an id.`);
+  // Half of a surrogate pair cannot be encoded.
+  if (id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw new GenError(`${JSON.stringify(id)} is not an id.`);
   return encodeURIComponent(id);
 }
 

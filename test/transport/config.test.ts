@@ -1,0 +1,167 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type ClientOptions, GenClient, GenError } from '../../src/index.js';
+import { BASE_URL, created, freshKey, json, stubbed } from './support.js';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.unstubAllGlobals();
+});
+
+describe('baseUrl', () => {
+  it.each([
+    ['https://host', 'https://host/v1/jobs/j'],
+    ['https://host/', 'https://host/v1/jobs/j'],
+    ['https://host/a/b', 'https://host/a/b/v1/jobs/j'],
+    ['https://host/a/b//', 'https://host/a/b/v1/jobs/j'],
+    [' https://host/a ', 'https://host/a/v1/jobs/j'],
+  ])('%j leads to %s', async (baseUrl, url) => {
+    const { client, seen } = stubbed(() => json(created()), { baseUrl });
+    await client.jobs.get('j');
+    const asUrl = stubbed(() => json(created()), { baseUrl: new URL(baseUrl.trim()) });
+    await asUrl.client.jobs.get('j');
+    expect([seen[0]?.url, asUrl.seen[0]?.url]).toEqual([url, url]);
+  });
+
+  it.each(['', 'host', '/v1', 'ftp://host', 'https://user:pass@host', 'https://host?x=1', 'https://host#x'])(
+    '%j is refused, naming the option',
+    (baseUrl) => {
+      expect(() => new GenClient({ apiKey: 'k', baseUrl })).toThrow(/^baseUrl .+https:\/\/host/);
+    },
+  );
+});
+
+describe('a bad option', () => {
+  const bad: readonly [string, Record<string, unknown>][] = [
+    ['baseUrl', { baseUrl: undefined }],
+    ['apiKey', { apiKey: '' }],
+    ['apiKey', { apiKey: 7 }],
+    ['webhookSecret', { webhookSecret: ' ' }],
+    ['webhookSecret', { webhookSecret: ['good', ''] }],
+    ['timeoutMs', { timeoutMs: 0 }],
+    ['timeoutMs', { timeoutMs: '5' }],
+    ['maxRetries', { maxRetries: -1 }],
+    ['maxRetries', { maxRetries: 1.5 }],
+    ['maxRetryAfterMs', { maxRetryAfterMs: Number.NaN }],
+    ['headers', { headers: { 'bad name': 'x' } }],
+    ['headers', { headers: { good: 'line\nbreak' } }],
+    ['headers', { headers: { authorization: 'Bearer x' } }],
+    ['headers', { headers: { 'Idempotency-Key': 'x' } }],
+    ['fetch', { fetch: 'fetch' }],
+    ['preflight', { preflight: 'no' }],
+    ['rateLimit', { rateLimit: 'none' }],
+    ['limiter', { limiter: {} }],
+    ['logger', { logger: { info: () => {} } }],
+    ['logLevel', { logLevel: 'loud' }],
+    ['hooks', { hooks: 5 }],
+  ];
+
+  it.each(bad)('%s is named with the fix: %j', (name, options) => {
+    const make = () => new GenClient({ apiKey: 'k', baseUrl: BASE_URL, ...options } as ClientOptions);
+    expect(make).toThrow(GenError);
+    expect(make).toThrow(new RegExp(`^${name}\\b`));
+  });
+
+  it.each([
+    ['timeoutMs', { timeoutMs: -1 }],
+    ['maxRetries', { maxRetries: Number.NaN }],
+    ['headers', { headers: { authorization: 'x' } }],
+    ['idempotencyKey', { idempotencyKey: '' }],
+    ['idempotencyKey', { idempotencyKey: 'line\nbreak' }],
+    ['idempotencyKey', { idempotencyKey: 'x'.repeat(256) }],
+  ])('%s of one call rejects the call, before it is sent: %j', async (name, options) => {
+    const { client, seen } = stubbed(() => json(created()));
+    await expect(client.videos.create({ prompt: 'x' }, options)).rejects.toThrow(new RegExp(`^${name}\\b`));
+    expect(seen).toHaveLength(0);
+  });
+});
+
+describe('the environment', () => {
+  it('gives what the options leave out, and nothing that they give', async () => {
+    vi.stubEnv('GEN_BASE_URL', 'https://from.env/x');
+    vi.stubEnv('GEN_API_KEY', 'sk-from-env\n');
+    vi.stubEnv('GEN_WEBHOOK_SECRET', 'whsec');
+    const seen: string[] = [];
+    const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
+      seen.push(`${input} ${new Headers(init?.headers).get('authorization')}`);
+      return json(created());
+    };
+    await new GenClient({ fetch }).images.create({ prompt: 'x' });
+    await new GenClient({ fetch, apiKey: 'mine', baseUrl: BASE_URL }).images.create({ prompt: 'x' });
+    expect(seen).toEqual(['https://from.env/x/v1/images Bearer sk-from-env', `${BASE_URL}/v1/images Bearer mine`]);
+  });
+
+  it('GEN_LOG turns the console on, and a wrong level is named', async () => {
+    const info = vi.spyOn(globalThis.console, 'info').mockImplementation(() => {});
+    const answers = [() => json({}, { status: 500 }), () => json(created())];
+    await stubbed(answers).client.images.create({ prompt: 'x' });
+    expect(info).not.toHaveBeenCalled();
+    vi.stubEnv('GEN_LOG', 'info');
+    await stubbed(answers).client.images.create({ prompt: 'x' });
+    expect(info).toHaveBeenCalledTimes(1);
+    vi.stubEnv('GEN_LOG', 'everything');
+    expect(() => stubbed(answers)).toThrow(/^GEN_LOG must be one of off, error/);
+  });
+
+  it('is not needed: a runtime without process, or one that forbids it, is fine', () => {
+    vi.stubGlobal('process', undefined);
+    expect(() => new GenClient({ baseUrl: BASE_URL })).not.toThrow();
+    const forbidden = Object.defineProperty({}, 'env', {
+      get: () => {
+        throw new Error('denied');
+      },
+    });
+    vi.stubGlobal('process', forbidden);
+    expect(() => new GenClient({ baseUrl: BASE_URL })).not.toThrow();
+  });
+});
+
+describe('a page in a browser', () => {
+  it('is refused unless allowed, and sends no User-Agent of its own', async () => {
+    vi.stubGlobal('window', {});
+    vi.stubGlobal('document', {});
+    expect(() => new GenClient({ apiKey: 'k', baseUrl: BASE_URL })).toThrow(/dangerouslyAllowBrowser: true/);
+    const { client, seen } = stubbed(() => json(created()), { dangerouslyAllowBrowser: true });
+    await client.jobs.get('job_1');
+    expect(seen[0]?.headers).not.toHaveProperty('user-agent');
+  });
+});
+
+describe('withOptions', () => {
+  it('changes what it names and keeps the rest, limits included', async () => {
+    const apiKey = freshKey();
+    const { client, seen } = stubbed(() => json(created()), { apiKey, headers: { 'x-a': '1' } });
+    const other = client.withOptions({ headers: { 'x-b': '2' } });
+    await client.videos.create({ prompt: 'x' });
+    await other.videos.create({ prompt: 'x' });
+    expect(seen[1]?.headers).toMatchObject({ 'x-b': '2', authorization: `Bearer ${apiKey}` });
+    expect(seen[1]?.headers).not.toHaveProperty('x-a');
+    expect(other.limits()['videos.create']?.inUse).toBe(2);
+  });
+});
+
+describe('client.request', () => {
+  it.each([
+    'v1/x',
+    '//evil.test/x',
+    '/\\evil.test',
+    'https://evil.test',
+    '/v1/../../x',
+    '/v1/%2e%2E/x',
+    '/v1/./x',
+    '/v1/a b',
+    '',
+  ])('refuses the path %j', async (path) => {
+    const { client } = stubbed(() => json({}));
+    await expect(client.request({ method: 'GET', path })).rejects.toThrow(/^path must start with one "\/"/);
+  });
+
+  it('sends the query, the body and the method, and unwraps data', async () => {
+    const { client, seen } = stubbed(() => json({ success: true, data: { voices: ['a'] } }));
+    expect(
+      await client.request({ method: 'PATCH', path: '/v1/x', query: { a: 'ö&', n: 1, u: undefined }, body: [1] }),
+    ).toEqual({
+      voices: ['a'],
+    });
+    expect(seen[0]).toMatchObject({ method: 'PATCH', url: `${BASE_URL}/v1/x?a=%C3%B6%26&n=1`, body: '[1]' });
+  });
+});

@@ -1,0 +1,156 @@
+import { getEventListeners } from 'node:events';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type ClientOptions, GenClient, TimeoutError } from '../../src/index.js';
+import { countedSignal, created, freshKey, json, never, rawServer, rejection, stubbed, wire } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const stalledBody = () =>
+  new Response(
+    new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('{"success":')) }),
+  );
+
+describe('one deadline for each attempt', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  const stalls: readonly [string, () => Response | Promise<Response>, ClientOptions][] = [
+    ['a fetch that never answers and ignores its signal', never, {}],
+    ['a body that never ends', stalledBody, {}],
+    ['a key function that never resolves', () => json(created()), { apiKey: () => new Promise(() => {}) }],
+  ];
+
+  it.each(stalls)('ends %s', async (_what, step, options) => {
+    const { client } = stubbed(step, { maxRetries: 0, timeoutMs: 5_000, ...options });
+    const outcome = rejection(client.images.create(PROMPT));
+    await vi.advanceTimersByTimeAsync(4_990);
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(20);
+    expect(await outcome).toBeInstanceOf(TimeoutError);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.each(stalls)('an abort acts at once on %s, with its own reason', async (_what, step, options) => {
+    const { client } = stubbed(step, options);
+    const { controller, signal, listeners } = countedSignal();
+    const reason = new Error('the user left');
+    const outcome = rejection(client.videos.create(PROMPT, { signal }));
+    await vi.advanceTimersByTimeAsync(50);
+    expect(listeners()).toBeGreaterThan(0);
+    controller.abort(reason);
+    expect(await outcome).toBe(reason);
+    expect(listeners()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('an abort acts at once between two attempts', async () => {
+    const { client, seen } = stubbed(() => json({}, { status: 500 }));
+    const { controller, signal, listeners } = countedSignal();
+    const outcome = rejection(client.videos.create(PROMPT, { signal }));
+    await vi.advanceTimersByTimeAsync(50);
+    controller.abort();
+    expect(await outcome).toBe(signal.reason);
+    expect(seen).toHaveLength(1);
+    expect(listeners()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('an abort acts at once while a 429 is waited out', async () => {
+    const { client } = stubbed(() => json({}, { status: 429, headers: { 'retry-after': '60' } }));
+    for (const path of ['/v1/videos', '/v1/images']) {
+      const { controller, signal, listeners } = countedSignal();
+      const outcome = rejection(client.request({ method: 'POST', path, body: PROMPT }, { signal }));
+      await vi.advanceTimersByTimeAsync(50);
+      controller.abort(undefined);
+      expect(await outcome).toBe(signal.reason);
+      expect(listeners()).toBe(0);
+    }
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('a signal that was aborted before sends nothing', async () => {
+    const { client, seen } = stubbed(() => json(created()));
+    expect(await rejection(client.videos.create(PROMPT, { signal: AbortSignal.abort('no') }))).toBe('no');
+    expect(seen).toHaveLength(0);
+  });
+
+  it('an answer that comes after the deadline is thrown away with its body', async () => {
+    const cancelled = vi.fn();
+    let answer: (response: Response) => void = () => {};
+    const late = new Promise<Response>((resolve) => {
+      answer = resolve;
+    });
+    const { client } = stubbed(() => late, { maxRetries: 0, timeoutMs: 100 });
+    const outcome = rejection(client.images.create(PROMPT));
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await outcome).toBeInstanceOf(TimeoutError);
+    answer(new Response(new ReadableStream({ cancel: cancelled })));
+    await vi.advanceTimersByTimeAsync(1);
+    expect(cancelled).toHaveBeenCalledTimes(1);
+  });
+
+  it('neither success nor failure leaves a timer or a listener behind', async () => {
+    const { client } = stubbed(
+      [() => json(created()), () => json({}, { status: 400 }), () => Promise.reject(new Error('x'))],
+      {
+        maxRetries: 1,
+      },
+    );
+    const { signal, listeners } = countedSignal();
+    await client.images.create(PROMPT, { signal });
+    await rejection(client.images.create(PROMPT, { signal }));
+    const lost = rejection(client.images.create(PROMPT, { signal }));
+    await vi.advanceTimersByTimeAsync(10_000);
+    await lost;
+    expect(listeners()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('each attempt has the whole deadline for itself', async () => {
+    const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(json({}, { status: 500 })), 900));
+    const { client, seen } = stubbed([slow, slow, slow, () => json(created())], { timeoutMs: 1_000 });
+    const made = client.images.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(await made).toMatchObject({ job: { id: 'job_1' } });
+    expect(seen).toHaveLength(4);
+  });
+});
+
+describe('on a real connection', () => {
+  it('a stalled body times out, its connection is closed, and the repeat succeeds', async () => {
+    const server = await rawServer((socket, _seen, number) => {
+      const answer = wire(200, created());
+      if (number === 1) socket.write(answer.slice(0, -10));
+      else socket.write(answer);
+    });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url, timeoutMs: 150 });
+    const { signal } = new AbortController();
+    const { attempts } = await client.videos.create(PROMPT, { signal }).withResponse();
+    expect(attempts).toBe(2);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+    await vi.waitFor(() => expect(server.open()).toBe(1));
+    await server.close();
+  });
+
+  it('a server that accepts and says nothing times out', async () => {
+    const server = await rawServer(() => {});
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url, timeoutMs: 100, maxRetries: 0 });
+    expect(await rejection(client.jobs.get('job_1'))).toBeInstanceOf(TimeoutError);
+    await server.close();
+  });
+
+  it('a hundred calls may share one signal without a warning of a leak', async () => {
+    const warned = vi.fn();
+    process.on('warning', warned);
+    const { client } = stubbed(() => json(created()));
+    const { signal } = new AbortController();
+    await Promise.all(Array.from({ length: 100 }, () => client.images.create(PROMPT, { signal })));
+    await new Promise(setImmediate);
+    process.off('warning', warned);
+    expect(warned).not.toHaveBeenCalled();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+});

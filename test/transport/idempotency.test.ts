@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { GenError, idempotencyKeyFrom } from '../../src/index.js';
+import { sha256 } from '../../src/transport/sha256.js';
+import { created, json, stubbed } from './support.js';
+
+const part = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }));
+
+describe('idempotencyKeyFrom', () => {
+  it('gives the same key for the same parts, in every process and version', () => {
+    expect(idempotencyKeyFrom('order', 42, 'intro video')).toBe(
+      'order-42-intro_video-83de709f56fe69eae6c5df1762d657f05d969b3ffb98433e2492f67331f8aed3',
+    );
+  });
+
+  it.each<[readonly (string | number)[], readonly (string | number)[]]>([
+    [
+      ['ab', 'c'],
+      ['a', 'bc'],
+    ],
+    [['a-b'], ['a', 'b']],
+    [['a', ''], ['a']],
+    [['1'], [1]],
+    [['a b'], ['a_b']],
+    [['ä'], ['ö']],
+    [[`${'x'.repeat(500)}1`], [`${'x'.repeat(500)}2`]],
+  ])('tells %j from %j', (one, other) => {
+    expect(idempotencyKeyFrom(...one)).not.toBe(idempotencyKeyFrom(...other));
+  });
+
+  it('gives different keys for different parts, each fit for a header', () => {
+    fc.assert(
+      fc.property(fc.array(part, { minLength: 1 }), fc.array(part, { minLength: 1 }), (one, other) => {
+        const [first, second] = [idempotencyKeyFrom(...one), idempotencyKeyFrom(...other)];
+        expect(first === second).toBe(JSON.stringify(one) === JSON.stringify(other));
+        expect(first).toMatch(/^[\w.-]{1,255}$/);
+      }),
+    );
+  });
+
+  it('is taken as it is by a call', async () => {
+    const { client, seen } = stubbed(() => json(created()));
+    const idempotencyKey = idempotencyKeyFrom('Bestellung 7 – Übersicht', 'x'.repeat(1_000));
+    await client.videos.create({ prompt: 'x' }, { idempotencyKey });
+    expect(seen[0]?.headers['idempotency-key']).toBe(idempotencyKey);
+  });
+
+  it('refuses what makes no stable key', () => {
+    for (const parts of [[], [Number.NaN], [undefined], [{}]]) {
+      expect(() => idempotencyKeyFrom(...(parts as string[]))).toThrow(GenError);
+    }
+  });
+});
+
+describe('the digest behind it', () => {
+  it('is SHA-256', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), (text) => {
+        expect(sha256(text)).toBe(createHash('sha256').update(text, 'utf8').digest('hex'));
+      }),
+    );
+  });
+});

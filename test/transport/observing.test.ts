@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Hooks, Logger } from '../../src/index.js';
+import { created, json, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const failThenLimitThenWork = [
+  () => json({}, { status: 500, headers: { 'x-request-id': 'r1' } }),
+  () => json({}, { status: 429, headers: { 'retry-after': '3' } }),
+  () => json(created(), { headers: { 'x-request-id': 'r3' } }),
+];
+
+describe('hooks', () => {
+  it('see every attempt, retry and wait in order', async () => {
+    const seen: [string, unknown][] = [];
+    const hooks: Hooks = {
+      onRequest: (event) => seen.push(['request', event]),
+      onResponse: (event) => seen.push(['response', event]),
+      onRetry: (event) => seen.push(['retry', event]),
+      onWait: (event) => seen.push(['wait', event]),
+    };
+    const { client } = stubbed(failThenLimitThenWork, { hooks });
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(10_000);
+    await made;
+    const call = { method: 'POST', path: '/v1/videos', lane: 'videos.create' };
+    expect(seen).toEqual([
+      ['request', { ...call, attempt: 1 }],
+      ['response', { ...call, attempt: 1, status: 500, requestId: 'r1', durationMs: 0, error: expect.any(Error) }],
+      ['retry', { ...call, attempt: 1, delayMs: expect.any(Number), error: expect.any(Error) }],
+      ['request', { ...call, attempt: 2 }],
+      ['response', { ...call, attempt: 2, status: 429, requestId: undefined, durationMs: 0, error: expect.any(Error) }],
+      ['wait', { lane: 'videos.create', reason: 'pause', queued: 1, waitMs: expect.any(Number) }],
+      ['request', { ...call, attempt: 3 }],
+      ['response', { ...call, attempt: 3, status: 200, requestId: 'r3', durationMs: 0, error: undefined }],
+    ]);
+  });
+
+  it('tell how long an attempt took', async () => {
+    const durations: number[] = [];
+    const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(json(created())), 250));
+    const { client } = stubbed(slow, { hooks: { onResponse: ({ durationMs }) => durations.push(durationMs) } });
+    const made = client.images.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(300);
+    await made;
+    expect(durations).toEqual([250]);
+  });
+
+  it('that throw, or reject, change nothing', async () => {
+    const bad = () => {
+      throw new Error('a hook fails');
+    };
+    const worse = async () => bad();
+    const unhandled = vi.fn();
+    process.on('unhandledRejection', unhandled);
+    const { client } = stubbed(failThenLimitThenWork, {
+      hooks: { onRequest: bad, onResponse: worse, onRetry: bad, onWait: worse },
+      logger: { error: bad, warn: bad, info: bad, debug: bad },
+      logLevel: 'debug',
+    });
+    const made = client.images.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await made).toMatchObject({ job: { id: 'job_1' } });
+    vi.useRealTimers();
+    await new Promise(setImmediate);
+    process.off('unhandledRejection', unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
+  });
+});
+
+describe('the logger', () => {
+  function recorder(): { logger: Logger; lines: string[] } {
+    const lines: string[] = [];
+    const at = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
+    return { lines, logger: { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug') } };
+  }
+
+  it.each([
+    ['debug', 8],
+    ['info', 2],
+    ['warn', 0],
+    ['off', 0],
+  ] as const)('at %s is told %i things of a create with one failure and one wait', async (logLevel, told) => {
+    const { logger, lines } = recorder();
+    const { client } = stubbed(failThenLimitThenWork, { logger, logLevel });
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(10_000);
+    await made;
+    expect(lines).toHaveLength(told);
+    if (told > 0) expect(lines.join('\n')).toMatch(/retrying POST \/v1\/videos in \d+ ms/);
+  });
+
+  it('hears of guidance that is not refused, as a warning', async () => {
+    const { logger, lines } = recorder();
+    const { client } = stubbed(() => json(created()), { logger });
+    await client.videos.create({ ...PROMPT, first_frame_url: 'https://x/y.png', camera_fixed: true });
+    expect(lines.filter((line) => line.startsWith('warn'))).toHaveLength(1);
+  });
+});

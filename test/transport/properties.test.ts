@@ -1,0 +1,163 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { APIError } from '../../src/index.js';
+import { decodeError } from '../../src/transport/decode-error.js';
+import { path } from '../../src/transport/path.js';
+import { readRetryAfter } from '../../src/transport/retry-after.js';
+import { scrubCause, scrubText } from '../../src/transport/scrub.js';
+import { BASE_URL, created, json, stubbed } from './support.js';
+
+const NOW = Date.parse('2030-01-01T00:00:00Z');
+const waitOf = (value: string, date?: string) =>
+  readRetryAfter(new Headers({ 'retry-after': value, ...(date && { date }) }), NOW);
+
+describe('Retry-After', () => {
+  it('in seconds is that many, rounded up to a millisecond', () => {
+    fc.assert(
+      fc.property(fc.nat(10_000_000), (seconds) => {
+        expect(waitOf(String(seconds))).toBe(seconds * 1_000);
+        expect(waitOf(`  ${seconds} `)).toBe(seconds * 1_000);
+        expect(waitOf(`${seconds}.0001`)).toBe(seconds * 1_000 + 1);
+      }),
+    );
+  });
+
+  it('as a date is the time until then, never early and never negative', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: -100_000, max: 100_000 }),
+        fc.integer({ min: -5_000, max: 5_000 }),
+        (seconds, skew) => {
+          const there = NOW + skew * 1_000;
+          const date = new Date(there + seconds * 1_000).toUTCString();
+          expect(waitOf(date, new Date(there).toUTCString())).toBe(Math.max(0, seconds * 1_000));
+          expect(waitOf(date)).toBe(Math.max(0, (seconds + skew) * 1_000));
+        },
+      ),
+    );
+  });
+
+  it('that is neither is as good as none', () => {
+    for (const value of ['', 'soon', '-5', '+5', '1e3', '0x10', 'NaN', 'Infinity', '5s', '5, 6', '2030-01-01', '1 2']) {
+      expect(waitOf(value), value).toBeUndefined();
+    }
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme-ascii' }), (value) => {
+        const read = waitOf(value.trim());
+        expect(read === undefined || (Number.isFinite(read) && read >= 0)).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('decoding a refusal', () => {
+  const call = {
+    method: 'POST',
+    url: `${BASE_URL}/v1/x`,
+    idempotencyKey: 'k',
+    attempts: 2,
+    secret: 'sk-hidden',
+    now: NOW,
+  };
+  const name = fc.constantFrom(
+    'error',
+    'code',
+    'data',
+    'errors',
+    'message',
+    'detail',
+    'retry_after',
+    'request_id',
+    'type',
+    'x',
+  );
+  const { body } = fc.letrec((tie) => ({
+    leaf: fc.oneof(
+      fc.string(),
+      fc.integer(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.constant('sk-hidden'),
+      fc.constant('prompt_required'),
+    ),
+    body: fc.oneof(
+      { maxDepth: 4 },
+      tie('leaf'),
+      fc.array(tie('body'), { maxLength: 3 }),
+      fc.dictionary(name, tie('body'), { maxKeys: 5, noNullPrototype: false }),
+    ),
+  }));
+
+  it('gives a whole error for any JSON, with nothing of the key in it', () => {
+    fc.assert(
+      fc.property(body, fc.integer({ min: 200, max: 599 }), (value, status) => {
+        const text = JSON.stringify(value);
+        const error = decodeError({ status, statusText: '', headers: new Headers(), text }, call);
+        expect(error).toBeInstanceOf(APIError);
+        expect(error.status).toBe(status);
+        expect(error.code).toMatch(/^[a-z][\w.-]*$/i);
+        expect(error.message).not.toBe('');
+        expect(typeof error.recovery).toBe('string');
+        expect(error.retryAfterMs === undefined || error.retryAfterMs >= 0).toBe(true);
+        expect(JSON.stringify(error)).not.toContain('sk-hidden');
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('survives any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const error = decodeError({ status: 500, statusText: 'X', headers: new Headers(), text }, call);
+        expect(error).toMatchObject({ status: 500, attempts: 2, idempotencyKey: 'k' });
+      }),
+    );
+  });
+});
+
+describe('an id in a path', () => {
+  it('stays one segment and comes back as it was', () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), (id) => {
+        fc.pre(id !== '.' && id !== '..');
+        const url = new URL(BASE_URL + path`/v1/jobs/${id}/output`);
+        const segments = url.pathname.split('/');
+        expect(segments).toHaveLength(6);
+        expect(decodeURIComponent(segments[4] ?? '')).toBe(id);
+        expect([url.search, url.hash, url.origin]).toEqual(['', '', 'https://service.test']);
+      }),
+    );
+  });
+
+  it.each(['', '.', '..', 'a\ud800', null, undefined, 5])('%j is refused', (id) => {
+    expect(() => path`/v1/jobs/${id as string}`).toThrow();
+  });
+
+  it('reaches the service as it was given', async () => {
+    const { client, seen } = stubbed(() => json(created()));
+    await client.jobs.get('a/../b?c#d e%2f');
+    expect(seen[0]?.url).toBe(`${BASE_URL}/v1/jobs/a%2F..%2Fb%3Fc%23d%20e%252f`);
+  });
+});
+
+describe('scrubbing', () => {
+  it('leaves no key in any text, nor in any chain of causes', () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[!-~]{8,40}$/), fc.string(), fc.string(), (key, before, behind) => {
+        fc.pre(!'[redacted]'.includes(key));
+        const text = `${before}${key}${behind}`;
+        const clean = scrubCause(new Error('outside', { cause: new TypeError(text) }), key) as Error;
+        const inner = clean.cause as Error;
+        for (const shown of [
+          scrubText(text, key),
+          scrubText(JSON.stringify({ text }), key),
+          inner.message,
+          inner.stack,
+        ]) {
+          expect(shown).toContain('[redacted]');
+          expect((shown ?? '').replaceAll('[redacted]', '\u0000')).not.toContain(key);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,220 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type ClientOptions, GenClient, RateLimitError, type RateLimiter, type WaitEvent } from '../../src/index.js';
+import { BASE_URL, countedSignal, created, freshKey, json, rejection, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const limited =
+  (retryAfter?: string, headers: Record<string, string> = {}) =>
+  () =>
+    json(
+      { error: 'rate_limited' },
+      { status: 429, headers: retryAfter ? { 'retry-after': retryAfter, ...headers } : headers },
+    );
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: Date.parse('2030-01-01T00:00:00.000Z') });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("the service's 429", () => {
+  it('is waited out even when no retry is allowed, and never early', async () => {
+    const { client, seen } = stubbed([limited('20'), limited('20'), () => json(created())], { maxRetries: 0 });
+    const made = client.videos.create(PROMPT).withResponse();
+    await vi.advanceTimersByTimeAsync(19_999);
+    expect(seen).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(22_000);
+    expect(seen.length).toBeGreaterThanOrEqual(2);
+    await vi.advanceTimersByTimeAsync(22_000);
+    expect(await made).toMatchObject({ attempts: 3, data: { job: { id: 'job_1' } } });
+  });
+
+  it('may name a date, which is read against the clock of the service', async () => {
+    const date = 'Tue, 01 Jan 2030 05:00:00 GMT';
+    const { client, seen } = stubbed([limited('Tue, 01 Jan 2030 05:00:40 GMT', { date }), () => json(created())]);
+    const made = client.images.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(39_999);
+    expect(seen).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await made).toMatchObject({ job: { id: 'job_1' } });
+  });
+
+  it('beyond maxRetryAfterMs is thrown at once, with the figure, and holds up nobody else', async () => {
+    const { client, seen } = stubbed(limited('3600'));
+    const error = await rejection(client.videos.create(PROMPT));
+    expect(error).toBeInstanceOf(RateLimitError);
+    expect(error).toMatchObject({
+      retryAfterMs: 3_600_000,
+      code: 'rate_limited',
+      recovery: 'wait_and_retry',
+      attempts: 1,
+    });
+    await rejection(client.videos.create(PROMPT));
+    expect(seen).toHaveLength(2);
+  });
+
+  it('without Retry-After backs off, and gives up when maxRetryAfterMs has been waited in all', async () => {
+    const { client, seen } = stubbed(limited(), { maxRetryAfterMs: 20_000 });
+    const outcome = rejection(client.images.create(PROMPT));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await outcome).toBeInstanceOf(RateLimitError);
+    expect(seen.length).toBeGreaterThan(3);
+    expect(seen.length).toBeLessThan(15);
+  });
+
+  it('that says Retry-After: 0 for ever does not spin and does not last for ever', async () => {
+    const { client, seen } = stubbed(limited('0'), { maxRetryAfterMs: 5_000 });
+    const outcome = rejection(client.images.create(PROMPT));
+    await vi.advanceTimersByTimeAsync(200_000);
+    expect(await outcome).toBeInstanceOf(RateLimitError);
+    expect(seen.length).toBeLessThan(40);
+  });
+
+  it('pauses the whole lane for every client of the account', async () => {
+    const apiKey = freshKey();
+    const first = stubbed([limited('30'), () => json(created())], { apiKey });
+    const second = stubbed(() => json(created()), { apiKey });
+    const one = first.client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(10);
+    const two = second.client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(29_900);
+    expect(second.seen).toHaveLength(0);
+    await vi.advanceTimersByTimeAsync(5_000);
+    await Promise.all([one, two]);
+    expect(second.seen).toHaveLength(1);
+  });
+
+  it('is waited out by the call itself when the limiter does nothing about a pause', async () => {
+    const limiter: RateLimiter = { acquire: async () => () => {}, pause: () => {} };
+    const { client, seen } = stubbed([limited('10'), () => json(created())], { limiter });
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(9_999);
+    expect(seen).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(2_000);
+    await made;
+  });
+});
+
+describe("rateLimit: 'throw'", () => {
+  it('rejects at once when the lane is full, without sending, and says when a slot is free', async () => {
+    const { client, seen } = stubbed(() => json(created()), { rateLimit: 'throw' });
+    await Promise.all(Array.from({ length: 20 }, () => client.videos.create(PROMPT)));
+    const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'mine' }));
+    expect(error).toBeInstanceOf(RateLimitError);
+    expect(error).toMatchObject({ attempts: 0, idempotencyKey: 'mine', status: 429, retryAfterMs: expect.any(Number) });
+    expect(seen).toHaveLength(20);
+  });
+
+  it("rejects with the service's 429 as well", async () => {
+    const { client, seen } = stubbed(limited('7'), { rateLimit: 'throw' });
+    expect(await rejection(client.images.create(PROMPT))).toMatchObject({ retryAfterMs: 7_000 });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('gives a limiter that only queues a moment, and lets go of a slot that comes later', async () => {
+    const released = vi.fn();
+    const limiter: RateLimiter = {
+      acquire: () => new Promise((resolve) => setTimeout(() => resolve(released), 1_000)),
+      pause: () => {},
+    };
+    const { client } = stubbed(() => json(created()), { rateLimit: 'throw', limiter });
+    const outcome = rejection(client.videos.create(PROMPT));
+    await vi.advanceTimersByTimeAsync(300);
+    expect(await outcome).toBeInstanceOf(RateLimitError);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(released).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("rateLimit: 'off'", () => {
+  it('has no lanes, and still waits out a 429', async () => {
+    const { client, seen } = stubbed([limited('5'), () => json(created())], { rateLimit: 'off' });
+    const first = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(seen).toHaveLength(1);
+    await Promise.all(Array.from({ length: 30 }, () => client.videos.create(PROMPT)));
+    expect(seen).toHaveLength(31);
+    await vi.advanceTimersByTimeAsync(6_000);
+    await first;
+  });
+});
+
+describe('lanes', () => {
+  it('a full lane queues, tells onWait, shows in limits(), and its calls all succeed', async () => {
+    const waits: WaitEvent[] = [];
+    const { client, seen } = stubbed(() => json(created()), { hooks: { onWait: (event) => waits.push(event) } });
+    const all = Promise.all(Array.from({ length: 25 }, () => client.videos.create(PROMPT)));
+    await vi.advanceTimersByTimeAsync(10);
+    expect(seen).toHaveLength(20);
+    expect(client.limits()['videos.create']).toMatchObject({ inUse: 20, queued: 5 });
+    expect(waits).toHaveLength(5);
+    expect(waits[0]).toMatchObject({ lane: 'videos.create', reason: 'limit', queued: 1 });
+    await vi.advanceTimersByTimeAsync(61_000);
+    expect(await all).toHaveLength(25);
+  });
+
+  it('an abort in the queue acts at once and leaves no listener', async () => {
+    const { client, seen } = stubbed(() => json(created()));
+    await Promise.all(Array.from({ length: 20 }, () => client.videos.create(PROMPT)));
+    const { controller, signal, listeners } = countedSignal();
+    const outcome = rejection(client.videos.create(PROMPT, { signal }));
+    await vi.advanceTimersByTimeAsync(5);
+    controller.abort('enough');
+    expect(await outcome).toBe('enough');
+    expect(listeners()).toBe(0);
+    expect(seen).toHaveLength(20);
+  });
+
+  it('a slot is let go when the head of the answer has come or the attempt has failed, once per attempt', async () => {
+    let held = 0;
+    const limiter: RateLimiter = {
+      acquire: async () => {
+        held += 1;
+        return () => {
+          held -= 1;
+        };
+      },
+      pause: () => {},
+    };
+    const heldAtBody: number[] = [];
+    const slow = () =>
+      new Response(
+        new ReadableStream(
+          {
+            pull(controller) {
+              heldAtBody.push(held);
+              controller.enqueue(new TextEncoder().encode(created()));
+              controller.close();
+            },
+          },
+          { highWaterMark: 0 },
+        ),
+      );
+    const { client } = stubbed([() => Promise.reject(new Error('lost')), slow], { limiter });
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(2_000);
+    await made;
+    expect(heldAtBody).toEqual([0]);
+    expect(held).toBe(0);
+  });
+
+  it('a documented endpoint counts against its lane through client.request as well', async () => {
+    const { client } = stubbed(() => json(created()));
+    await client.request({ method: 'GET', path: '/v1/jobs/job_1?x=1' });
+    await client.request({ method: 'POST', path: '/v1/videos', body: PROMPT });
+    expect(client.limits()).toMatchObject({ 'jobs.get': { inUse: 1 }, 'videos.create': { inUse: 1 } });
+  });
+
+  it('a rotated key stays in the account of the one before', async () => {
+    let turn = 0;
+    const keys = [freshKey(), freshKey()];
+    const options: ClientOptions = { apiKey: () => keys[Math.min(turn++, 1)] ?? '', baseUrl: BASE_URL };
+    const client = new GenClient({ ...options, fetch: async () => json(created()) });
+    expect(client.limits()).toEqual({});
+    await client.videos.create(PROMPT);
+    await client.videos.create(PROMPT);
+    expect(turn).toBe(2);
+    expect(client.limits()['videos.create']?.inUse).toBe(2);
+  });
+});

@@ -1,0 +1,154 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { readConfig } from '../../src/config.js';
+import { APIError, GenClient } from '../../src/index.js';
+import { createTransport } from '../../src/transport/http-transport.js';
+import { BASE_URL, created, freshKey, httpServer, json, rejection, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((close) => close()));
+});
+
+async function serving(...parameters: Parameters<typeof httpServer>): Promise<string> {
+  const { url, close } = await httpServer(...parameters);
+  closing.push(close);
+  return url;
+}
+
+const to =
+  (location: string, status = 302) =>
+  () =>
+    new Response(null, { status, headers: { location } });
+
+describe('a redirect', () => {
+  it('of a GET inside the origin is followed, with the key', async () => {
+    const { client, seen } = stubbed([to('/moved/jobs/1'), () => json(created())]);
+    expect((await client.jobs.get('job_1')).id).toBe('job_1');
+    expect(seen[1]?.url).toBe('https://service.test/moved/jobs/1');
+    expect(seen[1]?.headers.authorization).toBe(seen[0]?.headers.authorization);
+  });
+
+  it('of a JSON GET to another origin is refused, naming the origin and nothing of its query', async () => {
+    const { client, seen } = stubbed(to('https://elsewhere.test/x?signature=secret'));
+    const error = (await rejection(client.jobs.get('job_1'))) as APIError;
+    expect(error).toBeInstanceOf(APIError);
+    expect(error.message).toContain('https://elsewhere.test');
+    expect(error.message).toContain('baseUrl');
+    expect(error.message).not.toContain('secret');
+    expect(error).toMatchObject({ status: 302, attempts: 1 });
+    expect(seen).toHaveLength(1);
+  });
+
+  it.each([301, 302, 303, 307, 308])(
+    '%i of a POST is refused on a real server, which is asked for nothing elsewhere',
+    async (status) => {
+      let elsewhere = 0;
+      const other = await serving((_request, response) => {
+        elsewhere += 1;
+        response.end(created());
+      });
+      const url = await serving((_request, response) => {
+        response.writeHead(status, { location: `${other}/v1/videos` });
+        response.end();
+      });
+      const client = new GenClient({ apiKey: freshKey(), baseUrl: url });
+      const error = (await rejection(client.videos.create(PROMPT))) as APIError;
+      expect(error).toMatchObject({
+        status,
+        method: 'POST',
+        recovery: 'change_request',
+        idempotencyKey: expect.any(String),
+      });
+      expect(error.message).toContain(other);
+      expect(elsewhere).toBe(0);
+    },
+  );
+
+  it('that a browser hides is refused with a word about it', async () => {
+    const hidden = () => Object.defineProperty(new Response(null), 'type', { value: 'opaqueredirect' });
+    const { client } = stubbed(hidden);
+    await expect(client.jobs.get('job_1')).rejects.toThrow(/browser does not say where/);
+  });
+
+  it.each(['http://service.test/jobs/1', 'ftp://service.test/x', 'http://['])('to %s is refused', async (location) => {
+    const { client, seen } = stubbed(to(location));
+    expect(await rejection(client.jobs.output('job_1'))).toBeInstanceOf(APIError);
+    expect(seen).toHaveLength(1);
+  });
+
+  it('in a circle ends after five', async () => {
+    const { client, seen } = stubbed(to('/prefix/v1/jobs/job_1'));
+    await expect(client.jobs.get('job_1')).rejects.toThrow(/5 others/);
+    expect(seen).toHaveLength(6);
+  });
+
+  it('of a stream to another origin is followed without the key, the cookies and the headers of the client', async () => {
+    const seen: NodeJS.Dict<string | string[]>[] = [];
+    const storage = await serving((request, response) => {
+      seen.push(request.headers);
+      response.end('the file');
+    });
+    const url = await serving((request, response) => {
+      seen.push(request.headers);
+      response.writeHead(307, { location: `${storage}/file?signature=1` });
+      response.end();
+    });
+    const apiKey = freshKey();
+    const client = new GenClient({ apiKey, baseUrl: url, headers: { 'X-Tenant': 'acme' } });
+    const output = await client.jobs.output('job_1', { range: { start: 0 }, headers: { 'x-trace': 't1' } });
+    expect(await output.text()).toBe('the file');
+    expect(seen[0]).toMatchObject({ authorization: `Bearer ${apiKey}`, 'x-tenant': 'acme', 'x-trace': 't1' });
+    expect(seen[1]).toMatchObject({ range: 'bytes=0-' });
+    expect(Object.keys(seen[1] ?? {})).not.toEqual(expect.arrayContaining(['authorization']));
+    expect(JSON.stringify(seen[1])).not.toMatch(/acme|t1|sk-test/);
+  });
+
+  it('that comes back from another origin does not get the key again', async () => {
+    const { client, seen } = stubbed([
+      to('https://elsewhere.test/x'),
+      to('https://service.test/prefix/v1/back'),
+      () => new Response('file'),
+    ]);
+    expect(await (await client.jobs.output('job_1')).text()).toBe('file');
+    expect(seen.map((request) => 'authorization' in request.headers)).toEqual([true, false, false]);
+  });
+});
+
+describe('bytes on their way to an absolute URL', () => {
+  const target = { headers: { 'content-type': 'image/png' }, repeatable: true } as const;
+
+  it("get the key on the service's own origin, and not on another", async () => {
+    const { seen, client: _ } = stubbed(() => new Response(''));
+    const transport = createTransport(
+      readConfig({
+        apiKey: freshKey(),
+        baseUrl: BASE_URL,
+        headers: { 'x-tenant': 'acme' },
+        fetch: async (input, init) => {
+          const headers = Object.fromEntries(new Headers(init?.headers));
+          seen.push({ method: init?.method ?? '', url: String(input), headers, body: '' });
+          return new Response('');
+        },
+      }),
+    );
+    await transport.transfer({ ...target, url: 'https://service.test/prefix/v1/uploads?upload_id=1', body: () => 'x' });
+    await transport.transfer({ ...target, url: 'https://storage.test/put?signature=1', body: () => 'x' });
+    expect(seen.map((request) => 'authorization' in request.headers)).toEqual([true, false]);
+    expect(seen[1]?.headers).toEqual({ 'content-type': 'image/png' });
+  });
+
+  it('are never led elsewhere: a stream is refused at once, on a real server', async () => {
+    const url = await serving((_request, response) => {
+      response.writeHead(307, { location: 'http://127.0.0.1:9/elsewhere' });
+      response.end();
+    });
+    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: url }));
+    const body = () => new Blob(['some bytes']).stream();
+    const streamed = await rejection(transport.transfer({ ...target, url: `${url}/put`, body }));
+    expect(streamed).toMatchObject({ name: 'APIError', attempts: 1 });
+    const whole = (await rejection(transport.transfer({ ...target, url: `${url}/put`, body: () => 'x' }))) as APIError;
+    expect(whole).toMatchObject({ status: 307, attempts: 1 });
+    expect(whole.message).toContain('http://127.0.0.1:9');
+  });
+});

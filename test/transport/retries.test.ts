@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { APIError, ConnectionError, GenClient, ResponseError, ServerError, TimeoutError } from '../../src/index.js';
+import { created, freshKey, json, never, rawServer, rejection, stubbed, wire } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+
+describe('what is sent again', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  async function settle<T>(promise: Promise<T>): Promise<T | { readonly thrown: unknown }> {
+    const outcome = promise.catch((thrown: unknown) => ({ thrown }));
+    await vi.advanceTimersByTimeAsync(600_000);
+    return outcome;
+  }
+
+  it.each([408, 500, 502, 503, 504])(
+    'a create that was answered with %i goes out again under the same key',
+    async (status) => {
+      const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
+      const made = await settle(client.videos.create(PROMPT).withResponse());
+      expect(made).toMatchObject({ attempts: 2, idempotencyKey: seen[0]?.headers['idempotency-key'] });
+      expect(seen).toHaveLength(2);
+      expect(seen[1]?.headers['idempotency-key']).toBe(seen[0]?.headers['idempotency-key']);
+      expect(seen[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
+    },
+  );
+
+  it.each([400, 401, 402, 403, 404, 405, 409, 410, 413, 422, 425, 451, 501, 505])(
+    'a create that was refused with %i goes out once',
+    async (status) => {
+      const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
+      expect(await settle(client.videos.create(PROMPT))).toMatchObject({ thrown: { status, attempts: 1 } });
+      expect(seen).toHaveLength(1);
+    },
+  );
+
+  it('503 dispatch_disabled is not repeated, because generation is paused until somebody acts', async () => {
+    const { client, seen } = stubbed(() => json({ error: { code: 'dispatch_disabled' } }, { status: 503 }));
+    expect(await settle(client.videos.create(PROMPT))).toMatchObject({
+      thrown: { code: 'dispatch_disabled', recovery: 'retry_later' },
+    });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('503 dispatch_disabled with Retry-After is repeated when that has passed, and not before', async () => {
+    const refusal = () => json({ code: 'dispatch_disabled' }, { status: 503, headers: { 'retry-after': '30' } });
+    const { client, seen } = stubbed([refusal, () => json(created())]);
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(29_999);
+    expect(seen).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await made).toMatchObject({ job: { id: 'job_1' } });
+  });
+
+  const wordings: readonly [string, Error][] = [
+    ['Node', new TypeError('fetch failed', { cause: new Error('read ECONNRESET') })],
+    ['Node, in a body', new TypeError('terminated', { cause: new Error('other side closed') })],
+    ['Bun', Object.assign(new Error('The socket connection was closed unexpectedly.'), { code: 'ECONNRESET' })],
+    ['Deno', new TypeError('error sending request for url (https://service.test/): connection closed')],
+    ['workerd', new Error('Network connection lost.')],
+    ['workerd, internally', new Error('internal error; reference = abc')],
+    ['Chrome', new TypeError('Failed to fetch')],
+    ['Firefox', new TypeError('NetworkError when attempting to fetch resource.')],
+    ['Safari', new TypeError('Load failed')],
+  ];
+
+  it.each(wordings)('a broken connection is repeated in the words of %s', async (_runtime, error) => {
+    const { client, seen } = stubbed([() => Promise.reject(error), () => json(created())]);
+    expect(await settle(client.videos.create(PROMPT))).toMatchObject({ job: { id: 'job_1' } });
+    expect(new Set(seen.map((request) => request.headers['idempotency-key'])).size).toBe(1);
+  });
+
+  it('a connection that stays broken ends in a ConnectionError with the key, the attempts and the cause', async () => {
+    const cause = new TypeError('Failed to fetch');
+    const { client, seen } = stubbed(() => Promise.reject(cause));
+    const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ConnectionError };
+    expect(thrown).toBeInstanceOf(ConnectionError);
+    expect(thrown).toMatchObject({ method: 'POST', attempts: 4, cause });
+    expect(thrown.idempotencyKey).toBe(seen[0]?.headers['idempotency-key']);
+    expect(seen).toHaveLength(4);
+  });
+
+  it('maxRetries counts failures, and 0 means none', async () => {
+    const { client, seen } = stubbed(() => json({}, { status: 500 }), { maxRetries: 0 });
+    expect(await settle(client.videos.create(PROMPT))).toMatchObject({ thrown: { attempts: 1 } });
+    expect(await settle(client.videos.create(PROMPT, { maxRetries: 2 }))).toMatchObject({ thrown: { attempts: 3 } });
+    expect(seen).toHaveLength(4);
+  });
+
+  it('the wait between attempts doubles, varies and has a cap', async () => {
+    const at: number[] = [];
+    const { client } = stubbed(
+      () => {
+        at.push(Date.now());
+        return json({}, { status: 500 });
+      },
+      { maxRetries: 7 },
+    );
+    await settle(client.images.create(PROMPT));
+    const waits = at.slice(1).map((time, index) => time - (at[index] ?? 0));
+    expect(waits).toHaveLength(7);
+    waits.forEach((wait, index) => {
+      const full = Math.min(500 * 2 ** index, 8_000);
+      expect(wait).toBeGreaterThanOrEqual(full / 2);
+      expect(wait).toBeLessThanOrEqual(full + 2);
+    });
+  });
+
+  it('an attempt that times out is repeated, and the last one is a TimeoutError with the key', async () => {
+    const { client, seen } = stubbed(never, { timeoutMs: 1_000, maxRetries: 1 });
+    const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: TimeoutError };
+    expect(thrown).toBeInstanceOf(TimeoutError);
+    expect(thrown).toMatchObject({ attempts: 2, timeoutMs: 1_000 });
+    expect(thrown.idempotencyKey).toBe(seen[1]?.headers['idempotency-key']);
+  });
+
+  it('a create whose answer is not JSON is asked again under the same key, and then is a ResponseError with that key', async () => {
+    const html = () => new Response('<html>busy</html>', { headers: { 'content-type': 'text/html' } });
+    const { client, seen } = stubbed(html, { maxRetries: 2 });
+    const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ResponseError };
+    expect(thrown).toBeInstanceOf(ResponseError);
+    expect(thrown.message).toContain('text/html');
+    expect(thrown).toMatchObject({ attempts: 3, idempotencyKey: seen[2]?.headers['idempotency-key'] });
+  });
+
+  it('an empty answer to a create is asked again, since the job may be there', async () => {
+    const { client, seen } = stubbed([() => new Response(''), () => json(created())]);
+    expect(await settle(client.videos.create(PROMPT))).toMatchObject({ job: { id: 'job_1' } });
+    expect(seen).toHaveLength(2);
+  });
+
+  it('success: false with status 200 is treated as the status that its code is documented with', async () => {
+    const failed = () => json({ success: false, error: { code: 'internal_error', message: 'oops' } });
+    const { client, seen } = stubbed(failed, { maxRetries: 1 });
+    const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ServerError };
+    expect(thrown).toBeInstanceOf(ServerError);
+    expect(thrown).toMatchObject({ status: 200, code: 'internal_error', message: 'oops', attempts: 2 });
+    expect(seen).toHaveLength(2);
+  });
+
+  it('a refusal whose body breaks off is still the refusal, and not repeated', async () => {
+    const broken = new ReadableStream({ pull: (controller) => controller.error(new TypeError('terminated')) });
+    const { client, seen } = stubbed(() => new Response(broken, { status: 402 }));
+    expect(await settle(client.videos.create(PROMPT))).toMatchObject({ thrown: { status: 402, code: 'http_402' } });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('a mistake in the program is not taken for a broken connection', async () => {
+    const circular: Record<string, unknown> = {};
+    circular.self = circular;
+    const { client, seen } = stubbed(() => json(created()));
+    await expect(client.request({ method: 'POST', path: '/v1/speech', body: circular })).rejects.toThrow(TypeError);
+    expect(seen).toHaveLength(0);
+  });
+});
+
+describe('on a real connection', () => {
+  it('a reset, and a body cut half-way, are repeated under one key', async () => {
+    const seen: (string | undefined)[] = [];
+    const server = await rawServer((socket, request, number) => {
+      seen.push(request.headers['idempotency-key']);
+      if (number === 1) return void socket.resetAndDestroy();
+      if (number === 2) return void socket.end(wire(200, created()).slice(0, -20));
+      socket.end(wire(200, created()));
+    });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url });
+    const { data, attempts } = await client.videos.create(PROMPT).withResponse();
+    expect(data.job.id).toBe('job_1');
+    expect(attempts).toBe(3);
+    expect(new Set(seen).size).toBe(1);
+    await server.close();
+  });
+
+  it('a key of the caller stands on the request, the result and the error, whichever way it was given', async () => {
+    const { client, seen } = stubbed([() => json(created()), () => json(created()), () => json({}, { status: 400 })]);
+    expect((await client.videos.create(PROMPT, { idempotencyKey: 'order-1' })).idempotencyKey).toBe('order-1');
+    expect((await client.videos.create({ ...PROMPT, idempotency_key: 'order-2' })).idempotencyKey).toBe('order-2');
+    const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-3' }));
+    expect(error).toBeInstanceOf(APIError);
+    expect(error).toMatchObject({ idempotencyKey: 'order-3' });
+    expect(seen.map((request) => request.headers['idempotency-key'])).toEqual(['order-1', 'order-2', 'order-3']);
+  });
+
+  it('a POST through client.request has a key too, and a GET has none', async () => {
+    const { client, seen } = stubbed(() => json({ data: { ok: true } }));
+    expect(await client.request({ method: 'POST', path: '/v1/speech', body: { text: 'hi' } })).toEqual({ ok: true });
+    await client.request({ method: 'GET', path: '/v1/voices' });
+    expect(seen.map((request) => 'idempotency-key' in request.headers)).toEqual([true, false]);
+  });
+});

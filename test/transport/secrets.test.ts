@@ -1,0 +1,134 @@
+import { inspect } from 'node:util';
+import { describe, expect, it, vi } from 'vitest';
+import { AuthenticationError, ConnectionError, GenClient, type GenError } from '../../src/index.js';
+import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+
+/** Everything that a log, a debugger or an error page may show of a value. */
+function shown(value: unknown): string {
+  const texts = [inspect(value, { depth: 20, showHidden: true, getters: true }), String(value), JSON.stringify(value)];
+  for (let error = value; error instanceof Error; error = error.cause) texts.push(error.stack ?? '', error.message);
+  if (value !== null && typeof value === 'object' && 'headers' in value && value.headers instanceof Headers) {
+    texts.push(JSON.stringify([...value.headers]));
+  }
+  return texts.join('\n');
+}
+
+describe('the API key', () => {
+  it('is not seen by looking at the client, its resources or its options', () => {
+    const apiKey = freshKey();
+    const secret = 'whsec_do_not_show';
+    const client = new GenClient({ apiKey, baseUrl: BASE_URL, webhookSecret: secret });
+    for (const value of [client, client.videos, client.jobs, client.uploads, { ...client }]) {
+      expect(shown(value)).not.toContain(apiKey);
+      expect(shown(value)).not.toContain(secret);
+    }
+    expect(inspect(client)).toBe(`GenClient { baseUrl: '${BASE_URL}', apiKey: '[redacted]' }`);
+    expect(JSON.stringify(client)).toBe(JSON.stringify({ baseUrl: BASE_URL, apiKey: '[redacted]' }));
+  });
+
+  it('is kept out of an error even when the service echoes it', async () => {
+    const apiKey = freshKey();
+    const echo = () =>
+      json(
+        { error: { code: 'invalid_api_key', message: `${apiKey} is revoked` }, data: { given: apiKey } },
+        { status: 401, headers: { 'x-echo': `Bearer ${apiKey}` } },
+      );
+    const { client } = stubbed(echo, { apiKey });
+    const error = await rejection(client.videos.create(PROMPT));
+    expect(error).toBeInstanceOf(AuthenticationError);
+    expect(error).toMatchObject({ message: '[redacted] is revoked', data: { given: '[redacted]' } });
+    expect(shown(error)).not.toContain(apiKey);
+  });
+
+  it('is kept out of a ConnectionError, its cause and its stack', async () => {
+    const apiKey = freshKey();
+    const cause = new TypeError('fetch failed', { cause: new Error(`header "Bearer ${apiKey}" is odd`) });
+    const { client } = stubbed(() => Promise.reject(cause), { apiKey, maxRetries: 0 });
+    const error = await rejection(client.videos.create(PROMPT));
+    expect(error).toBeInstanceOf(ConnectionError);
+    expect(shown(error)).not.toContain(apiKey);
+    expect((error as GenError).message).toContain('is odd');
+  });
+
+  it('is in no log line, at any level', async () => {
+    const apiKey = freshKey();
+    const write = vi.fn();
+    const logger = { error: write, warn: write, info: write, debug: write };
+    const { client } = stubbed([() => json({ m: apiKey }, { status: 500 }), () => json(created())], {
+      apiKey,
+      logger,
+      logLevel: 'debug',
+    });
+    await client.images.create(PROMPT);
+    expect(write.mock.calls.length).toBeGreaterThan(3);
+    expect(shown(write.mock.calls)).not.toContain(apiKey);
+  });
+
+  it('is asked for at each attempt, so that a rotated one is picked up', async () => {
+    const keys = [freshKey(), freshKey()];
+    let asked = 0;
+    const apiKey = async () => keys[asked++] ?? '';
+    const { client, seen } = stubbed([() => json({}, { status: 500 }), () => json(created())], { apiKey });
+    await client.videos.create(PROMPT);
+    expect(seen.map((request) => request.headers.authorization)).toEqual(keys.map((key) => `Bearer ${key}`));
+    expect(asked).toBe(2);
+  });
+
+  it('may end in a line break, as keys read from a file do', async () => {
+    const key = freshKey();
+    for (const apiKey of [`${key}\n`, () => ` ${key}\r\n`]) {
+      const { client, seen } = stubbed(() => json(created()), { apiKey });
+      await client.images.create(PROMPT);
+      expect(seen[0]?.headers.authorization).toBe(`Bearer ${key}`);
+    }
+  });
+
+  it('that cannot be one is refused without being shown', async () => {
+    expect(() => new GenClient({ apiKey: 'sk-\nhidden', baseUrl: BASE_URL })).toThrow(/^apiKey has a space/);
+    const { client, seen } = stubbed(() => json(created()), { apiKey: () => 'sk-\u0000hidden' });
+    const error = await rejection(client.images.create(PROMPT));
+    expect((error as Error).message).toMatch(/^apiKey/);
+    expect(shown(error)).not.toContain('hidden');
+    expect(seen).toHaveLength(0);
+  });
+
+  it('is needed only by calls that need it', async () => {
+    const seen: (string | undefined)[] = [];
+    const client = new GenClient({
+      baseUrl: BASE_URL,
+      fetch: async (_input, init) => {
+        seen.push(new Headers(init?.headers).get('authorization') ?? undefined);
+        return json({ data: { models: [] } });
+      },
+    });
+    await client.models.list();
+    const error = await rejection(client.images.create(PROMPT));
+    expect(error).toBeInstanceOf(AuthenticationError);
+    expect(error).toMatchObject({ code: 'invalid_api_key', recovery: 'fix_credentials', attempts: 0 });
+    expect((error as Error).message).toContain('GEN_API_KEY');
+    expect(await rejection(client.waitForJob('job_1'))).toBeInstanceOf(AuthenticationError);
+    expect(seen).toEqual([undefined]);
+  });
+
+  it("passes a key function's own error on", async () => {
+    const lost = new Error('vault is sealed');
+    const { client } = stubbed(() => json(created()), { apiKey: () => Promise.reject(lost) });
+    expect(await rejection(client.images.create(PROMPT))).toBe(lost);
+  });
+});
+
+describe('URLs in errors', () => {
+  it('have no query', async () => {
+    const { client } = stubbed(() => json({}, { status: 404 }));
+    const call = client.request({
+      method: 'GET',
+      path: '/v1/search',
+      query: { token: 'hidden', page: 2, none: undefined },
+    });
+    const error = await rejection(call);
+    expect(error).toMatchObject({ url: `${BASE_URL}/v1/search` });
+    expect(shown(error)).not.toContain('hidden');
+  });
+});

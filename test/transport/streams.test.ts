@@ -1,0 +1,222 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.js';
+import { ConnectionError, GenClient, NotFoundError, TimeoutError } from '../../src/index.js';
+import { createTransport } from '../../src/transport/http-transport.js';
+import {
+  BASE_URL,
+  countedSignal,
+  freshKey,
+  httpServer,
+  json,
+  never,
+  rawServer,
+  rejection,
+  stubbed,
+} from './support.js';
+
+const chunk = (text: string) => new TextEncoder().encode(text);
+
+describe('a stream', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** A body that gives a chunk each time `ms` have passed, and stops giving after `chunks`. */
+  function dripping(ms: number, chunks: number, ends = true) {
+    let given = 0;
+    return new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          await new Promise((resolve) => setTimeout(resolve, ms));
+          given += 1;
+          if (given <= chunks) controller.enqueue(chunk('x'));
+          else if (ends) controller.close();
+          else await new Promise(() => {});
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  it('may last longer than timeoutMs as long as bytes come', async () => {
+    const { client } = stubbed(() => new Response(dripping(800, 10)), { timeoutMs: 1_000 });
+    const text = client.jobs.output('job_1').then((response) => response.text());
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(await text).toBe('x'.repeat(10));
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('that falls silent fails with a TimeoutError after timeoutMs', async () => {
+    const { client } = stubbed(() => new Response(dripping(10, 2, false)), { timeoutMs: 1_000 });
+    const { signal, listeners } = countedSignal();
+    const outcome = rejection(client.jobs.output('job_1', { signal }).then((response) => response.text()));
+    await vi.advanceTimersByTimeAsync(1_100);
+    expect(await outcome).toBeInstanceOf(TimeoutError);
+    expect(listeners()).toBe(0);
+  });
+
+  it('does not run out of time while its reader is busy with something else', async () => {
+    const { client } = stubbed(() => new Response(dripping(10, 1)), { timeoutMs: 1_000 });
+    const loading = client.jobs.output('job_1');
+    await vi.advanceTimersByTimeAsync(10);
+    const response = await loading;
+    await vi.advanceTimersByTimeAsync(600_000);
+    const text = response.text();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(await text).toBe('x');
+  });
+
+  it.each(['reading', 'between two reads'])(
+    'ends at once by an abort %s, with its reason, and is cancelled below',
+    async (when) => {
+      const cancelled = vi.fn();
+      const body = new ReadableStream({ pull: () => new Promise(() => {}), cancel: cancelled }, { highWaterMark: 0 });
+      const { client } = stubbed(() => new Response(body));
+      const { controller, signal, listeners } = countedSignal();
+      const reader = (await client.jobs.output('job_1', { signal })).body?.getReader();
+      const pending = when === 'reading' ? reader?.read() : undefined;
+      pending?.catch(() => {});
+      await vi.advanceTimersByTimeAsync(5);
+      expect(listeners()).toBe(1);
+      controller.abort('enough');
+      expect(await rejection(Promise.resolve(pending ?? reader?.read()))).toBe('enough');
+      expect(cancelled).toHaveBeenCalledTimes(1);
+      expect(listeners()).toBe(0);
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
+
+  it('that is cancelled by its reader leaves no listener', async () => {
+    const cancelled = vi.fn();
+    const { client } = stubbed(() => new Response(new ReadableStream({ cancel: cancelled })));
+    const { signal, listeners } = countedSignal();
+    const response = await client.jobs.output('job_1', { signal });
+    expect(listeners()).toBe(1);
+    await response.body?.cancel();
+    expect(cancelled).toHaveBeenCalledTimes(1);
+    expect(listeners()).toBe(0);
+  });
+
+  it('whose head never comes fails after timeoutMs', async () => {
+    const { client } = stubbed(never, { timeoutMs: 1_000, maxRetries: 0 });
+    const outcome = rejection(client.jobs.output('job_1'));
+    await vi.advanceTimersByTimeAsync(1_010);
+    expect(await outcome).toBeInstanceOf(TimeoutError);
+  });
+
+  it('that is refused is the refusal', async () => {
+    const { client } = stubbed(() => json({ error: 'job_not_found' }, { status: 404 }));
+    expect(await rejection(client.jobs.output('job_1'))).toBeInstanceOf(NotFoundError);
+    expect(await rejection(client.jobs.outputInfo('job_1'))).toBeInstanceOf(NotFoundError);
+  });
+});
+
+describe('on a real connection', () => {
+  it('a cut stream is a ConnectionError in the reader, after the bytes that came', async () => {
+    const server = await rawServer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello');
+      setTimeout(() => socket.destroy(), 20);
+    });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url });
+    const response = await client.jobs.output('job_1');
+    expect(response.headers.get('content-length')).toBe('10');
+    expect(response.url).toBe(`${server.url}/v1/jobs/job_1/output`);
+    const reader = response.body?.getReader();
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('hello');
+    expect(await rejection(Promise.resolve(reader?.read()))).toBeInstanceOf(ConnectionError);
+    await server.close();
+  });
+});
+
+describe('bytes that are sent', () => {
+  const transportTo = (url: string, options = {}) =>
+    createTransport(readConfig({ apiKey: freshKey(), baseUrl: url, ...options }));
+
+  it('are sent again as a whole when they can be, and once when they cannot', async () => {
+    const bodies: string[] = [];
+    const server = await httpServer((_request, response, body) => {
+      bodies.push(body);
+      response.writeHead(bodies.length === 2 ? 200 : 503).end('done');
+    });
+    const transport = transportTo(server.url);
+    const parts = { url: `${server.url}/put`, headers: {} };
+    const done = await transport.transfer({ ...parts, body: () => new Blob(['abc']), repeatable: true });
+    expect(await done.text()).toBe('done');
+    const error = await rejection(
+      transport.transfer({ ...parts, body: () => new Blob(['once']).stream(), repeatable: false }),
+    );
+    expect(error).toMatchObject({ status: 503, attempts: 1 });
+    expect(bodies).toEqual(['abc', 'abc', 'once']);
+    await server.close();
+  });
+
+  it('have their deadline started again as they move, and time out when they stop', async () => {
+    vi.useFakeTimers();
+    const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
+    const moves: (() => void)[] = [];
+    const body = (moved: () => void) => {
+      moves.push(moved);
+      return new Blob(['x']);
+    };
+    const outcome = rejection(transport.transfer({ url: `${BASE_URL}/put`, headers: {}, body, repeatable: true }));
+    const settled = vi.fn();
+    outcome.then(settled);
+    for (let step = 0; step < 5; step++) {
+      await vi.advanceTimersByTimeAsync(900);
+      moves[0]?.();
+    }
+    expect(settled).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1_100);
+    expect(await outcome).toBeInstanceOf(TimeoutError);
+    vi.useRealTimers();
+  });
+
+  it('that are many get more time, at the pace of a slow line', async () => {
+    vi.useFakeTimers();
+    const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
+    const body = () => new Uint8Array(1_000_000);
+    const outcome = rejection(transport.transfer({ url: `${BASE_URL}/put`, headers: {}, body, repeatable: true }));
+    await vi.advanceTimersByTimeAsync(10_900);
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await outcome).toBeInstanceOf(TimeoutError);
+    vi.useRealTimers();
+  });
+});
+
+describe("cache: 'no-store'", () => {
+  it('goes out with polls, and with nothing else', async () => {
+    const caches: (RequestCache | undefined)[] = [];
+    const { client } = stubbed((_seen, init) => {
+      caches.push(init.cache);
+      return json({ data: { job: { id: 'j', status: 'queued' } } });
+    });
+    await client.jobs.get('j');
+    await client.images.create({ prompt: 'x' });
+    expect(caches).toEqual(['no-store', undefined]);
+  });
+
+  it('is left out where the runtime refuses it', async () => {
+    const caches: (RequestCache | undefined)[] = [];
+    const Real = Request;
+    vi.stubGlobal(
+      'Request',
+      class extends Real {
+        constructor(input: RequestInfo | URL, init?: RequestInit) {
+          if (init?.cache) throw new Error("The 'cache' field on 'RequestInitializerDict' is not implemented.");
+          super(input, init);
+        }
+      },
+    );
+    const { client } = stubbed((_seen, init) => {
+      caches.push(init.cache);
+      return json({ data: { job: { id: 'j', status: 'queued' } } });
+    });
+    await client.jobs.get('j');
+    vi.unstubAllGlobals();
+    expect(caches).toEqual([undefined]);
+  });
+});

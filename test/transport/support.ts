@@ -1,0 +1,154 @@
+import { getEventListeners } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { type ClientOptions, GenClient } from '../../src/index.js';
+
+/** One request as a stub fetch or a raw server sees it. */
+export interface Seen {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export const BASE_URL = 'https://service.test/prefix';
+
+let keys = 0;
+
+/** A key of its own for each client, so that no two tests share an account's limits. */
+export function freshKey(): string {
+  keys += 1;
+  return `sk-test-${keys}-${'q'.repeat(12)}`;
+}
+
+/** The body of an accepted create. */
+export function created(id = 'job_1'): string {
+  const job = { id, status: 'processing', mediaType: 'video' };
+  return JSON.stringify({ success: true, data: { job, quoted_token_cost: 4, balance_tokens: 96 } });
+}
+
+/** A JSON answer. */
+export function json(body: unknown, init: ResponseInit = {}): Response {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return new Response(text, { ...init, headers: { 'content-type': 'application/json', ...init.headers } });
+}
+
+type Step = (seen: Seen, init: RequestInit) => Response | Promise<Response>;
+
+/** A client whose fetch answers with one step after the other, the last one again and again. */
+export function stubbed(steps: Step | readonly Step[], options: ClientOptions = {}) {
+  const list = typeof steps === 'function' ? [steps] : steps;
+  const seen: Seen[] = [];
+  const stub = async (input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> => {
+    const headers = Object.fromEntries(new Headers(init.headers));
+    const request = { method: init.method ?? 'GET', url: String(input), headers, body: String(init.body ?? '') };
+    seen.push(request);
+    const step = list[Math.min(seen.length, list.length) - 1];
+    if (!step) throw new Error('no step');
+    return step(request, init);
+  };
+  const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch: stub, ...options });
+  return { client, seen };
+}
+
+/** A fetch that never answers and does not listen to its signal. */
+export function never(): Promise<Response> {
+  return new Promise(() => {});
+}
+
+/** A signal, and how many listen to it. */
+export function countedSignal() {
+  const controller = new AbortController();
+  const { signal } = controller;
+  return { controller, signal, listeners: () => getEventListeners(signal, 'abort').length };
+}
+
+/** What a rejected promise was rejected with. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => {
+      throw new Error('it was not rejected');
+    },
+    (error: unknown) => error,
+  );
+}
+
+interface Running {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** A server of node:http on loopback. */
+export async function httpServer(
+  answer: (request: IncomingMessage, response: ServerResponse, body: string) => void,
+): Promise<Running> {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => answer(request, response, Buffer.concat(chunks).toString()));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** A TCP server that speaks as much HTTP as it is told to. */
+export async function rawServer(
+  onRequest: (socket: Socket, seen: Seen, number: number) => void,
+): Promise<Running & { open(): number }> {
+  let number = 0;
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => {});
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      for (let parsed = parse(text); parsed; parsed = parse(text)) {
+        text = parsed.rest;
+        number += 1;
+        onRequest(socket, parsed.seen, number);
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    open: () => sockets.size,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+function parse(text: string): { seen: Seen; rest: string } | undefined {
+  const end = text.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  const [first = '', ...lines] = text.slice(0, end).split('\r\n');
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+  );
+  const length = Number(headers['content-length'] ?? 0);
+  const body = text.slice(end + 4, end + 4 + length);
+  if (body.length < length) return undefined;
+  const [method = '', url = ''] = first.split(' ');
+  return { seen: { method, url, headers, body }, rest: text.slice(end + 4 + length) };
+}
+
+/** An HTTP/1.1 answer as it stands on the wire. */
+export function wire(status: number, body: string, headers: Readonly<Record<string, string>> = {}): string {
+  const all = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)), ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  return `HTTP/1.1 ${status} Status\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+}
