@@ -17,6 +17,7 @@ export interface GenWorker {
 /** A call whose worker died is taken up again however often that happens: its job is paid for. */
 const NEVER_GIVEN_UP = Number.MAX_SAFE_INTEGER;
 const CONCURRENCY = 10;
+const RETRY_MS = 30_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /**
@@ -41,6 +42,7 @@ export function createGenWorker(
     onCompleted: options.onCompleted,
     onFailed: options.onFailed,
     pollIntervalMs: checked('pollIntervalMs', options.pollIntervalMs),
+    retryDelayMs: checked('retryDelayMs', options.retryDelayMs) ?? RETRY_MS,
     timeoutMs: checked('timeoutMs', options.timeoutMs) ?? DAY_MS,
   });
   const worker = new Worker<GenJobData, GenJobResult>(calls, work, {

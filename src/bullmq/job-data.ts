@@ -13,8 +13,8 @@ export interface GenJobData {
   readonly jobId?: string | undefined;
   /** How often the call was made again because a reference was still in review. */
   readonly resubmissions?: number;
-  /** When waiting began (ms since the epoch). */
-  readonly startedAt?: number;
+  /** How often the service refused it because a character was still in review. */
+  readonly refusals?: number;
   /** Why it failed, as the error's JSON form. */
   readonly failure?: Readonly<Record<string, unknown>>;
 }

@@ -26,6 +26,7 @@ interface Processing {
   readonly notes: Notes;
   readonly queue: Queue<GenJobData, GenJobResult>;
   readonly pollIntervalMs: number | undefined;
+  readonly retryDelayMs: number;
   readonly timeoutMs: number;
 }
 
@@ -42,8 +43,12 @@ export function createProcessor(at: Processing): (job: GenQueueJob, token?: stri
       await queueJob.updateProgress({ jobId: job.id, status: job.status });
       return await conclude(at, { queueJob, job, token });
     } catch (error) {
-      const delayMs = pauseFor(error, queueJob.data);
-      if (delayMs === undefined) return failCall(at, queueJob, error);
+      const delayMs = pauseFor(error, at.retryDelayMs);
+      if (delayMs === undefined || isOverdue(at, queueJob)) return failCall(at, queueJob, error);
+      if (isRefusedReview(error)) {
+        const { data } = queueJob;
+        await queueJob.updateData({ ...data, refusals: (data.refusals ?? 0) + 1 });
+      }
       return sleepOn(at, { queueJob, token, delayMs });
     }
   };
@@ -52,13 +57,14 @@ export function createProcessor(at: Processing): (job: GenQueueJob, token?: stri
 /** Creates under the queue job's own id, and stores the service's job id before anything else. */
 async function makeJob(at: Processing, queueJob: GenQueueJob): Promise<Job> {
   const { data, id } = queueJob;
-  const again = data.resubmissions ?? 0;
-  const idempotencyKey = again === 0 ? id : `${id}:r${again + 1}`;
+  const { resubmissions = 0, refusals = 0 } = data;
+  // The counts are stored before the call goes out, so a repeat after a crash derives the same key.
+  const idempotencyKey = `${id}${resubmissions ? `:r${resubmissions + 1}` : ''}${refusals ? `:w${refusals}` : ''}`;
   const create: (params: never, options: object) => PromiseLike<CreatedJob> = at.client[data.call].create.bind(
     at.client[data.call],
   );
   const { job } = await create(data.params as never, { idempotencyKey });
-  await queueJob.updateData({ ...data, jobId: job.id, startedAt: data.startedAt ?? systemClock.now() });
+  await queueJob.updateData({ ...data, jobId: job.id });
   await at.notes.own(job.id, id ?? '');
   return job;
 }
@@ -81,8 +87,8 @@ async function conclude(at: Processing, step: Step): Promise<GenJobResult> {
     return sleepOn(at, { ...step, delayMs: reviewMs(job) });
   }
   if (!isFinal(job)) {
-    const { startedAt = systemClock.now(), call } = queueJob.data;
-    if (systemClock.now() - startedAt > at.timeoutMs) {
+    const { call } = queueJob.data;
+    if (isOverdue(at, queueJob)) {
       const message = `Job ${job.id} had not ended after ${at.timeoutMs} ms (timeoutMs); it goes on at the service.`;
       throw new WaitTimeoutError(message, { job, jobId: job.id, timeoutMs: at.timeoutMs });
     }
@@ -115,12 +121,12 @@ async function sleepOn(
 }
 
 /** How long to pause after an error that is not the end of the call; undefined when it is. */
-function pauseFor(error: unknown, data: GenJobData): number | undefined {
+function pauseFor(error: unknown, retryDelayMs: number): number | undefined {
   if (error instanceof DelayedError) return undefined;
   const busy = APIError.isInstance(error) && ['wait_and_retry', 'retry', 'retry_later'].includes(error.recovery);
-  if (busy) return error.retryAfterMs ?? REVIEW_MS;
+  if (busy) return error.retryAfterMs ?? retryDelayMs;
   const lost = ConnectionError.isInstance(error) || TimeoutError.isInstance(error) || ResponseError.isInstance(error);
-  return lost ? pollDelayMs(data.call, 0) : undefined;
+  return lost ? retryDelayMs : undefined;
 }
 
 /** Ends the call with its error: kept in typed form with the queue job, and not tried again by the engine. */
@@ -130,6 +136,16 @@ async function failCall(at: Processing, queueJob: GenQueueJob, error: unknown): 
   await at.onFailed?.(error, queueJob);
   if (queueJob.data.jobId !== undefined) await at.notes.forget(queueJob.data.jobId);
   throw Object.assign(new UnrecoverableError(`${error.name}: ${error.message}`), { cause: error });
+}
+
+/** Counted from when the call was queued. */
+function isOverdue(at: Processing, queueJob: GenQueueJob): boolean {
+  return systemClock.now() - queueJob.timestamp > at.timeoutMs;
+}
+
+/** A character is still in review: nothing was reserved, and the next try goes under a new key (spec: Authentication 6). */
+function isRefusedReview(error: unknown): boolean {
+  return APIError.isInstance(error) && error.code === 'character_pending';
 }
 
 function isPendingReference(job: Job): boolean {

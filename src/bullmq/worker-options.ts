@@ -18,7 +18,9 @@ export interface GenWorkerOptions extends QueueLocation {
   readonly concurrency?: number;
   /** Milliseconds between two reads of a job. @default 10-15 s for video and edits, 3-4.5 s for images, stretched when many sleep */
   readonly pollIntervalMs?: number;
-  /** Milliseconds after which a call that has not ended fails; the service's job goes on. @default 86_400_000 (24 h) */
+  /** Milliseconds to pause after the service or the connection failed and named no time. @default 30_000 */
+  readonly retryDelayMs?: number;
+  /** Milliseconds after its queueing at which a call that has not ended fails; the service's job goes on. @default 86_400_000 (24 h) */
   readonly timeoutMs?: number;
   /** Further options of the engine's Worker, for example `lockDuration` and `stalledInterval`. */
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'>;
