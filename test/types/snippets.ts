@@ -267,7 +267,8 @@ function perModel(): Snippet[] {
   return models.flatMap((model) =>
     LIMITED.filter(({ kind }) => kind === model.kind).flatMap(({ kind, param, offered, all }) =>
       all.map((value): Snippet => {
-        const has = (model as unknown as Record<string, readonly unknown[] | undefined>)[offered]?.includes(value);
+        const list: readonly unknown[] | undefined = Reflect.get(model, offered);
+        const has = list?.includes(value);
         return {
           name: `${model.alias} ${has ? 'takes' : 'lacks'} ${param} ${value}`,
           code: `client.${kind}s.create({ model: '${model.alias}', prompt: 'x', ${param}: ${JSON.stringify(value)} })`,

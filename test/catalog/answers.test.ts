@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest';
+import { ResponseError } from '../../src/index.js';
+import characterRegistered from '../fixtures/bodies/character-registered.json' with { type: 'json' };
+import createdJob from '../fixtures/bodies/created-job.json' with { type: 'json' };
+import jobCompleted from '../fixtures/bodies/job-completed.json' with { type: 'json' };
+import jobFailed from '../fixtures/bodies/job-failed.json' with { type: 'json' };
+import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
+
+const { job } = createdJob.data;
+const answering = (body: unknown, init?: ResponseInit) => stubbed(() => json(body, init)).client;
+const create = (body: unknown) => answering(body).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' });
+
+/** The envelopes in which a record may come; the first is the documented one. */
+const envelopes = (noun: string, record: unknown): readonly (readonly [string, unknown])[] => [
+  ['data and its name', { success: true, data: { [noun]: record } }],
+  ['data alone', { success: true, data: record }],
+  ['its name alone', { [noun]: record }],
+  ['nothing around it', record],
+];
+
+describe('a created job', () => {
+  it('comes with quote, balance, warnings and the key it was created under', async () => {
+    expect(await create(createdJob)).toEqual({
+      job,
+      quoted_token_cost: 12,
+      balance_tokens: 388,
+      warnings: [],
+      idempotencyKey: 'order-1',
+    });
+  });
+
+  it.each(envelopes('job', job))('is found in %s', async (_where, body) => {
+    expect((await create(body)).job).toEqual(job);
+  });
+
+  it('passes unknown fields and an unknown status through untouched', async () => {
+    const strange = { ...job, status: 'dreaming', shiny: { new: [1] } };
+    const answer = await create({ success: true, data: { job: strange, eta_seconds: 40 } });
+    expect(answer.job).toEqual(strange);
+    expect(answer.eta_seconds).toBe(40);
+  });
+
+  const NAME = 'video_reference_fallback_omitted_clips';
+  it.each([
+    ['data.warnings', { data: { job, warnings: [NAME] } }],
+    ['data.warning as a string', { data: { job, warning: NAME } }],
+    ['data.warning as an object', { data: { job, warning: { code: NAME, message: 'clips left out' } } }],
+    ['data.warnings as objects', { data: { job, warnings: [{ name: NAME }] } }],
+    ['data.warnings with types', { data: { job, warnings: [{ type: NAME }] } }],
+    ['job.warning', { data: { job: { ...job, warning: NAME } } }],
+    ['job.warnings', { data: { job: { ...job, warnings: [NAME] } } }],
+    ['the body’s warnings', { success: true, warnings: [NAME], data: { job } }],
+    ['the body’s warning', { success: true, warning: NAME, data: { job } }],
+    ['several places at once', { warning: NAME, data: { warnings: [NAME], job: { ...job, warning: { code: NAME } } } }],
+  ])('gathers the warning from %s', async (_where, body) => {
+    expect((await create(body)).warnings).toEqual([NAME]);
+  });
+
+  it.each([null, '', 7, {}, [], [null], { message: 5 }])('makes no warning of %j', async (warning) => {
+    expect((await create({ data: { job, warning, warnings: warning } })).warnings).toEqual([]);
+  });
+});
+
+describe('an essential that is missing or mistyped is a ResponseError with path and endpoint', () => {
+  it.each([
+    ['no id', { data: { job: { status: 'processing' } } }, 'data.job.id'],
+    ['an empty id', { data: { job: { id: '', status: 'processing' } } }, 'data.job.id'],
+    ['an id that is a number', { data: { job: { id: 5, status: 'processing' } } }, 'data.job.id'],
+    ['no status', { data: { job: { id: 'job_1' } } }, 'data.job.status'],
+    ['a status that is null', { data: { job: { id: 'job_1', status: null } } }, 'data.job.status'],
+    ['a job that is a string', { data: { job: 'job_1' } }, 'data.job.id'],
+    ['data that is null', { success: true, data: null }, 'data.job.id'],
+    ['a list', [], 'data.job'],
+    ['a string', 'done', 'data.job'],
+    ['a number', 5, 'data.job'],
+  ])('%s', async (_what, body, path) => {
+    const error = await rejection(
+      answering(JSON.stringify(body)).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' }),
+    );
+    expect(error).toBeInstanceOf(ResponseError);
+    expect(error).toMatchObject({ path, method: 'POST', idempotencyKey: 'order-1' });
+    expect((error as ResponseError).message).toContain(`"${path}"`);
+    expect((error as ResponseError).message).toContain('POST /v1/videos');
+  });
+
+  it('in a job that is read', async () => {
+    const error = await rejection(answering({ data: { job: { id: 'job_1', status: 7 } } }).jobs.get('job_1'));
+    expect(error).toMatchObject({ name: 'ResponseError', path: 'data.job.status', method: 'GET' });
+    expect((error as ResponseError).message).toContain('GET /v1/jobs/job_1');
+  });
+
+  it('in a character', async () => {
+    const { characters } = answering({ data: { character: { name: 'Ann' } } });
+    const error = await rejection(characters.register({ name: 'Ann', upload_id: 'u' }));
+    expect(error).toMatchObject({ name: 'ResponseError', path: 'data.character.character_id' });
+    expect((error as ResponseError).message).toContain('POST /v1/characters');
+  });
+});
+
+describe('a job', () => {
+  it.each([jobCompleted, jobFailed])('is read as documented and passed through', async (body) => {
+    expect(await answering(body).jobs.get('job_123')).toEqual(body.data.job);
+  });
+
+  it.each(envelopes('job', job))('is found in %s', async (_where, body) => {
+    expect(await answering(body).jobs.get('job_123')).toEqual(job);
+  });
+});
+
+describe('a character', () => {
+  it('gives its id where the document shows it', async () => {
+    const answer = await answering(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
+    expect(answer).toEqual({ character_id: 'char_123' });
+  });
+
+  it.each(envelopes('character', { character_id: 'c', slug: 'ann', status: 'pending' }))(
+    'is found in %s',
+    async (_where, body) => {
+      expect(await answering(body).characters.get('ann')).toEqual({
+        character_id: 'c',
+        slug: 'ann',
+        status: 'pending',
+      });
+    },
+  );
+
+  it.each(envelopes('character', { id: 'c', name: 'Ann' }))(
+    'whose id is called `id` has it under both names, in %s',
+    async (_where, body) => {
+      expect(await answering(body).characters.get('c')).toEqual({ character_id: 'c', id: 'c', name: 'Ann' });
+    },
+  );
+
+  it('is deleted with whatever the service answers', async () => {
+    expect(await answering({ success: true, data: { deleted: true } }).characters.delete('c')).toEqual({
+      deleted: true,
+    });
+    expect(await stubbed(() => new Response(null, { status: 204 })).client.characters.delete('c')).toEqual({});
+  });
+});
+
+describe('a list that the document does not show', () => {
+  const records = [{ id: 'a', more: 1 }, { id: 'b' }];
+  const shapes = (noun: string): (readonly [string, unknown])[] => [
+    ['data and its name', { success: true, data: { [noun]: records } }],
+    ['data', { success: true, data: records }],
+    ['its name', { [noun]: records }],
+    ['items', { data: { items: records } }],
+    ['results', { results: records }],
+    ['a bare list', records],
+    ['an object by name', { data: { [noun]: { a: { more: 1 }, b: {} } } }],
+  ];
+  it.each(shapes('models'))('is read from %s: models', async (_where, body) => {
+    expect((await answering(body).models.list()).models).toEqual(records);
+  });
+  it.each(shapes('voices'))('is read from %s: voices', async (_where, body) => {
+    expect((await answering(body).voices.list()).voices).toEqual(records);
+  });
+  it.each(shapes('characters'))('is read from %s: characters', async (_where, body) => {
+    expect((await answering(body).characters.list()).characters).toEqual(records);
+  });
+
+  it('takes bare names for ids, and passes what stands beside the list', async () => {
+    const answer = await answering({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
+    expect(answer).toEqual({ models: [{ id: 'svc-video-fast' }], next: 'page2' });
+  });
+
+  it('is empty where there is none', async () => {
+    for (const body of [{}, { data: null }, null, 'soon', { data: { models: 5 } }]) {
+      expect((await answering(JSON.stringify(body)).models.list()).models).toEqual([]);
+    }
+  });
+});
+
+describe('an answer without a documented shape', () => {
+  it('comes without its envelope from `request` and `integrationData`', async () => {
+    const body = { success: true, data: { url: 'https://a.test/speech.mp3' } };
+    expect(await answering(body).request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } })).toEqual(
+      body.data,
+    );
+    expect(await answering({ data: [1, 2] }).request({ method: 'GET', path: '/v1/other' })).toEqual([1, 2]);
+    expect(await answering({ version: 1 }).models.integrationData()).toEqual({ version: 1 });
+  });
+
+  it('leaves the plain answer readable', async () => {
+    const response = await answering(createdJob).videos.create({ prompt: 'x' }).asResponse();
+    expect(await response.json()).toEqual(createdJob);
+  });
+
+  it('is asked for below the base URL', async () => {
+    const { client, seen } = stubbed(() => json({}));
+    await client.models.integrationData();
+    expect(seen[0]?.url).toBe(`${BASE_URL}/api/service/developers/docs.json`);
+  });
+});

@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'vitest';
+import { JOB_ERRORS, REQUEST_ERRORS } from '../../src/errors/codes.js';
+import { DEFAULT_VIDEO_MODEL, type GenClient, MODELS, modelCapabilities } from '../../src/index.js';
+import { DOCUMENTED_LIMITS } from '../../src/limits/in-process-limiter.js';
+import { isFinal } from '../../src/schemas/job.js';
+import uploadCreated from '../fixtures/bodies/upload-created.json' with { type: 'json' };
+import endpoints from '../fixtures/endpoints.json' with { type: 'json' };
+import fields from '../fixtures/fields.json' with { type: 'json' };
+import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
+import limits from '../fixtures/limits.json' with { type: 'json' };
+import models from '../fixtures/models.json' with { type: 'json' };
+import requestErrors from '../fixtures/request-errors.json' with { type: 'json' };
+import { BASE_URL, json, type Seen, stubbed } from '../transport/support.js';
+
+/** Calls every method of endpoints.json once. */
+const CALLS: Readonly<Record<string, (client: GenClient) => Promise<unknown>>> = {
+  'models.list': (client) => client.models.list(),
+  'images.create': (client) => client.images.create({ prompt: 'x' }),
+  'characters.register': (client) => client.characters.register({ name: 'Ann', upload_id: 'u' }),
+  'characters.create': (client) => client.characters.create({ name: 'Ann', prompt: 'x' }),
+  'characters.list': (client) => client.characters.list(),
+  'characters.get': (client) => client.characters.get('a b'),
+  'characters.delete': (client) => client.characters.delete('a b'),
+  'videos.create': (client) => client.videos.create({ prompt: 'x' }),
+  'videoEdits.create': (client) =>
+    client.videoEdits.create({ model: 'svc-video-pro', prompt: 'x', video: 'https://a.test/a.mp4' }),
+  'jobs.get': (client) => client.jobs.get('a b'),
+  'jobs.output': (client) => client.jobs.output('a b'),
+  'jobs.outputInfo': (client) => client.jobs.outputInfo('a b'),
+  'uploads.create': (client) =>
+    client.uploads.create({ file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 1, upload_type: 'VIDEO' }),
+  'uploads.put': (client) =>
+    client.uploads.put({ direct_upload_url: `${BASE_URL}/v1/uploads?upload_id=u`, headers: {} }, new Uint8Array(1)),
+  'uploads.complete': (client) => client.uploads.complete('u'),
+  'uploads.delete': (client) => client.uploads.delete('a b'),
+  'voices.list': (client) => client.voices.list(),
+  'models.integrationData': (client) => client.models.integrationData(),
+};
+
+/** An answer that fits every call. */
+function anyAnswer({ method }: Seen): Response {
+  if (method === 'HEAD') return new Response(null, { headers: { 'content-length': '1' } });
+  return json({ data: { ...uploadCreated.data, job: { id: 'job_1', status: 'queued' }, character_id: 'c' } });
+}
+
+describe('the model table', () => {
+  it('is the document’s, row by row', () => {
+    expect(Object.entries(MODELS).map(([alias, row]) => ({ alias, ...row }))).toEqual(expect.arrayContaining(models));
+    expect(Object.keys(MODELS)).toEqual(models.map(({ alias }) => alias));
+    for (const { alias, ...row } of models) expect(modelCapabilities(alias)).toEqual(row);
+  });
+
+  it('knows nothing of other aliases', () => {
+    for (const alias of ['svc-video-next', '', 'toString', '__proto__'])
+      expect(modelCapabilities(alias)).toBeUndefined();
+  });
+
+  it('names the default video model', () => {
+    expect(DEFAULT_VIDEO_MODEL).toBe(limits.defaultVideoModel);
+  });
+});
+
+describe('the endpoints', () => {
+  it('all have a method', () => {
+    expect(Object.keys(CALLS)).toEqual(endpoints.map(({ call }) => call));
+  });
+
+  it.each(endpoints)('$call is $method $path', async ({ call, method, path, ...row }) => {
+    const lanes: string[] = [];
+    const acquire = async (lane: string) => {
+      lanes.push(lane);
+      return () => {};
+    };
+    const limiter = { acquire, pause() {} };
+    const { client, seen } = stubbed(anyAnswer, { limiter });
+    await CALLS[call]?.(client);
+    expect(seen).toHaveLength(1);
+    expect(seen[0]?.method).toBe(method);
+    expect(seen[0]?.url.replace(/\?.*/, '')).toBe(BASE_URL + path.replace(/\{\w+\}/, 'a%20b'));
+    if (row.public !== true) expect(seen[0]?.headers.authorization).toMatch(/^Bearer sk-test-/);
+    if (row.creates) expect(seen[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
+    expect(lanes).toEqual(row.lane ? [row.lane] : []);
+  });
+
+  it('GET /v1/models needs no key, everything else does', async () => {
+    const { client, seen } = stubbed(anyAnswer, { apiKey: undefined });
+    await client.models.list();
+    expect(seen[0]?.headers.authorization).toBeUndefined();
+    for (const { call } of endpoints.filter((row) => row.public !== true)) {
+      await expect(CALLS[call]?.(client), call).rejects.toThrow(/apiKey|GEN_API_KEY/);
+    }
+    expect(seen).toHaveLength(1);
+  });
+
+  it('registering says so in `mode`, prompt mode does not', async () => {
+    const { client, seen } = stubbed(anyAnswer);
+    await client.characters.register({ name: 'Ann', upload_id: 'u' });
+    await client.characters.create({ name: 'Ann', prompt: 'x' });
+    expect(seen.map(({ body }) => JSON.parse(body))).toEqual([
+      { mode: 'register', name: 'Ann', upload_id: 'u' },
+      { name: 'Ann', prompt: 'x' },
+    ]);
+  });
+});
+
+describe('the fields', () => {
+  const sample = (row: { type: string; example?: string | number; examples?: readonly string[] }): unknown =>
+    row.example ?? row.examples?.[0] ?? SAMPLES[row.type];
+  const SAMPLES: Readonly<Record<string, unknown>> = {
+    string: 'x',
+    'string[]': ['x'],
+    boolean: true,
+    number: 1,
+    references: [{ type: 'image_url', url: 'https://a.test/a.png' }],
+    content: [{ type: 'text', text: 'x' }],
+  };
+
+  it.each(Object.entries(fields))('of %s are sent as given, under the names given', async (call, rows) => {
+    const [resource = '', method = ''] = call.split('.');
+    for (const row of rows) {
+      const { client, seen } = stubbed(anyAnswer, { preflight: false });
+      const body = Object.fromEntries(
+        rows.filter((other) => 'required' in other || other === row).map((other) => [other.name, sample(other)]),
+      );
+      const target: Record<string, (params: unknown) => Promise<unknown>> = Reflect.get(client, resource);
+      await target[method]?.(body);
+      expect(JSON.parse(seen[0]?.body ?? ''), row.name).toEqual(body);
+    }
+  });
+
+  it('`idempotency_key` counts as the call’s key', async () => {
+    const { client, seen } = stubbed(anyAnswer);
+    const { idempotencyKey } = await client.videos.create({ prompt: 'x', idempotency_key: 'order-7' });
+    expect([idempotencyKey, seen[0]?.headers['idempotency-key']]).toEqual(['order-7', 'order-7']);
+  });
+});
+
+describe('the limits', () => {
+  it('are the document’s, per minute', () => {
+    const documented = endpoints.flatMap(({ lane, limitPerMinute }) =>
+      lane ? [[lane, { limit: limitPerMinute, windowMs: 60_000 }]] : [],
+    );
+    expect(DOCUMENTED_LIMITS).toEqual(Object.fromEntries(documented));
+  });
+});
+
+describe('the states', () => {
+  it('final ones are final, all others and unknown ones are not', () => {
+    const final = [...limits.jobStatuses, 'dreaming', '', 'Completed'].filter((status) => isFinal({ id: 'j', status }));
+    expect(final).toEqual(limits.finalStatuses);
+  });
+});
+
+describe('the error tables', () => {
+  it('hold the 29 request errors with status and what to do', () => {
+    expect(requestErrors).toHaveLength(29);
+    expect(REQUEST_ERRORS).toEqual(
+      Object.fromEntries(requestErrors.map(({ code, status, recovery }) => [code, [status, recovery]])),
+    );
+  });
+
+  it('hold the 7 job errors with what to do', () => {
+    expect(jobErrors).toHaveLength(7);
+    expect(JOB_ERRORS).toEqual(Object.fromEntries(jobErrors.map(({ code, recovery }) => [code, recovery])));
+  });
+});

@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import {
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  InsufficientBalanceError,
+  NotFoundError,
+  PayloadTooLargeError,
+  PermissionDeniedError,
+  RateLimitError,
+  ServerError,
+  UnprocessableEntityError,
+} from '../../src/index.js';
+import characterPending from '../fixtures/bodies/character-pending.json' with { type: 'json' };
+import insufficientBalance from '../fixtures/bodies/insufficient-balance.json' with { type: 'json' };
+import requestErrors from '../fixtures/request-errors.json' with { type: 'json' };
+import { BASE_URL, rejection, stubbed } from '../transport/support.js';
+
+const CLASSES: Readonly<Record<number, typeof APIError>> = {
+  400: BadRequestError,
+  401: AuthenticationError,
+  402: InsufficientBalanceError,
+  403: PermissionDeniedError,
+  404: NotFoundError,
+  409: ConflictError,
+  413: PayloadTooLargeError,
+  422: UnprocessableEntityError,
+  429: RateLimitError,
+};
+const classOf = (status: number) => CLASSES[status] ?? (status >= 500 ? ServerError : APIError);
+
+/** The places where an envelope may hold its code and message: the document shows none. */
+const ENVELOPES: readonly (readonly [string, (code: string, message: string) => unknown])[] = [
+  ['error.code', (code, message) => ({ success: false, error: { code, message } })],
+  ['error.type', (type, message) => ({ error: { type, message } })],
+  ['error as the code', (error, message) => ({ success: false, error, message })],
+  ['code', (code, message) => ({ success: false, code, message })],
+  ['data.code', (code, message) => ({ success: false, data: { code, message } })],
+  ['data.error.code', (code, message) => ({ success: false, data: { error: { code, message } } })],
+  ['errorCode', (errorCode, errorMessage) => ({ success: false, errorCode, errorMessage })],
+  ['error_code', (error_code, message) => ({ error_code, message })],
+  ['errors[0].code', (code, message) => ({ errors: [{ code, message }] })],
+  ['detail.code', (code, message) => ({ detail: { code, message } })],
+];
+
+/** The error of a call that is refused at once, nothing retried. */
+async function refused(body: string, init: ResponseInit): Promise<APIError> {
+  const { client } = stubbed(() => new Response(init.status === 204 ? null : body, init), { rateLimit: 'throw' });
+  const error = await rejection(client.videos.create({ prompt: 'x' }, { maxRetries: 0, idempotencyKey: 'order-1' }));
+  if (!(error instanceof APIError)) throw error;
+  return error;
+}
+
+describe.each(requestErrors)('$code', ({ code, status, recovery, condition }) => {
+  it.each(ENVELOPES)('is found at %s', async (_where, envelope) => {
+    const error = await refused(JSON.stringify(envelope(code, condition)), { status });
+    expect(error).toMatchObject({ name: classOf(status).name, code, status, recovery, message: condition });
+    expect(error).toBeInstanceOf(classOf(status));
+  });
+
+  it('is found with status 200 and `success: false`, and is of its documented class', async () => {
+    const body = JSON.stringify({ success: false, error: { code, message: condition } });
+    expect(await refused(body, { status: 200 })).toMatchObject({ name: classOf(status).name, code, recovery });
+  });
+});
+
+describe('what is known of a refusal', () => {
+  it('is on the error: call, key, attempts, request id, headers', async () => {
+    const body = JSON.stringify({ error: { code: 'prompt_too_long', message: 'Shorten it.' } });
+    const error = await refused(body, { status: 400, headers: { 'x-request-id': 'req_7', 'x-more': 'y' } });
+    expect(error).toMatchObject({
+      method: 'POST',
+      url: `${BASE_URL}/v1/videos`,
+      idempotencyKey: 'order-1',
+      attempts: 1,
+      requestId: 'req_7',
+    });
+    expect(error.headers.get('x-more')).toBe('y');
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name: 'BadRequestError', code: 'prompt_too_long' });
+  });
+
+  it('holds the page to top up at', async () => {
+    for (const body of [
+      insufficientBalance,
+      { data: { top_up_url: '/development?section=billing', error: 'insufficient_balance' } },
+    ]) {
+      const error = await refused(JSON.stringify(body), { status: 402 });
+      expect(error).toMatchObject({
+        name: 'InsufficientBalanceError',
+        code: 'insufficient_balance',
+        topUpUrl: '/development?section=billing',
+      });
+    }
+  });
+
+  it.each([
+    ['Retry-After in seconds', {}, { 'retry-after': '7' }, 7000],
+    [
+      'Retry-After as a date',
+      {},
+      { 'retry-after': 'Sun, 01 Mar 2026 10:00:09 GMT', date: 'Sun, 01 Mar 2026 10:00:00 GMT' },
+      9000,
+    ],
+    ['retry_after of the body', { retry_after: 20 }, {}, 20_000],
+    ['retry_after of data', { data: { retry_after: 21 } }, {}, 21_000],
+    ['retry_after of the error', { error: { code: 'character_pending', retry_after: 22 } }, {}, 22_000],
+    [
+      'retry_after of the error’s data',
+      { error: { code: 'character_pending', data: { retry_after: 23 } } },
+      {},
+      23_000,
+    ],
+    ['the header before the body', { retry_after: 20 }, { 'retry-after': '3' }, 3000],
+    ['nothing where neither says', {}, {}, undefined],
+    ['nothing where it is nonsense', { retry_after: 'soon' }, { 'retry-after': 'soon' }, undefined],
+  ])('takes the wait from %s', async (_where, body, headers, retryAfterMs) => {
+    const full = { error: { code: 'character_pending' }, ...body };
+    const error = await refused(JSON.stringify(full), { status: 409, headers: headers as Record<string, string> });
+    expect([error.retryAfterMs, error.code]).toEqual([retryAfterMs, 'character_pending']);
+  });
+
+  it('reads the fixture of a pending character', async () => {
+    expect(await refused(JSON.stringify(characterPending), { status: 409 })).toMatchObject({
+      retryAfterMs: 20_000,
+      recovery: 'wait_and_retry',
+    });
+  });
+});
+
+describe('a refusal that is not the service’s envelope', () => {
+  const BODIES = [
+    ['empty', ''],
+    ['HTML', '<!doctype html><html><body><h1>Bad gateway</h1></body></html>'],
+    ['plain text', 'upstream connect error'],
+    ['a list', '[]'],
+    ['a list of numbers', '[1,2]'],
+    ['a number', '5'],
+    ['null', 'null'],
+    ['true', 'true'],
+    ['an empty object', '{}'],
+    ['cut JSON', '{"error": {"co'],
+    ['objects where texts are due', '{"error":{"code":{"a":1},"message":[1]}}'],
+  ];
+  const STATUSES = [400, 401, 402, 403, 404, 409, 413, 418, 422, 429, 500, 502, 503];
+
+  it.each(BODIES)('falls back to the status: %s', async (_what, body) => {
+    for (const status of STATUSES) {
+      const error = await refused(body ?? '', { status });
+      expect(error.status).toBe(status);
+      expect(error.code).toBe(`http_${status}`);
+      expect(error.name).toBe(classOf(status).name);
+      expect(error.message).not.toBe('');
+      expect(error.message).not.toMatch(/<|\[object|undefined/);
+    }
+  });
+
+  it('shows a plain text, and no page of HTML', async () => {
+    expect((await refused('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
+    expect((await refused('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
+  });
+
+  it('keeps an unknown code', async () => {
+    const error = await refused(JSON.stringify({ error: { code: 'moon_phase_wrong', message: 'Not today.' } }), {
+      status: 400,
+    });
+    expect(error).toMatchObject({
+      code: 'moon_phase_wrong',
+      message: 'Not today.',
+      recovery: 'change_request',
+      name: 'BadRequestError',
+    });
+  });
+
+  it('takes `success: false` with status 200 and no code for an error', async () => {
+    const error = await refused(JSON.stringify({ success: false, message: 'No.' }), { status: 200 });
+    expect(error).toMatchObject({ name: 'APIError', message: 'No.' });
+  });
+});
