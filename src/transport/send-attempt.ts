@@ -66,7 +66,10 @@ async function initOf(wiring: Wiring, attempt: Attempt): Promise<RequestInit> {
   const made = call.body(enough);
   const body = made instanceof Promise ? await guard.race(made) : made;
   if (typeof body !== 'string') {
-    size = sizeOf(body) ?? size;
+    const known = sizeOf(body);
+    // The runtime tells this length by itself; the Edge runtime would send the header twice.
+    if (known !== undefined) delete headers['content-length'];
+    size = known ?? size;
     enough();
   }
   return Object.assign(init, { body }, body instanceof ReadableStream && { duplex: 'half' });

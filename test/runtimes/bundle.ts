@@ -1,0 +1,151 @@
+// The scenario bundled by each bundler, as users bundle: no polyfill for Node, and no warning let through.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { need } from './suite.js';
+
+/** Where the bundle is to run. */
+export type Target = 'browser' | 'worker';
+
+/** Bundles `entry` (a file in the project) into one text; throws on any warning. */
+export type Bundler = (project: string, entry: string, target: Target) => Promise<string>;
+
+interface Esbuild {
+  build(options: object): Promise<{ warnings: { text: string }[]; outputFiles: { text: string }[] }>;
+}
+
+/** esbuild, with the conditions that Cloudflare's tools use for a worker. */
+export const esbuild: Bundler = async (project, entry, target) => {
+  const { build } = await need<Esbuild>('esbuild');
+  const { warnings, outputFiles } = await build({
+    entryPoints: [join(project, entry)],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: target === 'browser' ? 'browser' : 'neutral',
+    mainFields: ['module', 'main'],
+    conditions: target === 'browser' ? [] : ['workerd', 'worker', 'browser'],
+    logLevel: 'silent',
+  });
+  refuse(warnings.map(({ text }) => text));
+  return withoutNode(outputFiles.map(({ text }) => text).join('\n'));
+};
+
+interface Rollup {
+  rollup(options: object): Promise<{ generate(options: object): Promise<{ output: { code?: string }[] }> }>;
+}
+
+interface RollupWarning {
+  readonly message: string;
+  readonly id?: string;
+  readonly ids?: readonly string[];
+}
+
+/** zod 4.6 has a circle and two misplaced comments of its own; Rollup tells every user of zod. */
+function isAboutZod({ id, ids = id === undefined ? [] : [id] }: RollupWarning): boolean {
+  return ids.length > 0 && ids.every((file) => file.includes('/node_modules/zod/'));
+}
+
+/** Rollup with nothing but its resolver. */
+export const rollup: Bundler = async (project, entry, target) => {
+  const { rollup: bundle } = await need<Rollup>('rollup');
+  const { nodeResolve } = await need<{ nodeResolve(options: object): object }>('@rollup/plugin-node-resolve');
+  const warnings: string[] = [];
+  const built = await bundle({
+    input: join(project, entry),
+    plugins: [nodeResolve({ browser: true, exportConditions: [target] })],
+    onwarn: (warning: RollupWarning) => {
+      if (!isAboutZod(warning)) warnings.push(warning.message);
+    },
+  });
+  const { output } = await built.generate({ format: 'es', inlineDynamicImports: true });
+  refuse(warnings);
+  return withoutNode(output.map(({ code = '' }) => code).join('\n'));
+};
+
+interface Vite {
+  build(options: object): Promise<{ output: { code?: string }[] } | { output: { code?: string }[] }[]>;
+}
+
+/** Vite, for a page; for a worker as a server build that bundles everything. */
+export const vite: Bundler = async (project, entry, target) => {
+  const { build } = await need<Vite>('vite');
+  const warnings: string[] = [];
+  const logger = {
+    hasWarned: false,
+    info: () => undefined,
+    clearScreen: () => undefined,
+    hasErrorLogged: () => false,
+    error: (text: string) => void warnings.push(text),
+    warn: (text: string) => void warnings.push(text),
+    warnOnce: (text: string) => void warnings.push(text),
+  };
+  const built = await build({
+    root: project,
+    configFile: false,
+    customLogger: logger,
+    logLevel: 'silent',
+    ...(target === 'worker' && { ssr: { noExternal: true, target: 'webworker' } }),
+    build: {
+      write: false,
+      minify: false,
+      ...(target === 'worker' ? { ssr: entry } : { lib: { entry, formats: ['es'], fileName: 'bundle' } }),
+      rolldownOptions: { output: { codeSplitting: false } },
+    },
+  });
+  refuse(warnings);
+  return withoutNode(
+    [built]
+      .flat()
+      .flatMap(({ output }) => output)
+      .map(({ code = '' }) => code)
+      .join('\n'),
+  );
+};
+
+interface Stats {
+  toJson(options: object): { errors: { message: string }[]; warnings: { message: string }[] };
+}
+type Webpack = (options: object, done: (error: Error | null, stats?: Stats) => void) => void;
+
+/** webpack in production mode. */
+export const webpack: Bundler = async (project, entry, target) => {
+  const { default: run } = await need<{ default: Webpack }>('webpack');
+  const folder = join(project, `webpack-${target}`);
+  mkdirSync(folder, { recursive: true });
+  const options = {
+    mode: 'production',
+    context: project,
+    entry: `./${entry}`,
+    target: target === 'browser' ? 'web' : 'webworker',
+    output: { path: folder, filename: 'bundle.js', module: true, chunkFormat: 'module', library: { type: 'module' } },
+    experiments: { outputModule: true },
+    optimization: { minimize: false, splitChunks: false },
+    module: { parser: { javascript: { dynamicImportMode: 'eager' } } },
+    performance: { hints: false },
+  };
+  const stats = await new Promise<Stats>((resolve, reject) => {
+    run(options, (error, given) => (given ? resolve(given) : reject(error)));
+  });
+  const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
+  refuse([...errors, ...warnings].map(({ message }) => message));
+  const files = readdirSync(folder);
+  if (files.length !== 1) refuse([`webpack wrote ${files.join(', ')}`]);
+  return withoutNode(readFileSync(join(folder, 'bundle.js'), 'utf8'));
+};
+
+/** Writes the entry that a bundle starts from, and gives its name. */
+export function writeEntry(project: string, name: string, code: string): string {
+  writeFileSync(join(project, name), code);
+  return name;
+}
+
+function refuse(warnings: readonly string[]): void {
+  if (warnings.length > 0) throw new Error(warnings.join('\n'));
+}
+
+/** A bundle for the edge imports nothing of Node, not even behind a condition. */
+function withoutNode(code: string): string {
+  const found = /(?:from|import|require)\s*\(?\s*["'](node:[a-z/]+|fs|crypto|path|http|stream|buffer)["']/.exec(code);
+  if (found) throw new Error(`the bundle asks for ${found[1]}`);
+  return code;
+}

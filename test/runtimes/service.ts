@@ -1,0 +1,189 @@
+// The service as the scenario needs it, written from the documentation and sharing no code with the client or the sandbox.
+import { createHash, createHmac } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ScenarioConfig } from './suite.js';
+
+/** The loopback service, and the storage on an origin of its own that uploads and outputs are redirected to. */
+export interface Service {
+  readonly config: ScenarioConfig;
+  /** Serves a file from the service's origin, for a page in a browser. */
+  publish(path: string, type: string, content: string | Uint8Array): void;
+  /** Forgets the last run; throws what went wrong on the service's side of it. */
+  settle(): void;
+  close(): void;
+}
+
+const API_KEY = 'gk_test_loopback';
+const SECRET = 'whsec_loopback';
+const FILE = 'the finished file';
+
+interface State {
+  creates: string[];
+  polls: number;
+  upload: { size: number; digest: string } | undefined;
+  wrongs: string[];
+}
+
+/** Starts service and storage on two ports, which makes them two origins. */
+export async function startService(): Promise<Service> {
+  let state: State = fresh();
+  const pages = new Map<string, { type: string; content: string | Uint8Array }>();
+  const storage = createServer((request, response) => void serveStorage(request, response, state));
+  const storageUrl = await listen(storage);
+  const api = createServer((request, response) => {
+    const page = pages.get(request.url ?? '');
+    if (page) return void response.writeHead(200, { 'content-type': page.type }).end(page.content);
+    void serveApi(request, response, { state, storageUrl });
+  });
+  const baseUrl = await listen(api);
+  return {
+    config: { baseUrl, apiKey: API_KEY, webhook: signedWebhook(baseUrl) },
+    publish: (path, type, content) => void pages.set(path, { type, content }),
+    settle() {
+      const { wrongs } = state;
+      state = fresh();
+      if (wrongs.length > 0) throw new Error(wrongs.join('\n'));
+    },
+    close() {
+      for (const server of [api, storage]) {
+        server.close();
+        server.closeAllConnections();
+      }
+    },
+  };
+}
+
+function fresh(): State {
+  return { creates: [], polls: 0, upload: undefined, wrongs: [] };
+}
+
+interface Place {
+  readonly state: State;
+  readonly storageUrl: string;
+}
+
+async function serveApi(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { state, storageUrl }: Place,
+): Promise<void> {
+  const answer = (status: number, body: unknown) =>
+    void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  const body = await bodyOf(request);
+  if (request.headers.authorization !== `Bearer ${API_KEY}`) return answer(401, { error: { code: 'invalid_api_key' } });
+  const job = { id: 'job_1', mediaType: 'video', modelId: 'svc-video-fast', quotedTokenCost: 10 };
+  const route = `${request.method} ${request.url}`;
+  if (route === 'GET /test/keys-of-create') return answer(200, { data: { count: new Set(state.creates).size } });
+  if (route === 'POST /v1/videos') {
+    state.creates.push(String(request.headers['idempotency-key']));
+    if (state.creates.length === 1) return answer(500, { error: { code: 'internal_error', message: 'try again' } });
+    return answer(200, {
+      success: true,
+      data: { job: { ...job, status: 'processing' }, quoted_token_cost: 10, balance_tokens: 90 },
+    });
+  }
+  if (route === 'GET /v1/jobs/job_1') {
+    state.polls += 1;
+    return answer(200, {
+      success: true,
+      data: { job: { ...job, ...(state.polls < 3 ? { status: 'processing' } : completed(request)) } },
+    });
+  }
+  if (route === 'GET /v1/jobs/job_1/output')
+    return void response.writeHead(302, { location: `${storageUrl}/file` }).end();
+  if (route === 'GET /v1/jobs/job_direct/output') return void response.end(FILE);
+  if (route === 'GET /v1/jobs/job_hangs') return;
+  if (route === 'POST /v1/uploads') {
+    const { file_size, mime_type, file_name } = JSON.parse(body.toString()) as Record<string, unknown>;
+    if (file_size !== 300_000 || mime_type !== 'image/png' || file_name !== 'fox.png')
+      state.wrongs.push(`upload asked as ${body}`);
+    return answer(200, {
+      success: true,
+      data: {
+        upload_id: 'upl_1',
+        direct_upload_url: `${storageUrl}/put?signature=s`,
+        headers: { 'content-type': 'image/png', 'x-signed': 's' },
+      },
+    });
+  }
+  if (route === 'POST /v1/uploads/complete') {
+    if (state.upload?.size !== 300_000 || state.upload.digest !== expectedDigest())
+      state.wrongs.push('the upload did not arrive as it was');
+    return answer(200, { success: true, data: { upload_id: 'upl_1', status: 'ready' } });
+  }
+  answer(404, { success: false, error: { code: 'job_not_found', message: 'No such job.' } });
+}
+
+function completed(request: IncomingMessage) {
+  const providerOutputUrl = `http://${request.headers.host}/v1/jobs/job_1/output`;
+  return {
+    status: 'completed',
+    finalTokenCost: 10,
+    providerOutputUrl,
+    providerOutputExpiresAt: '2030-01-01T00:00:00Z',
+  };
+}
+
+async function serveStorage(request: IncomingMessage, response: ServerResponse, state: State): Promise<void> {
+  const open = {
+    'access-control-allow-origin': '*',
+    'access-control-allow-headers': '*',
+    'access-control-allow-methods': '*',
+  };
+  const body = await bodyOf(request);
+  if (request.method === 'OPTIONS') return void response.writeHead(204, open).end();
+  if (request.headers.authorization !== undefined) state.wrongs.push(`storage was shown the key at ${request.url}`);
+  if (request.method === 'PUT') {
+    if (request.headers['content-length'] !== '300000')
+      state.wrongs.push(`content-length ${request.headers['content-length']}`);
+    if (request.headers['x-signed'] !== 's') state.wrongs.push('a signed header did not come along');
+    state.upload = { size: body.length, digest: digestOf(body) };
+    return void response.writeHead(200, open).end();
+  }
+  response.writeHead(200, { ...open, 'content-type': 'video/mp4' }).end(FILE);
+}
+
+function signedWebhook(baseUrl: string): ScenarioConfig['webhook'] {
+  const job = { id: 'job_1', status: 'completed', providerOutputUrl: `${baseUrl}/v1/jobs/job_1/output` };
+  const event = {
+    object: 'service.event',
+    id: 'evt_job_1_completed',
+    type: 'job.completed',
+    created: '2026-01-01T00:00:00Z',
+    data: { job },
+  };
+  const body = JSON.stringify(event);
+  const stamp = Math.floor(Date.now() / 1000);
+  const digest = createHmac('sha256', SECRET).update(`${stamp}.${body}`).digest('hex');
+  const headers = {
+    'x-service-event-id': event.id,
+    'x-service-event-type': event.type,
+    'x-service-job-id': job.id,
+    'x-service-timestamp': String(stamp),
+    'x-service-signature': `t=${stamp},v1=${digest}`,
+  };
+  return { secret: SECRET, body, headers };
+}
+
+function expectedDigest(): string {
+  const bytes = Uint8Array.from({ length: 300_000 }, (_, at) => at % 251);
+  bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  return digestOf(bytes);
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  return Buffer.concat(parts);
+}
+
+function listen(server: Server): Promise<string> {
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
+  });
+}

@@ -1,0 +1,70 @@
+// What a suite of `npm run test:runtimes` is, and what it is given.
+import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Service } from './service.js';
+
+/** One runtime or bundler with the packed tarball in it. Resolves when all is well, throws with what is not. */
+export interface Suite {
+  readonly name: string;
+  run(context: Context): Promise<void>;
+  /** Why it cannot run here; a reason fails the run in CI and is printed elsewhere. */
+  readonly missing?: string | undefined;
+}
+
+/** What every suite is given. */
+export interface Context {
+  /** A project with the packed tarball installed, and this folder's scenario beside it. */
+  readonly project: string;
+  /** The loopback service that the scenario talks to. */
+  readonly service: Service;
+}
+
+/** What the scenario is told: where the service is, and a webhook that was signed there. */
+export interface ScenarioConfig {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly webhook: {
+    readonly secret: string;
+    readonly body: string;
+    readonly headers: Readonly<Record<string, string>>;
+  };
+}
+
+/** How one step of the scenario went. */
+export interface Step {
+  readonly name: string;
+  readonly error?: string;
+}
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const require = createRequire(import.meta.url);
+
+/** Loads a package of test/runtimes; the caller says which part of its shape it uses. */
+export async function need<T>(name: string): Promise<T> {
+  return (await import(pathToFileURL(require.resolve(name)).href)) as T;
+}
+
+/** A program in test/runtimes/node_modules/.bin. */
+export function tool(name: string): string {
+  return `${HERE}node_modules/.bin/${name}`;
+}
+
+/** Runs a program to its end; its standard output. A failure carries all that it printed. */
+export function execute(program: string, args: readonly string[], cwd: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { cwd, timeout: 90_000, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
+      if (error) reject(new Error(`${error.message}\n${stdout}\n${stderr}`.trim()));
+      else resolve(stdout);
+    });
+  });
+}
+
+/** Throws when a step failed, or when the scenario did not come to its end. */
+export function judge(steps: readonly Step[]): void {
+  const failed = steps.filter((step) => step.error !== undefined);
+  if (failed.length > 0) throw new Error(failed.map(({ name, error }) => `${name}: ${error}`).join('\n'));
+  if (steps.length !== STEPS) throw new Error(`${steps.length} of ${STEPS} steps ran`);
+}
+
+const STEPS = 7;
