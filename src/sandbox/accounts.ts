@@ -25,7 +25,7 @@ export function openAccount(world: World, id: string, webhookSecret = secretText
   const money = { paidTokens: 0, freeTokens: 0, reservedTokens: 0, spentTokens: 0, entries: [] };
   const account: Account = { id, isSuspended: false, webhookSecret, ...money };
   world.state.accounts.set(id, account);
-  credit(account, world.settings.balanceTokens, world.timeline.now(), 'opening');
+  credit(account, world.timeline.now(), { type: 'opening', tokens: world.settings.balanceTokens });
   return account;
 }
 

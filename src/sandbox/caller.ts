@@ -41,7 +41,7 @@ export async function once(
   { caller, kind, make }: { caller: Caller; kind: MadeKind; make: (fields: Fields) => string },
 ): Promise<{ id: string; isReplay: boolean }> {
   const fields = await readFields(context.req.raw);
-  const slot = slotOf(context.req.raw, fields, caller.account.id, kind);
+  const slot = slotOf(fields, context.req.header('idempotency-key'), { account: caller.account.id, kind });
   // From here on nothing awaits, so copies that come at once cannot pass each other.
   const known = madeBefore(world.state, slot);
   if (known !== undefined) return { id: known, isReplay: true };

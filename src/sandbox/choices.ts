@@ -108,7 +108,10 @@ export const VOICES: readonly { voice_id: string; name: string; language: string
   { voice_id: 'voice_mira', name: 'Mira', language: 'de' },
 ];
 
-/** Words in the file name or the URL of a reference that decide how its review goes. */
+/**
+ * Words in the file name or the URL of a reference that decide how its review goes. Nothing is fetched: a public URL that
+ * is not https counts as broken.
+ */
 export const REVIEW_WORDS = {
   /** A reference is declined as a real person's photo (`reference_rejected`). */
   realPerson: 'real-person',
@@ -119,13 +122,13 @@ export const REVIEW_WORDS = {
 } as const;
 
 const WHO =
-  "(real (person|people|human)|celebrit(y|ies)|public figures?|famous (person|people|actor|actress|singer)|(someone|somebody|person|actor|actress|singer|politician|president)['’]?s? (face|identity|likeness)|face|identity|likeness)";
+  "(real (person|people|human)|celebrit(y|ies)|public figures?|famous (person|people|actor|actress|singer)|(the|an?|this|that|his|her|their|my|\\w+['’]s?) ((exact|real|own) )?(face|identity|likeness))";
 const HOW =
-  '(exact(ly)?|look[- ]?alikes?|looks? (just |exactly )?like|clon(e|es|ed|ing)|recreat\\w*|imitat\\w*|impersonat\\w*|identical|replac\\w*|swap\\w*|match\\w*|resembl\\w*)';
+  '(exact(ly)? (copy|replica|like|match|same)|looks? (just |exactly )?like|clon(e|es|ed|ing)|recreat\\w*|imitat\\w*|impersonat\\w*|identical to|replac\\w*|swap\\w*|match\\w*|resembl\\w*)';
 
 /** Wording that asks to match a real person (document: characters, prompt mode, rule 2). Its exact reach is not stated. */
 export const PERSON_MATCH = new RegExp(
-  `\\b(deep ?-?fakes?|face[- ](swap|replacement)s?|${HOW}\\b[^.!?]{0,60}\\b${WHO}|${WHO}\\b[^.!?]{0,40}\\b(look[- ]?alike|clone|recreation|imitation|replacement|replica))\\b`,
+  `\\b(deep ?-?fakes?|look[- ]?alikes?|doppelg(ä|ae?)ngers?|face[- ](swap|replacement)s?|${HOW}\\b[^.!?]{0,60}\\b${WHO}|${WHO}\\b[^.!?]{0,40}\\b(look[- ]?alike|clone|recreation|imitation|replacement|replica))\\b`,
   'i',
 );
 

@@ -31,12 +31,12 @@ interface Sending {
 
 function send(world: World, job: StoredJob, sending: Sending): Promise<void> {
   if (job.webhookUrl === null) return Promise.resolve();
-  const under = attempt(world, job, job.webhookUrl, sending).finally(() => world.inFlight.delete(under));
+  const under = attempt(world, job, { url: job.webhookUrl, ...sending }).finally(() => world.inFlight.delete(under));
   world.inFlight.add(under);
   return under;
 }
 
-async function attempt(world: World, job: StoredJob, url: string, { at, reason }: Sending): Promise<void> {
+async function attempt(world: World, job: StoredJob, { url, at, reason }: Sending & { url: string }): Promise<void> {
   const { state } = world;
   const body = JSON.stringify(eventOf(job));
   const headers = await signedHeaders(job, body, state.accounts.get(job.account)?.webhookSecret ?? '');

@@ -89,8 +89,9 @@ function matches(match: FaultMatch | undefined, request: { method: string; path:
   return new RegExp(`^${pattern}$`).test(request.path);
 }
 
-/** The same answer with a body that fails, or never ends, after half its bytes. An empty body fails or hangs at once. */
+/** The same answer with a body that fails, or never ends, after half its bytes. An answer without a body stays as it is. */
 export async function spoilBody(response: Response, how: 'truncate' | 'stall'): Promise<Response> {
+  if (response.body === null) return response;
   const bytes = new Uint8Array(await response.arrayBuffer());
   const headers = new Headers(response.headers);
   headers.set('content-length', String(bytes.length));

@@ -11,14 +11,17 @@ type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 /** Longest body text that the log keeps. */
 const LOGGED_CHARS = 2000;
 
+/** A server's handler; `signal` tells that the caller has gone. */
+export type ServerHandle = (request: Request, signal?: AbortSignal) => Promise<Response>;
+
 /** Takes requests as a server does: lets due things happen, lets faults strike, logs. */
-export function createHandler(world: World, app: Hono): (request: Request) => Promise<Response> {
-  return async (request) => {
+export function createHandler(world: World, app: Hono): ServerHandle {
+  return async (request, signal = request.signal) => {
     world.timeline.catchUp();
     const record = await open(world, request);
     const { method, path } = record;
     const fault = faultFor(world.state.faults, world.random, { method, path });
-    const response = await strike(world, { request, record, fault, answer: async () => app.fetch(request) });
+    const response = await strike(world, { signal, record, fault, answer: async () => app.fetch(request) });
     world.timeline.catchUp();
     record.status = response.status;
     if (response.status >= 400) record.code = await codeIn(response.clone());
@@ -28,16 +31,16 @@ export function createHandler(world: World, app: Hono): (request: Request) => Pr
 }
 
 interface Strike {
-  readonly request: Request;
+  readonly signal: AbortSignal;
   readonly record: MutableRecord;
   readonly fault: FaultRule | undefined;
   readonly answer: () => Promise<Response>;
 }
 
-async function strike(world: World, { request, record, fault, answer }: Strike): Promise<Response> {
+async function strike(world: World, { signal, record, fault, answer }: Strike): Promise<Response> {
   if (fault === undefined) return answer();
   record.fault = nameOf(fault);
-  if (fault.latencyMs !== undefined) await world.timeline.sleep(fault.latencyMs, request.signal);
+  if (fault.latencyMs !== undefined) await world.timeline.sleep(fault.latencyMs, signal);
   if (fault.reset) throw new ConnectionDropped();
   if (fault.commitThenDrop) {
     record.status = (await answer()).status;

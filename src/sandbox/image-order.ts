@@ -1,10 +1,9 @@
 import { DEFAULTS, IMAGE_TOKENS, PERSON_MATCH } from './choices.js';
 import { type Fields, itemFields, show } from './fields.js';
 import { checkPlainFields, type Order, readChoice, readModel, readPrompt, readWebhookUrl } from './order.js';
-import { failure } from './outcomes.js';
+import { failure, type PlannedEnd } from './outcomes.js';
 import { listedReferences, type Reference } from './references.js';
 import { Refusal } from './refusal.js';
-import type { PlannedEnd } from './store.js';
 
 const URL_LISTS = ['reference_image_urls', 'referenceImageUrls', 'reference_images'];
 const UPLOAD_LISTS = ['reference_upload_ids', 'reference_image_upload_ids'];

@@ -4,9 +4,10 @@ import { planJob } from './job-plan.js';
 import { reserve, settle } from './ledger.js';
 import { mediaSeed } from './media-shelf.js';
 import type { Order } from './order.js';
+import type { PlannedEnd } from './outcomes.js';
 import { randomId } from './random.js';
 import { Refusal } from './refusal.js';
-import type { Account, DueEvent, PlannedEnd, StoredJob } from './store.js';
+import type { Account, DueEvent, StoredJob } from './store.js';
 import type { World } from './world.js';
 
 /** Whose job it is and where its links point. */
@@ -31,7 +32,7 @@ export function startJob(world: World, { account, baseUrl }: Caller, order: Orde
   }
   const id = randomId(random, 'job');
   const now = timeline.now();
-  reserve(account, order.cost, { at: now, jobId: id }, baseUrl);
+  reserve(account, { at: now, jobId: id, quoted: order.cost }, baseUrl);
   const plan = planJob(world, account.id, order);
   const job: StoredJob = {
     id,
@@ -60,7 +61,7 @@ export function startJob(world: World, { account, baseUrl }: Caller, order: Orde
   };
   state.jobs.set(id, job);
   countUses(world, job, 1);
-  if (plan.afterMs <= 0) finishJob(world, job, plan.end, now);
+  if (plan.afterMs <= 0) finishJob(world, job, { end: plan.end, at: now });
   else scheduleJob(world, job, plan);
   return job;
 }
@@ -78,12 +79,12 @@ function scheduleJob(world: World, job: StoredJob, plan: { afterMs: number; isSt
 export function moveJob(world: World, event: DueEvent): void {
   const job = world.state.jobs.get(event.id);
   if (job === undefined || isFinished(job)) return;
-  if (event.kind === 'end') finishJob(world, job, job.end, event.at);
+  if (event.kind === 'end') finishJob(world, job, { end: job.end, at: event.at });
   else job.status = 'processing';
 }
 
 /** Ends a job: charges or releases its tokens and sends its event. A job that has ended stays as it is. */
-export function finishJob(world: World, job: StoredJob, end: PlannedEnd, at: number): void {
+export function finishJob(world: World, job: StoredJob, { end, at }: { end: PlannedEnd; at: number }): void {
   if (isFinished(job)) return;
   const isCompleted = end.status === 'completed';
   const charged = isCompleted ? Math.min(end.finalTokenCost ?? job.quotedTokenCost, job.quotedTokenCost) : 0;
@@ -95,7 +96,7 @@ export function finishJob(world: World, job: StoredJob, end: PlannedEnd, at: num
   job.errorData = end.errorData;
   if (isCompleted) job.outputExpiresAt = at + world.settings.outputTtlMs;
   const account = world.state.accounts.get(job.account);
-  if (account) settle(account, job.quotedTokenCost, charged, { at, jobId: job.id });
+  if (account) settle(account, { at, jobId: job.id, quoted: job.quotedTokenCost }, charged);
   countUses(world, job, -1);
   deliverEvent(world, job, at);
 }

@@ -1,7 +1,6 @@
 import type { Order } from './order.js';
-import { endOf, failure, type Outcome, outcomeIn } from './outcomes.js';
+import { endOf, failure, type Outcome, outcomeIn, type PlannedEnd } from './outcomes.js';
 import { type Condition, conditionOf, type Reference } from './references.js';
-import type { PlannedEnd } from './store.js';
 import type { World } from './world.js';
 
 /** The warning of a job that went on without its clips (spec: reference rule 4). */
@@ -21,7 +20,7 @@ export interface JobPlan {
 /** Settles a job's fate: its references first, then what a test has lined up, then the prompt's own words. */
 export function planJob(world: World, account: string, order: Order): JobPlan {
   const outcome: Outcome = { ...outcomeIn(order.prompt), ...takeOutcome(world, order.kind) };
-  const prepared = prepare(world, account, order, outcome.clipsFail === true);
+  const prepared = prepare(world, order, { account, clipsFail: outcome.clipsFail === true });
   const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
   if (prepared.end) return { ...plain, end: prepared.end, afterMs: 0 };
   const end = order.end ?? endOf(outcome);
@@ -56,9 +55,8 @@ function draw({ settings, random }: World, kind: Order['kind']): number {
 /** Prepares the references: an end where one of them is in the way, warnings where the job goes on without its clips. */
 function prepare(
   world: World,
-  account: string,
   order: Order,
-  clipsFail: boolean,
+  { account, clipsFail }: { account: string; clipsFail: boolean },
 ): { end?: PlannedEnd; warnings: readonly string[] } {
   const conditions = order.references.map((reference) => ({
     reference,

@@ -19,7 +19,7 @@ export function viewJob(job: StoredJob, baseUrl: string) {
     ...(job.outputExpiresAt === null ? {} : { providerOutputExpiresAt: iso(job.outputExpiresAt) }),
     errorCode: job.errorCode,
     errorMessage: job.errorMessage,
-    errorData: job.errorData,
+    ...(job.errorCode === null ? {} : { errorData: job.errorData }),
     createdAt: iso(job.createdAt),
     completedAt: job.completedAt === null ? null : iso(job.completedAt),
     ...(job.warnings.length === 0 ? {} : { warnings: job.warnings }),

@@ -7,14 +7,16 @@ const USD_PER_TOKEN = 0.05;
 /** The smallest top-up in dollars (spec: What the service does). */
 const SMALLEST_TOP_UP_USD = 20;
 
-/** When and for which job tokens move. */
+/** Tokens that move for a job. */
 export interface Movement {
   readonly at: number;
   readonly jobId: string;
+  /** What the job was quoted. */
+  readonly quoted: number;
 }
 
 /** Credits paid tokens. */
-export function credit(account: Account, tokens: number, at: number, type: 'opening' | 'top_up'): void {
+export function credit(account: Account, at: number, { type, tokens }: Pick<LedgerEntry, 'type' | 'tokens'>): void {
   account.paidTokens += tokens;
   account.freeTokens += tokens;
   note(account, { at, jobId: null }, { type, tokens });
@@ -28,8 +30,9 @@ export function tokensFor(usd: number): number {
   return Math.floor(Math.round(usd * 100) / (USD_PER_TOKEN * 100));
 }
 
-/** Sets `tokens` aside for a job; throws `insufficient_balance`, with the billing page, where they are not free. */
-export function reserve(account: Account, tokens: number, movement: Movement, baseUrl: string): void {
+/** Sets the quote aside for a job; throws `insufficient_balance`, with the billing page, where it is not free. */
+export function reserve(account: Account, movement: Movement, baseUrl: string): void {
+  const tokens = movement.quoted;
   if (account.freeTokens < tokens) {
     const message = `The job costs ${tokens} tokens; ${account.freeTokens} are left.`;
     const top_up_url = `${baseUrl}/development?section=billing`;
@@ -41,7 +44,8 @@ export function reserve(account: Account, tokens: number, movement: Movement, ba
 }
 
 /** Ends a reservation: `charged` of it is spent, the rest is free again. */
-export function settle(account: Account, reserved: number, charged: number, movement: Movement): void {
+export function settle(account: Account, movement: Movement, charged: number): void {
+  const reserved = movement.quoted;
   account.reservedTokens -= reserved;
   account.spentTokens += charged;
   account.freeTokens += reserved - charged;

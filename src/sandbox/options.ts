@@ -85,7 +85,7 @@ export function settingsOf(options: SandboxOptions): Settings {
     startTime: options.startTime,
     seed: options.seed ?? 1,
     durations: durationsOf(options.jobDurationMs ?? 3000),
-    balanceTokens: positive(options, 'balanceTokens', 1000, 0),
+    balanceTokens: positive(options, 'balanceTokens', 1000),
     limits: limits === 'documented' ? documentedLimits : limits === 'off' ? {} : limits,
     limitWindow: options.limitWindow ?? 'sliding',
     dispatch: options.dispatch ?? 'enabled',
@@ -118,16 +118,13 @@ function checkDuration(duration: JobDuration): JobDuration {
   throw new RangeError(`jobDurationMs: ${values.join(' to ')} is refused; give milliseconds of 0 or more.`);
 }
 
-function positive(
-  options: SandboxOptions,
-  name: keyof SandboxOptions,
-  fallback: number,
-  least = Number.MIN_VALUE,
-): number {
+function positive(options: SandboxOptions, name: keyof SandboxOptions, fallback: number): number {
   const value = options[name] ?? fallback;
-  if (typeof value === 'number' && value >= least) return value;
+  // An account may well start with nothing; every other figure would make no sense.
+  const mayBeZero = name === 'balanceTokens';
+  if (typeof value === 'number' && (value > 0 || (mayBeZero && value === 0))) return value;
   throw new RangeError(
-    `${name}: ${String(value)} is refused; give a number ${least > 0 ? 'above 0' : 'of 0 or more'}.`,
+    `${name}: ${String(value)} is refused; give a number ${mayBeZero ? 'of 0 or more' : 'above 0'}.`,
   );
 }
 

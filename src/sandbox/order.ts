@@ -3,9 +3,10 @@ import { MODELS } from '../catalog.js';
 import { MAX_PROMPT_CHARS } from './choices.js';
 import { type Fields, show } from './fields.js';
 import { isPrivateHost } from './origins.js';
+import type { PlannedEnd } from './outcomes.js';
 import type { Reference } from './references.js';
 import { Refusal } from './refusal.js';
-import type { JobMedia, PlannedEnd, StoredJob } from './store.js';
+import type { JobMedia, StoredJob } from './store.js';
 
 /** A create that passed the checks and has not been paid for. */
 export interface Order {
@@ -53,9 +54,9 @@ export function readModel(fields: Fields, kind: ModelRow['kind'], fallback: stri
 
 /** The prompt; throws `prompt_required` or `prompt_too_long`. */
 export function readPrompt(fields: Fields, kind: ModelRow['kind'], instead?: string): string {
-  const given = fields.raw('prompt');
-  const prompt = typeof given === 'string' && given.trim() !== '' ? given : given === undefined ? instead : undefined;
-  if (prompt === undefined || prompt.trim() === '') {
+  const given = fields.raw('prompt') ?? '';
+  const prompt = given === '' ? instead : given;
+  if (typeof prompt !== 'string' || prompt.trim() === '') {
     throw new Refusal('prompt_required', 'prompt: a non-empty text is required.');
   }
   const most = MAX_PROMPT_CHARS[kind];

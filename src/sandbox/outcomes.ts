@@ -1,5 +1,4 @@
 import type { JOB_ERRORS } from '../errors/codes.js';
-import type { PlannedEnd } from './store.js';
 
 /** How a job is to end, and on the way there. */
 export interface Outcome {
@@ -23,6 +22,16 @@ export interface Outcome {
   readonly webhookCopies?: number | undefined;
   /** Only for the next job of this kind. @default the next job of any kind */
   readonly kind?: 'image' | 'video' | 'edit' | 'speech' | undefined;
+}
+
+/** How a job is going to end. */
+export interface PlannedEnd {
+  readonly status: 'completed' | 'failed' | 'canceled' | 'blocked';
+  readonly errorCode: string | null;
+  readonly errorMessage: string | null;
+  readonly errorData: Readonly<Record<string, unknown>>;
+  /** Tokens charged of those reserved, on completion. @default all */
+  readonly finalTokenCost?: number | undefined;
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };

@@ -7,7 +7,9 @@ export interface RequestRecord {
   readonly id: string;
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
+  /** HTTP method. */
   readonly method: string;
+  /** Path, without the base URL's prefix. */
   readonly path: string;
   /** The query string with its `?`, or empty. Signatures are cut out. */
   readonly query: string;
@@ -15,7 +17,9 @@ export interface RequestRecord {
   readonly headers: Readonly<Record<string, string>>;
   /** The JSON body as text, up to 2,000 characters; null for other bodies. */
   readonly body: string | null;
+  /** Whose key came along; null for none that is known. */
   readonly account: string | null;
+  /** The Idempotency-Key header. */
   readonly idempotencyKey: string | null;
   /** The answer's status; null while it is under way and where the connection was dropped. */
   readonly status: number | null;
@@ -31,8 +35,11 @@ export interface DeliveryRecord {
   readonly id: string;
   /** The event's id, the same on every attempt and copy. */
   readonly eventId: string;
+  /** The job the event is about. */
   readonly jobId: string;
+  /** `job.completed`, say. */
   readonly type: string;
+  /** Where it was sent. */
   readonly url: string;
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
@@ -40,7 +47,9 @@ export interface DeliveryRecord {
   readonly attempt: number;
   /** Why it was sent. */
   readonly reason: 'event' | 'retry' | 'copy' | 'redelivery';
+  /** As they were sent, signature included. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The exact text that was signed. */
   readonly body: string;
   /** The receiver's status; null where none came. */
   readonly status: number | null;
@@ -54,8 +63,11 @@ export interface DeliveryRecord {
 export interface LedgerEntry {
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
+  /** `reserve` holds tokens for a job; `charge` spends them, `release` frees them. */
   readonly type: 'opening' | 'top_up' | 'reserve' | 'charge' | 'release';
+  /** How many moved; never negative. */
   readonly tokens: number;
+  /** For which job; null for what was paid in. */
   readonly jobId: string | null;
 }
 
@@ -69,6 +81,7 @@ export interface LedgerView {
   readonly spentTokens: number;
   /** Tokens ever paid in, the opening balance included. */
   readonly paidTokens: number;
+  /** Every movement, oldest first. */
   readonly entries: readonly LedgerEntry[];
 }
 
@@ -76,7 +89,9 @@ export interface LedgerView {
 export interface SandboxJob extends Job {
   /** The account it belongs to. */
   account: string;
+  /** Which kind of create made it. */
   kind: 'image' | 'video' | 'edit' | 'speech';
+  /** The prompt it was created with. */
   prompt: string;
   /** The uploads it refers to. */
   uploadIds: readonly string[];

@@ -2,7 +2,6 @@ import { MAX_REFERENCES, REVIEW_WORDS } from './choices.js';
 import { type Fields, itemFields, show } from './fields.js';
 import { isPrivateHost } from './origins.js';
 import { Refusal } from './refusal.js';
-import type { StoredUpload } from './store.js';
 import type { World } from './world.js';
 
 /** What a reference is used as. */
@@ -89,13 +88,15 @@ export function conditionOf(world: World, account: string, reference: Reference)
   const name = upload?.fileName ?? reference.url ?? '';
   if (name.includes(REVIEW_WORDS.realPerson)) return { is: 'real-person' };
   if (name.includes(REVIEW_WORDS.broken) || isInsecure(reference.url)) return { is: 'broken' };
-  const retryMs = firstSeen(world, account, reference, upload) + world.settings.assetReviewMs - world.timeline.now();
+  const retryMs =
+    (upload ? (upload.readyAt ?? 0) : firstSeen(world, account, reference.url)) +
+    world.settings.assetReviewMs -
+    world.timeline.now();
   return world.settings.assetReviewMs > 0 && retryMs > 0 ? { is: 'pending', retryMs } : { is: 'ready' };
 }
 
-function firstSeen(world: World, account: string, { url }: Reference, upload: StoredUpload | undefined): number {
+function firstSeen(world: World, account: string, url: string | undefined): number {
   const now = world.timeline.now();
-  if (upload) return upload.readyAt ?? now;
   if (world.settings.assetReviewMs === 0) return now;
   const name = `${account} ${url}`;
   const known = world.state.seenUrls.get(name) ?? now;

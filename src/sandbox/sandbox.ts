@@ -2,6 +2,7 @@ import { addKey, MAIN_ACCOUNT, openAccount } from './accounts.js';
 import { createApp } from './app.js';
 import { Timeline } from './clock.js';
 import type { AccountChoice, Sandbox, SandboxSnapshot } from './contract.js';
+import { withControl } from './control/mount.js';
 import { redeliver, retryDelivery } from './deliver-webhook.js';
 import { createHandler } from './handle-request.js';
 import { finishJob, moveJob } from './job-engine.js';
@@ -32,8 +33,11 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     webhookSecret: options.webhookSecret ?? secretText('whsec'),
   };
   settle(world, identity);
-  const handle = createHandler(world, createApp(world));
-  return {
+  const handle = withControl(createHandler(world, createApp(world)), async () => {
+    const { createControl } = await import('./control/index.js');
+    return createControl({ sandbox, fileOf: (id) => finishedFile(world, id) });
+  });
+  const sandbox: Sandbox = {
     ...identity,
     baseUrl: world.settings.baseUrl,
     fetch: createFetch(handle),
@@ -67,6 +71,13 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     },
     ...memory(world, identity),
   };
+  return sandbox;
+}
+
+/** The file of a completed job; undefined for any other. */
+function finishedFile({ state, media }: World, id: string) {
+  const job = state.jobs.get(id);
+  return job?.status === 'completed' ? media.fileOf(job) : undefined;
 }
 
 function createWorld(options: SandboxOptions): World {
@@ -173,7 +184,7 @@ function accountControls(
     },
     topUp(usd, choice) {
       const account = find(choice);
-      credit(account, tokensFor(usd), world.timeline.now(), 'top_up');
+      credit(account, world.timeline.now(), { type: 'top_up', tokens: tokensFor(usd) });
       return account.freeTokens;
     },
     ledger(choice) {
@@ -193,7 +204,9 @@ function jobControls(world: World): Pick<Sandbox, 'finish' | 'redeliver'> {
     throw new Error(`There is no job "${id}" in this sandbox.`);
   };
   return {
-    finish: (id, outcome = {}) => finishJob(world, find(id), endOf(checkOutcome(outcome)), world.timeline.now()),
+    finish(id, outcome = {}) {
+      finishJob(world, find(id), { end: endOf(checkOutcome(outcome)), at: world.timeline.now() });
+    },
     redeliver: async (id) => redeliver(world, find(id)),
   };
 }

@@ -1,7 +1,7 @@
 // All that the sandbox remembers, as plain data: a snapshot is a structured clone of it.
 import type { Scope } from './choices.js';
 import type { ArmedFault } from './faults.js';
-import type { Outcome } from './outcomes.js';
+import type { Outcome, PlannedEnd } from './outcomes.js';
 import type { DeliveryRecord, LedgerEntry, RequestRecord } from './records.js';
 
 /** A developer account: a workspace of its own, with one ledger. */
@@ -31,16 +31,6 @@ export interface JobMedia {
   readonly resolution: string;
   readonly durationS: number;
   readonly seed: number;
-}
-
-/** How a job is going to end. */
-export interface PlannedEnd {
-  readonly status: 'completed' | 'failed' | 'canceled' | 'blocked';
-  readonly errorCode: string | null;
-  readonly errorMessage: string | null;
-  readonly errorData: Readonly<Record<string, unknown>>;
-  /** Tokens charged of those reserved, on completion. @default all */
-  readonly finalTokenCost?: number | undefined;
 }
 
 /** A job with all that the wire does not show. */

@@ -1,7 +1,7 @@
 // The network between an in-process client and the sandbox: what a real fetch does around a server's answer.
 import { ConnectionDropped } from './faults.js';
 
-type Handle = (request: Request) => Promise<Response>;
+type Handle = (request: Request, signal?: AbortSignal) => Promise<Response>;
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const MOST_REDIRECTS = 20;
@@ -31,7 +31,7 @@ async function answerOf(handle: Handle, request: Request, signal: AbortSignal | 
     signal?.addEventListener('abort', abort, { once: true });
   });
   try {
-    return await Promise.race([handle(request), aborted]);
+    return await Promise.race([handle(request, signal), aborted]);
   } catch (error) {
     throw error instanceof ConnectionDropped ? networkError('fetch failed') : error;
   } finally {
