@@ -3,7 +3,18 @@ import { RateLimitError } from '../errors/index.js';
 import { isFinal, type Job } from '../schemas/job.js';
 import { Heap, type Ranked } from './heap.js';
 import { Pace, POLLS_PER_MS } from './pace.js';
-import { backoffMs, endsWait, type Lengths, learn, outlook, rhythmOf } from './poll-schedule.js';
+import {
+  backoffMs,
+  endsWait,
+  type LifeTable,
+  learn,
+  meanChance,
+  newLifeTable,
+  outlook,
+  rhythmOf,
+  type Stretch,
+  whenWorth,
+} from './poll-schedule.js';
 
 /** One wait on a job, as the watcher sees it. */
 export interface Watch {
@@ -27,8 +38,8 @@ interface Entry extends Ranked {
   job: Job | undefined;
   /** Under way. */
   reading: AbortController | undefined;
-  /** Where it stands among the jobs whose turn has come. */
-  dueMs: number;
+  /** Its age when it was last seen to run. */
+  ageMs: number;
   /** What it adds to the load. */
   weight: number;
   failures: number;
@@ -61,7 +72,7 @@ export class JobWatcher {
   readonly #entries = new Map<string, Entry>();
   readonly #resting = new Heap<Entry>();
   readonly #ready = new Heap<Entry>();
-  readonly #lengths = new Map<string, Lengths>();
+  readonly #tables = new Map<string, LifeTable>();
   readonly #announced = new Set<string>();
   #reading = 0;
   #load = 0;
@@ -110,10 +121,16 @@ export class JobWatcher {
     const ageMs = Math.min(Math.max(0, now - (Date.parse(job?.createdAt ?? '') || now)), OLDEST_MS);
     const entry: Entry = {
       ...{ id, job, watches: new Set<Watch>(), sinceMs: now - ageMs, rank: 0, place: -1, heap: undefined },
-      ...{ reading: undefined, dueMs: 0, weight: 0, failures: 0, eager: this.#announced.delete(id) ? EAGER_READS : 0 },
+      ...{
+        ageMs: 0,
+        reading: undefined,
+        weight: 0,
+        failures: 0,
+        eager: this.#announced.delete(id) ? EAGER_READS : 0,
+      },
     };
     this.#entries.set(id, entry);
-    this.#plan(entry);
+    this.#weigh(entry);
     // Of a bare id nothing is known: it may be done already.
     const firstMs = pollIntervalMs ?? (job ? this.#spread(rhythmOf(job).firstMs) - ageMs : 0);
     this.#rest(entry, entry.eager ? 0 : firstMs);
@@ -142,25 +159,34 @@ export class JobWatcher {
     this.#place(entry, this.#resting, this.#clock.now() + ms);
   }
 
-  /** Sets when the job is due, seen from now. */
-  #plan(entry: Entry): void {
-    const now = this.#clock.now();
-    const { earliestMs, meanMs } = outlook(this.#kind(entry.job), rhythmOf(entry.job), now - entry.sinceMs);
-    const weight = 1 / Math.sqrt(meanMs);
+  /** Sets what the job adds to the load, seen from now: the root of its mean chance to end before its turn may come. */
+  #weigh(entry: Entry): void {
+    entry.ageMs = this.#clock.now() - entry.sinceMs;
+    const aheadMs = Math.max(this.#entries.size / POLLS_PER_MS, rhythmOf(entry.job).typicalMs);
+    const weight = Math.sqrt(meanChance(this.#outlook(entry), aheadMs));
     this.#load += weight - entry.weight;
     entry.weight = weight;
-    entry.dueMs = now + earliestMs + this.#load / (weight * POLLS_PER_MS);
+  }
+
+  /** When the job is due: were every read worth this price, all jobs together would ask for what the budget has. */
+  #dueMs(entry: Entry): number {
+    const price = (this.#load / POLLS_PER_MS) ** 2 / 2;
+    return entry.sinceMs + entry.ageMs + whenWorth(this.#outlook(entry), price);
+  }
+
+  #outlook({ job, ageMs }: Entry): Iterable<Stretch> {
+    return outlook(this.#table(job), rhythmOf(job), ageMs);
   }
 
   #spread(ms: number): number {
     return ms * (1 + this.#random() / 5) * (this.#trust > TRUSTED ? 2 : 1);
   }
 
-  #kind(job: Job | undefined): Lengths {
+  #table(job: Job | undefined): LifeTable {
     const name = `${job?.modelId}/${job?.mediaType}`;
-    const lengths = this.#lengths.get(name) ?? { sorted: [], recent: [] };
-    remember(this.#lengths, name, lengths);
-    return lengths;
+    const table = this.#tables.get(name) ?? newLifeTable();
+    remember(this.#tables, name, table);
+    return table;
   }
 
   /** Reads whose turn it is and sets the one timer, which exists only while somebody waits. */
@@ -169,7 +195,7 @@ export class JobWatcher {
     this.#disarm = undefined;
     const now = this.#clock.now();
     for (let rested = this.#resting.first; rested && rested.rank <= now; rested = this.#resting.first)
-      this.#place(rested, this.#ready, rested.eager ? Number.NEGATIVE_INFINITY : rested.dueMs);
+      this.#place(rested, this.#ready, rested.eager ? Number.NEGATIVE_INFINITY : this.#dueMs(rested));
     let waitMs = this.#resting.first ? this.#resting.first.rank - now : Number.POSITIVE_INFINITY;
     for (let next = this.#ready.first; next && this.#reading < READS_AT_ONCE; next = this.#ready.first) {
       const paceMs = this.#pace.waitMs(next.eager > 0);
@@ -212,7 +238,9 @@ export class JobWatcher {
     if (isFinal(job)) {
       this.#finished(entry, job);
     } else {
-      this.#plan(entry);
+      const toMs = this.#clock.now() - entry.sinceMs;
+      learn(this.#table(job), { fromMs: entry.ageMs, toMs, ended: false });
+      this.#weigh(entry);
       // Announced while this read was under way: it may have been too early to show it.
       if (entry.eager === eagerBefore && entry.eager > 0) entry.eager--;
       this.#rest(entry, this.#intervalMs(entry));
@@ -224,7 +252,8 @@ export class JobWatcher {
   #finished(entry: Entry, job: Job): void {
     if (entry.eager === 0) this.#trust *= 0.7;
     const took = Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '');
-    learn(this.#kind(job), took >= 0 ? took : this.#clock.now() - entry.sinceMs);
+    const toMs = took >= 0 ? took : this.#clock.now() - entry.sinceMs;
+    learn(this.#table(job), { fromMs: entry.ageMs, toMs, ended: true });
     this.#leave(entry);
   }
 
@@ -236,7 +265,7 @@ export class JobWatcher {
     else {
       entry.failures++;
       if (RateLimitError.isInstance(error)) this.#pace.hold(Math.min(error.retryAfterMs ?? 0, 60_000));
-      this.#plan(entry);
+      this.#weigh(entry);
       this.#rest(entry, backoffMs(this.#intervalMs(entry), entry.failures, error));
     }
     for (const watch of watches) watch.onMiss(error, ends);
