@@ -1,0 +1,29 @@
+/** One HTTP call, as a shell is to repeat it. */
+export interface CurlCall {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | null | undefined;
+}
+
+/** Headers that curl sets by itself, or that belong to one connection only. */
+const OWN = ['host', 'connection', 'content-length', 'accept-encoding', 'user-agent', 'accept', 'accept-language'];
+
+/** A curl command that repeats a call. Every part is quoted, so nothing in a path or a body is run by the shell. */
+export function toCurl({ method, url, headers, body }: CurlCall): string {
+  const kept = Object.entries(headers).filter(([name]) => !OWN.includes(name) && !name.startsWith('sec-'));
+  const parts = [
+    'curl',
+    ...(method === 'GET' ? [] : method === 'HEAD' ? ['--head'] : ['-X', method]),
+    quote(url),
+    ...kept.flatMap(([name, value]) => ['-H', quote(`${name}: ${value}`)]),
+    ...(body === undefined || body === null ? [] : ['--data-raw', quote(body)]),
+  ];
+  return parts.join(' ');
+}
+
+/** Text as one word of a POSIX shell; control characters but tab and line feed are dropped. */
+export function quote(text: string): string {
+  const plain = text.replace(/[^\P{Cc}\t\n]/gu, '');
+  return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", `'\\''`)}'`;
+}

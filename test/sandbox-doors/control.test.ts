@@ -1,0 +1,203 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { GenClient } from '../../src/client.js';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+
+let sandbox: Sandbox;
+let client: GenClient;
+const closing: (() => Promise<void>)[] = [];
+beforeEach(() => {
+  sandbox = createSandbox({ clock: 'manual', webhookFetch: async () => new Response(null, { status: 204 }) });
+  client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
+});
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function control(path: string, body?: unknown, method = body === undefined ? 'GET' : 'POST') {
+  const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+  const response = await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/${path}`, init);
+  return { status: response.status, body: await response.json() };
+}
+
+describe('the control surface', () => {
+  it('moves the clock, so that a job ends', async () => {
+    const { job } = await client.videos.create({ prompt: 'a fox' });
+    const before = (await control('clock')).body.now;
+    expect(await control('advance', { ms: 60_000 })).toMatchObject({ status: 200, body: { now: before + 60_000 } });
+    expect((await control(`jobs/${job.id}`)).body.job).toMatchObject({ id: job.id, status: 'completed' });
+  });
+
+  it('decides how the next job ends', async () => {
+    await control('outcomes', { status: 'failed', errorCode: 'generation_rejected', durationMs: 0 });
+    const { job } = await client.videos.create({ prompt: 'a fox' });
+    expect(job).toMatchObject({ status: 'failed', errorCode: 'generation_rejected' });
+  });
+
+  it('finishes a job at once', async () => {
+    const { job } = await client.videos.create({ prompt: 'a fox' });
+    const { body } = await control(`jobs/${job.id}/finish`, { status: 'blocked' });
+    expect(body.job.status).toBe('blocked');
+  });
+
+  it('lets requests fail by rule, lists the rules and takes them away', async () => {
+    const { body } = await control('faults', { match: { method: 'GET', path: '/v1/voices' }, status: 500, times: 2 });
+    const call = client.voices.list({ maxRetries: 0 });
+    await expect(call).rejects.toMatchObject({ status: 500 });
+    expect((await control('faults')).body.faults).toMatchObject([{ id: body.id, struck: 1 }]);
+    await control(`faults/${body.id}`, undefined, 'DELETE');
+    await expect(client.voices.list()).resolves.toBeDefined();
+    expect((await control(`faults/${body.id}`, undefined, 'DELETE')).status).toBe(404);
+  });
+
+  it('pauses dispatch and lets it go on', async () => {
+    await control('dispatch', { dispatch: 'disabled' });
+    await expect(client.videos.create({ prompt: 'a' }, { maxRetries: 0 })).rejects.toMatchObject({
+      code: 'dispatch_disabled',
+    });
+    await control('dispatch', { dispatch: 'enabled' });
+    await expect(client.videos.create({ prompt: 'a' })).resolves.toBeDefined();
+  });
+
+  it('tops up, shows the ledger, and refuses less than 20 USD in words', async () => {
+    expect((await control('topup', { usd: 20 })).body).toEqual({ balanceTokens: 1400 });
+    expect((await control('ledger')).body).toMatchObject({ balanceTokens: 1400, paidTokens: 1400 });
+    const refused = await control('topup', { usd: 5 });
+    expect(refused.status).toBe(400);
+    expect(refused.body.error.message).toMatch(/20 USD/);
+  });
+
+  it('makes keys with scopes and accounts of their own, suspends and revokes them', async () => {
+    const { body } = await control('keys', { scopes: ['jobs:read'], account: 'other' });
+    expect(body.webhookSecret).not.toBe(sandbox.webhookSecret);
+    const other = client.withOptions({ apiKey: body.key });
+    await expect(other.videos.create({ prompt: 'a' })).rejects.toMatchObject({ code: 'scope_missing' });
+    await control('suspend', { account: 'other' });
+    await expect(other.jobs.get('job_x')).rejects.toMatchObject({ code: 'account_not_active' });
+    await control('suspend', { account: 'other', suspended: false });
+    await control(`keys/${body.key}`, undefined, 'DELETE');
+    await expect(other.jobs.get('job_x')).rejects.toMatchObject({ code: 'invalid_api_key' });
+  });
+
+  it('logs requests with a curl line that repeats them, and not itself', async () => {
+    await client.videos.create({ prompt: "it's a fox" });
+    const { requests } = (await control('requests')).body;
+    expect(requests).toHaveLength(1);
+    expect(requests[0]).toMatchObject({ method: 'POST', path: '/v1/videos', status: 200 });
+    expect(requests[0].curl).toContain(`-H 'authorization: Bearer ${sandbox.apiKey}'`);
+    expect(requests[0].curl).toContain(String.raw`'{"prompt":"it'\''s a fox"}'`);
+  });
+
+  it('delivers a webhook again and doubles it, under the same event id', async () => {
+    const { job } = await client.videos.create({ prompt: 'a', webhook_url: 'https://receiver.test/hook' });
+    await control('advance', { ms: 60_000 });
+    await control('redeliver', { jobId: job.id });
+    const { deliveries } = (await control('duplicates', { jobId: job.id })).body;
+    expect(deliveries).toHaveLength(4);
+    expect(new Set(deliveries.map((delivery: { eventId: string }) => delivery.eventId)).size).toBe(1);
+    expect((await control('deliveries')).body.deliveries).toHaveLength(4);
+  });
+
+  it('takes a snapshot, goes back to it, and resets', async () => {
+    await client.videos.create({ prompt: 'kept' });
+    const { id } = (await control('snapshot', {})).body;
+    await client.videos.create({ prompt: 'forgotten' });
+    await control('restore', { id });
+    expect((await control('jobs')).body.jobs).toMatchObject([{ prompt: 'kept' }]);
+    await control('reset', {});
+    expect((await control('jobs')).body.jobs).toEqual([]);
+    expect((await control('restore', { id: 'snapshot_9' })).status).toBe(404);
+  });
+
+  it('hands out the media without a key, in parts where a player asks for them', async () => {
+    const { job } = await client.images.create({ prompt: 'a fox' });
+    expect((await control(`jobs/${job.id}/output`)).status).toBe(409);
+    await sandbox.advance(60_000);
+    const url = `${sandbox.baseUrl}/_sandbox/jobs/${job.id}/output`;
+    const whole = await sandbox.fetch(url);
+    expect(whole.headers.get('content-type')).toBe('image/png');
+    const bytes = new Uint8Array(await whole.arrayBuffer());
+    const part = await sandbox.fetch(url, { headers: { range: 'bytes=8-15' } });
+    expect(part.status).toBe(206);
+    expect(part.headers.get('content-range')).toBe(`bytes 8-15/${bytes.length}`);
+    expect(new Uint8Array(await part.arrayBuffer())).toEqual(bytes.subarray(8, 16));
+  });
+
+  it.each([
+    ['outcomes', { errorcode: 'x' }, '"errorcode" is no field here; there are status, errorCode,'],
+    ['outcomes', { status: 'done' }, 'status "done" is none of'],
+    ['faults', { match: { route: '/x' } }, '"match.route" is no field here'],
+    ['faults', { status: '500' }, 'status must be a number.'],
+    ['advance', {}, 'ms is missing.'],
+    ['advance', { ms: -1 }, 'give milliseconds of 0 or more'],
+    ['keys', { scopes: 'all' }, 'scopes must be a list of strings.'],
+    ['nothing', {}, 'There is no POST /_sandbox/nothing.'],
+    ['redeliver', { jobId: 'job_x' }, 'There is no job "job_x"'],
+  ])('refuses %s with %j and says why', async (path, body, message) => {
+    const refused = await control(path, body);
+    expect(refused.status).toBeGreaterThanOrEqual(400);
+    expect(refused.body.error.message).toContain(message);
+  });
+
+  it('is out of reach of faults and limits', async () => {
+    sandbox.faults.add({ status: 500, times: 100 });
+    expect((await control('state')).status).toBe(200);
+  });
+});
+
+describe('strangers', () => {
+  const ask = (url: string, init: RequestInit = {}) => sandbox.handle(new Request(url, init));
+
+  it.each(['evil.example.com', 'sandbox.invalid.evil.com', '127.0.0.1.nip.io'])(
+    'reaching it by the name %s (DNS rebinding) are refused, reading and writing',
+    async (host) => {
+      for (const [path, method] of [
+        ['_sandbox/state', 'GET'],
+        ['', 'GET'],
+        ['_sandbox/reset', 'POST'],
+      ] as const) {
+        const refused = await ask(`http://${host}:4010/${path}`, { method });
+        expect(refused.status, `${method} ${path}`).toBe(403);
+        expect(await refused.text()).not.toContain(sandbox.apiKey);
+      }
+    },
+  );
+
+  it.each(['localhost', '127.0.0.1', '[::1]', 'sandbox', 'host.docker.internal', 'a.localhost'])(
+    'do not come by the name %s',
+    async (host) => {
+      expect((await ask(`http://${host}:4010/_sandbox/state`)).status).toBe(200);
+    },
+  );
+
+  it("posting from another site's page (CSRF) are refused", async () => {
+    const url = 'http://127.0.0.1:4010/_sandbox/reset';
+    const post = (headers: Record<string, string>) => ask(url, { method: 'POST', headers });
+    for (const headers of [
+      { origin: 'https://evil.example.com' },
+      { origin: 'http://127.0.0.1:8080' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+    ] as Record<string, string>[]) {
+      expect((await post(headers)).status, JSON.stringify(headers)).toBe(403);
+    }
+    expect((await post({ origin: 'http://127.0.0.1:4010', 'sec-fetch-site': 'same-origin' })).status).toBe(200);
+    expect((await post({})).status).toBe(200);
+  });
+
+  it('get no answer that another origin may read', async () => {
+    const answer = await ask('http://127.0.0.1:4010/_sandbox/state', {
+      headers: { origin: 'https://evil.example.com' },
+    });
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+  });
+});
+
+it('answers the same over a port, to curl as to anyone', async () => {
+  const server = await sandbox.listen();
+  closing.push(() => server.close());
+  const curl = promisify(execFile)('curl', ['-s', '-d', '{"usd":20}', `${server.url}/_sandbox/topup`]);
+  expect(JSON.parse((await curl).stdout)).toEqual({ balanceTokens: 1400 });
+});
