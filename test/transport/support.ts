@@ -112,7 +112,7 @@ export async function rawServer(
     let text = '';
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');
-      for (let parsed = parse(text); parsed; parsed = parse(text)) {
+      for (let parsed = parseRequest(text); parsed; parsed = parseRequest(text)) {
         text = parsed.rest;
         number += 1;
         onRequest(socket, parsed.seen, number);
@@ -132,7 +132,8 @@ export async function rawServer(
   };
 }
 
-function parse(text: string): { seen: Seen; rest: string } | undefined {
+/** The first whole request in a text, and what follows it. */
+export function parseRequest(text: string): { seen: Seen; rest: string } | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
   const [first = '', ...lines] = text.slice(0, end).split('\r\n');

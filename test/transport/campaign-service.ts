@@ -1,0 +1,121 @@
+// The service of the fault campaign, in a process of its own: two sandboxes that misbehave on purpose, one behind the
+// sandbox's own server and faults, one behind a TCP server that cuts, stalls and resets below the level of HTTP.
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createSandbox, type FaultRule, type Sandbox } from '../../src/sandbox/index.js';
+import { parseRequest, type Seen, wire } from './support.js';
+
+const seed = Number(process.argv[2] ?? 1);
+const shared = { limits: 'off', balanceTokens: 1e9, jobDurationMs: 0, logLimit: 10 } as const;
+const served = createSandbox({ ...shared, seed });
+const raw = createSandbox({ ...shared, seed: seed + 1 });
+const random = mulberry32(seed + 2);
+const faults: Record<string, number> = {};
+
+/** Each strikes one request in seventeen. */
+const RULES: readonly FaultRule[] = [
+  { reset: true },
+  { commitThenDrop: true },
+  { truncate: true },
+  { stall: true },
+  { status: 500 },
+  { status: 500, commit: true },
+  { status: 503, retryAfterS: 1 },
+  { status: 429, retryAfterS: 1 },
+  { latencyMs: 20 },
+];
+for (const rule of RULES) served.faults.add({ probability: 0.06, ...rule });
+
+type Strike = (socket: Socket, seen: Seen) => Promise<void> | void;
+
+/** Handles the request, and then lets `end` spoil the answer. */
+const committed =
+  (end: (socket: Socket, answer: string) => unknown): Strike =>
+  async (socket, seen) => {
+    const answer = await commit(raw, seen);
+    end(socket, answer);
+  };
+
+const RAW: readonly (readonly [string, Strike])[] = [
+  ['reset before the commit', (socket) => void socket.resetAndDestroy()],
+  ['silence before the commit', () => {}],
+  [
+    'reset during the commit',
+    (socket, seen) => {
+      void commit(raw, seen);
+      socket.resetAndDestroy();
+    },
+  ],
+  ['reset after the commit', committed((socket) => socket.resetAndDestroy())],
+  ['silence after the commit', committed(() => {})],
+  ['cut head', committed((socket, answer) => socket.end(answer.slice(0, 20)))],
+  ['cut body', committed((socket, answer) => socket.end(answer.slice(0, -30)))],
+  ['stalled body', committed((socket, answer) => socket.write(answer.slice(0, -30)))],
+  ['HTML after the commit', committed((socket) => socket.write(wire(200, '<html>')))],
+  ['500 after the commit', committed((socket) => socket.write(wire(500, '')))],
+  ['502', (socket) => void socket.write(wire(502, '<html>bad gateway</html>'))],
+  ['429 without Retry-After', (socket) => void socket.write(wire(429, '{}'))],
+  ['429 with Retry-After', (socket) => void socket.write(wire(429, '{}', { 'retry-after': '1' }))],
+];
+
+async function commit(sandbox: Sandbox, { method, url, headers, body }: Seen): Promise<string> {
+  const response = await sandbox.fetch(new Request(new URL(url, sandbox.baseUrl), { method, headers, body }));
+  return wire(response.status, await response.text());
+}
+
+async function answer(socket: Socket, seen: Seen): Promise<void> {
+  const [name, strike] = random() < 0.5 ? (RAW[Math.floor(random() * RAW.length)] ?? []) : [];
+  if (name && strike) {
+    faults[name] = (faults[name] ?? 0) + 1;
+    return strike(socket, seen);
+  }
+  const text = await commit(raw, seen);
+  socket.write(text);
+}
+
+const server = createServer((socket) => {
+  let text = '';
+  socket.on('error', () => {});
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1');
+    for (let parsed = parseRequest(text); parsed; parsed = parseRequest(text)) {
+      text = parsed.rest;
+      void answer(socket, parsed.seen);
+    }
+  });
+});
+
+function tokens(sandbox: Sandbox, type: string): number {
+  const entries = sandbox.ledger().entries.filter((entry) => entry.type === type);
+  return entries.reduce((sum, entry) => sum + entry.tokens, 0);
+}
+
+process.on('message', async () => {
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  process.send?.({
+    jobs: served.jobs.length + raw.jobs.length,
+    charged: tokens(served, 'charge') + tokens(raw, 'charge'),
+    reserved: served.ledger().reservedTokens + raw.ledger().reservedTokens,
+    rawFaults: faults,
+  });
+});
+process.on('disconnect', () => process.exit(0));
+
+const listening = await served.listen({ port: 0 });
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+process.send?.({
+  doors: [
+    { url: listening.url, apiKey: served.apiKey },
+    { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: raw.apiKey },
+  ],
+});
+
+/** A small seeded generator: the same seed meets the same faults. */
+function mulberry32(start: number): () => number {
+  let state = start;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,26 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+it('500 creates through seeded faults make 500 jobs, charge each once and leave nothing behind', async () => {
+  const script = ['--import', './scripts/typescript.mjs', 'test/transport/campaign.ts', '--creates', '500', '--json'];
+  const { stdout } = await promisify(execFile)(process.execPath, script, { cwd: ROOT, timeout: 110_000 });
+  const report = JSON.parse(stdout);
+  expect(report).toMatchObject({
+    jobsOnTheService: 500,
+    jobsSeen: 500,
+    keys: 500,
+    tokensCharged: report.tokensQuoted,
+    tokensReserved: 0,
+    errors: 0,
+    listenersLeft: 0,
+    timersLeft: 0,
+    unhandledRejections: 0,
+  });
+  expect(report.attempts).toBeGreaterThan(700);
+  expect(Object.keys(report.rawFaults)).toHaveLength(13);
+  expect(report.heapGrowthMb).toBeLessThan(8);
+}, 120_000);

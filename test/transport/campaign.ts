@@ -1,0 +1,134 @@
+// Creates through thousands of seeded faults, and counts what is left: `npm run campaign -- --creates 5000 --seed 1`.
+// Time runs ten times as fast as on the wall, for backoffs, waits and deadlines alike; the network is a real one.
+import { fork } from 'node:child_process';
+import { getEventListeners } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { type Clock, systemClock } from '../../src/clock.js';
+import { readConfig } from '../../src/config.js';
+import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
+import { createWaiter } from '../../src/polling/wait-for-job.js';
+import { Images } from '../../src/resources/images.js';
+import { Videos } from '../../src/resources/videos.js';
+import { createTransport } from '../../src/transport/http-transport.js';
+
+const { values } = parseArgs({
+  options: {
+    creates: { type: 'string', default: '5000' },
+    seed: { type: 'string', default: '1' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const creates = Number(values.creates);
+const AT_ONCE = 200;
+const SPEED = 10;
+
+const fast: Clock = { now: () => systemClock.now() * SPEED, after: (ms, fire) => systemClock.after(ms / SPEED, fire) };
+const limits = { 'videos.create': { limit: Number.POSITIVE_INFINITY, windowMs: 1_000 } };
+const limiter = new InProcessLimiter({ limits }, fast);
+const seen = { attempts: 0, retries: 0, waits: 0 };
+const unhandled: unknown[] = [];
+process.on('unhandledRejection', (reason) => unhandled.push(reason));
+setFlagsFromString('--expose-gc');
+const collect: () => void = runInNewContext('gc');
+
+const service = fork(fileURLToPath(new URL('campaign-service.ts', import.meta.url)), [values.seed]);
+const said = <T>(): Promise<T> => new Promise((resolve) => service.once('message', (message) => resolve(message as T)));
+const { doors } = await said<{ doors: { url: string; apiKey: string }[] }>();
+
+const { signal } = new AbortController();
+const makers = doors.flatMap(({ url, apiKey }) => {
+  const config = readConfig({
+    apiKey,
+    baseUrl: url,
+    limiter,
+    timeoutMs: 4_000,
+    maxRetries: 100,
+    hooks: {
+      onRequest: () => {
+        seen.attempts += 1;
+      },
+      onRetry: () => {
+        seen.retries += 1;
+      },
+      onWait: () => {
+        seen.waits += 1;
+      },
+    },
+  });
+  const transport = createTransport(config, fast);
+  const waiter = createWaiter({ readJob: () => Promise.reject(new Error('nobody waits')), account: transport.account });
+  const [videos, images] = [new Videos(transport, waiter), new Images(transport, waiter)];
+  return [
+    (prompt: string) => videos.create({ prompt }, { signal }),
+    (prompt: string) => images.create({ prompt }, { signal }),
+  ];
+});
+
+const keys = new Set<string>();
+const jobs = new Set<string>();
+const errors: string[] = [];
+let started = 0;
+let quoted = 0;
+
+async function worker(upTo: number): Promise<void> {
+  while (started < upTo) {
+    const number = started++;
+    try {
+      const made = await makers[number % makers.length]?.(`campaign ${number}`);
+      keys.add(made?.idempotencyKey ?? '');
+      jobs.add(`${number % makers.length < 2} ${made?.job.id}`);
+      quoted += made?.quoted_token_cost ?? Number.NaN;
+    } catch (error) {
+      errors.push(String(error));
+    }
+  }
+}
+
+async function run(upTo: number): Promise<number> {
+  await Promise.all(Array.from({ length: AT_ONCE }, () => worker(upTo)));
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+const begun = performance.now();
+const heapEarly = await run(Math.floor(creates / 5));
+const heapLate = await run(creates);
+const seconds = (performance.now() - begun) / 1_000;
+const timers = process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+service.send('figures');
+const figures = await said<{ jobs: number; charged: number; reserved: number; rawFaults: Record<string, number> }>();
+service.disconnect();
+
+const report = {
+  creates,
+  jobsOnTheService: figures.jobs,
+  jobsSeen: jobs.size,
+  keys: keys.size,
+  tokensQuoted: quoted,
+  tokensCharged: figures.charged,
+  tokensReserved: figures.reserved,
+  errors: errors.length,
+  ...seen,
+  rawFaults: figures.rawFaults,
+  listenersLeft: getEventListeners(signal, 'abort').length,
+  timersLeft: timers,
+  unhandledRejections: unhandled.length,
+  heapGrowthMb: Math.round((heapLate - heapEarly) / 10_486) / 100,
+  seconds: Math.round(seconds * 10) / 10,
+};
+const clean =
+  report.jobsOnTheService === creates &&
+  report.jobsSeen === creates &&
+  report.keys === creates &&
+  report.tokensCharged === quoted &&
+  report.errors + report.tokensReserved + report.listenersLeft + report.timersLeft + report.unhandledRejections === 0;
+process.stdout.write(`${JSON.stringify(report, undefined, values.json ? 0 : 2)}\n`);
+if (!clean) {
+  process.stderr.write(
+    `${errors.slice(0, 5).join('\n')}\nThe campaign found something left over, lost or charged twice.\n`,
+  );
+  process.exitCode = 1;
+}
