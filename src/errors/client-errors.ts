@@ -19,8 +19,11 @@ export class PreflightError extends GenError {
   /** The parameter at fault. */
   readonly param: string;
 
-  constructor(message: string, details: { readonly code: RequestErrorCode; readonly param: string }) {
-    super(message);
+  constructor(
+    message: string,
+    details: { readonly code: RequestErrorCode; readonly param: string; readonly cause?: unknown },
+  ) {
+    super(message, details);
     this.code = details.code;
     this.param = details.param;
   }
