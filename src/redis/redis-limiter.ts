@@ -1,0 +1,70 @@
+import { steady, systemClock } from '../clock.js';
+import { GenError } from '../errors/gen-error.js';
+import { DOCUMENTED_LIMITS, InProcessLimiter } from '../limits/in-process-limiter.js';
+import type { LaneLimit } from '../limits/lane-state.js';
+import type { RateLimiter } from '../limits/rate-limiter.js';
+import type { RedisClient } from '../redis-client.js';
+import { laneScripts } from './lane-scripts.js';
+import { RedisLane } from './redis-lane.js';
+
+/** What a {@link redisLimiter} is made with. */
+export interface RedisLimiterOptions {
+  /**
+   * Limits by lane, on top of the documented ones; `limit: Infinity` takes a lane's limit away. The same in all processes.
+   * @default the documented limits (spec: Limits)
+   */
+  readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
+  /**
+   * What happens when Redis is away. `local`: each process keeps the limits for itself until Redis is back, so that
+   * together they may pass them; a 429 is waited out as ever. `throw`: calls are rejected.
+   * @default 'local'
+   */
+  readonly onUnavailable?: 'local' | 'throw' | undefined;
+  /** Put before each key: one for each account of the service. @default 'gen-client:limit:' */
+  readonly prefix?: string | undefined;
+  /** Milliseconds after which a Redis that does not answer is away. @default 2000 */
+  readonly timeoutMs?: number | undefined;
+  /** Told each failure of Redis. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * One limiter for any number of processes and machines, over one Redis (5 or later): give it to each process's client as
+ * `limiter`. Takes a connected client of `ioredis` or `redis` (node-redis).
+ *
+ * The count is exact for a sliding window, by the Redis server's clock, and calls are served in order of arrival over
+ * all processes. A process that dies gives up its place within 15 seconds. Throws a {@link GenError} for an option that
+ * cannot be right.
+ */
+export function redisLimiter(client: RedisClient, options: RedisLimiterOptions = {}): RateLimiter {
+  const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:', onError = () => {} } = options;
+  if (!('evalSha' in client || 'evalsha' in client))
+    throw new GenError('redisLimiter needs a connected client of ioredis or redis (node-redis).');
+  if (onUnavailable !== 'local' && onUnavailable !== 'throw')
+    throw new GenError('`onUnavailable` must be "local" or "throw".');
+  if (!(timeoutMs > 0)) throw new GenError('`timeoutMs` must be a positive number of milliseconds.');
+  const { limits } = options;
+  const local = new InProcessLimiter({ limits });
+  const scriptsOf = laneScripts(client, prefix);
+  const settings = {
+    process: crypto.randomUUID(),
+    local,
+    onUnavailable,
+    onError,
+    timeoutMs,
+    clock: steady(systemClock),
+  };
+  const lanes = new Map(
+    Object.entries({ ...DOCUMENTED_LIMITS, ...limits })
+      .filter(([, { limit }]) => limit < Number.POSITIVE_INFINITY)
+      .map(([lane, limit]) => [lane, new RedisLane(lane, { ...limit, scripts: scriptsOf(lane) }, settings)]),
+  );
+  return {
+    // A lane without a limit has nothing to share.
+    acquire: (lane, signal, onWait) => lanes.get(lane)?.acquire(signal, onWait) ?? local.acquire(lane, signal, onWait),
+    pause(lane, ms) {
+      local.pause(lane, ms);
+      if (ms > 0 && ms < Number.POSITIVE_INFINITY) lanes.get(lane)?.pause(ms);
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
+
+/** A service that counts creates as strictly as a service may: in a sliding window, the edge included, and in fixed ones. */
+export interface CountingService {
+  readonly baseUrl: string;
+  /** When each create was counted, in milliseconds. */
+  readonly countedAt: number[];
+  /** How many creates came over the limit of the sliding window, and of fixed windows wherever they begin. */
+  refused(): number;
+  close(): void;
+}
+
+/** Serves creates on loopback; takes up to 20 ms for one, so that the order of sending is not the order of counting. */
+export async function startCountingService(limit: number, windowMs: number): Promise<CountingService> {
+  const countedAt: number[] = [];
+  let refused = 0;
+  const server = createServer(async (request, response) => {
+    await text(request);
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
+    const now = performance.now();
+    const inWindow = countedAt.filter((at) => now - at < windowMs).length;
+    const isFull = inWindow >= limit;
+    if (isFull) refused++;
+    else countedAt.push(now);
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
+    const body = isFull
+      ? { success: false, error: { code: 'rate_limited' } }
+      : { success: true, data: { job: { id: `job_${countedAt.length}`, status: 'processing' } } };
+    response.writeHead(isFull ? 429 : 200, { 'content-type': 'application/json', 'retry-after': '1' });
+    response.end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  return { baseUrl: `http://127.0.0.1:${port}`, countedAt, refused: () => refused, close: () => server.close() };
+}

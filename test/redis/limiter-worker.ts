@@ -1,0 +1,29 @@
+// One of several processes that make videos under one shared limit.
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+import { GenClient } from '../../src/index.js';
+import { redisLimiter } from '../../src/redis/index.js';
+
+const [, , baseUrl = '', port = '', windowMs = '', count = '', kind = ''] = process.argv;
+const url = `redis://127.0.0.1:${port}`;
+const ioredis = kind === 'ioredis' ? new Redis(url) : undefined;
+const nodeRedis = kind === 'ioredis' ? undefined : createClient({ url });
+await nodeRedis?.connect();
+const redis = ioredis ?? nodeRedis;
+if (!redis) throw new Error('no client');
+
+const limiter = redisLimiter(redis, {
+  limits: { 'videos.create': { limit: 20, windowMs: Number(windowMs) } },
+  onUnavailable: 'throw',
+});
+const client = new GenClient({ apiKey: 'key', baseUrl, limiter });
+process.send?.('ready');
+await new Promise((resolve) => process.once('message', resolve));
+
+const created = await Promise.all(
+  Array.from({ length: Number(count) }, () => client.videos.create({ prompt: 'A fox.' })),
+);
+process.send?.(created.length);
+ioredis?.disconnect();
+nodeRedis?.destroy();
+process.disconnect();

@@ -1,0 +1,60 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startCountingService } from './counting-service.js';
+import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
+
+const LIMIT = 20;
+/** The documented minute, scaled. */
+const WINDOW_MS = 1200;
+
+describe.skipIf(whyNoRedis())('four processes under one limit', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-limiter-'));
+  const worker = join(folder, 'worker.mjs');
+  let redis: RealRedis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    const entry = fileURLToPath(new URL('limiter-worker.ts', import.meta.url));
+    await build({
+      entryPoints: [entry],
+      outfile: worker,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
+    });
+  });
+  afterAll(async () => {
+    await redis.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('make 400 videos with no 429 and at nine tenths of what is allowed', { timeout: 120_000 }, async () => {
+    const service = await startCountingService(LIMIT, WINDOW_MS);
+    const settings = [service.baseUrl, String(redis.port), String(WINDOW_MS), '100'];
+    const workers = ['ioredis', 'node-redis', 'ioredis', 'node-redis'].map((kind) => fork(worker, [...settings, kind]));
+    await Promise.all(workers.map((process) => said(process, 'ready')));
+    const began = performance.now();
+    const results = workers.map((process) => said(process, 100));
+    for (const process of workers) process.send('go');
+    await Promise.all(results);
+    const tookMs = performance.now() - began;
+    service.close();
+    expect(service.refused()).toBe(0);
+    expect(service.countedAt).toHaveLength(400);
+    // The first twenty go out at once, each twenty more a window later.
+    const allowedMs = (400 / LIMIT - 1) * WINDOW_MS;
+    expect(allowedMs / tookMs).toBeGreaterThanOrEqual(0.9);
+  });
+});
+
+function said(process: ChildProcess, expected: unknown): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.on('message', (message) => message === expected && resolve());
+    process.once('exit', (code) => reject(new Error(`the process ended with ${code} before it said ${expected}`)));
+  });
+}

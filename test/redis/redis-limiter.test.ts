@@ -1,0 +1,245 @@
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { GenError } from '../../src/errors/index.js';
+import { type LaneWait, type RateLimiter, type RedisLimiterOptions, redisLimiter } from '../../src/redis/index.js';
+import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
+
+const LANE = 'videos.create';
+
+describe.skipIf(whyNoRedis())('a limiter over Redis', () => {
+  let redis: RealRedis;
+  const errors: unknown[] = [];
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.close());
+  beforeEach(() => redis.ioredis.flushall());
+  afterEach(() => expect(errors.splice(0)).toEqual([]));
+
+  /** A limiter as one more process would have it; every second one over the other client. */
+  let made = 0;
+  const limiterOf = (limit: number, windowMs: number, options: RedisLimiterOptions = {}): RateLimiter => {
+    const client = made++ % 2 === 0 ? redis.ioredis : redis.nodeRedis;
+    const limits = { [LANE]: { limit, windowMs } };
+    return redisLimiter(client, { limits, onError: (error) => errors.push(error), ...options });
+  };
+
+  /** Notes in which order calls go out. */
+  const inOrder = () => {
+    const order: string[] = [];
+    const call = async (limiter: RateLimiter, name: string) => {
+      const release = await limiter.acquire(LANE);
+      order.push(name);
+      release();
+    };
+    return { order, call };
+  };
+
+  test('lets in no more than the limit over all processes, and the next after the window', async () => {
+    const limiters = Array.from({ length: 4 }, () => limiterOf(6, 300));
+    const times: number[] = [];
+    await Promise.all(
+      Array.from({ length: 18 }, async (_, at) => {
+        const release = await limiters[at % 4]?.acquire(LANE);
+        times.push(performance.now());
+        release?.();
+      }),
+    );
+    times.sort((left, right) => left - right);
+    for (let at = 6; at < times.length; at++) expect((times[at] ?? 0) - (times[at - 6] ?? 0)).toBeGreaterThan(300);
+  });
+
+  test('a slot rests from the answer on, not from the call', async () => {
+    const one = limiterOf(1, 200);
+    const other = limiterOf(1, 200);
+    const release = await one.acquire(LANE);
+    const next = other.acquire(LANE);
+    const early = vi.fn();
+    next.then(early);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(early).not.toHaveBeenCalled();
+    const released = performance.now();
+    release();
+    release();
+    (await next)();
+    expect(performance.now() - released).toBeGreaterThan(200);
+  });
+
+  test('serves in order of arrival over all processes', async () => {
+    const [one, other, third] = [limiterOf(1, 40), limiterOf(1, 40), limiterOf(1, 40)];
+    const { order, call } = inOrder();
+    const calls: Promise<void>[] = [];
+    for (const [limiter, name] of [
+      [one, 'a'],
+      [other, 'b'],
+      [one, 'c'],
+      [third, 'd'],
+      [other, 'e'],
+      [one, 'f'],
+    ] as const) {
+      calls.push(call(limiter, name));
+      await redis.ioredis.ping();
+      await redis.nodeRedis.ping();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await Promise.all(calls);
+    expect(order.join('')).toBe('abcdef');
+  });
+
+  test('an abort leaves the queue at once with its own reason, and its place goes to the next', async () => {
+    const [one, other] = [limiterOf(1, 150), limiterOf(1, 150)];
+    (await one.acquire(LANE))();
+    const { order, call } = inOrder();
+    const controller = new AbortController();
+    const aborted = one.acquire(LANE, controller.signal);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const last = call(other, 'last');
+    controller.abort(new Error('enough'));
+    const began = performance.now();
+    await expect(aborted).rejects.toThrow('enough');
+    expect(performance.now() - began).toBeLessThan(20);
+    await last;
+    expect(order).toEqual(['last']);
+    expect(await redis.ioredis.zcard(`gen-client:limit:{${LANE}}:queue`)).toBe(0);
+    await expect(one.acquire(LANE, AbortSignal.abort(new Error('before')))).rejects.toThrow('before');
+  });
+
+  test('a pause holds back every process, also one that comes later', async () => {
+    const [one, other] = [limiterOf(5, 50), limiterOf(5, 50)];
+    one.pause(LANE, 200);
+    const paused = performance.now();
+    await redis.ioredis.ping();
+    await redis.nodeRedis.ping();
+    await Promise.all([one, other, limiterOf(5, 50)].map((limiter) => limiter.acquire(LANE)));
+    expect(performance.now() - paused).toBeGreaterThan(195);
+    expect(performance.now() - paused).toBeLessThan(600);
+  });
+
+  test('says once to each call that it waits, how long, behind how many and why', async () => {
+    const [one, other] = [limiterOf(1, 200), limiterOf(1, 200)];
+    const waits: LaneWait[] = [];
+    const note = (wait: LaneWait) => waits.push(wait);
+    (await one.acquire(LANE, undefined, note))();
+    const first = other.acquire(LANE, undefined, note).then((release) => release());
+    await vi.waitFor(() => expect(waits).toHaveLength(1));
+    const second = one.acquire(LANE, undefined, note).then((release) => release());
+    await Promise.all([first, second]);
+    expect(waits).toEqual([
+      { lane: LANE, waitMs: expect.any(Number), queued: 1, reason: 'limit' },
+      { lane: LANE, waitMs: expect.any(Number), queued: 2, reason: 'limit' },
+    ]);
+    expect(waits.every(({ waitMs }) => waitMs > 0 && waitMs <= 202)).toBe(true);
+    one.pause(LANE, 50);
+    (await one.acquire(LANE, undefined, note))();
+    expect(waits.at(-1)).toMatchObject({ reason: 'pause', queued: 1 });
+  });
+
+  test('the queue of a process that died is passed over, and its slots come back', async () => {
+    const dead = new Redis({ port: redis.port, host: '127.0.0.1' });
+    const gone = redisLimiter(dead, { limits: { [LANE]: { limit: 2, windowMs: 50 } } });
+    await gone.acquire(LANE);
+    await gone.acquire(LANE);
+    gone.acquire(LANE).catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    dead.disconnect();
+    // The fifteen seconds of its lease, made short: what it has in Redis is moved into the past.
+    for (const part of ['alive', 'flight']) {
+      const key = `gen-client:limit:{${LANE}}:${part}`;
+      for (const member of await redis.ioredis.zrange(key, '0', '-1'))
+        await redis.ioredis.zincrby(key, '-15000', member);
+    }
+    const began = performance.now();
+    (await limiterOf(2, 50).acquire(LANE))();
+    expect(performance.now() - began).toBeLessThan(1000);
+  });
+
+  test('accounts with prefixes of their own do not share', async () => {
+    const [one, other] = [limiterOf(1, 60_000, { prefix: 'a:' }), limiterOf(1, 60_000, { prefix: 'b:' })];
+    (await one.acquire(LANE))();
+    (await other.acquire(LANE))();
+  });
+
+  test('a lane without a limit lets everything through', async () => {
+    const limiter = redisLimiter(redis.ioredis, {
+      limits: { [LANE]: { limit: Number.POSITIVE_INFINITY, windowMs: 1 } },
+    });
+    for (const lane of [LANE, 'models.list']) {
+      await Promise.all(Array.from({ length: 500 }, async () => (await limiter.acquire(lane))()));
+    }
+    expect(await redis.ioredis.keys('free:*')).toEqual([]);
+  });
+
+  test('a Redis that was emptied counts anew and loses no call', async () => {
+    const limiter = limiterOf(1, 100);
+    (await limiter.acquire(LANE))();
+    const waiting = [limiter.acquire(LANE), limiter.acquire(LANE)].map((slot) => slot.then((release) => release()));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await redis.ioredis.flushall();
+    await Promise.all(waiting);
+  });
+});
+
+describe.skipIf(whyNoRedis())('when Redis is away', () => {
+  let redis: RealRedis;
+  beforeEach(async () => {
+    redis = await startRedis();
+  });
+  afterEach(() => redis.close());
+  const limits = { [LANE]: { limit: 2, windowMs: 300 } };
+
+  test('"local" keeps the limit inside the process, counting what it used before', async () => {
+    const onError = vi.fn();
+    for (const client of [redis.ioredis, redis.nodeRedis]) {
+      await redis.restart();
+      const limiter = redisLimiter(client, { limits, onError, timeoutMs: 300 });
+      (await limiter.acquire(LANE))();
+      await redis.stop();
+      const times = await Promise.all(
+        [1, 2, 3, 4].map(async () => {
+          const release = await limiter.acquire(LANE);
+          const at = performance.now();
+          release();
+          return at;
+        }),
+      );
+      expect((times[2] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(299);
+      expect(onError).toHaveBeenCalled();
+      await redis.restart();
+    }
+  });
+
+  test('"throw" rejects, with what is wrong as the cause', async () => {
+    const limiter = redisLimiter(redis.ioredis, { limits, onUnavailable: 'throw', timeoutMs: 200 });
+    (await limiter.acquire(LANE))();
+    await redis.stop();
+    const error: unknown = await limiter.acquire(LANE).catch((reason) => reason);
+    expect(GenError.isInstance(error) && error.message).toContain('cannot reach Redis');
+    expect(error).toMatchObject({ cause: { message: expect.stringMatching(/200 ms|closed/) } });
+    await redis.restart();
+    await vi.waitFor(async () => (await limiter.acquire(LANE))(), { timeout: 5000 });
+  });
+
+  test('a turn that comes too late is given back, its slots and its place in the queue', async () => {
+    const limiter = redisLimiter(redis.ioredis, { limits, onUnavailable: 'throw', timeoutMs: 100 });
+    (await limiter.acquire(LANE))();
+    await redis.nodeRedis.sendCommand(['CLIENT', 'PAUSE', '400']);
+    const late = await Promise.allSettled([1, 2, 3, 4].map(() => limiter.acquire(LANE)));
+    expect(late.map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
+    const key = (part: string) => `gen-client:limit:{${LANE}}:${part}`;
+    await vi.waitFor(async () => {
+      expect(await redis.ioredis.hget(key('meta'), 'slot')).not.toBe('1');
+      expect(await redis.ioredis.zcard(key('flight'))).toBe(0);
+      expect(await redis.ioredis.zcard(key('queue'))).toBe(0);
+    });
+  });
+});
+
+test.each([
+  [{}, {}, 'ioredis or redis'],
+  [{ evalsha() {} }, { onUnavailable: 'ignore' }, 'onUnavailable'],
+  [{ evalsha() {} }, { timeoutMs: 0 }, 'timeoutMs'],
+  [{ evalsha() {} }, { limits: { [LANE]: { limit: 0, windowMs: 1 } } }, 'limit'],
+])('what cannot be right is refused when the limiter is made (%#)', (client, options, named) => {
+  // @ts-expect-error JavaScript callers pass what they have.
+  expect(() => redisLimiter(client, options)).toThrow(named);
+});
