@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from 'node:fs';
+import { builtinModules } from 'node:module';
 import { transform } from 'esbuild';
 import { defineConfig, type Options } from 'tsup';
 
@@ -18,6 +19,25 @@ const DOORS: Record<string, string> = Object.fromEntries(
 /** The bin runs as a module only, so it needs no CommonJS form. */
 const CLI: Record<string, string> = existsSync('src/cli/index.ts') ? { cli: 'src/cli/index.ts' } : {};
 
+/**
+ * Node's built-in modules, where a bundled package or the sandbox's port asks for them: taken when they are needed, so that
+ * no `import 'node:http'` stands in a door which Workers and browsers load, and CommonJS packages fit into a module.
+ */
+const builtInsOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'built-ins-on-demand',
+  setup(build) {
+    const names = builtinModules.join('|');
+    build.onResolve({ filter: new RegExp(`^(node:)?(${names})$`) }, ({ path, importer }) =>
+      /[\\/](node_modules|sandbox)[\\/]/.test(importer)
+        ? { path: path.replace(/^node:/, ''), namespace: 'built-in' }
+        : undefined,
+    );
+    build.onLoad({ filter: /.*/, namespace: 'built-in' }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule('node:${path}');`,
+    }));
+  },
+};
+
 const shared: Options = {
   outDir: 'dist',
   format: 'esm',
@@ -26,6 +46,7 @@ const shared: Options = {
   splitting: true,
   sourcemap: true,
   metafile: true,
+  esbuildPlugins: [builtInsOnDemand],
   dts: false,
   // Workers, Deno and Bun know `node:fs` and not `fs`.
   removeNodeProtocol: false,

@@ -1,0 +1,89 @@
+import { Command } from 'commander';
+import { quote, toCurl } from '../../sandbox/curl.js';
+import { doing, type OpenSession, withExamples } from '../action.js';
+import { EXIT, UsageError } from '../exit-codes.js';
+import { parseNumber, parsePort, parseTime } from '../flags.js';
+import { untilInterrupted } from '../interrupt.js';
+
+interface SandboxFlags {
+  readonly port: number;
+  readonly host: string;
+  readonly speed: number;
+  readonly seed?: number;
+  readonly balance?: number;
+  readonly jobTime?: number;
+  readonly key?: string;
+  readonly secret?: string;
+  readonly limits: boolean;
+}
+
+/** `gen-client sandbox`: the whole service on this machine. */
+export function sandboxCommand(open: OpenSession): Command {
+  const command = new Command('sandbox')
+    .description('Serve the whole service on this machine, in memory, with a page at /. Ctrl-C ends it.')
+    .option('-p, --port <port>', '0 takes any free one', parsePort, 4010)
+    .option('--host <host>', 'address to listen on; anything but loopback lets others in', '127.0.0.1')
+    .option('--speed <factor>', 'sandbox seconds in a real one', parseNumber, 1)
+    .option('--seed <number>', 'the same seed gives the same ids and the same media', parseNumber)
+    .option('--balance <tokens>', 'tokens to start with (default: 1000)', parseNumber)
+    .option('--job-time <time>', 'how long a job takes, in sandbox time (default: 3s)', parseTime)
+    .option('--key <key>', 'the API key (default: a fresh one each time)')
+    .option('--secret <secret>', 'the signing secret (default: a fresh one each time)')
+    .option('--no-limits', 'without the documented rate limits');
+  withExamples(command, [
+    'sandbox',
+    'sandbox --port 4010 --speed 60',
+    'sandbox --port 0 --json   # one line with url, apiKey and webhookSecret',
+    'sandbox --key test-key --job-time 20s',
+  ]);
+  return doing<SandboxFlags>(command, open, async (session, _, flags) => {
+    const { terminal } = session;
+    const sandbox = await create(flags);
+    const server = await sandbox.listen({ port: flags.port, host: flags.host });
+    const { apiKey, webhookSecret } = sandbox;
+    const seen = { url: server.url, apiKey, webhookSecret, page: `${server.url}/`, control: `${server.url}/_sandbox/` };
+    terminal.result(seen, [
+      `Sandbox   ${server.url}   (page in a browser, control under /_sandbox/)`,
+      `API key   ${apiKey}`,
+      `Secret    ${webhookSecret}`,
+      '',
+      'Try:',
+      ...curlLines(server.url, apiKey).map((line) => `  ${line}`),
+    ]);
+    terminal.note(
+      `export GEN_BASE_URL=${quote(server.url)} GEN_API_KEY=${quote(apiKey)} GEN_WEBHOOK_SECRET=${quote(webhookSecret)}`,
+    );
+    await untilInterrupted(session.signal);
+    await server.close();
+    session.exitCode = EXIT.done;
+  });
+}
+
+async function create(flags: SandboxFlags) {
+  const { createSandbox } = await import('../../sandbox/index.js');
+  try {
+    return createSandbox({
+      speed: flags.speed,
+      ...(flags.seed === undefined ? {} : { seed: flags.seed }),
+      ...(flags.balance === undefined ? {} : { balanceTokens: flags.balance }),
+      ...(flags.jobTime === undefined ? {} : { jobDurationMs: flags.jobTime }),
+      ...(flags.key === undefined ? {} : { apiKey: flags.key }),
+      ...(flags.secret === undefined ? {} : { webhookSecret: flags.secret }),
+      ...(flags.limits ? {} : { limits: 'off' as const }),
+    });
+  } catch (cause) {
+    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
+}
+
+/** A video, its state and its file: what one tries first. */
+function curlLines(url: string, apiKey: string): string[] {
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const body = JSON.stringify({ prompt: 'a fox at dawn' });
+  const json = { ...headers, 'content-type': 'application/json' };
+  return [
+    toCurl({ method: 'GET', url: `${url}/v1/models`, headers: {} }),
+    toCurl({ method: 'POST', url: `${url}/v1/videos`, headers: json, body }),
+    `${toCurl({ method: 'GET', url: `${url}/v1/jobs/JOB_ID/output`, headers })} -o fox.mp4`,
+  ];
+}

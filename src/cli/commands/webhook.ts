@@ -1,0 +1,109 @@
+import { readFile } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
+import { Command } from 'commander';
+import { serve } from '../../sandbox/serve.js';
+import {
+  createWebhookHandler,
+  verifyWebhook,
+  type WebhookEvent,
+  WebhookVerificationError,
+} from '../../webhooks/index.js';
+import { doing, type OpenSession, withExamples } from '../action.js';
+import { UsageError } from '../exit-codes.js';
+import { parseNumber, parsePort } from '../flags.js';
+import { untilInterrupted } from '../interrupt.js';
+
+interface ListenFlags {
+  readonly port: number;
+  readonly host: string;
+}
+
+interface VerifyFlags {
+  readonly signature: string;
+  readonly tolerance?: number;
+  readonly now?: number;
+}
+
+/** `gen-client webhook` (spec: Events). */
+export function webhookCommand(open: OpenSession): Command {
+  const command = new Command('webhook').description('Receive or check signed events. Needs GEN_WEBHOOK_SECRET.');
+  command.addCommand(listenCommand(open)).addCommand(verifyCommand(open));
+  return withExamples(command, ['webhook listen --port 4020', 'webhook verify body.json --signature "t=…,v1=…"']);
+}
+
+function listenCommand(open: OpenSession): Command {
+  const command = new Command('listen')
+    .description('Serve a receiver on any path, verify what comes and print one line an event. Ctrl-C ends it.')
+    .option('-p, --port <port>', '0 takes any free one', parsePort, 4020)
+    .option('--host <host>', 'address to listen on', '127.0.0.1');
+  withExamples(command, [
+    'webhook listen',
+    'webhook listen --json | jq -c .event.type',
+    'video "a fox" --webhook https://your-tunnel.example/hook --no-wait',
+  ]);
+  return doing<ListenFlags>(command, open, async (session, _, { port, host }) => {
+    const { terminal } = session;
+    const handler = createWebhookHandler({
+      secret: secretOrRefuse(),
+      on: { '*': (event) => terminal.result({ event }, [describe(event)]) },
+      onError: (error) => {
+        const isRefusal = WebhookVerificationError.isInstance(error);
+        terminal.note(`Refused: ${isRefusal ? `${error.reason}. ${error.message}` : String(error)}`);
+      },
+    });
+    const server = await serve(handler, { port, host });
+    if (terminal.isJson) terminal.result({ url: server.url }, []);
+    else terminal.note(`Listening on ${server.url} (any path). Ctrl-C ends it.`);
+    await untilInterrupted(session.signal);
+    await server.close();
+  });
+}
+
+function verifyCommand(open: OpenSession): Command {
+  const command = new Command('verify')
+    .description(
+      'Check a stored webhook body against its signature. Fails with 1 and says why when it does not verify.',
+    )
+    .argument('<body>', 'file with the raw body, exactly as received; - reads standard input')
+    .requiredOption('-s, --signature <header>', 'the value of X-Service-Signature')
+    .option('--tolerance <seconds>', 'how far the stamp may be from now (default: 300)', parseNumber)
+    .option('--now <unix-seconds>', 'take this for the current time: for old bodies', parseNumber);
+  withExamples(command, [
+    'webhook verify body.json --signature "t=1760000000,v1=5257a8…"',
+    'webhook verify - --signature "$SIGNATURE" --now 1760000000 < body.json',
+  ]);
+  return doing<VerifyFlags>(command, open, async ({ terminal }, [path = ''], flags) => {
+    const { signature, tolerance, now } = flags;
+    const event = await verifyWebhook(
+      { body: await read(path), headers: { 'X-Service-Signature': signature } },
+      {
+        secret: secretOrRefuse(),
+        toleranceSeconds: tolerance,
+        ...(now === undefined ? {} : { now: () => now * 1000 }),
+      },
+    );
+    terminal.result({ event }, [`verified  ${describe(event)}`]);
+  });
+}
+
+/** The secret comes from the environment only: what stands on a command line is seen by everyone on the machine. */
+function secretOrRefuse(): string {
+  const secret = process.env.GEN_WEBHOOK_SECRET?.trim();
+  if (secret) return secret;
+  throw new UsageError('GEN_WEBHOOK_SECRET is not set. Put the signing secret there; the console shows it.');
+}
+
+async function read(path: string): Promise<Uint8Array> {
+  if (path === '-') return buffer(process.stdin);
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    throw new UsageError(`"${path}" cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
+  }
+}
+
+function describe(event: WebhookEvent): string {
+  return [event.type, event.id, event.data.job.id, event.data.job.status].join('  ');
+}

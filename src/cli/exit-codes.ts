@@ -1,0 +1,48 @@
+import { CommanderError } from 'commander';
+import {
+  APIError,
+  AuthenticationError,
+  GenError,
+  InsufficientBalanceError,
+  JobError,
+  PermissionDeniedError,
+  PreflightError,
+  WebhookVerificationError,
+} from '../errors/index.js';
+
+/** What the process ends with. */
+export const EXIT = {
+  /** Done as asked. */
+  done: 0,
+  /** The job failed, was canceled or blocked; the webhook did not verify. */
+  failed: 1,
+  /** The command line is wrong, or asks for what the model or the service does not take. */
+  usage: 2,
+  /** Key missing, wrong or not allowed; account suspended or without balance. */
+  account: 3,
+  /** The service or the network failed, or the wait took too long. */
+  service: 4,
+  /** Ctrl-C. */
+  interrupted: 130,
+} as const;
+
+/** A command line that cannot be carried out; the message names the flag and the fix. */
+export class UsageError extends GenError {
+  protected static override readonly family = 'GenError/UsageError';
+}
+
+const REQUEST_FAULTS = [400, 404, 413, 422];
+
+/** The exit code of an error. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  if (JobError.isInstance(error) || WebhookVerificationError.isInstance(error)) return EXIT.failed;
+  if (UsageError.isInstance(error) || PreflightError.isInstance(error)) return EXIT.usage;
+  for (const account of [AuthenticationError, PermissionDeniedError, InsufficientBalanceError]) {
+    if (account.isInstance(error)) return EXIT.account;
+  }
+  if (APIError.isInstance(error)) return REQUEST_FAULTS.includes(error.status ?? 0) ? EXIT.usage : EXIT.service;
+  // An upload or a download fails for the reason of its cause.
+  if (error instanceof Error && error.cause instanceof Error) return exitCodeOf(error.cause);
+  return EXIT.service;
+}

@@ -1,0 +1,73 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+
+/** Flags of every command that makes a job. */
+export interface JobFlags {
+  readonly out?: string;
+  readonly force?: boolean;
+  readonly wait: boolean;
+  readonly timeout?: number | false;
+  readonly poll?: number;
+  readonly idempotencyKey?: string;
+  readonly webhook?: string;
+}
+
+/** Adds the flags of every command that makes a job. */
+export function addJobFlags(command: Command): Command {
+  return addWaitFlags(command)
+    .option('--no-wait', 'print the job and return; go on with "gen-client wait"')
+    .option('--idempotency-key <key>', 'the same key again resumes the same job and is never charged twice')
+    .option('--webhook <url>', 'https URL that receives the signed event of the final state');
+}
+
+/** Adds the flags of every command that waits and saves. */
+export function addWaitFlags(command: Command): Command {
+  return addSaveFlags(command)
+    .option(
+      '--timeout <time>',
+      'stop waiting after 90s, 30m, 1h or "none" (default: 30m); the job goes on',
+      parseTimeout,
+    )
+    .addOption(
+      new Option('--poll <time>', 'how often to look (default: what suits the kind of job)').argParser(parseTime),
+    );
+}
+
+/** Adds the flags of every command that saves a file. */
+export function addSaveFlags(command: Command): Command {
+  return command
+    .option('-o, --out <path>', 'save the finished file here; a directory gets a file named after the job')
+    .option('-f, --force', 'replace a file that is there');
+}
+
+/** A number; whether it fits the model is the catalog's to say. */
+export function parseNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Give a number.');
+  return value;
+}
+
+/** A port. */
+export function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError('Give a port from 0 to 65535.');
+  return port;
+}
+
+/** Gathers a flag that may be given several times. */
+export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), value];
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** Milliseconds in `90s`, `1.5m` or, without a unit, seconds. */
+export function parseTime(text: string): number {
+  const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
+  const ms = Number(amount) * (UNITS[unit] ?? Number.NaN);
+  if (!(ms > 0)) throw new InvalidArgumentError('Give a time above 0 such as 90s, 30m or 1h.');
+  return ms;
+}
+
+function parseTimeout(text: string): number | false {
+  return text === 'none' ? false : parseTime(text);
+}

@@ -1,0 +1,117 @@
+import { Command, CommanderError } from 'commander';
+import { GenError } from '../errors/index.js';
+import { VERSION } from '../version.js';
+import { type OpenSession, withExamples } from './action.js';
+import { adviceFor } from './advice.js';
+import { characterCommand } from './commands/character.js';
+import { editCommand } from './commands/edit.js';
+import { downloadCommand, uploadCommand } from './commands/files.js';
+import { imageCommand } from './commands/image.js';
+import { jobCommand, waitCommand } from './commands/jobs.js';
+import { modelsCommand } from './commands/models.js';
+import { sandboxCommand } from './commands/sandbox.js';
+import { videoCommand } from './commands/video.js';
+import { webhookCommand } from './commands/webhook.js';
+import { EXIT, exitCodeOf } from './exit-codes.js';
+import { interruptSignal } from './interrupt.js';
+import { createSession, type Session } from './session.js';
+import { createTerminal, type Streams, type Terminal } from './terminal.js';
+
+const COMMANDS = [
+  videoCommand,
+  imageCommand,
+  editCommand,
+  characterCommand,
+  uploadCommand,
+  jobCommand,
+  waitCommand,
+  downloadCommand,
+  modelsCommand,
+  webhookCommand,
+  sandboxCommand,
+];
+
+const HELP = `
+Environment:
+  GEN_API_KEY          the API key; keys are never taken from the command line
+  GEN_BASE_URL         where the service is
+  GEN_WEBHOOK_SECRET   the signing secret, for "webhook"
+
+Exit codes:
+  ${EXIT.done} done, ${EXIT.failed} failed job, ${EXIT.usage} usage, ${EXIT.account} account or key, ${EXIT.service} service or network, ${EXIT.interrupted} interrupted
+`;
+
+/** Runs one command line and gives the exit code. */
+export async function main(words: readonly string[], streams: Streams): Promise<number> {
+  const terminal = createTerminal(streams, { isJson: asksForJson(words) });
+  const signal = interruptSignal();
+  let session: Session | undefined;
+  const open: OpenSession = (flags) => {
+    session = createSession(flags, { terminal, signal });
+    return session;
+  };
+  try {
+    await createProgram(open, streams, terminal).parseAsync(words, { from: 'user' });
+    return session?.exitCode ?? EXIT.done;
+  } catch (error) {
+    if (signal.aborted && session) return interrupted(terminal, session);
+    return failed(terminal, error);
+  }
+}
+
+function createProgram(open: OpenSession, { stdout, stderr }: Streams, { isJson }: Terminal): Command {
+  const program = new Command('gen-client')
+    .description('Images, characters and videos from the command line.')
+    .version(VERSION)
+    .option('--json', 'one JSON document on stdout, for programs')
+    .option('--base-url <url>', 'where the service is, instead of GEN_BASE_URL')
+    .addHelpText('after', HELP);
+  withExamples(program, ['video "a fox at dawn" --out fox.mp4', 'sandbox']);
+  for (const make of COMMANDS) program.addCommand(make(open));
+  for (const command of allOf(program)) {
+    command
+      .exitOverride()
+      .showHelpAfterError(`(gen-client ${nameOf(command)} --help says more)`)
+      .configureHelp({ showGlobalOptions: true })
+      .configureOutput({
+        writeOut: (text) => void stdout.write(text),
+        writeErr: (text) => void (isJson || stderr.write(text)),
+      });
+  }
+  return program;
+}
+
+function allOf(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(allOf)];
+}
+
+function nameOf(command: Command): string {
+  const parent = command.parent?.parent ? `${command.parent.name()} ` : '';
+  return command.parent ? `${parent}${command.name()}` : '';
+}
+
+function asksForJson(words: readonly string[]): boolean {
+  const end = words.indexOf('--');
+  return words.slice(0, end === -1 ? undefined : end).includes('--json');
+}
+
+function interrupted(terminal: Terminal, { hint }: Session): number {
+  if (terminal.isJson) terminal.result({ error: { name: 'Interrupted', message: hint } }, []);
+  else terminal.note(`Interrupted. ${hint}`);
+  return EXIT.interrupted;
+}
+
+function failed(terminal: Terminal, error: unknown): number {
+  const code = exitCodeOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  if (terminal.isJson && code !== EXIT.done) {
+    const plain = GenError.isInstance(error) ? error.toJSON() : { name: 'Error', message };
+    terminal.result({ error: error instanceof CommanderError ? { name: 'UsageError', message } : plain }, []);
+  }
+  // The parser has said its errors itself.
+  if (error instanceof CommanderError) return code;
+  terminal.note(`Error: ${message}`);
+  const advice = adviceFor(error);
+  if (advice !== undefined) terminal.note(advice);
+  return code;
+}
