@@ -1,0 +1,104 @@
+// What a call costs beside a bare fetch: one after the other, and 50 at a time, against a server in a process of its own.
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { type Figures, interleaved, ratio, spread, table, told } from './frame.js';
+import { bare, type Caller, kyAlone, own, peers } from './requests/candidates.js';
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 21);
+const SEQUENTIAL = 150;
+const PARALLEL = 500;
+const AT_ONCE = 50;
+const TARGETS = { sequential: 1.3, parallel: 1.5 } as const;
+const BASE = 'bare fetch';
+const OWN = 'gen-client';
+
+interface Mode {
+  readonly title: string;
+  readonly verb: 'get' | 'post';
+  readonly atOnce: number;
+  readonly most: number;
+}
+
+const MODES: readonly Mode[] = [
+  { title: 'GET', verb: 'get', atOnce: 1, most: TARGETS.sequential },
+  { title: 'POST', verb: 'post', atOnce: 1, most: TARGETS.sequential },
+  { title: `GET, ${AT_ONCE} at a time`, verb: 'get', atOnce: AT_ONCE, most: TARGETS.parallel },
+  { title: `POST, ${AT_ONCE} at a time`, verb: 'post', atOnce: AT_ONCE, most: TARGETS.parallel },
+];
+
+interface Measured {
+  readonly mode: Mode;
+  readonly wall: Figures;
+  readonly cpu: Figures;
+}
+
+/** Microseconds of wall time and of CPU that one call takes. */
+async function measure(call: () => Promise<unknown>, atOnce: number): Promise<{ wall: number; cpu: number }> {
+  const calls = atOnce === 1 ? SEQUENTIAL : PARALLEL;
+  let left = calls;
+  const [start, usage] = [performance.now(), process.cpuUsage()];
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      while (left-- > 0) await call();
+    }),
+  );
+  const { user, system } = process.cpuUsage(usage);
+  return { wall: ((performance.now() - start) * 1_000) / calls, cpu: (user + system) / calls };
+}
+
+async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<Measured> {
+  const cpu = new Map<string, number[]>(callers.map(({ name }) => [name, []]));
+  const candidates = callers.map((caller) => ({
+    name: caller.name,
+    async measure() {
+      const figure = await measure(caller[mode.verb], mode.atOnce);
+      cpu.get(caller.name)?.push(figure.cpu);
+      return figure.wall;
+    },
+  }));
+  const wall = await interleaved(candidates, { rounds: ROUNDS, warmups: 3 });
+  // The warm-ups were noted, too.
+  const settled = new Map([...cpu].map(([name, figures]) => [name, figures.slice(-ROUNDS)]));
+  return { mode, wall, cpu: settled };
+}
+
+/** The section of bench/README.md. */
+export async function run(): Promise<string> {
+  const server = fork(fileURLToPath(new URL('requests/server.ts', import.meta.url)));
+  const port = await new Promise<unknown>((resolve) => server.once('message', resolve));
+  const base = `http://127.0.0.1:${port}`;
+  const callers = [bare(base), bare(base, 'manual'), await own(base), kyAlone(base), ...(await peers(base))];
+  const measured: Measured[] = [];
+  for (const mode of MODES) measured.push(await measureMode(mode, callers));
+  server.disconnect();
+  return report(measured, callers);
+}
+
+function report(measured: readonly Measured[], callers: readonly Caller[]): string {
+  const sections = measured.map(({ mode, wall, cpu }) => {
+    const rows = callers.map(({ name }) => [
+      name,
+      told(spread(wall.get(name) ?? []), 0),
+      told(ratio(wall, name, BASE)),
+      told(spread(cpu.get(name) ?? []), 0),
+      told(ratio(cpu, name, BASE)),
+    ]);
+    const columns = ['client', 'wall, µs', 'times bare fetch', 'CPU, µs', 'times bare fetch'];
+    return `### ${mode.title}\n\n${table(columns, rows)}\n\n${verdict(mode, wall, callers)}`;
+  });
+  return [
+    '## Requests',
+    `What one call takes until its JSON is there: a poll of a job, and a create with its idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} calls one after the other, and of ${PARALLEL} at ${AT_ONCE} at a time. This SDK runs with its limiter, deadline, abort signal and checks of the answer; the peers with their defaults.`,
+    ...sections,
+  ].join('\n\n');
+}
+
+function verdict({ most }: Mode, wall: Figures, callers: readonly Caller[]): string {
+  const { median } = ratio(wall, OWN, BASE);
+  const target = `Target: at most ${most} times a bare fetch; measured ${median.toFixed(2)}${median > most ? ', which misses it' : ''}.`;
+  const hands = ['bare fetch', OWN];
+  const ahead = callers
+    .map(({ name }) => name)
+    .filter((name) => !hands.some((hand) => name.startsWith(hand)) && ratio(wall, name, OWN).median < 1);
+  return `${target} ${ahead.length > 0 ? `Ahead of this SDK: ${ahead.join(', ')}.` : 'No peer is ahead.'}`;
+}
