@@ -3,6 +3,7 @@ import type { CreateFields } from './create-fields.js';
 
 /** An image that guides the result, by its public HTTPS URL (spec: POST /v1/images, references). */
 export interface ImageReference {
+  /** The only documented kind. */
   type: 'image_url';
   /** Public HTTPS URL of the image. */
   url: string;

@@ -44,8 +44,11 @@ export interface Job {
 
 /** A job that completed: its file can be downloaded until `providerOutputExpiresAt`. */
 export interface CompletedJob extends Job {
+  /** Final: the file is there. */
   status: 'completed';
+  /** Authenticated download link of the file. It needs the API key and it expires. */
   providerOutputUrl: string;
+  /** ISO timestamp at which the link expires. */
   providerOutputExpiresAt: string;
 }
 

@@ -3,6 +3,7 @@ export type ContentRole = 'first_frame' | 'reference_video' | 'reference_audio';
 
 /** A prompt as an item of `content`. */
 export interface TextContent {
+  /** Says what kind of item this is. */
   type: 'text';
   /** Subject, action, camera move, light, style. */
   text: string;
@@ -10,6 +11,7 @@ export interface TextContent {
 
 /** An image as an item of `content`. */
 export interface ImageContent {
+  /** Says what kind of item this is. */
   type: 'image_url';
   /** Public HTTPS URL of the image. */
   image_url: string;
@@ -19,6 +21,7 @@ export interface ImageContent {
 
 /** A clip as an item of `content`. */
 export interface VideoContent {
+  /** Says what kind of item this is. */
   type: 'video_url';
   /** Public HTTPS URL of the clip. */
   video_url: { url: string };
@@ -28,6 +31,7 @@ export interface VideoContent {
 
 /** Sound as an item of `content`. */
 export interface AudioContent {
+  /** Says what kind of item this is. */
   type: 'audio_url';
   /** Public HTTPS URL of the sound. */
   audio_url: string;
