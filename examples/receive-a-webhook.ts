@@ -1,0 +1,15 @@
+// Receives job webhooks with Hono, each event once. Needs GEN_WEBHOOK_SECRET; serve `app` with any of Hono's adapters.
+import { createWebhookHandler, memoryStore } from 'gen-client/webhooks';
+import { Hono } from 'hono';
+
+const handler = createWebhookHandler({
+  secret: process.env.GEN_WEBHOOK_SECRET ?? '',
+  store: memoryStore(),
+  on: {
+    'job.completed': (event) => console.log(`${event.data.job.id} is ready: ${event.data.job.providerOutputUrl}`),
+    'job.failed': (event) => console.log(`${event.data.job.id} failed, nothing was charged`),
+  },
+});
+
+export const app = new Hono();
+app.post('/webhooks', (context) => handler(context.req.raw));

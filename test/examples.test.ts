@@ -1,0 +1,118 @@
+// Every example runs, as a program of its own, against the sandbox on a real port.
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createSandbox } from 'gen-client/sandbox';
+import { signWebhook } from 'gen-client/webhooks';
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { ensureBuilt, ROOT } from './support/build.js';
+
+const execute = promisify(execFile);
+const NODE = join(ROOT, 'node_modules/.bin/node');
+
+beforeAll(ensureBuilt, 180_000);
+afterEach(() => vi.unstubAllEnvs());
+
+/** A sandbox on a port of its own and a folder to run in, so that the slow examples can run side by side. */
+async function stage(onTestFinished: (clean: () => Promise<void>) => void) {
+  const sandbox = createSandbox({ jobDurationMs: 300 });
+  const service = await sandbox.listen({ port: 0 });
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-example-'));
+  onTestFinished(async () => {
+    await service.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const env = {
+    ...process.env,
+    GEN_API_KEY: sandbox.apiKey,
+    GEN_BASE_URL: service.url,
+    GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
+  };
+  const run = (example: string) =>
+    execute(NODE, [join(ROOT, 'examples', example)], { cwd: folder, env, timeout: 60_000 });
+  return { sandbox, folder, run };
+}
+
+/** What an MP4 begins with: a box called ftyp. */
+function isMp4(path: string): boolean {
+  return readFileSync(path).subarray(4, 8).toString('latin1') === 'ftyp';
+}
+
+test.concurrent('demo: a video from a local image, its webhook verified and its file saved, in under 20 seconds', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const { folder, run } = await stage(onTestFinished);
+  const start = performance.now();
+  const { stdout } = await run('demo.ts');
+  expect(performance.now() - start).toBeLessThan(20_000);
+  expect(stdout).toMatch(/Uploaded +fox\.png as upl_/);
+  expect(stdout).toMatch(/Webhook +evt_\w+_completed, signature verified/);
+  expect(stdout).toContain(join(folder, 'demo.mp4'));
+  expect(stdout).toMatch(/Cost +\d+ tokens \(\d+\.\d\d USD\), balance \d+ tokens/);
+  // Not a terminal: plain lines, nothing that moves the cursor.
+  expect(stdout).not.toContain('\x1b');
+  expect(isMp4(join(folder, 'demo.mp4'))).toBe(true);
+}, 60_000);
+
+test.concurrent('make-a-video: makes a video and saves it', async ({ expect, onTestFinished }) => {
+  const { sandbox, folder, run } = await stage(onTestFinished);
+  const { stdout } = await run('make-a-video.ts');
+  expect(stdout).toMatch(/^job_\w+: \d+ tokens reserved\npaper-boat\.mp4 saved, \d+ tokens charged\n$/);
+  expect(isMp4(join(folder, 'paper-boat.mp4'))).toBe(true);
+  expect(sandbox.jobs).toHaveLength(1);
+}, 60_000);
+
+test.concurrent('make-a-video: a failed job says what to do', async ({ expect, onTestFinished }) => {
+  const { sandbox, run } = await stage(onTestFinished);
+  sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+  const { stderr } = await run('make-a-video.ts');
+  expect(stderr).toContain('generation_rejected');
+  expect(stderr).toContain('change_request');
+}, 60_000);
+
+test('receive-a-webhook: handles an event once and refuses a forged one', async () => {
+  const sandbox = createSandbox();
+  vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
+  const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+  const { app } = await import('../examples/receive-a-webhook.js');
+  const job = { id: 'job_1', status: 'completed', providerOutputUrl: `${sandbox.baseUrl}/v1/jobs/job_1/output` };
+  const { body, headers } = await signWebhook(
+    {
+      object: 'service.event',
+      id: 'evt_job_1_completed',
+      type: 'job.completed',
+      created: new Date().toISOString(),
+      data: { job },
+    },
+    { secret: sandbox.webhookSecret },
+  );
+  const deliver = (content: string) => app.request('/webhooks', { method: 'POST', body: content, headers });
+  expect((await deliver(body)).ok).toBe(true);
+  expect((await deliver(body)).ok).toBe(true);
+  expect((await deliver(`${body} `)).ok).toBe(false);
+  await vi.waitFor(() => expect(log.mock.calls).toEqual([[`job_1 is ready: ${job.providerOutputUrl}`]]));
+});
+
+test('the examples of the front page are five to twenty-five lines', () => {
+  for (const name of ['make-a-video.ts', 'receive-a-webhook.ts']) {
+    const lines = readFileSync(join(ROOT, 'examples', name), 'utf8')
+      .trim()
+      .split('\n').length;
+    expect(lines, name).toBeLessThanOrEqual(25);
+    expect(lines, name).toBeGreaterThanOrEqual(5);
+  }
+});
+
+test('every example is run by a test', () => {
+  const examples = readdirSync(join(ROOT, 'examples')).filter(
+    (name) => statSync(join(ROOT, 'examples', name)).isFile() && /\.m?ts$/.test(name),
+  );
+  const tests = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' }).filter(
+    (name) => !name.includes('node_modules') && name.endsWith('.test.ts'),
+  );
+  const text = tests.map((name) => readFileSync(join(ROOT, 'test', name), 'utf8')).join('\n');
+  expect(examples.filter((name) => !text.includes(name.replace(/\.m?ts$/, '')))).toEqual([]);
+});
