@@ -75,7 +75,7 @@ function holdsInsecure(holder: Fields): boolean {
 }
 
 /** Whether `value` is a text with more than blanks. */
-export function isText(value: unknown): boolean {
+function isText(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
 }
 

@@ -8,11 +8,11 @@ import { ROOT } from './build.js';
 
 const require = createRequire(import.meta.url);
 
-/** The compilers that a user may have, by the package that brings each. */
+/** The compilers that a user may have, with the package.json of each. */
 export const COMPILERS = {
-  'TypeScript 5.9': 'typescript-5.9',
-  'TypeScript 6': 'typescript',
-  'TypeScript 7': '@typescript/native',
+  'TypeScript 5.9': require.resolve('typescript-5.9/package.json'),
+  'TypeScript 6': require.resolve('typescript/package.json'),
+  'TypeScript 7': require.resolve('@typescript/native/package.json'),
 } as const;
 /** The name of a compiler. */
 export type Compiler = keyof typeof COMPILERS;
@@ -164,7 +164,7 @@ export async function compile(
 
 /** Runs a compiler and gives what it printed, errors or none. */
 function runCompiler(compiler: Compiler, args: readonly string[], cwd: string): Promise<string> {
-  const home = dirname(require.resolve(`${COMPILERS[compiler]}/package.json`));
+  const home = dirname(COMPILERS[compiler]);
   return new Promise((resolve) => {
     execFile(
       process.execPath,
