@@ -1,0 +1,202 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { clientFor, setUp } from './plain-client.js';
+
+const prompt = 'a fox at dawn';
+
+describe('states and transitions', () => {
+  test('a video is processing in the answer and completed when its time is over, not before', async () => {
+    const client = setUp({ jobDurationMs: { video: 9000 } });
+    const job = await client.create('/v1/videos');
+    expect(job).toMatchObject({ status: 'processing', providerOutputUrl: null, completedAt: null });
+    await client.sandbox.advance(8999);
+    expect(await client.job(job.id)).toMatchObject({ status: 'processing' });
+    await client.sandbox.advance(1);
+    const done = await client.job(job.id);
+    expect(done).toMatchObject({ status: 'completed', finalTokenCost: job.quotedTokenCost });
+    expect(done.providerOutputUrl).toBe(`${client.sandbox.baseUrl}/v1/jobs/${job.id}/output`);
+    expect(Date.parse(done.completedAt) - Date.parse(done.createdAt)).toBe(9000);
+    expect(Date.parse(done.providerOutputExpiresAt)).toBeGreaterThan(Date.parse(done.completedAt));
+  });
+
+  test('an image is queued first, a one-off character is created first, and both are processing later', async () => {
+    const client = setUp({ jobDurationMs: 1000 });
+    const image = await client.create('/v1/images');
+    const character = await client.create('/v1/characters', { name: 'Ada', prompt });
+    expect([image.status, character.status]).toEqual(['queued', 'created']);
+    await client.sandbox.advance(100);
+    expect((await client.job(image.id)).status).toBe('processing');
+    expect((await client.job(character.id)).status).toBe('processing');
+    await client.sandbox.advance(900);
+    expect((await client.job(image.id)).status).toBe('completed');
+  });
+
+  test.each([
+    [{}, 'completed'],
+    [{ errorCode: 'generation_rejected' }, 'failed'],
+    [{ status: 'canceled' as const }, 'canceled'],
+    [{ status: 'blocked' as const }, 'blocked'],
+  ])('a create whose job ends at once answers with its final state (%j)', async (outcome, status) => {
+    const client = setUp({ balanceTokens: 100 });
+    client.sandbox.outcomes.next({ ...outcome, durationMs: 0 });
+    const { data } = (await client.call('POST', '/v1/videos', { prompt })).body;
+    expect(data.job.status).toBe(status);
+    expect(data.balance_tokens).toBe(status === 'completed' ? 100 - data.quoted_token_cost : 100);
+  });
+
+  test('a stalled video is repaired as stale: failed with generation_timeout, tokens released', async () => {
+    const client = setUp({ staleAfterMs: 60_000 });
+    const { id } = await client.create('/v1/videos', { prompt: 'a fox [stall]' });
+    await client.sandbox.advance(59_999);
+    expect((await client.job(id)).status).toBe('processing');
+    await client.sandbox.advance(1);
+    expect(await client.job(id)).toMatchObject({
+      status: 'failed',
+      errorCode: 'generation_timeout',
+      finalTokenCost: 0,
+    });
+    expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, spentTokens: 0 });
+  });
+
+  test('a strict job whose dispatch stalls fails sooner, and its clip is not left out', async () => {
+    const client = setUp({ dispatchStallMs: 20_000, staleAfterMs: 600_000 });
+    const body = {
+      prompt: 'a fox [stall]',
+      reference_videos: ['https://e.example/a.mp4'],
+      video_reference_mode: 'strict',
+    };
+    const { id } = await client.create('/v1/videos', body);
+    await client.sandbox.advance(20_000);
+    const job = await client.job(id);
+    expect(job).toMatchObject({ status: 'failed', finalTokenCost: 0 });
+    expect(job.warnings).toBeUndefined();
+  });
+
+  test('a job that has ended stays as it is', async () => {
+    const client = setUp();
+    const { id } = await client.create('/v1/videos');
+    await client.sandbox.advance(3000);
+    client.sandbox.finish(id, { errorCode: 'generation_failed' });
+    expect(await client.job(id)).toMatchObject({ status: 'completed' });
+    expect(() => client.sandbox.finish('job_unknown')).toThrow('There is no job "job_unknown"');
+  });
+});
+
+describe('how a job ends', () => {
+  test('what is lined up is taken in order, by kind, and comes before the words in the prompt', async () => {
+    const client = setUp();
+    client.sandbox.outcomes.next({ kind: 'image', status: 'blocked' });
+    client.sandbox.outcomes.next({ errorCode: 'generation_unavailable', errorMessage: 'Away.' });
+    const video = await client.create('/v1/videos', { prompt: '[canceled]' });
+    const image = await client.create('/v1/images');
+    const next = await client.create('/v1/videos', { prompt: '[canceled]' });
+    await client.sandbox.advance(3000);
+    expect(await client.job(video.id)).toMatchObject({ errorCode: 'generation_unavailable', errorMessage: 'Away.' });
+    expect((await client.job(image.id)).status).toBe('blocked');
+    expect((await client.job(next.id)).status).toBe('canceled');
+  });
+
+  test('a create that is refused leaves what was lined up for the next one', async () => {
+    const client = setUp();
+    client.sandbox.outcomes.next({ status: 'blocked', durationMs: 0 });
+    await client.call('POST', '/v1/videos', { prompt, duration: 7 });
+    expect((await client.create('/v1/videos')).status).toBe('blocked');
+  });
+
+  test.each([
+    ['[slow:60s]', 60_000],
+    ['[slow:2m]', 120_000],
+    ['[slow:250ms]', 250],
+    ['[slow:1.5]', 1500],
+  ])('a prompt can make its job slow: %s', async (word, ms) => {
+    const client = setUp();
+    const { id } = await client.create('/v1/videos', { prompt: `a fox ${word}` });
+    await client.sandbox.advance(ms - 1);
+    expect((await client.job(id)).status).toBe('processing');
+    await client.sandbox.advance(1);
+    expect((await client.job(id)).status).toBe('completed');
+  });
+
+  test('a status that is not final is refused', () => {
+    const { sandbox } = setUp();
+    const outcome = { status: 'done' } as unknown as { status: 'failed' };
+    expect(() => sandbox.outcomes.next(outcome)).toThrow('status "done" is none of completed, failed');
+  });
+
+  test('wording that asks to match a real person fails the job with the documented message where no reference goes along', async () => {
+    const client = setUp();
+    const job = await client.create('/v1/videos', { prompt: 'a deepfake of a public figure, [slow:0s]' });
+    expect(job).toMatchObject({
+      errorCode: 'generation_rejected',
+      errorMessage: 'Input text contains sensitive information',
+    });
+  });
+
+  test.each([
+    'a fox facing the wind',
+    'matching outfits, they look at the sea',
+    'a cloud that looks like a ship',
+    'clone troopers',
+  ])('ordinary wording passes: %s', async (harmless) => {
+    const client = setUp();
+    const references = { reference_images: ['https://e.example/a.png'] };
+    expect((await client.call('POST', '/v1/videos', { prompt: harmless, ...references })).status).toBe(200);
+  });
+});
+
+describe('the real clock', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  test('time passes by itself, and no timer is kept for a job that nobody listens to', async () => {
+    const client = clientFor(createSandbox({ jobDurationMs: 3000 }));
+    const { id } = await client.create('/v1/videos');
+    expect(vi.getTimerCount()).toBe(0);
+    vi.setSystemTime(Date.now() + 2999);
+    expect((await client.job(id)).status).toBe('processing');
+    vi.setSystemTime(Date.now() + 1);
+    expect((await client.job(id)).status).toBe('completed');
+  });
+
+  test('speed multiplies it', async () => {
+    const client = clientFor(createSandbox({ jobDurationMs: 60_000, speed: 60 }));
+    const { id } = await client.create('/v1/videos');
+    vi.setSystemTime(Date.now() + 1000);
+    expect((await client.job(id)).status).toBe('completed');
+  });
+
+  test('a webhook goes out on time though nobody asks', async () => {
+    const urls: string[] = [];
+    const webhookFetch: typeof fetch = async (input) => {
+      urls.push(String(input));
+      return new Response();
+    };
+    const client = clientFor(createSandbox({ jobDurationMs: 3000, webhookFetch }));
+    await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });
+    await vi.advanceTimersByTimeAsync(2990);
+    expect(urls).toEqual([]);
+    await vi.advanceTimersByTimeAsync(20);
+    expect(urls).toEqual(['https://app.example/hook']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('advance jumps ahead', async () => {
+    const client = clientFor(createSandbox());
+    const { id } = await client.create('/v1/videos');
+    await client.sandbox.advance(3000);
+    expect((await client.job(id)).status).toBe('completed');
+  });
+});
+
+test('durations may be ranges, drawn from the seed', async () => {
+  const durations = async (seed: number) => {
+    const client = setUp({ seed, jobDurationMs: [1000, 9000] });
+    for (let at = 0; at < 5; at++) await client.create('/v1/videos');
+    await client.sandbox.advance(10_000);
+    return client.sandbox.jobs.map((job) => Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? ''));
+  };
+  const first = await durations(1);
+  expect(await durations(1)).toEqual(first);
+  expect(await durations(2)).not.toEqual(first);
+  for (const ms of first) expect(ms).toBeGreaterThanOrEqual(1000);
+});

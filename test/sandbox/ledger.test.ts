@@ -1,0 +1,125 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { clientFor, setUp } from './plain-client.js';
+
+const ERRORS = ['generation_failed', 'generation_rejected', 'reference_rejected'];
+
+/** One thing that can happen to an account's money. */
+type Step =
+  | { do: 'create'; path: string; prompt: string; model?: string; key?: string }
+  | { do: 'advance'; ms: number }
+  | { do: 'topUp'; usd: number }
+  | { do: 'outcome'; errorCode?: string; finalTokenCost?: number; durationMs?: number }
+  | { do: 'fault'; commit: boolean }
+  | { do: 'finish' };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    do: fc.constant('create' as const),
+    path: fc.constantFrom('/v1/videos', '/v1/images', '/v1/video-edits', '/v1/characters', '/v1/speech'),
+    prompt: fc.constantFrom(
+      'a fox',
+      'a fox [fail:generation_failed]',
+      'a fox [stall]',
+      '[canceled]',
+      '[blocked]',
+      '[slow:9s]',
+    ),
+    key: fc.constantFrom('k1', 'k2', 'k3', ''),
+  }),
+  fc.record({ do: fc.constant('advance' as const), ms: fc.integer({ min: 0, max: 700_000 }) }),
+  fc.record({ do: fc.constant('topUp' as const), usd: fc.integer({ min: 20, max: 90 }) }),
+  fc.record({
+    do: fc.constant('outcome' as const),
+    errorCode: fc.constantFrom(...ERRORS),
+    durationMs: fc.constantFrom(0, 10),
+  }),
+  fc.record({ do: fc.constant('outcome' as const), finalTokenCost: fc.integer({ min: 0, max: 50 }) }),
+  fc.record({ do: fc.constant('fault' as const), commit: fc.boolean() }),
+  fc.record({ do: fc.constant('finish' as const) }),
+);
+
+async function take(sandbox: Sandbox, one: Step): Promise<void> {
+  const client = clientFor(sandbox);
+  if (one.do === 'advance') await sandbox.advance(one.ms);
+  if (one.do === 'topUp') sandbox.topUp(one.usd);
+  if (one.do === 'outcome') {
+    const { do: _, ...outcome } = one;
+    sandbox.outcomes.next(outcome);
+  }
+  if (one.do === 'fault') sandbox.faults.add(one.commit ? { commitThenDrop: true } : { status: 500 });
+  if (one.do === 'finish') {
+    const running = sandbox.jobs.find(({ status }) => status === 'processing');
+    if (running) sandbox.finish(running.id);
+  }
+  if (one.do !== 'create') return;
+  const extra = { video: 'https://e.example/a.mp4', name: 'Ada', text: one.prompt, voice: 'voice_aria' };
+  const model = one.path === '/v1/video-edits' ? { model: 'svc-video-pro' } : {};
+  const headers = one.key ? { 'idempotency-key': one.key } : {};
+  await client.call('POST', one.path, { prompt: one.prompt, ...extra, ...model }, headers).catch(() => {});
+}
+
+function check(sandbox: Sandbox): void {
+  const { balanceTokens, reservedTokens, spentTokens, paidTokens, entries } = sandbox.ledger();
+  expect(reservedTokens + spentTokens + balanceTokens).toBe(paidTokens);
+  expect(Math.min(balanceTokens, reservedTokens, spentTokens)).toBeGreaterThanOrEqual(0);
+  const sum = (...types: string[]) =>
+    entries.filter(({ type }) => types.includes(type)).reduce((total, { tokens }) => total + tokens, 0);
+  expect(sum('opening', 'top_up')).toBe(paidTokens);
+  expect(sum('charge')).toBe(spentTokens);
+  expect(sum('reserve') - sum('charge') - sum('release')).toBe(reservedTokens);
+  const { jobs } = sandbox;
+  const open = jobs.filter(({ completedAt }) => completedAt === null);
+  expect(open.reduce((total, job) => total + (job.quotedTokenCost ?? 0), 0)).toBe(reservedTokens);
+  expect(jobs.reduce((total, job) => total + (job.finalTokenCost ?? 0), 0)).toBe(spentTokens);
+}
+
+test('whatever happens, reserved + spent + free is what was paid, and the jobs and the entries say the same', async () => {
+  const runs = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
+    const sandbox = createSandbox({ clock: 'manual', limits: 'off', balanceTokens: 120 });
+    for (const one of steps) {
+      await take(sandbox, one);
+      check(sandbox);
+    }
+  });
+  await fc.assert(runs, { numRuns: 500, seed: 8 });
+});
+
+test('a token costs 0.05 dollars and top-ups start at 20', async () => {
+  const { sandbox } = setUp({ balanceTokens: 0 });
+  expect(() => sandbox.topUp(19.99)).toThrow(/19.99 USD is refused; top-ups start at 20 USD/);
+  expect(() => sandbox.topUp(Number.NaN)).toThrow(RangeError);
+  expect(sandbox.topUp(20)).toBe(400);
+  expect(sandbox.topUp(20.05)).toBe(801);
+});
+
+test('a create answers with the quote and with what is left after reserving it', async () => {
+  const client = setUp({ balanceTokens: 100 });
+  const { data } = (await client.call('POST', '/v1/videos', { prompt: 'a fox', duration: 4 })).body;
+  expect(data.quoted_token_cost).toBe(data.job.quotedTokenCost);
+  expect(data.balance_tokens).toBe(100 - data.quoted_token_cost);
+  expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: data.quoted_token_cost, spentTokens: 0 });
+});
+
+test.each(['[fail:generation_failed]', '[canceled]', '[blocked]'])(
+  'a job that ends as %s gives its tokens back',
+  async (word) => {
+    const client = setUp({ balanceTokens: 100 });
+    const { id } = await client.create('/v1/videos', { prompt: `a fox ${word}` });
+    await client.sandbox.advance(3000);
+    expect(await client.job(id)).toMatchObject({ finalTokenCost: 0 });
+    expect(client.sandbox.ledger()).toMatchObject({ balanceTokens: 100, reservedTokens: 0, spentTokens: 0 });
+  },
+);
+
+test('a refused create reserves nothing', async () => {
+  const client = setUp({ balanceTokens: 100 });
+  await client.call('POST', '/v1/videos', { prompt: 'a fox', duration: 7 });
+  client.sandbox.dispatch = 'disabled';
+  await client.call('POST', '/v1/videos', { prompt: 'a fox' });
+  client.sandbox.dispatch = 'enabled';
+  await client.call('POST', '/v1/videos', { prompt: 'a fox', model: 'svc-video-pro', duration: 15, resolution: '4k' });
+  expect(client.sandbox.ledger()).toMatchObject({ balanceTokens: 100, reservedTokens: 0 });
+  expect(client.sandbox.jobs).toEqual([]);
+});

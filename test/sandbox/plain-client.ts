@@ -1,0 +1,86 @@
+import { createSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';
+
+/** An answer, read whole. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
+  readonly body: any;
+}
+
+/** A plain HTTP client: what any language would send. */
+export interface PlainClient {
+  readonly sandbox: Sandbox;
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** The `error.code` of a refusal. */
+  code(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<string>;
+  /** Creates a job and gives it as it stood then. */
+  // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
+  create(path: string, body?: unknown, headers?: Record<string, string>): Promise<any>;
+  // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
+  job(id: string): Promise<any>;
+  /** The three steps; gives the upload's id. */
+  upload(type: 'IMAGE' | 'VIDEO' | 'AUDIO', name?: string, bytes?: Uint8Array<ArrayBuffer>): Promise<string>;
+  as(key: string): PlainClient;
+}
+
+const MIME = { IMAGE: 'image/png', VIDEO: 'video/mp4', AUDIO: 'audio/mpeg' } as const;
+
+/** A sandbox on a held clock without limits, unless the options say otherwise, and a client for it. */
+export function setUp(options: SandboxOptions = {}): PlainClient {
+  return clientFor(createSandbox({ clock: 'manual', limits: 'off', ...options }));
+}
+
+/** A client for a sandbox under a key. */
+export function clientFor(sandbox: Sandbox, key = sandbox.apiKey): PlainClient {
+  const call: PlainClient['call'] = async (method, path, body, headers = {}) => {
+    const response = await sandbox.fetch(`${sandbox.baseUrl}${path}`, {
+      method,
+      headers: { ...(key ? { authorization: `Bearer ${key}` } : {}), 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json') && text !== '';
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+  return {
+    sandbox,
+    call,
+    code: async (...request) => (await call(...request)).body.error?.code,
+    create: async (path, body = { prompt: 'a fox at dawn' }, headers) => {
+      const answer = await call('POST', path, body, headers);
+      if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
+      return answer.body.data.job;
+    },
+    job: async (id) => (await call('GET', `/v1/jobs/${id}`)).body.data.job,
+    async upload(type, name = `file.${type.toLowerCase()}`, bytes = type === 'IMAGE' ? png(640) : new Uint8Array(64)) {
+      const params = { file_name: name, mime_type: MIME[type], file_size: bytes.length, upload_type: type };
+      const { data } = (await call('POST', '/v1/uploads', params)).body;
+      await sandbox.fetch(data.direct_upload_url, { method: 'PUT', headers: data.headers, body: bytes });
+      const done = await call('POST', '/v1/uploads/complete', { upload_id: data.upload_id });
+      if (done.status !== 200) throw new Error(JSON.stringify(done.body));
+      return data.upload_id;
+    },
+    as: (other) => clientFor(sandbox, other),
+  };
+}
+
+/** The start of a PNG of that width, as far as anybody looks at it. */
+export function png(width: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(64);
+  bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);
+  new DataView(bytes.buffer).setUint32(16, width);
+  new DataView(bytes.buffer).setUint32(20, width);
+  return bytes;
+}
+
+/** A sandbox's receiver: collects webhooks and answers with the statuses in turn, the last one for ever. */
+export function receiver(...statuses: number[]) {
+  const events: { url: string; headers: Headers; body: string }[] = [];
+  const webhookFetch: typeof fetch = async (input, init) => {
+    events.push({ url: String(input), headers: new Headers(init?.headers), body: String(init?.body) });
+    const status = statuses[Math.min(events.length, statuses.length) - 1] ?? 200;
+    return new Response(null, { status });
+  };
+  return { events, webhookFetch };
+}

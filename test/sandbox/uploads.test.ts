@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest';
+import type { PlainClient } from './plain-client.js';
+import { setUp } from './plain-client.js';
+
+const MB = 1024 * 1024;
+const params = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 10, upload_type: 'VIDEO' };
+const bytes = new Uint8Array(10);
+
+async function begin(client: PlainClient, over: object = {}) {
+  return (await client.call('POST', '/v1/uploads', { ...params, ...over })).body.data;
+}
+
+const put = (client: PlainClient, url: string, init: RequestInit) =>
+  client.sandbox.fetch(url, { method: 'PUT', ...init });
+
+describe('step 1', () => {
+  test('gives the id, a direct URL and the headers that go with it', async () => {
+    const upload = await begin(setUp());
+    expect(upload).toMatchObject({
+      upload_id: expect.any(String),
+      direct_upload_url: expect.stringMatching(/^https:/),
+    });
+    expect(upload.headers['Content-Type']).toBe('video/mp4');
+  });
+
+  test.each([
+    ...Object.keys(params).map((field) => [field, undefined] as const),
+    ['upload_type', 'video'],
+    ['mime_type', 'image/png'],
+    ['mime_type', 'video'],
+    ['file_size', '10'],
+    ['file_size', 0],
+    ['file_size', 1.5],
+    ['file_name', ' '],
+  ])('%s as %j is upload_invalid', async (field, value) => {
+    expect(await setUp().code('POST', '/v1/uploads', { ...params, [field]: value })).toBe('upload_invalid');
+  });
+
+  test.each([
+    ['IMAGE', 'image/png', 50],
+    ['VIDEO', 'video/mp4', 200],
+    ['AUDIO', 'audio/mpeg', 15],
+  ])('%s uploads may have %s up to %i MB', async (upload_type, mime_type, most) => {
+    const client = setUp();
+    const sized = (file_size: number) =>
+      client.code('POST', '/v1/uploads', { ...params, upload_type, mime_type, file_size });
+    expect(await sized(most * MB)).toBeUndefined();
+    expect(await sized(most * MB + 1)).toBe('upload_too_large');
+  });
+});
+
+describe('step 2', () => {
+  test('the direct URL needs no key, and the headers exactly', async () => {
+    const client = setUp();
+    const { direct_upload_url: url, headers } = await begin(client);
+    expect((await put(client, url, { headers, body: bytes })).status).toBe(200);
+    for (const name of Object.keys(headers)) {
+      const others = { ...headers, [name]: 'other' };
+      expect((await put(client, url, { headers: others, body: bytes })).status).toBe(403);
+    }
+  });
+
+  test('a URL that was changed, or whose time is over, is refused', async () => {
+    const client = setUp();
+    const { direct_upload_url: url, headers } = await begin(client);
+    expect((await put(client, `${url}0`, { headers, body: bytes })).status).toBe(403);
+    const later = url.replace(/expires=(\d+)/, (_: string, at: string) => `expires=${Number(at) + 1}`);
+    expect((await put(client, later, { headers, body: bytes })).status).toBe(403);
+    await client.sandbox.advance(15 * 60_000);
+    const expired = await put(client, url, { headers, body: bytes });
+    expect(await expired.json()).toMatchObject({ error: { code: 'storage_url_expired' } });
+  });
+
+  test('PUT /v1/uploads with the key is the same flow', async () => {
+    const client = setUp();
+    const { upload_id } = await begin(client);
+    const url = `${client.sandbox.baseUrl}/v1/uploads?upload_id=${upload_id}`;
+    const headers = { authorization: `Bearer ${client.sandbox.apiKey}` };
+    expect((await put(client, url, { headers, body: bytes })).status).toBe(200);
+    expect((await client.call('POST', '/v1/uploads/complete', { upload_id })).body.data).toMatchObject({ upload_id });
+  });
+
+  test('more bytes than the type may have are cut off', async () => {
+    const client = setUp();
+    const audio = { upload_type: 'AUDIO', mime_type: 'audio/mpeg' };
+    const { direct_upload_url: url, headers } = await begin(client, audio);
+    const response = await put(client, url, { headers, body: new Uint8Array(15 * MB + 1) });
+    expect(response.status).toBe(413);
+  });
+
+  test('storage on another origin refuses the key', async () => {
+    const client = setUp({ storage: 'other-origin' });
+    const { direct_upload_url: url, headers } = await begin(client);
+    expect(new URL(url).origin).not.toBe(client.sandbox.baseUrl);
+    const withKey = { ...headers, authorization: `Bearer ${client.sandbox.apiKey}` };
+    expect((await put(client, url, { headers: withKey, body: bytes })).status).toBe(403);
+    expect((await put(client, url, { headers, body: bytes })).status).toBe(200);
+  });
+});
+
+describe('step 3', () => {
+  test('is refused while bytes are missing or too many, and can be repeated', async () => {
+    const client = setUp();
+    const { upload_id, direct_upload_url: url, headers } = await begin(client);
+    const complete = () => client.call('POST', '/v1/uploads/complete', { upload_id });
+    expect((await complete()).body.error).toMatchObject({
+      code: 'upload_invalid',
+      message: expect.stringContaining('no bytes'),
+    });
+    await put(client, url, { headers, body: new Uint8Array(11) });
+    expect((await complete()).body.error.message).toContain('11 bytes have come, 10 were announced');
+    await put(client, url, { headers, body: bytes });
+    expect((await complete()).status).toBe(200);
+    expect((await complete()).status).toBe(200);
+  });
+
+  test('an unknown upload is upload_not_found', async () => {
+    const client = setUp();
+    expect(await client.code('POST', '/v1/uploads/complete', { upload_id: 'upl_unknown' })).toBe('upload_not_found');
+    expect(await client.code('POST', '/v1/uploads/complete', {})).toBe('upload_not_found');
+  });
+});
+
+describe('deletion', () => {
+  test('is refused while a queued or processing job uses the upload, and done afterwards', async () => {
+    const client = setUp();
+    const id = await client.upload('IMAGE');
+    const body = { prompt: 'a fox', reference_upload_ids: [id] };
+    expect((await client.create('/v1/images', body)).status).toBe('queued');
+    expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_in_use');
+    await client.sandbox.advance(1000);
+    expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_in_use');
+    await client.sandbox.advance(2000);
+    expect((await client.call('DELETE', `/v1/uploads/${id}`)).status).toBe(200);
+    expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_not_found');
+    expect(await client.code('POST', '/v1/images', body)).toBe('reference_upload_not_found');
+  });
+
+  test('two jobs on one upload both count', async () => {
+    const client = setUp();
+    const id = await client.upload('IMAGE');
+    const slow = { prompt: '[slow:9s]', first_frame_upload_id: id };
+    await client.create('/v1/videos', { ...slow, prompt: 'a fox' });
+    await client.create('/v1/videos', slow);
+    await client.sandbox.advance(3000);
+    expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_in_use');
+    await client.sandbox.advance(6000);
+    expect((await client.call('DELETE', `/v1/uploads/${id}`)).status).toBe(200);
+  });
+
+  test('of another account’s upload is upload_not_found', async () => {
+    const client = setUp();
+    const id = await client.upload('IMAGE');
+    const other = client.as(client.sandbox.createKey({ account: 'other' }));
+    expect(await other.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_not_found');
+  });
+});
+
+test('a large file passes through without being kept', async () => {
+  const client = setUp();
+  const size = 150 * MB;
+  const { upload_id, direct_upload_url: url, headers } = await begin(client, { file_size: size });
+  const chunk = new Uint8Array(MB);
+  let left = 150;
+  const body = new ReadableStream<Uint8Array>({
+    pull: (controller) => (left-- > 0 ? controller.enqueue(chunk) : controller.close()),
+  });
+  const before = process.memoryUsage().arrayBuffers;
+  await put(client, url, { headers, body, duplex: 'half' } as RequestInit);
+  expect((await client.call('POST', '/v1/uploads/complete', { upload_id })).status).toBe(200);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(60 * MB);
+});
