@@ -93,6 +93,21 @@ const COMPILES: readonly Snippet[] = [
       const edit: VideoEditParams = { model: 'svc-video-pro', prompt: 'x', video: 'u', duration: 15 }; client.videoEdits.create(edit)`,
   },
   {
+    name: 'params spread over prepared ones, and a frame that may be there',
+    code: `const base: VideoParams<'svc-video-pro'> = { prompt: 'x' }; const plain = { prompt: 'x', seed: 7 }; const frame: string | undefined = text;
+      client.videos.create({ ...base, model: 'svc-video-pro', duration: 15 }); client.videos.create({ ...plain, duration: 10 });
+      client.videos.create({ prompt: 'x', ...(frame ? { first_frame_url: frame } : {}) });
+      client.videos.create({ prompt: 'x', first_frame_url: frame, webhook_url: frame })`,
+  },
+  {
+    name: 'one of two models, decided at run time',
+    code: `const model = text === 'good' ? 'svc-video-pro' : 'svc-video-fast'; client.videos.create({ model, prompt: 'x', duration: 10 })`,
+  },
+  {
+    name: 'many at once from a list of prompts',
+    code: `async (prompts: string[]) => (await Promise.all(prompts.map((prompt) => client.videos.createAndWait({ prompt })))).map((job) => job.providerOutputUrl.length)`,
+  },
+  {
     name: 'the fields of a job, documented and not',
     code: `async () => { const job = await client.jobs.get('a'); const cost: number | undefined = job.quotedTokenCost; const other: unknown = job['shiny']; return [cost, other, job.status === 'completed']; }`,
   },
