@@ -2,13 +2,17 @@
 
 /** What is needed of a client of `ioredis`. */
 export interface IoRedisClient {
+  /** Runs a Lua script. */
   eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
+  /** Runs a Lua script that Redis has kept, by its SHA-1. */
   evalsha(sha1: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
 }
 
 /** What is needed of a client of `redis` (node-redis). */
 export interface NodeRedisClient {
+  /** Runs a Lua script. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
+  /** Runs a Lua script that Redis has kept, by its SHA-1. */
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
 }
 

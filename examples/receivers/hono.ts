@@ -1,0 +1,14 @@
+// Hono on Node. The handler takes the web Request itself, so nothing has touched its body.
+import { serve } from '@hono/node-server';
+import { createWebhookHandler } from 'gen-client/webhooks';
+import { Hono } from 'hono';
+
+const receive = createWebhookHandler({
+  secret: process.env.GEN_WEBHOOK_SECRET?.split(','), // during a rotation: new,old
+  on: { 'job.completed': (event) => console.log(`${event.data.job.id} is ready`) },
+  onError: (error) => console.error(`${error}`),
+});
+
+const app = new Hono();
+app.post('/webhooks', (context) => receive(context.req.raw));
+serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 3000) });

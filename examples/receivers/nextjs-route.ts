@@ -1,0 +1,11 @@
+// Next.js, as app/webhooks/route.ts. On serverless add `waitUntil: after`, with `after` from 'next/server'.
+import { createWebhookHandler } from 'gen-client/webhooks';
+
+export const POST = createWebhookHandler({
+  secret: process.env.GEN_WEBHOOK_SECRET?.split(','), // during a rotation: new,old
+  on: {
+    'job.completed': (event) => console.log(`${event.data.job.id} is ready`),
+    'job.failed': (event) => console.log(`${event.data.job.id} failed: ${event.data.job.errorMessage}`),
+  },
+  onError: (error) => console.error(`${error}`),
+});

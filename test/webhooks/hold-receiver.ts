@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { GenClient } from 'gen-client';
+import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/sandbox';
+import { signWebhook } from 'gen-client/webhooks';
+
+/** What a receiver under test is started with: the new secret and the old one, as during a rotation. */
+export const SECRETS = { next: 'whsec_next', before: 'whsec_before' } as const;
+
+/** A receiver that listens. */
+export interface Receiver {
+  /** Where it takes webhooks. */
+  readonly url: string;
+  /** What it has printed: `<job> is ready` for each event handled. */
+  printed(): string;
+}
+
+/**
+ * Has sandboxes deliver to a receiver over HTTP: a good event, the same again, one under the secret from before the
+ * rotation, and those that it must refuse. Throws with what is not as it should be.
+ */
+export async function holdReceiver(receiver: Receiver): Promise<void> {
+  const good = await delivered(receiver, { webhookSecret: SECRETS.next });
+  assert.equal(good.status, 200, 'a good event is acknowledged');
+  await until(() => timesHandled(receiver, good.job) === 1, `${good.job} is handled`);
+
+  await good.sandbox.redeliver(good.job);
+  assert.equal(lastStatus(good.sandbox), 200, 'a replayed event is acknowledged');
+
+  const before = await delivered(receiver, { webhookSecret: SECRETS.before });
+  assert.equal(before.status, 200, 'during a rotation the old secret holds');
+  await until(() => timesHandled(receiver, before.job) === 1, `${before.job} is handled`);
+
+  const stranger = await delivered(receiver, { webhookSecret: 'whsec_stranger' });
+  assert.equal(stranger.status, 400, "a stranger's event is refused");
+
+  const tampered = await delivered(receiver, {
+    webhookSecret: SECRETS.next,
+    webhookFetch: (url, init) => fetch(url, { ...init, body: `${init?.body}`.replace('completed', 'COMPLETED') }),
+  });
+  assert.equal(tampered.status, 400, 'a tampered event is refused');
+
+  const stale = await delivered(receiver, {
+    webhookSecret: SECRETS.next,
+    async webhookFetch(url, init) {
+      const timestamp = Math.floor(Date.now() / 1000) - 301;
+      const { headers } = await signWebhook(`${init?.body}`, { secret: SECRETS.next, timestamp });
+      return fetch(url, { ...init, headers });
+    },
+  });
+  assert.equal(stale.status, 400, 'a stale event is refused');
+
+  // Sent last, so that whatever came before it has been dealt with.
+  const last = await delivered(receiver, { webhookSecret: SECRETS.next });
+  await until(() => timesHandled(receiver, last.job) === 1, `${last.job} is handled`);
+  for (const { job } of [stranger, tampered, stale])
+    assert.equal(timesHandled(receiver, job), 0, 'a refused event is not handled');
+  assert.equal(timesHandled(receiver, good.job), 1, 'a replayed event is handled once');
+}
+
+let seed = 0;
+
+/** Makes a job whose webhook goes to the receiver; what the receiver answered. */
+async function delivered({ url }: Receiver, options: SandboxOptions) {
+  seed += 1;
+  const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 0, seed, ...options });
+  const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
+  const { job } = await client.images.create({ prompt: 'Füchse 🦊', webhook_url: url });
+  await sandbox.settled();
+  return { sandbox, job: job.id, status: lastStatus(sandbox) };
+}
+
+function lastStatus(sandbox: Sandbox): number | null | undefined {
+  const last = sandbox.deliveries.at(-1);
+  return last?.status ?? assert.fail(`nothing was delivered: ${last?.error}`);
+}
+
+function timesHandled(receiver: Receiver, job: string): number {
+  return receiver.printed().split(`${job} is ready`).length - 1;
+}
+
+/** Waits for what another process does. */
+export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const end = performance.now() + 15_000;
+  while (!(await holds())) {
+    if (performance.now() > end) assert.fail(`waited in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,46 @@
+import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
+import { type Receiver, SECRETS, until } from './hold-receiver.js';
+
+/** Runs a receiver as a program of its own until `use` is through with it. */
+export async function withReceiver(
+  command: { readonly program: string; readonly args: readonly string[]; readonly cwd?: string },
+  use: (receiver: Receiver) => Promise<void>,
+): Promise<void> {
+  const port = await freePort();
+  const env = { ...process.env, PORT: String(port), GEN_WEBHOOK_SECRET: `${SECRETS.next},${SECRETS.before}` };
+  const receiver = spawn(command.program, command.args, { env, cwd: command.cwd });
+  let printed = '';
+  for (const stream of [receiver.stdout, receiver.stderr]) {
+    stream.on('data', (text) => {
+      printed += text;
+    });
+  }
+  const url = `http://127.0.0.1:${port}/webhooks`;
+  try {
+    await until(() => receiver.exitCode !== null || answers(url), 'the receiver listens');
+    await use({ url, printed: () => printed });
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : error}\nThe receiver printed:\n${printed}`);
+  } finally {
+    receiver.kill('SIGKILL');
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  return fetch(url).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** A port of this machine that nobody listens on. */
+export function freePort(): Promise<number> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
