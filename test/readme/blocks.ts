@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { ROOT } from '../support/build.js';
+
+/** A fenced block of a Markdown file. */
+export interface Block {
+  /** `ts`, `sh`, … */
+  readonly language: string;
+  /** The words behind the language: `check-only`. */
+  readonly marks: readonly string[];
+  readonly code: string;
+  /** The line of README.md that the code begins at. */
+  readonly line: number;
+  /** The heading it stands under. */
+  readonly heading: string;
+}
+
+/** All fenced blocks of a Markdown file of the repository. */
+export function blocksOf(file: string): Block[] {
+  const blocks: Block[] = [];
+  let heading = '';
+  let open: { info: string; line: number; code: string[] } | undefined;
+  for (const [at, text] of readFileSync(ROOT + file, 'utf8')
+    .split('\n')
+    .entries()) {
+    if (text.startsWith('```')) {
+      if (open === undefined) open = { info: text.slice(3).trim(), line: at + 2, code: [] };
+      else {
+        const [language = '', ...marks] = open.info.split(/\s+/);
+        blocks.push({ language, marks, code: open.code.join('\n'), line: open.line, heading });
+        open = undefined;
+      }
+    } else if (open !== undefined) open.code.push(text);
+    else if (text.startsWith('#')) heading = text.replace(/^#+\s*/, '');
+  }
+  if (open !== undefined) throw new Error(`${file}:${open.line} the block is not closed`);
+  return blocks;
+}
