@@ -1,0 +1,45 @@
+// The types as they are published: what holds for the sources holds for the declarations in the tarball.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { packTarball, ROOT } from './support/build.js';
+import { type Compiler, checkSnippets, MODES, type Mode } from './support/type-check.js';
+import { SNIPPETS } from './types/snippets.js';
+
+const EVERY_METHOD = readFileSync(new URL('./types/every-method.ts', import.meta.url), 'utf8').replace(
+  '../../src/index.js',
+  'gen-client',
+);
+/** Every kind of project with the newest compiler, and with the older ones the kind that takes other declarations. */
+const SETTINGS: readonly [Compiler, Mode][] = [
+  ...Object.keys(MODES).map((mode): [Compiler, Mode] => ['TypeScript 7', mode as Mode]),
+  ['TypeScript 6', 'node16 CommonJS'],
+  ['TypeScript 5.9', 'nodenext'],
+  ['TypeScript 5.9', 'node16 CommonJS'],
+];
+
+let folder = '';
+
+beforeAll(async () => {
+  const tarball = await packTarball();
+  folder = mkdtempSync(join(tmpdir(), 'gen-client-package-types-'));
+  const home = join(folder, 'node_modules/gen-client');
+  mkdirSync(home, { recursive: true });
+  execFileSync('tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
+  const { dependencies } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'));
+  for (const name of Object.keys(dependencies)) {
+    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
+  }
+}, 180_000);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test.each(SETTINGS)(
+  'every rule of the types holds in the tarball, %s, %s',
+  { timeout: 180_000 },
+  async (compiler, mode) => {
+    expect(await checkSnippets(folder, { compiler, mode, snippets: SNIPPETS, beside: EVERY_METHOD })).toEqual([]);
+  },
+);
