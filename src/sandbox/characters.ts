@@ -81,6 +81,7 @@ export function viewCharacter(world: World, character: StoredCharacter): Record<
 function freeSlug(world: World, account: string, name: string): string {
   const plain = name
     .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-+|-+$/g, '');

@@ -18,10 +18,13 @@ export type ServerHandle = (request: Request, signal?: AbortSignal) => Promise<R
 export function createHandler(world: World, app: Hono): ServerHandle {
   return async (request, signal = request.signal) => {
     world.timeline.catchUp();
-    const record = await open(world, request);
+    const record = open(world, request);
     const { method, path } = record;
     const fault = faultFor(world.state.faults, world.random, { method, path });
-    const response = await strike(world, { signal, record, fault, answer: async () => app.fetch(request) });
+    // Counted from the moment of arrival, so that the body is read meanwhile.
+    const late = fault?.latencyMs === undefined ? undefined : world.timeline.sleep(fault.latencyMs, signal);
+    await Promise.all([logBody(record, request), late]);
+    const response = await strike(record, fault, async () => app.fetch(request));
     world.timeline.catchUp();
     record.status = response.status;
     if (response.status >= 400) record.code = await codeIn(response.clone());
@@ -30,17 +33,13 @@ export function createHandler(world: World, app: Hono): ServerHandle {
   };
 }
 
-interface Strike {
-  readonly signal: AbortSignal;
-  readonly record: MutableRecord;
-  readonly fault: FaultRule | undefined;
-  readonly answer: () => Promise<Response>;
-}
-
-async function strike(world: World, { signal, record, fault, answer }: Strike): Promise<Response> {
+async function strike(
+  record: MutableRecord,
+  fault: FaultRule | undefined,
+  answer: () => Promise<Response>,
+): Promise<Response> {
   if (fault === undefined) return answer();
   record.fault = nameOf(fault);
-  if (fault.latencyMs !== undefined) await world.timeline.sleep(fault.latencyMs, signal);
   if (fault.reset) throw new ConnectionDropped();
   if (fault.commitThenDrop) {
     record.status = (await answer()).status;
@@ -53,7 +52,7 @@ async function strike(world: World, { signal, record, fault, answer }: Strike): 
   return errorResponse({ status, code, message: 'A fault rule of the sandbox said so.', data, retryAfterS });
 }
 
-async function open(world: World, request: Request): Promise<MutableRecord> {
+function open(world: World, request: Request): MutableRecord {
   const { pathname, search } = new URL(request.url);
   const prefix = new URL(world.settings.baseUrl).pathname.replace(/\/$/, '');
   // Counted and not drawn: reads must not change what the seed gives the next job.
@@ -73,9 +72,12 @@ async function open(world: World, request: Request): Promise<MutableRecord> {
     fault: null,
   };
   keepLatest(world.state.requests, record, world.settings.logLimit);
+  return record;
+}
+
+async function logBody(record: MutableRecord, request: Request): Promise<void> {
   const isJson = request.body !== null && /json/i.test(request.headers.get('content-type') ?? '');
   if (isJson) record.body = (await request.clone().text()).slice(0, LOGGED_CHARS);
-  return record;
 }
 
 function nameOf(fault: FaultRule): RequestRecord['fault'] {

@@ -5,7 +5,7 @@ import type { AccountChoice, Sandbox, SandboxSnapshot } from './contract.js';
 import { withControl } from './control/mount.js';
 import { redeliver, retryDelivery } from './deliver-webhook.js';
 import { createHandler } from './handle-request.js';
-import { finishJob, moveJob } from './job-engine.js';
+import { finishJob, isFinished, moveJob } from './job-engine.js';
 import { viewSandboxJob } from './job-view.js';
 import { credit, tokensFor } from './ledger.js';
 import { createMediaShelf } from './media-shelf.js';
@@ -207,7 +207,12 @@ function jobControls(world: World): Pick<Sandbox, 'finish' | 'redeliver'> {
     finish(id, outcome = {}) {
       finishJob(world, find(id), { end: endOf(checkOutcome(outcome)), at: world.timeline.now() });
     },
-    redeliver: async (id) => redeliver(world, find(id)),
+    async redeliver(id) {
+      const job = find(id);
+      if (!isFinished(job)) throw new Error(`The job "${id}" has not ended: it has no event yet.`);
+      if (job.webhookUrl === null) throw new Error(`The job "${id}" was created with no webhook_url.`);
+      await redeliver(world, job);
+    },
   };
 }
 

@@ -119,8 +119,9 @@ describe('how a job ends', () => {
 
   test('a status that is not final is refused', () => {
     const { sandbox } = setUp();
-    const outcome = { status: 'done' } as unknown as { status: 'failed' };
-    expect(() => sandbox.outcomes.next(outcome)).toThrow('status "done" is none of completed, failed');
+    expect(() => sandbox.outcomes.next({ status: 'done' as 'failed' })).toThrow(
+      'status "done" is none of completed, failed',
+    );
   });
 
   test('wording that asks to match a real person fails the job with the documented message where no reference goes along', async () => {

@@ -23,8 +23,8 @@ describe('step 1', () => {
     expect(upload.headers['Content-Type']).toBe('video/mp4');
   });
 
-  test.each([
-    ...Object.keys(params).map((field) => [field, undefined] as const),
+  test.each<[string, unknown]>([
+    ...Object.keys(params).map((field): [string, unknown] => [field, undefined]),
     ['upload_type', 'video'],
     ['mime_type', 'image/png'],
     ['mime_type', 'video'],

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import { setUp } from './plain-client.js';
+
+const prompt = 'a fox at dawn';
+
+test('a key without, with a wrong, and with a revoked token gets 401', async () => {
+  const client = setUp();
+  const key = client.sandbox.createKey();
+  expect((await client.as(key).call('GET', '/v1/voices')).status).toBe(200);
+  expect(client.sandbox.revokeKey(key)).toBe(true);
+  for (const token of ['', 'sk_wrong', key])
+    expect(await client.as(token).code('GET', '/v1/voices')).toBe('invalid_api_key');
+  expect(client.sandbox.revokeKey('sk_wrong')).toBe(false);
+  const basic = await client.call('GET', '/v1/voices', undefined, { authorization: `Basic ${client.sandbox.apiKey}` });
+  expect(basic.status).toBe(401);
+});
+
+test('a key does what its scopes say and nothing else', async () => {
+  const client = setUp();
+  const videos = client.as(client.sandbox.createKey({ scopes: ['videos:create'] }));
+  const job = await videos.create('/v1/videos');
+  expect(await videos.code('POST', '/v1/images', { prompt })).toBe('scope_missing');
+  expect(await videos.code('GET', `/v1/jobs/${job.id}`)).toBe('scope_missing');
+  expect((await client.call('GET', `/v1/jobs/${job.id}`)).status).toBe(200);
+  expect(() => client.sandbox.createKey({ scopes: ['video:create'] })).toThrow('scope "video:create" is none of');
+});
+
+test('a suspended key or account gets 403 account_not_active, whatever its scopes', async () => {
+  const client = setUp();
+  const suspended = client.as(client.sandbox.createKey({ suspended: true, scopes: [] }));
+  expect(await suspended.code('GET', '/v1/voices')).toBe('account_not_active');
+  client.sandbox.suspend('main');
+  expect(await client.code('GET', '/v1/voices')).toBe('account_not_active');
+  client.sandbox.suspend('main', false);
+  expect((await client.call('GET', '/v1/voices')).status).toBe(200);
+});
+
+test('an account has its own balance, secret and jobs, which another account cannot see', async () => {
+  const client = setUp({ balanceTokens: 100 });
+  const { sandbox } = client;
+  const other = client.as(sandbox.createKey({ account: 'other' }));
+  const { id } = await client.create('/v1/videos');
+  expect(sandbox.ledger({ account: 'other' })).toMatchObject({ balanceTokens: 100, reservedTokens: 0 });
+  expect(sandbox.webhookSecretOf({ account: 'other' })).not.toBe(sandbox.webhookSecret);
+  await sandbox.advance(3000);
+  expect(await other.code('GET', `/v1/jobs/${id}`)).toBe('job_not_found');
+  expect(await other.code('GET', `/v1/jobs/${id}/output`)).toBe('job_not_found');
+  expect(sandbox.accounts).toEqual(['main', 'other']);
+  expect(sandbox.topUp(20, { account: 'other' })).toBe(500);
+  expect(() => sandbox.ledger({ account: 'nobody' })).toThrow('There is no account "nobody"');
+});
+
+test('the same idempotency key in two accounts makes two jobs', async () => {
+  const client = setUp();
+  const other = client.as(client.sandbox.createKey({ account: 'other' }));
+  const key = { 'idempotency-key': 'k' };
+  const body = { prompt };
+  expect((await client.create('/v1/videos', body, key)).id).not.toBe((await other.create('/v1/videos', body, key)).id);
+});
+
+test('keys are fresh in every sandbox unless given, whatever the seed', () => {
+  expect(setUp({ seed: 1 }).sandbox.apiKey).not.toBe(setUp({ seed: 1 }).sandbox.apiKey);
+  const given = setUp({ apiKey: 'sk_mine', webhookSecret: 'whsec_mine' }).sandbox;
+  expect([given.apiKey, given.webhookSecret]).toEqual(['sk_mine', 'whsec_mine']);
+});
+
+test('no key stands in the request log', async () => {
+  const client = setUp();
+  await client.create('/v1/videos');
+  expect(JSON.stringify(client.sandbox.requests)).not.toContain(client.sandbox.apiKey);
+  expect(client.sandbox.requests).toMatchObject([
+    { method: 'POST', path: '/v1/videos', status: 200, account: 'main', body: '{"prompt":"a fox at dawn"}' },
+  ]);
+});

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import { type PlainClient, png, setUp } from './plain-client.js';
+
+const prompt = 'a fox at dawn';
+
+async function register(client: PlainClient, name = 'Ada Löve', file?: string, width = 640) {
+  const upload_id = await client.upload('IMAGE', file, png(width));
+  return (await client.call('POST', '/v1/characters', { mode: 'register', name, upload_id })).body;
+}
+
+describe('registration', () => {
+  test('gives a character that creates take by id and by slug', async () => {
+    const client = setUp();
+    const { character } = (await register(client)).data;
+    expect(character).toMatchObject({ character_id: expect.any(String), slug: 'ada-love', status: 'ready' });
+    await client.create('/v1/videos', { prompt, character_ids: [character.character_id] });
+    await client.create('/v1/images', { prompt, character_ids: [character.slug] });
+    expect((await register(client)).data.character.slug).toBe('ada-love-2');
+  });
+
+  test('wants an owned, supported image at least 300 px wide', async () => {
+    const client = setUp();
+    expect((await register(client, 'Ada', 'a.png', 300)).success).toBe(true);
+    expect((await register(client, 'Ada', 'a.png', 299)).error.code).toBe('character_registration_failed');
+    const video = { mode: 'register', name: 'Ada', upload_id: await client.upload('VIDEO') };
+    expect(await client.code('POST', '/v1/characters', video)).toBe('character_registration_failed');
+    const unknown = { mode: 'register', name: 'Ada', upload_id: 'upl_unknown' };
+    expect(await client.code('POST', '/v1/characters', unknown)).toBe('upload_not_found');
+    expect(await client.code('POST', '/v1/characters', { mode: 'register', upload_id: 'x' })).toBe('invalid_request');
+  });
+
+  test('may be under review: creates are refused with the seconds left and reserve nothing', async () => {
+    const client = setUp({ review: { character: 20_000 } });
+    const { character } = (await register(client)).data;
+    expect(character).toMatchObject({ status: 'pending', retry_after: 20 });
+    await client.sandbox.advance(5000);
+    const refused = await client.call('POST', '/v1/videos', { prompt, character_ids: [character.slug] });
+    expect(refused).toMatchObject({
+      status: 409,
+      body: { error: { code: 'character_pending' }, data: { retry_after: 15 } },
+    });
+    expect(refused.headers.get('retry-after')).toBe('15');
+    expect(client.sandbox.ledger().entries).toHaveLength(1);
+    await client.sandbox.advance(15_000);
+    expect((await client.create('/v1/videos', { prompt, character_ids: [character.slug] })).status).toBe('processing');
+  });
+
+  test('fails when the image is declined, at once or at the end of the review', async () => {
+    expect((await register(setUp(), 'Ada', 'rejected.png')).error.code).toBe('character_registration_failed');
+    const client = setUp({ review: { character: 20_000 } });
+    const { character } = (await register(client, 'Ada', 'rejected.png')).data;
+    await client.sandbox.advance(20_000);
+    const record = (await client.call('GET', `/v1/characters/${character.character_id}`)).body.data.character;
+    expect(record.status).toBe('failed');
+    const create = { prompt, character_ids: [character.character_id] };
+    expect(await client.code('POST', '/v1/videos', create)).toBe('character_registration_failed');
+  });
+});
+
+describe('the records', () => {
+  test('are listed, read and deleted', async () => {
+    const client = setUp();
+    const { character_id: id, slug } = (await register(client, 'Ada')).data.character;
+    expect((await client.call('GET', '/v1/characters')).body.data.characters).toMatchObject([{ character_id: id }]);
+    expect((await client.call('GET', `/v1/characters/${slug}`)).body.data.character.character_id).toBe(id);
+    expect((await client.call('DELETE', `/v1/characters/${id}`)).status).toBe(200);
+    expect(await client.code('GET', `/v1/characters/${id}`)).toBe('character_not_found');
+    expect((await client.call('GET', '/v1/characters')).body.data.characters).toEqual([]);
+  });
+
+  test('are private to the account', async () => {
+    const client = setUp();
+    const { character_id: id } = (await register(client)).data.character;
+    const other = client.as(client.sandbox.createKey({ account: 'other' }));
+    expect((await other.call('GET', '/v1/characters')).body.data.characters).toEqual([]);
+    expect(await other.code('GET', `/v1/characters/${id}`)).toBe('character_not_found');
+    expect(await other.code('DELETE', `/v1/characters/${id}`)).toBe('character_not_found');
+    expect(await other.code('POST', '/v1/images', { prompt, character_ids: [id] })).toBe('character_not_found');
+  });
+});
+
+describe('prompt mode', () => {
+  test('makes an image job, with the mode named or not', async () => {
+    const client = setUp();
+    const reference_upload_ids = [await client.upload('IMAGE')];
+    const params = { name: 'Ada', prompt, reference_upload_ids, aspect_ratio: '3:4', resolution: 'high' };
+    expect(await client.create('/v1/characters', params)).toMatchObject({ mediaType: 'image' });
+    expect(await client.create('/v1/characters', { ...params, mode: 'prompt' })).toMatchObject({ mediaType: 'image' });
+    expect(await client.code('POST', '/v1/characters', { ...params, mode: 'melt' })).toBe('invalid_request');
+    expect(await client.code('POST', '/v1/characters', { name: 'Ada' })).toBe('prompt_required');
+    expect(await client.code('POST', '/v1/characters', { ...params, aspect_ratio: '2:1' })).toBe(
+      'aspect_ratio_not_supported',
+    );
+  });
+
+  test.each([
+    'an exact look-alike of Brad',
+    'a clone of a real person',
+    'a recreation of the celebrity',
+    'an imitation of a public figure',
+    'a face replacement',
+    'match her identity',
+    'recreate the likeness of the singer',
+  ])('refuses to match a real person: %s', async (unsafe) => {
+    const client = setUp();
+    expect(await client.code('POST', '/v1/characters', { name: 'Ada', prompt: unsafe })).toBe(
+      'character_prompt_unsafe',
+    );
+    const withReference = { prompt: unsafe, reference_images: ['https://cdn.example.com/a.png'] };
+    expect(await client.code('POST', '/v1/videos', withReference)).toBe('person_match_prompt_unsafe');
+    expect(client.sandbox.ledger().entries).toHaveLength(1);
+  });
+});

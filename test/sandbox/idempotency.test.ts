@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { png, setUp } from './plain-client.js';
+
+const body = { prompt: 'a fox at dawn' };
+const key = { 'idempotency-key': 'k1' };
+
+test('a repeated key gives the original job as it stands now, and charges once', async () => {
+  const client = setUp();
+  const first = await client.create('/v1/videos', body, key);
+  await client.sandbox.advance(3000);
+  const again = await client.call('POST', '/v1/videos', body, key);
+  expect(again.body.data.job).toMatchObject({ id: first.id, status: 'completed' });
+  expect(again.headers.get('idempotency-replayed')).toBe('true');
+  expect(client.sandbox.ledger().spentTokens).toBe(first.quotedTokenCost);
+});
+
+test('header and body field are the same key, and the header goes first', async () => {
+  const client = setUp();
+  const { id } = await client.create('/v1/videos', body, key);
+  expect((await client.create('/v1/videos', { ...body, idempotency_key: 'k1' })).id).toBe(id);
+  expect((await client.create('/v1/videos', { ...body, idempotency_key: 'k2' }, key)).id).toBe(id);
+  expect((await client.create('/v1/videos', { ...body, idempotency_key: 'k2' })).id).not.toBe(id);
+});
+
+test('the original job comes back whatever the body says then', async () => {
+  const client = setUp();
+  const { id } = await client.create('/v1/videos', body, key);
+  expect((await client.create('/v1/videos', { prompt: 'a bear', duration: 7 }, key)).id).toBe(id);
+  expect((await client.create('/v1/images', { prompt: 'a bear' }, key)).id).toBe(id);
+});
+
+test('ten copies at once make one job', async () => {
+  const client = setUp();
+  const jobs = await Promise.all(Array.from({ length: 10 }, () => client.create('/v1/videos', body, key)));
+  expect(new Set(jobs.map(({ id }) => id)).size).toBe(1);
+  expect(client.sandbox.jobs).toHaveLength(1);
+  expect(client.sandbox.ledger().entries.filter(({ type }) => type === 'reserve')).toHaveLength(1);
+});
+
+test('ten copies at once over real HTTP make one job', async () => {
+  const client = setUp();
+  const { url, close } = await client.sandbox.listen();
+  const headers = { ...key, authorization: `Bearer ${client.sandbox.apiKey}`, 'content-type': 'application/json' };
+  const send = () => fetch(`${url}/v1/videos`, { method: 'POST', headers, body: JSON.stringify(body) });
+  const answers = await Promise.all(Array.from({ length: 10 }, async () => (await send()).json()));
+  await close();
+  expect(new Set(answers.map(({ data }) => data.job.id)).size).toBe(1);
+  expect(client.sandbox.jobs).toHaveLength(1);
+});
+
+test('a refusal uses no key up', async () => {
+  const client = setUp({ balanceTokens: 3 });
+  expect(await client.code('POST', '/v1/videos', body, key)).toBe('insufficient_balance');
+  client.sandbox.topUp(20);
+  expect((await client.create('/v1/videos', body, key)).status).toBe('processing');
+});
+
+test('a key is found again while dispatch is disabled', async () => {
+  const client = setUp();
+  const { id } = await client.create('/v1/videos', body, key);
+  client.sandbox.dispatch = 'disabled';
+  expect((await client.create('/v1/videos', body, key)).id).toBe(id);
+});
+
+test('every create keeps it: images, edits, characters, registrations, uploads', async () => {
+  const client = setUp();
+  const creates = [
+    ['/v1/images', body],
+    ['/v1/video-edits', { ...body, model: 'svc-video-pro', video: 'https://e.example/a.mp4' }],
+    ['/v1/characters', { ...body, name: 'Ada' }],
+  ] as const;
+  for (const [path, params] of creates) {
+    const header = { 'idempotency-key': path };
+    expect((await client.create(path, params, header)).id).toBe((await client.create(path, params, header)).id);
+  }
+  const upload_id = await client.upload('IMAGE', 'a.png', png(640));
+  const register = () => client.call('POST', '/v1/characters', { mode: 'register', name: 'Ada', upload_id }, key);
+  expect((await register()).body.data.character).toEqual((await register()).body.data.character);
+  const params = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 10, upload_type: 'VIDEO' };
+  const begin = async () => (await client.call('POST', '/v1/uploads', params, key)).body.data.upload_id;
+  const first = await begin();
+  expect(await begin()).toBe(first);
+  await client.call('DELETE', `/v1/uploads/${first}`);
+  expect(await begin()).not.toBe(first);
+});

@@ -1,0 +1,130 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, test } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { receiver, setUp } from './plain-client.js';
+
+const prompt = 'a fox at dawn';
+
+describe('reset', () => {
+  test('forgets all but the key and the secret, and the seed starts over', async () => {
+    const client = setUp({ balanceTokens: 100 });
+    const { sandbox } = client;
+    const first = await client.create('/v1/videos');
+    const key = sandbox.createKey({ account: 'other' });
+    sandbox.faults.add({ status: 500, times: 9 });
+    sandbox.outcomes.next({ status: 'blocked' });
+    sandbox.dispatch = 'disabled';
+    const { apiKey, webhookSecret } = sandbox;
+    sandbox.reset();
+    expect([sandbox.apiKey, sandbox.webhookSecret]).toEqual([apiKey, webhookSecret]);
+    expect([sandbox.jobs, sandbox.requests, sandbox.deliveries, sandbox.faults.list()]).toEqual([[], [], [], []]);
+    expect([sandbox.dispatch, sandbox.accounts, sandbox.ledger().balanceTokens]).toEqual(['enabled', ['main'], 100]);
+    expect(await client.as(key).code('GET', '/v1/voices')).toBe('invalid_api_key');
+    const again = await client.create('/v1/videos');
+    expect(again.id).toBe(first.id);
+    await sandbox.advance(3000);
+    expect((await client.job(again.id)).status).toBe('completed');
+  });
+
+  test('leaves no webhook of before on its way', async () => {
+    const { events, webhookFetch } = receiver(500);
+    const client = setUp({ webhookFetch });
+    await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });
+    await client.sandbox.advance(3000);
+    client.sandbox.reset();
+    await client.sandbox.advance(3_600_000);
+    expect(events).toHaveLength(1);
+    expect(client.sandbox.deliveries).toEqual([]);
+  });
+});
+
+describe('snapshot and restore', () => {
+  test('go back to the same moment, as often as wanted, and what follows repeats', async () => {
+    const client = setUp({ limits: { 'videos.create': { limit: 2, windowMs: 60_000 } } });
+    const { sandbox } = client;
+    const early = await client.create('/v1/videos', { prompt }, { 'idempotency-key': 'k' });
+    const upload = await client.upload('IMAGE');
+    await sandbox.advance(1000);
+    const snapshot = sandbox.snapshot();
+    const runs = [];
+    for (let run = 0; run < 2; run++) {
+      sandbox.restore(snapshot);
+      expect(sandbox.now()).toBe(snapshot.takenAt);
+      expect((await client.job(early.id)).status).toBe('processing');
+      const next = await client.create('/v1/videos', { prompt, first_frame_upload_id: upload });
+      expect(await client.code('POST', '/v1/videos', { prompt })).toBe('rate_limited');
+      await sandbox.advance(2000);
+      expect((await client.job(early.id)).status).toBe('completed');
+      sandbox.topUp(20);
+      runs.push([next.id, sandbox.ledger()]);
+    }
+    expect(runs[0]).toEqual(runs[1]);
+  });
+
+  test('a snapshot belongs to its sandbox', () => {
+    const snapshot = setUp().sandbox.snapshot();
+    expect(() => setUp().sandbox.restore(snapshot)).toThrow('no snapshot of this sandbox');
+  });
+});
+
+describe('the in-process fetch', () => {
+  test('works unbound, with a Request, and under a path prefix', async () => {
+    const { fetch, baseUrl, apiKey } = setUp({ baseUrl: 'https://gen.example/api/' }).sandbox;
+    expect(baseUrl).toBe('https://gen.example/api');
+    const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+    const request = new Request(`${baseUrl}/v1/uploads`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 1, upload_type: 'VIDEO' }),
+    });
+    const { data } = await (await fetch(request)).json();
+    expect(data.direct_upload_url).toMatch(/^https:\/\/gen\.example\/api\/storage\//);
+    expect((await fetch(data.direct_upload_url, { method: 'PUT', headers: data.headers, body: 'x' })).status).toBe(200);
+    expect((await fetch('https://gen.example/v1/models')).status).toBe(404);
+  });
+
+  test('an abort rejects with the signal’s own reason, and no listener stays on the signal', async () => {
+    const { fetch, baseUrl } = setUp().sandbox;
+    const gone = AbortSignal.abort(new Error('gone'));
+    await expect(fetch(`${baseUrl}/v1/models`, { signal: gone })).rejects.toThrow('gone');
+    const { signal } = new AbortController();
+    await (await fetch(`${baseUrl}/v1/models`, { signal })).text();
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  test('a redirect is an error where redirects are not wanted', async () => {
+    const client = setUp({ storage: 'other-origin' });
+    const { id } = await client.create('/v1/images');
+    await client.sandbox.advance(3000);
+    const init = { headers: { authorization: `Bearer ${client.sandbox.apiKey}` }, redirect: 'error' } as const;
+    await expect(client.sandbox.fetch(`${client.sandbox.baseUrl}/v1/jobs/${id}/output`, init)).rejects.toThrow(
+      TypeError,
+    );
+  });
+});
+
+test.each([
+  [{ speed: 0 }, 'speed: 0 is refused; give a number above 0.'],
+  [{ balanceTokens: -1 }, 'balanceTokens: -1 is refused; give a number of 0 or more.'],
+  [{ jobDurationMs: -1 }, 'jobDurationMs: -1 is refused'],
+  [{ baseUrl: 'sandbox' }, 'baseUrl: "sandbox" is no URL'],
+  [{ clock: 'held' as 'manual' }, 'clock: "held" is none of real, manual.'],
+])('the option %j is refused with the fix', (options, message) => {
+  expect(() => createSandbox(options)).toThrow(message);
+});
+
+test('advance goes forward only, and two calls at once add up', async () => {
+  const { sandbox } = setUp();
+  const start = sandbox.now();
+  await Promise.all([sandbox.advance(1000), sandbox.advance(500)]);
+  expect(sandbox.now() - start).toBe(1500);
+  expect(() => sandbox.advance(-1)).toThrow('advance: -1 is refused');
+});
+
+test('the logs keep the latest', async () => {
+  const client = setUp({ logLimit: 50 });
+  for (let at = 0; at < 300; at++) await client.call('GET', `/v1/models?at=${at}`);
+  const { requests } = client.sandbox;
+  expect(requests.length).toBeLessThanOrEqual(56);
+  expect(requests.at(-1)?.query).toBe('?at=299');
+});

@@ -1,0 +1,148 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type PlainClient, setUp } from './plain-client.js';
+
+let client: PlainClient;
+let url: string;
+let whole: Uint8Array;
+let etag: string;
+let modified: string;
+
+const get = (headers: Record<string, string> = {}, method = 'GET') =>
+  client.sandbox.fetch(url, { method, headers: { authorization: `Bearer ${client.sandbox.apiKey}`, ...headers } });
+
+beforeAll(async () => {
+  client = setUp({ outputTtlMs: 60_000 });
+  const { id } = await client.create('/v1/images');
+  await client.sandbox.advance(3000);
+  url = (await client.job(id)).providerOutputUrl;
+  const response = await get();
+  whole = new Uint8Array(await response.arrayBuffer());
+  etag = response.headers.get('etag') ?? '';
+  modified = response.headers.get('last-modified') ?? '';
+});
+
+describe('the file', () => {
+  test('is whole, typed and tagged', async () => {
+    const response = await get();
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/png']);
+    expect(response.headers.get('content-length')).toBe(String(whole.length));
+    expect([...whole.subarray(1, 4)]).toEqual([0x50, 0x4e, 0x47]);
+    expect(etag).toMatch(/^"[^"]+"$/);
+  });
+
+  test('HEAD says the same without it', async () => {
+    const response = await get({}, 'HEAD');
+    expect([response.status, await response.text()]).toEqual([200, '']);
+    expect(response.headers.get('content-length')).toBe(String(whole.length));
+    expect(response.headers.get('etag')).toBe(etag);
+  });
+
+  test.each([
+    ['bytes=0-0', 0, 1],
+    ['bytes=10-19', 10, 20],
+    ['bytes=10-', 10, undefined],
+    ['bytes=-5', -5, undefined],
+    ['bytes=0-99999999', 0, undefined],
+    ['bytes=-99999999', 0, undefined],
+  ])('Range %s gives that part', async (range, from, to) => {
+    const response = await get({ range });
+    const part = new Uint8Array(await response.arrayBuffer());
+    expect(response.status).toBe(206);
+    expect(Buffer.from(part).equals(Buffer.from(whole.slice(from, to)))).toBe(true);
+    const first = from < 0 ? whole.length + from : from;
+    expect(response.headers.get('content-range')).toBe(`bytes ${first}-${first + part.length - 1}/${whole.length}`);
+    expect(response.headers.get('content-length')).toBe(String(part.length));
+  });
+
+  test.each(['bytes=99999999-', 'bytes=-0'])('Range %s cannot be satisfied', async (range) => {
+    const response = await get({ range });
+    expect([response.status, response.headers.get('content-range')]).toEqual([416, `bytes */${whole.length}`]);
+  });
+
+  test.each(['bytes=5-2', 'bytes=a-b', 'bytes=-', 'bytes=0-1,4-5', 'lines=0-1'])(
+    'Range %s is ignored',
+    async (range) => {
+      expect((await get({ range })).status).toBe(200);
+    },
+  );
+
+  test('If-Range gives the part of the same file and the whole of another', async () => {
+    const range = 'bytes=10-19';
+    expect((await get({ range, 'if-range': etag })).status).toBe(206);
+    expect((await get({ range, 'if-range': modified })).status).toBe(206);
+    expect((await get({ range, 'if-range': '"other"' })).status).toBe(200);
+    expect((await get({ range, 'if-range': `W/${etag}` })).status).toBe(200);
+  });
+
+  test('If-None-Match of the same file gives 304', async () => {
+    expect((await get({ 'if-none-match': `"other", ${etag}` })).status).toBe(304);
+    expect((await get({ 'if-none-match': '"other"' })).status).toBe(200);
+  });
+});
+
+test('the link needs the key, and works until it expires', async () => {
+  const own = setUp({ outputTtlMs: 60_000 });
+  const { id } = await own.create('/v1/videos');
+  expect(await own.code('GET', `/v1/jobs/${id}/output`)).toBe('output_not_ready');
+  await own.sandbox.advance(3000);
+  expect((await own.as('').call('GET', `/v1/jobs/${id}/output`)).status).toBe(401);
+  await own.sandbox.advance(59_999);
+  expect((await own.call('HEAD', `/v1/jobs/${id}/output`)).status).toBe(200);
+  await own.sandbox.advance(1);
+  const expired = await own.call('GET', `/v1/jobs/${id}/output`);
+  expect([expired.status, expired.body.error.code]).toEqual([410, 'output_expired']);
+  expect(Date.parse(expired.body.data.expired_at)).toBe(own.sandbox.now());
+});
+
+test('with storage on another origin the key’s link redirects to one that needs no key and takes none', async () => {
+  const own = setUp({ storage: 'other-origin' });
+  const { id } = await own.create('/v1/images');
+  await own.sandbox.advance(3000);
+  const headers = { authorization: `Bearer ${own.sandbox.apiKey}` };
+  const link = `${own.sandbox.baseUrl}/v1/jobs/${id}/output`;
+  const redirect = await own.sandbox.fetch(link, { headers, redirect: 'manual' });
+  const target = redirect.headers.get('location') ?? '';
+  expect(redirect.status).toBe(302);
+  expect(new URL(target).origin).not.toBe(own.sandbox.baseUrl);
+  expect((await own.sandbox.fetch(target, { headers })).status).toBe(403);
+  expect((await own.sandbox.fetch(target, { headers: { range: 'bytes=0-9' } })).status).toBe(206);
+  // A real fetch leaves the key behind when it follows to another origin, and so does this one.
+  const followed = await own.sandbox.fetch(link, { headers });
+  expect([followed.status, followed.url]).toEqual([200, target]);
+});
+
+test('links point at the origin the caller came in by', async () => {
+  const own = setUp();
+  const { id } = await own.create('/v1/images');
+  await own.sandbox.advance(3000);
+  const { url: base, close } = await own.sandbox.listen();
+  const headers = { authorization: `Bearer ${own.sandbox.apiKey}` };
+  const { data } = await (await fetch(`${base}/v1/jobs/${id}`, { headers })).json();
+  expect(data.job.providerOutputUrl).toBe(`${base}/v1/jobs/${id}/output`);
+  const file = await fetch(data.job.providerOutputUrl, { headers });
+  expect([file.status, file.headers.get('content-type')]).toEqual([200, 'image/png']);
+  await file.arrayBuffer();
+  await close();
+});
+
+test.each([
+  ['/v1/videos', { prompt: 'a fox', duration: 4, resolution: '480p' }, 'video/mp4'],
+  ['/v1/video-edits', { prompt: 'a fox', model: 'svc-video-mini', video: 'https://e.example/a.mp4' }, 'video/mp4'],
+  ['/v1/characters', { prompt: 'a fox', name: 'Ada' }, 'image/png'],
+  ['/v1/speech', { text: 'a fox at dawn', voice: 'voice_aria' }, 'audio/wav'],
+])('%s makes a file of its own type, the same under the same seed', async (path, body, type) => {
+  const files = [];
+  for (const seed of [7, 7, 8]) {
+    const own = setUp({ seed });
+    const { id } = await own.create(path, body);
+    await own.sandbox.advance(3000);
+    const headers = { authorization: `Bearer ${own.sandbox.apiKey}` };
+    const response = await own.sandbox.fetch(`${own.sandbox.baseUrl}/v1/jobs/${id}/output`, { headers });
+    expect(response.headers.get('content-type')).toBe(type);
+    files.push({ id, bytes: Buffer.from(await response.arrayBuffer()) });
+  }
+  const [first, same, other] = files;
+  expect(first?.id).toBe(same?.id);
+  expect(first?.bytes.equals(same?.bytes ?? Buffer.alloc(0))).toBe(true);
+  expect(first?.id).not.toBe(other?.id);
+});

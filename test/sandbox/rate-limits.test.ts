@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
+import endpoints from '../fixtures/endpoints.json' with { type: 'json' };
+import { clientFor, setUp } from './plain-client.js';
+
+const limited = endpoints.filter((row) => 'limitPerMinute' in row);
+const video = { prompt: 'a fox at dawn' };
+
+test.each(limited)('$method $path takes $limitPerMinute a minute', async ({ method, path, limitPerMinute = 0 }) => {
+  const client = setUp({ limits: 'documented', balanceTokens: 1_000_000 });
+  const send = () => client.call(method, path.replace(/\{\w+\}/, 'unknown'), method === 'POST' ? video : undefined);
+  for (let at = 0; at < limitPerMinute; at++) expect((await send()).status).not.toBe(429);
+  const refused = await send();
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
+  await client.sandbox.advance(60_000);
+  expect((await send()).status).not.toBe(429);
+});
+
+test('the others are not limited', async () => {
+  const client = setUp({ limits: 'documented' });
+  for (let at = 0; at < 150; at++) expect((await client.call('POST', '/v1/images', video)).status).toBe(200);
+});
+
+test('GET and HEAD of an output count together', async () => {
+  const client = setUp({ limits: { 'jobs.output': { limit: 2, windowMs: 60_000 } } });
+  const statuses = [];
+  for (const method of ['GET', 'HEAD', 'GET']) statuses.push((await client.call(method, '/v1/jobs/x/output')).status);
+  expect(statuses).toEqual([404, 404, 429]);
+});
+
+test('Retry-After is exact: one second less is too early, and then there is room', async () => {
+  const client = setUp({ limits: { 'videos.create': { limit: 2, windowMs: 60_000 } } });
+  await client.create('/v1/videos');
+  await client.sandbox.advance(12_500);
+  await client.create('/v1/videos');
+  const refused = await client.call('POST', '/v1/videos', video);
+  expect(refused.headers.get('retry-after')).toBe('48');
+  await client.sandbox.advance(47_499);
+  expect(await client.code('POST', '/v1/videos', video)).toBe('rate_limited');
+  await client.sandbox.advance(1);
+  await client.create('/v1/videos');
+  expect(await client.code('POST', '/v1/videos', video)).toBe('rate_limited');
+});
+
+test('a fixed window starts over with the minute', async () => {
+  const startTime = Date.UTC(2026, 0, 1, 12, 0, 50);
+  const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
+  const client = setUp({ limits, limitWindow: 'fixed', startTime });
+  await client.create('/v1/videos');
+  expect((await client.call('POST', '/v1/videos', video)).headers.get('retry-after')).toBe('10');
+  await client.sandbox.advance(10_000);
+  await client.create('/v1/videos');
+});
+
+test('accounts have limits of their own, and refused requests do not count', async () => {
+  const client = setUp({ limits: { 'videos.create': { limit: 1, windowMs: 60_000 } } });
+  const other = client.as(client.sandbox.createKey({ account: 'other' }));
+  await client.create('/v1/videos');
+  for (let at = 0; at < 5; at++) {
+    await client.sandbox.advance(10_000);
+    expect(await client.code('POST', '/v1/videos', video)).toBe('rate_limited');
+  }
+  await other.create('/v1/videos');
+  await client.sandbox.advance(10_000);
+  await client.create('/v1/videos');
+});
+
+test('a fast sandbox tells the wait in the client’s own seconds', async () => {
+  const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
+  const client = clientFor(createSandbox({ limits, speed: 10 }));
+  await client.create('/v1/videos');
+  const seconds = Number((await client.call('POST', '/v1/videos', video)).headers.get('retry-after'));
+  expect(seconds).toBe(6);
+});

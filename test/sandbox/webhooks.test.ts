@@ -1,0 +1,130 @@
+import { createHmac } from 'node:crypto';
+import { expect, test } from 'vitest';
+import event from '../fixtures/bodies/webhook-event.json' with { type: 'json' };
+import { receiver, setUp } from './plain-client.js';
+
+const prompt = 'a fox at dawn';
+const webhook_url = 'https://app.example/hook';
+
+test.each([
+  ['a fox', 'completed'],
+  ['[fail:generation_failed]', 'failed'],
+  ['[canceled]', 'canceled'],
+  ['[blocked]', 'blocked'],
+])('%s sends one job.%s with the documented body and headers', async (words, status) => {
+  const { events, webhookFetch } = receiver();
+  const client = setUp({ webhookFetch });
+  const { id } = await client.create('/v1/videos', { prompt: words, webhook_url });
+  await client.sandbox.advance(3000);
+  expect(events).toHaveLength(1);
+  const [{ url, headers, body } = { url: '', headers: new Headers(), body: '' }] = events;
+  const sent = JSON.parse(body);
+  expect(url).toBe(webhook_url);
+  expect(Object.keys(sent).sort()).toEqual(Object.keys(event).sort());
+  expect(Object.keys(sent.data.job).sort()).toEqual(Object.keys(event.data.job).sort());
+  expect(sent).toMatchObject({ id: `evt_${id}_${status}`, type: `job.${status}`, data: { job: { id, status } } });
+  const output = status === 'completed' ? `${client.sandbox.baseUrl}/v1/jobs/${id}/output` : null;
+  expect(sent.data.job.providerOutputUrl).toBe(output);
+  expect(headers.get('x-service-event-id')).toBe(sent.id);
+  expect(headers.get('x-service-event-type')).toBe(sent.type);
+  expect(headers.get('x-service-job-id')).toBe(id);
+  expect(headers.get('content-type')).toBe('application/json');
+});
+
+test('the signature is the documented one, over the raw body and the stamp of real time', async () => {
+  const { events, webhookFetch } = receiver();
+  const client = setUp({ webhookFetch, startTime: 0 });
+  await client.create('/v1/videos', { prompt, callback_url: webhook_url });
+  await client.sandbox.advance(3000);
+  const { headers, body } = events[0] ?? { headers: new Headers(), body: '' };
+  const stamp = headers.get('x-service-timestamp') ?? '';
+  expect(Math.abs(Date.now() / 1000 - Number(stamp))).toBeLessThan(5);
+  const digest = createHmac('sha256', client.sandbox.webhookSecret).update(`${stamp}.${body}`).digest('hex');
+  expect(headers.get('x-service-signature')).toBe(`t=${stamp},v1=${digest}`);
+});
+
+test('each account signs with its own secret', async () => {
+  const { events, webhookFetch } = receiver();
+  const client = setUp({ webhookFetch });
+  await client.as(client.sandbox.createKey({ account: 'other' })).create('/v1/images', { prompt, webhook_url });
+  await client.sandbox.advance(3000);
+  const { headers, body } = events[0] ?? { headers: new Headers(), body: '' };
+  const [, stamp, v1] = /^t=(\d+),v1=(\w+)$/.exec(headers.get('x-service-signature') ?? '') ?? [];
+  const secret = client.sandbox.webhookSecretOf({ account: 'other' });
+  expect(createHmac('sha256', secret).update(`${stamp}.${body}`).digest('hex')).toBe(v1);
+});
+
+test('a refused event is sent again, five times in all, with the same id', async () => {
+  const { events, webhookFetch } = receiver(500);
+  const client = setUp({ webhookFetch });
+  await client.create('/v1/videos', { prompt, webhook_url });
+  await client.sandbox.advance(24 * 3_600_000);
+  expect(events).toHaveLength(5);
+  expect(new Set(events.map(({ headers }) => headers.get('x-service-event-id'))).size).toBe(1);
+  const { deliveries } = client.sandbox;
+  expect(deliveries.map(({ attempt, reason, status, ok }) => [attempt, reason, status, ok])).toEqual([
+    [1, 'event', 500, false],
+    [2, 'retry', 500, false],
+    [3, 'retry', 500, false],
+    [4, 'retry', 500, false],
+    [5, 'retry', 500, false],
+  ]);
+});
+
+test('it stops with the first 2xx, and an unreachable receiver is tried again too', async () => {
+  let calls = 0;
+  const webhookFetch: typeof fetch = async () => {
+    calls += 1;
+    if (calls < 3) throw new TypeError('fetch failed');
+    return new Response(null, { status: 204 });
+  };
+  const client = setUp({ webhookFetch });
+  await client.create('/v1/videos', { prompt, webhook_url });
+  await client.sandbox.advance(24 * 3_600_000);
+  expect(client.sandbox.deliveries.map(({ error, ok }) => [error, ok])).toEqual([
+    ['fetch failed', false],
+    ['fetch failed', false],
+    [null, true],
+  ]);
+});
+
+test('an event can be lost, doubled and sent again', async () => {
+  const { events, webhookFetch } = receiver();
+  const client = setUp({ webhookFetch });
+  client.sandbox.outcomes.next({ webhookCopies: 0 });
+  client.sandbox.outcomes.next({ webhookCopies: 2 });
+  const lost = await client.create('/v1/videos', { prompt, webhook_url });
+  const doubled = await client.create('/v1/videos', { prompt, webhook_url });
+  await client.sandbox.advance(3000);
+  expect(events.map(({ headers }) => headers.get('x-service-job-id'))).toEqual([doubled.id, doubled.id]);
+  await client.sandbox.redeliver(lost.id);
+  expect(events.at(-1)?.headers.get('x-service-event-id')).toBe(`evt_${lost.id}_completed`);
+  expect(client.sandbox.deliveries.map(({ reason }) => reason)).toEqual(['event', 'copy', 'redelivery']);
+});
+
+test('a job under way has no event to send again', async () => {
+  const client = setUp({ webhookFetch: receiver().webhookFetch });
+  const { id } = await client.create('/v1/videos', { prompt, webhook_url });
+  await expect(client.sandbox.redeliver(id)).rejects.toThrow('has not ended');
+  const silent = await client.create('/v1/videos', { prompt });
+  await client.sandbox.advance(3000);
+  await expect(client.sandbox.redeliver(silent.id)).rejects.toThrow('no webhook_url');
+});
+
+test('a create whose job ends at once sends its event too', async () => {
+  const { events, webhookFetch } = receiver();
+  const client = setUp({ webhookFetch, jobDurationMs: 0 });
+  await client.create('/v1/videos', { prompt, webhook_url });
+  await client.sandbox.settled();
+  expect(events).toHaveLength(1);
+});
+
+test('the URL must be https, or http on a private host', async () => {
+  const client = setUp();
+  for (const url of ['http://app.example.com/hook', 'ftp://localhost/hook', 'hook']) {
+    expect(await client.code('POST', '/v1/videos', { prompt, webhook_url: url })).toBe('invalid_request');
+  }
+  for (const url of ['http://127.0.0.1:9/hook', 'http://localhost:9/hook', 'http://receiver:9/hook', webhook_url]) {
+    await client.create('/v1/videos', { prompt, webhook_url: url });
+  }
+});
