@@ -36,6 +36,11 @@ export class Heap<T extends Ranked> {
     item.place = -1;
   }
 
+  /** The item at some place, counted round and round. */
+  at(place: number): T | undefined {
+    return this.#items[place % this.#items.length];
+  }
+
   #up(item: T): void {
     for (;;) {
       const parent = this.#items[(item.place - 1) >> 1];

@@ -15,8 +15,8 @@ export interface Rhythm {
  * The service asks for 10 to 15 seconds between reads of a video job (spec: Limits) and is silent on images. 10 to 12 s
  * stay within its words and notice a completion a tenth sooner than an even spread over 10 to 15 would.
  */
-const VIDEO: Rhythm = { firstMs: 10_000, intervalMs: 10_000, typicalMs: 120_000 };
-const FAST_VIDEO: Rhythm = { ...VIDEO, typicalMs: 60_000 };
+const VIDEO: Rhythm = { firstMs: 10_000, intervalMs: 10_000, typicalMs: 300_000 };
+const FAST_VIDEO: Rhythm = { ...VIDEO, typicalMs: 90_000 };
 const IMAGE: Rhythm = { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 };
 
 /** The rhythm of a job's kind; video's for a job of which nothing is known. */
@@ -91,7 +91,7 @@ export function meanChance(stretches: Iterable<Stretch>, aheadMs: number): numbe
  * Milliseconds until a read is worth `price`.
  *
  * Putting a read off by a moment costs that moment if the job has ended, whose odds are e^x - 1 with x the chances summed
- * up, and saves the read after it if the job ends in that moment. Both are even where (e^x - 1) / chance - t is the price
+ * up, and saves the read after it if the job ends in that moment. Both are even where (e^x - 1 - x) / chance is the price
  * of a read: for a constant chance exactly, and near enough otherwise. For small x this makes the interval go by one over
  * the root of the chance; a job that has surely ended is worth any price, and one that surely has not, none.
  */
@@ -99,7 +99,10 @@ export function whenWorth(stretches: Iterable<Stretch>, price: number): number {
   let summed = 0;
   for (const { fromMs, toMs, chance } of stretches) {
     const before = summed;
-    const isWorth = (ms: number) => Math.expm1(before + chance * (ms - fromMs)) / chance - ms >= price;
+    const isWorth = (ms: number) => {
+      const x = before + chance * (ms - fromMs);
+      return (Math.expm1(x) - x) / chance >= price;
+    };
     if (isWorth(toMs)) return firstTime(isWorth, fromMs, Math.min(toMs, fromMs + 2 * price + 40 / chance));
     summed += chance * (toMs - fromMs);
   }

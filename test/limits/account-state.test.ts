@@ -1,0 +1,59 @@
+import { inspect } from 'node:util';
+import { expect, it, vi } from 'vitest';
+import { accountFor } from '../../src/limits/account-state.js';
+
+const REGISTRY = Symbol.for('gen-client.accounts/1');
+const registry = () => Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown> };
+
+it('gives all clients of one base URL and key the same account, and others another', () => {
+  const account = accountFor('https://a.example', 'key-1');
+  expect(accountFor('https://a.example', 'key-1')).toBe(account);
+  expect(accountFor('https://a.example', 'key-2')).not.toBe(account);
+  expect(accountFor('https://b.example', 'key-1')).not.toBe(account);
+  // Where URL and key meet must not matter.
+  expect(accountFor('https://a.example/k', 'ey-1')).not.toBe(accountFor('https://a.example/', 'key-1'));
+});
+
+it('is shared with another copy of the package', async () => {
+  const account = accountFor('https://copy.example', 'key');
+  vi.resetModules();
+  const copy = await import('../../src/limits/account-state.js');
+  expect(copy.accountFor).not.toBe(accountFor);
+  expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
+});
+
+it('keeps a rotated key in the account of the key before', () => {
+  const before = accountFor('https://rotated.example', 'old');
+  expect(accountFor('https://rotated.example', 'new', before)).toBe(before);
+  expect(accountFor('https://rotated.example', 'new')).toBe(before);
+});
+
+it('makes each shared thing once, also under names that an object has by itself', () => {
+  const account = accountFor('https://shared.example', 'key');
+  for (const name of ['watcher', 'constructor', '__proto__', 'toString']) {
+    const make = vi.fn(() => ({ name }));
+    const thing = account.shared(name, make);
+    expect(thing).toEqual({ name });
+    expect(account.shared(name, make)).toBe(thing);
+    expect(make).toHaveBeenCalledOnce();
+  }
+});
+
+it('holds no key anywhere', () => {
+  accountFor('https://secret.example', 'sk-very-secret-0123456789');
+  const shown = inspect(registry(), { depth: 10, showHidden: true, maxArrayLength: null, maxStringLength: null });
+  expect(shown).not.toContain('very-secret');
+  expect(Object.keys(globalThis)).not.toContain(String(REGISTRY));
+});
+
+it('forgets idle accounts when there are very many, and never one in use', async () => {
+  const busy = accountFor('https://busy.example', 'key');
+  const release = await busy.limiter.acquire('videos.create');
+  const waiting = accountFor('https://waiting.example', 'key');
+  waiting.shared('watcher', () => ({ busy: true }));
+  for (let tenant = 0; tenant < 5000; tenant++) accountFor('https://many.example', `key-${tenant}`);
+  expect(registry().accounts.size).toBeLessThan(2000);
+  expect(accountFor('https://busy.example', 'key')).toBe(busy);
+  expect(accountFor('https://waiting.example', 'key')).toBe(waiting);
+  release();
+});

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { type Figures, type Load, measure } from './measure.js';
+import { optimum } from './optimum.js';
+import { peer, REPLICATE } from './peers.js';
+
+async function mean(count: number, runs: number, load: Load = {}): Promise<Figures> {
+  const all: Figures[] = [];
+  for (let run = 1; run <= runs; run++) all.push(await measure(count, { ...load, seed: run * 7919 }));
+  const of = (key: keyof Figures) => all.reduce((sum, figures) => sum + figures[key], 0) / runs;
+  const worstLateMs = Math.max(...all.map((figures) => figures.worstLateMs));
+  return {
+    count,
+    worstLateMs,
+    ...{ polls: of('polls'), refused: of('refused'), failed: of('failed') },
+    meanLateMs: of('meanLateMs'),
+  };
+}
+
+describe('waiting for many jobs at once, with 120 reads a minute', () => {
+  it.each([
+    [1, 60],
+    [20, 20],
+    [100, 6],
+    [500, 2],
+    [5000, 1],
+  ])(
+    'notices the end of %i jobs at most a quarter later on average than any poller could, without a 429',
+    async (count, runs) => {
+      const ours = await mean(count, runs);
+      expect(ours.failed).toBe(0);
+      expect(ours.refused).toBe(0);
+      expect(ours.meanLateMs / optimum(count)).toBeLessThan(1.25);
+      // A bound that is above what was reached would be none.
+      expect(ours.meanLateMs).toBeGreaterThan(optimum(count));
+    },
+    60_000,
+  );
+
+  it('reads a job no more than about once a natural interval while there is budget to spare', async () => {
+    const { polls } = await mean(20, 5);
+    // 4 images for 6 s, 8 videos for 48 s, 6 for 150 s, 2 for 360 s.
+    expect(polls).toBeLessThan((4 * 6) / 2.5 + (8 * 48 + 6 * 150 + 2 * 360) / 10 + 20);
+  });
+
+  it('lets nobody starve: the longest of 500 waits are noticed within two rounds of reads', async () => {
+    const { worstLateMs } = await mean(500, 2);
+    expect(worstLateMs).toBeLessThan(2 * (500 / 105) * 60_000);
+  });
+
+  it.each([1, 20, 100, 500, 5000])(
+    'reads less and notices sooner when webhooks announce the end of %i jobs',
+    async (count) => {
+      const polled = await mean(count, 1);
+      const announced = await mean(count, 1, { webhooks: 1 });
+      expect(announced).toMatchObject({ failed: 0, refused: 0 });
+      expect(announced.meanLateMs).toBeLessThan(polled.meanLateMs);
+      if (count === 20 || count === 100) expect(announced.polls).toBeLessThan(0.85 * polled.polls);
+      if (count <= 100) expect(announced.meanLateMs).toBeLessThan(1500);
+    },
+    60_000,
+  );
+
+  it('loses no wait when a tenth of the webhooks get lost, and each costs no more than a poll interval', async () => {
+    const lossy = await mean(20, 10, { webhooks: 0.9 });
+    expect(lossy.failed).toBe(0);
+    expect(lossy.worstLateMs).toBeLessThan(25_000);
+  });
+
+  it('is not a simulation in which every policy does well: a fixed half second loses nearly every wait', async () => {
+    const { failed } = await peer(500, REPLICATE);
+    expect(failed).toBeGreaterThan(490);
+  });
+});

@@ -1,0 +1,124 @@
+import type { Job } from '../../src/schemas/job.js';
+import { seeded, type VirtualClock, virtualClock } from './virtual-clock.js';
+
+/** A kind of job and how long it takes: evenly spread between two bounds. */
+export interface Kind {
+  readonly modelId: string;
+  readonly mediaType: string;
+  readonly share: number;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** The mixed load of the simulations. The service says nothing on how long a job takes; these are plausible lengths. */
+export const KINDS: readonly Kind[] = [
+  { modelId: 'svc-image-fast', mediaType: 'image', share: 0.2, fromMs: 3_000, toMs: 9_000 },
+  { modelId: 'svc-video-fast', mediaType: 'video', share: 0.4, fromMs: 25_000, toMs: 70_000 },
+  { modelId: 'svc-video-pro', mediaType: 'video', share: 0.3, fromMs: 60_000, toMs: 240_000 },
+  { modelId: 'svc-video-gen-2-5', mediaType: 'video', share: 0.1, fromMs: 120_000, toMs: 600_000 },
+];
+
+export interface SimulatedJob {
+  readonly kind: Kind;
+  readonly id: string;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** The service as a poller sees it: jobs that end at their time, a delay on the way, and 120 reads in any minute. */
+export interface SimulatedService {
+  readonly clock: VirtualClock;
+  readonly random: () => number;
+  readonly jobs: readonly SimulatedJob[];
+  /** Jobs that ended long before the others were accepted. */
+  readonly earlier: readonly SimulatedJob[];
+  readonly reads: number;
+  readonly refused: number;
+  record(job: SimulatedJob): Job;
+  /** Reads a job; rejects with `refusal` above the limit. */
+  read(id: string, signal?: AbortSignal): Promise<Job>;
+}
+
+export const LATENCY_MS = { from: 50, to: 250 } as const;
+
+/** All jobs are accepted at once: a batch of images, or a restarted program that takes its waits up again. */
+export function simulatedService(count: number, { seed = 1, limit = 120, before = 0 } = {}): SimulatedService {
+  const clock = virtualClock();
+  const random = seeded(seed);
+  const startMs = clock.now();
+  const batch = (size: number, name: string, from: number) =>
+    Array.from({ length: size }, (_, at): SimulatedJob => {
+      const kind = pick(size === 1 ? 0.5 : (at + 0.5) / size);
+      const lastsMs = kind.fromMs + random() * (kind.toMs - kind.fromMs);
+      return { kind, id: `${name}_${at}`, startMs: from, endMs: from + lastsMs };
+    });
+  const earlier = batch(before, 'earlier', startMs);
+  const jobs = batch(count, 'job', before > 0 ? startMs + 3_600_000 : startMs);
+  const byId = new Map([...earlier, ...jobs].map((job) => [job.id, job]));
+  const counted: number[] = [];
+  let first = 0;
+  let refused = 0;
+  const delay = () => (LATENCY_MS.from + random() * (LATENCY_MS.to - LATENCY_MS.from)) / 2;
+  const pause = (ms: number, signal?: AbortSignal) =>
+    new Promise<void>((resolve, reject) => {
+      const cancel = clock.after(ms, resolve);
+      signal?.addEventListener('abort', () => {
+        cancel();
+        reject(signal.reason);
+      });
+    });
+  const record = ({ id, kind, startMs, endMs }: SimulatedJob): Job => ({
+    ...{ id, modelId: kind.modelId, mediaType: kind.mediaType, createdAt: new Date(startMs).toISOString() },
+    ...(clock.now() < endMs
+      ? { status: 'processing', completedAt: null }
+      : { status: 'completed', completedAt: new Date(endMs).toISOString(), providerOutputUrl: 'https://x/output' }),
+  });
+  return {
+    clock,
+    random,
+    jobs,
+    earlier,
+    record,
+    get reads() {
+      return counted.length;
+    },
+    get refused() {
+      return refused;
+    },
+    async read(id, signal) {
+      await pause(delay(), signal);
+      const now = clock.now();
+      while ((counted[first] ?? now) <= now - 60_000) first++;
+      if (counted.length - first >= limit) {
+        refused++;
+        await pause(delay(), signal);
+        throw new TooMany(60_000 - (now - (counted[first] ?? now)));
+      }
+      counted.push(now);
+      const job = byId.get(id);
+      if (!job) throw new Error(`no job ${id}`);
+      const answer = record(job);
+      await pause(delay(), signal);
+      return answer;
+    },
+  };
+}
+
+/** The simulated service's 429. */
+export class TooMany extends Error {
+  readonly retryAfterMs: number;
+
+  constructor(retryAfterMs: number) {
+    super('429 rate_limited');
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+function pick(share: number): Kind {
+  let sum = 0;
+  for (const kind of KINDS) {
+    sum += kind.share;
+    if (share < sum) return kind;
+  }
+  throw new Error('shares must add up to 1');
+}
