@@ -94,5 +94,5 @@ const declarations: Options = {
   entry: DOORS,
   format: 'cjs',
   clean: false,
-  dts: { only: true, compilerOptions: { ignoreDeprecations: '6.0', types: ['node'] } },
+  dts: { only: true, compilerOptions: { ignoreDeprecations: '6.0', stripInternal: true, types: ['node'] } },
 };

@@ -21,6 +21,7 @@ const CHARACTERS = '/v1/characters';
 export class Characters {
   readonly #jobs: JobMaker;
 
+  /** @internal Made by the client. */
   constructor(transport: Transport, waiter: Waiter) {
     this.#jobs = { transport, waiter };
   }

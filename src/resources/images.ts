@@ -17,6 +17,7 @@ import type { RequestOptions, Transport } from '../transport/transport.js';
 export class Images {
   readonly #jobs: JobMaker;
 
+  /** @internal Made by the client. */
   constructor(transport: Transport, waiter: Waiter) {
     this.#jobs = { transport, waiter };
   }

@@ -24,6 +24,7 @@ export interface OutputOptions extends RequestOptions {
 export class Jobs {
   readonly #transport: Transport;
 
+  /** @internal Made by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }

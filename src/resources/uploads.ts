@@ -30,6 +30,7 @@ const CREATE = '/v1/uploads';
 export class Uploads {
   readonly #transport: Transport;
 
+  /** @internal Made by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }

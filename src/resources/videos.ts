@@ -18,6 +18,7 @@ import type { RequestOptions, Transport } from '../transport/transport.js';
 export class Videos {
   readonly #jobs: JobMaker;
 
+  /** @internal Made by the client. */
   constructor(transport: Transport, waiter: Waiter) {
     this.#jobs = { transport, waiter };
   }

@@ -7,6 +7,7 @@ import type { RequestOptions, Transport } from '../transport/transport.js';
 export class Voices {
   readonly #transport: Transport;
 
+  /** @internal Made by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
