@@ -17,15 +17,15 @@ import { type Block, blocksOf } from './readme/blocks.js';
 import { ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
-const blocks = blocksOf('README.md');
+const blocks = ['README.md', 'AGENTS.md'].flatMap(blocksOf);
 const typed = blocks.filter(({ language }) => language === 'ts');
 const runnable = typed.filter(({ marks }) => !marks.includes('check-only'));
 const named = (list: readonly Block[]) =>
-  list.map((block) => [`${block.heading} (line ${block.line})`, block] as const);
+  list.map((block) => [`${block.file}:${block.line} ${block.heading}`, block] as const);
 
 /** Beside `src`, so that a block finds the packages that a user would have installed. */
 const FOLDER = join(ROOT, '.readme-blocks');
-const fileOf = (block: Block) => join(FOLDER, `line-${block.line}.ts`);
+const fileOf = (block: Block) => join(FOLDER, `${block.file}-${block.line}.ts`);
 const REAL = { setInterval, clearInterval };
 const FASTER = 100;
 const TICK_MS = 10;

@@ -8,7 +8,9 @@ export interface Block {
   /** The words behind the language: `check-only`. */
   readonly marks: readonly string[];
   readonly code: string;
-  /** The line of README.md that the code begins at. */
+  /** The file without its extension: `README`. */
+  readonly file: string;
+  /** The line of the file that the code begins at. */
   readonly line: number;
   /** The heading it stands under. */
   readonly heading: string;
@@ -26,7 +28,14 @@ export function blocksOf(file: string): Block[] {
       if (open === undefined) open = { info: text.slice(3).trim(), line: at + 2, code: [] };
       else {
         const [language = '', ...marks] = open.info.split(/\s+/);
-        blocks.push({ language, marks, code: open.code.join('\n'), line: open.line, heading });
+        blocks.push({
+          language,
+          marks,
+          code: open.code.join('\n'),
+          line: open.line,
+          heading,
+          file: file.replace(/\.md$/, ''),
+        });
         open = undefined;
       }
     } else if (open !== undefined) open.code.push(text);
