@@ -7,7 +7,6 @@ const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
   retry_later: 'Try again later.',
   wait_and_retry: 'Wait a moment, then run the same command again.',
   retry_with_new_key: 'Run the command again without --idempotency-key, or with another one.',
-  change_request: 'Change the prompt or the flags.',
   change_reference: 'Use another file.',
   fix_credentials: 'Check GEN_API_KEY and the scopes of the key.',
   contact_support: "Contact the service's support.",
@@ -18,10 +17,8 @@ export function adviceFor(error: unknown): string | undefined {
   if (InsufficientBalanceError.isInstance(error)) return error.topUpUrl ? `Top up at ${error.topUpUrl}` : undefined;
   if (WaitTimeoutError.isInstance(error))
     return `The job goes on. Wait for it with: gen-client wait ${quote(error.jobId)}`;
-  if (JobError.isInstance(error)) {
-    const charged = error.job.finalTokenCost ? '' : 'Nothing was charged. ';
-    return `${charged}${ADVICE[error.recovery] ?? ''}`.trim() || undefined;
-  }
+  // The job's own message says what to change.
+  if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : 'Nothing was charged.';
   if (!APIError.isInstance(error)) return undefined;
   const again = error.idempotencyKey ? ` Its key was --idempotency-key ${quote(error.idempotencyKey)}.` : '';
   const advice = ADVICE[error.recovery];

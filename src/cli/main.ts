@@ -71,7 +71,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: Streams, { isJson 
   for (const command of allOf(program)) {
     command
       .exitOverride()
-      .showHelpAfterError(`(gen-client ${nameOf(command)} --help says more)`)
+      .showHelpAfterError(`(${nameOf(command)} --help says more)`)
       .configureHelp({ showGlobalOptions: true })
       .configureOutput({
         writeOut: (text) => void stdout.write(text),
@@ -86,8 +86,7 @@ function allOf(command: Command): Command[] {
 }
 
 function nameOf(command: Command): string {
-  const parent = command.parent?.parent ? `${command.parent.name()} ` : '';
-  return command.parent ? `${parent}${command.name()}` : '';
+  return command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 }
 
 function asksForJson(words: readonly string[]): boolean {

@@ -5,7 +5,7 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Text as one line that a terminal only shows. */
 export function plainText(value: unknown): string {
-  return String(value).replace(UNSAFE, ' ').replace(/ {2,}/g, ' ').trim();
+  return String(value).replace(UNSAFE, ' ').trimEnd();
 }
 
 /** JSON on one line in which no character can steer a terminal. */

@@ -45,7 +45,7 @@ function lines(label: string, { note }: Place): Progress {
 
 function bar(label: string, { stream }: Place): Progress {
   const started = systemClock.now();
-  let text = '';
+  let text = 'starting';
   let cancelTick = () => {};
   const single = new SingleBar({
     stream,
@@ -67,6 +67,7 @@ function bar(label: string, { stream }: Place): Progress {
   cancelTick = systemClock.after(TICK_MS, tick);
   return {
     bytes(done, total) {
+      text = '';
       if (total) single.setTotal(total);
       else text = megabytes(done);
       single.update(done);

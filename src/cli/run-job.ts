@@ -76,10 +76,10 @@ async function waitAndSave<Params extends object>(
       idempotencyKey,
       onCreated(accepted) {
         created = accepted;
-        watch.began(accepted.job);
         const { quoted_token_cost: quoted } = accepted;
         terminal.note(`Job ${accepted.job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
         for (const warning of accepted.warnings) terminal.note(`Warning: ${warning}`);
+        watch.began(accepted.job);
       },
     });
     watch.stop();

@@ -1,5 +1,5 @@
 import { GenClient } from '../client.js';
-import { EXIT } from './exit-codes.js';
+import { EXIT, UsageError } from './exit-codes.js';
 import type { Terminal } from './terminal.js';
 
 /** One run of a command. */
@@ -24,17 +24,26 @@ export interface GlobalFlags {
 /** Opens a session. Nothing is called, and no key is asked for, until a command needs the client. */
 export function createSession(flags: GlobalFlags, { terminal, signal }: Pick<Session, 'terminal' | 'signal'>): Session {
   let client: GenClient | undefined;
-  const warn = (message: string) => terminal.note(`Warning: ${message}`);
-  const logger = { error: warn, warn, info() {}, debug() {} };
   return {
     terminal,
     signal,
     hint: 'Nothing was created.',
     exitCode: EXIT.done,
     client() {
-      const { baseUrl } = flags;
-      client ??= new GenClient({ ...(baseUrl === undefined ? {} : { baseUrl }), logger, logLevel: 'warn' });
+      client ??= createClient(flags, terminal);
       return client;
     },
   };
+}
+
+function createClient({ baseUrl }: GlobalFlags, terminal: Terminal): GenClient {
+  const warn = (message: string) => terminal.note(`Warning: ${message}`);
+  const logger = { error: warn, warn, info() {}, debug() {} };
+  const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
+  if (!given) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
+  try {
+    return new GenClient({ baseUrl: given, logger, logLevel: 'warn' });
+  } catch (cause) {
+    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
 }

@@ -29,8 +29,8 @@ export function createMediaShelf(): MediaShelf {
   };
   return {
     fileOf(job) {
-      // The id names the seed too, so a restored sandbox never serves another job's bytes.
-      const name = `${job.id} ${job.media.seed}`;
+      // By all that is drawn: after a reset the same id may be another job's.
+      const name = JSON.stringify([job.media, job.modelId, job.prompt]);
       const bytes = kept.get(name) ?? render(job);
       if (!kept.has(name)) keep(name, bytes);
       return { bytes, contentType: CONTENT_TYPES[job.media.kind] };

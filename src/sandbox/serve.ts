@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { systemClock } from '../clock.js';
 import { GenError } from '../errors/index.js';
+import { ConnectionDropped } from './faults.js';
 
 /** Where to listen. */
 export interface ServeOptions {
@@ -35,7 +36,7 @@ const ANSWERED = { headers: { 'x-hono-already-sent': '1' } };
 
 /**
  * Puts a fetch function behind a port, on Node, Bun and Deno alike: one server, because only `node:http` lets a fault
- * reset the socket. A rejection of `fetch` resets the connection; a body that errors cuts it short.
+ * reset the socket. A `ConnectionDropped` from `fetch` resets the connection; a body that errors cuts it short.
  * @throws GenError when the port is taken, not allowed, or out of range
  */
 export async function serve(fetch: Fetch, { port, host = DEFAULT_HOST }: ServeOptions): Promise<Served> {
@@ -46,7 +47,8 @@ export async function serve(fetch: Fetch, { port, host = DEFAULT_HOST }: ServeOp
     const { socket } = call.incoming as IncomingMessage;
     try {
       return cuttable(await fetch(request), socket);
-    } catch {
+    } catch (error) {
+      if (!(error instanceof ConnectionDropped)) return failed(error);
       reset(socket);
       return new Response(null, ANSWERED);
     }
@@ -96,6 +98,12 @@ function cuttable(response: Response, socket: Socket): Response {
     cancel: (reason) => reader.cancel(reason),
   });
   return new Response(body, response);
+}
+
+/** A mistake in the handler itself, told to whoever asked. */
+function failed(error: unknown): Response {
+  const message = error instanceof Error ? error.message : String(error);
+  return Response.json({ error: { code: 'internal_error', message } }, { status: 500 });
 }
 
 function reset(socket: Socket): void {

@@ -1,4 +1,5 @@
 // Runs as it is on Node, Bun and Deno, and prints what it saw as one line of JSON.
+import { ConnectionDropped } from '../../src/sandbox/faults.js';
 import { serve } from '../../src/sandbox/serve.js';
 
 const text = new TextEncoder();
@@ -14,6 +15,7 @@ seen.echo = await attempt(async () => {
 seen.reset = await attempt(async () => (await fetch(`${server.url}/reset`)).status);
 seen.cutHead = await attempt(async () => (await fetch(`${server.url}/cut`)).headers.get('content-length'));
 seen.cutBody = await attempt(async () => (await fetch(`${server.url}/cut`)).text());
+seen.bug = await attempt(async () => (await fetch(`${server.url}/bug`)).json());
 seen.after = await attempt(async () => (await fetch(`${server.url}/fine`)).status);
 seen.taken = await attempt(() => serve(answer, { port: Number(new URL(server.url).port) }));
 const began = new Promise<void>((resolve) => {
@@ -30,7 +32,8 @@ process.stdout.write(`${JSON.stringify(seen)}\n`);
 
 async function answer(request: Request): Promise<Response> {
   const { pathname } = new URL(request.url);
-  if (pathname === '/reset') throw new TypeError('reset');
+  if (pathname === '/reset') throw new ConnectionDropped();
+  if (pathname === '/bug') throw new TypeError('a mistake');
   if (pathname === '/cut') return cut();
   if (pathname === '/slow') {
     slowBegan();

@@ -38,6 +38,7 @@ describe.each(Object.entries(runtimes))('a served sandbox on %s', (name, command
       reset: failure,
       cutHead: '100',
       cutBody: failure,
+      bug: { error: { code: 'internal_error', message: 'a mistake' } },
       after: 201,
       taken: { threw: expect.stringMatching(/^GenError: Port \d+ on 127\.0\.0\.1 is in use\. Choose another/) },
       drained: 'drained',

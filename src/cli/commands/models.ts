@@ -15,7 +15,7 @@ export function modelsCommand(open: OpenSession): Command {
     const width = Math.max(0, ...rows.map(([alias]) => alias.length));
     terminal.result(
       list,
-      rows.map(([alias, text]) => `${alias.padEnd(width, '\u00a0')}  ${text}`),
+      rows.map(([alias, text]) => `${alias.padEnd(width)}  ${text}`),
     );
   });
 }

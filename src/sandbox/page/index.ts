@@ -49,6 +49,9 @@ ${MAIN}
 `;
 }
 
+/** Columns that stand flush right. */
+const NUMBERS = ['Tokens', 'Free after'];
+
 const OUTCOMES = [...Object.keys(JOB_ERRORS), 'canceled', 'blocked']
   .map((code) => `<option${code === 'generation_failed' ? ' selected' : ''}>${code}</option>`)
   .join('');
@@ -89,7 +92,9 @@ ${table('requests', 'Requests', ['Time', 'Method', 'Path', 'Answer', 'Repeat'])}
 </main>`;
 
 function table(id: string, title: string, columns: readonly string[]): string {
-  const heads = columns.map((column) => `<th scope="col">${column}</th>`).join('');
+  const heads = columns
+    .map((column) => `<th scope="col"${NUMBERS.includes(column) ? ' class="number"' : ''}>${column}</th>`)
+    .join('');
   return `<section aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>
 <div class="scroll" tabindex="0" role="region" aria-labelledby="${id}-title">
 <table><thead><tr>${heads}</tr></thead><tbody id="${id}"></tbody></table></div></section>`;

@@ -68,8 +68,8 @@ function media(job) {
 }
 
 function card(job) {
-  const cost = job.finalTokenCost === undefined || job.finalTokenCost === null
-    ? job.quotedTokenCost + " tokens reserved" : job.finalTokenCost + " tokens charged";
+  const isFinal = ["completed", "failed", "canceled", "blocked"].includes(job.status);
+  const cost = isFinal ? job.finalTokenCost + " tokens charged" : job.quotedTokenCost + " tokens reserved";
   return el("li", { className: "job", id: "job-" + job.id },
     el("div", { className: "media" }, media(job)),
     el("div", { className: "text" },
