@@ -45,7 +45,7 @@ test.each(Object.entries(laws))('%s', (_name, law) => {
   expect(told(law(source))).toEqual([]);
 });
 
-test('every member that a door gives has a doc comment', () => {
+test('every option, parameter and method that a door gives has a doc comment', () => {
   const doors = readdirSync(`${ROOT}src`).map((name) =>
     name.endsWith('.ts') ? `src/${name}` : `src/${name}/index.ts`,
   );

@@ -27,7 +27,7 @@ const SEEN_BY_SANDBOX = /^src\/(schemas\/|errors\/|catalog\.ts$|version\.ts$|clo
 const BEHIND_THE_PORT = 'src/transport/http-transport.ts';
 
 /** The folder or file below `src` that a path belongs to: `src/limits/x.ts` is of `limits`, `src/client.ts` of `client`. */
-export function unitOf(path: string): string {
+function unitOf(path: string): string {
   return path.replace(/^src\//, '').replace(/(\/.*|\.ts)$/, '');
 }
 

@@ -76,7 +76,7 @@ export const timeHasAClock = eachNode((node, { path }) => {
 });
 
 /** Whether a name stands for a global: not a property, a member, a parameter or a key. */
-export function isFreeName(node: ts.Identifier): boolean {
+function isFreeName(node: ts.Identifier): boolean {
   const { parent } = node;
   if (ts.isPropertyAccessExpression(parent)) return parent.expression === node;
   if (ts.isQualifiedName(parent)) return parent.left === node;

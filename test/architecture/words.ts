@@ -111,7 +111,7 @@ export const baseClassesDoSomething: Law = (sources) => {
 /** Style: files are kebab-case and none is a drawer for everything. */
 export const filesAreNamedForWhatTheyDo: Law = (sources) =>
   sources.flatMap(({ path }) => {
-    const name = path.slice(path.lastIndexOf('/') + 1).replace(/(\.(test|test-d|suite|config))?\.[cm]?ts$/, '');
+    const name = path.slice(path.lastIndexOf('/') + 1).replace(/(\.(test|test-d|suite|config|d))?\.[cm]?ts$/, '');
     const breach = (message: string) => [{ path, line: 1, message }];
     if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)) return breach(`${name} is not kebab-case`);
     return /(^|[-/])(utils?|helpers?|common|misc|shared)([-/]|$)/.test(path.replace(/\.ts$/, ''))
