@@ -1,10 +1,10 @@
-import { rawBodyOf, unavailable } from './raw-body.js';
+import { bodyOf, unavailable } from './raw-body.js';
 import { refusal } from './refusal.js';
 import type { RawBody } from './signature.js';
 
 /** Reads a request's body and stops as soon as it is larger than `maxBytes`, whatever its Content-Length says. */
 export async function readCapped(request: Request, maxBytes: number): Promise<RawBody> {
-  if (request.bodyUsed || !request.body) return rawBodyOf(request);
+  if (request.bodyUsed || !request.body) return bodyOf(request);
   if (Number(request.headers.get('content-length')) > maxBytes) throw tooLarge(maxBytes);
   const chunks: Uint8Array[] = [];
   const size = await collect(request.body, chunks, maxBytes);

@@ -4,19 +4,20 @@ import type { RawBody } from './signature.js';
 /** What may be handed over as a webhook's body: the bytes as received, or the text they were read as. */
 export type WebhookBody = string | Uint8Array | ArrayBuffer;
 
-/** The exact bytes that were signed; throws a `WebhookVerificationError` that says what became of them. */
-export async function rawBodyOf(input: Request | { readonly body: unknown }): Promise<RawBody> {
-  if (!('arrayBuffer' in input)) return givenBody(input.body);
-  if (input.bodyUsed) throw unavailable('was read before: verify first, or keep its text and pass { body, headers }');
+/** The exact bytes that were signed, of a web request; throws a `WebhookVerificationError` that says what became of them. */
+export async function bodyOf(request: Request): Promise<RawBody> {
+  if (request.bodyUsed) throw unavailable('was read before: verify first, or keep its text and pass { body, headers }');
   try {
-    return new Uint8Array(await input.arrayBuffer());
+    return new Uint8Array(await request.arrayBuffer());
   } catch (cause) {
     throw unavailable('could not be read to its end', cause);
   }
 }
 
-function givenBody(body: unknown): RawBody {
+/** The exact bytes that were signed, as handed over; throws a `WebhookVerificationError` for what are not the bytes any more. */
+export function rawBody(body: unknown): RawBody {
   if (typeof body === 'string') return body;
+  if (body instanceof Uint8Array) return body;
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   if (isBuffer(body)) return new Uint8Array(body);
   if (body === undefined || body === null) throw unavailable('is missing: pass the raw bytes as { body, headers }');

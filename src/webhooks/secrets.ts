@@ -7,7 +7,7 @@ const MAX_SECRETS = 8;
 
 /** The secrets as a list; throws a `WebhookVerificationError` for none, a blank one or too many. */
 export function secretsOf(secret: WebhookSecret): readonly string[] {
-  const secrets = [secret ?? ''].flat();
+  const secrets = typeof secret === 'string' ? [secret] : [secret ?? ''].flat();
   const isMissing = !secrets.length || secrets.some((one) => typeof one !== 'string' || !one.trim());
   if (!isMissing && secrets.length <= MAX_SECRETS) return secrets;
   throw isMissing

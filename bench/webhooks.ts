@@ -1,0 +1,140 @@
+// What verifying a webhook costs, beside the libraries that people know: for a usual event and for a large one.
+import { createHmac } from 'node:crypto';
+import { signWebhook, verifyWebhook } from 'gen-client/webhooks';
+import { type Candidate, interleaved, peer, ratio, spread, table, told } from './frame.js';
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 21);
+const SIZES = [
+  { title: '1 KB', bytes: 1_000, times: 10_000 },
+  { title: '100 KB', bytes: 100_000, times: 300 },
+] as const;
+/** Of Stripe's throughput. */
+const TARGET = 0.8;
+const BASE = 'stripe constructEvent';
+const OWN = 'gen-client verifyWebhook';
+const WEB_CRYPTO = `${OWN}, WebCrypto only`;
+
+const KEY = Buffer.from('a secret of two dozen by');
+const SECRET = `whsec_${KEY.toString('base64')}`;
+
+type Verify = () => unknown;
+/** Signs a body afresh, so that no stamp grows old, and gives what verifies it. */
+type Prepare = (body: string) => Verify | Promise<Verify>;
+
+interface Stripe {
+  readonly webhooks: {
+    constructEvent(body: string | Buffer, header: string, secret: string): unknown;
+    generateTestHeaderString(options: { payload: string; secret: string }): string;
+  };
+}
+
+interface Unwrapping {
+  unwrap(body: string, ...rest: unknown[]): unknown;
+}
+
+/** Verifies by the Standard Webhooks scheme, which svix, openai and anthropic follow. */
+interface Standard {
+  verify(body: string, headers: Record<string, string>): unknown;
+}
+
+function standardHeaders(body: string): Record<string, string> {
+  const stamp = String(Math.floor(Date.now() / 1000));
+  const signature = createHmac('sha256', KEY).update(`msg_1.${stamp}.${body}`).digest('base64');
+  return { 'webhook-id': 'msg_1', 'webhook-timestamp': stamp, 'webhook-signature': `v1,${signature}` };
+}
+
+async function own(body: string, given: string | Buffer = body): Promise<Verify> {
+  const { headers } = await signWebhook(body, { secret: SECRET });
+  return () => verifyWebhook({ body: given, headers }, { secret: SECRET });
+}
+
+/** Measures without the runtime's own crypto, as on a runtime that has only WebCrypto. */
+async function byWebCrypto(measured: () => Promise<number>): Promise<number> {
+  const { getBuiltinModule } = process;
+  Reflect.set(process, 'getBuiltinModule', undefined);
+  try {
+    return await measured();
+  } finally {
+    Reflect.set(process, 'getBuiltinModule', getBuiltinModule);
+  }
+}
+
+async function candidates(): Promise<Record<string, Prepare>> {
+  const { default: Stripe } = await peer<{ default: new (key: string) => Stripe }>('stripe');
+  const { default: OpenAI } = await peer<{ default: new (options: object) => { webhooks: Unwrapping } }>('openai');
+  const { default: Anthropic } = await peer<{ default: new (options: object) => { beta: { webhooks: Unwrapping } } }>(
+    '@anthropic-ai/sdk',
+  );
+  const { Webhook: Svix } = await peer<{ Webhook: new (secret: string) => Standard }>('svix');
+  const { Webhook } = await peer<{ Webhook: new (secret: string) => Standard }>('standardwebhooks');
+  const { webhooks } = new Stripe('sk_test_none');
+  const openai = new OpenAI({ apiKey: 'none', webhookSecret: SECRET }).webhooks;
+  const anthropic = new Anthropic({ apiKey: 'none' }).beta.webhooks;
+  const byStripe = (body: string, given: string | Buffer = body): Verify => {
+    const header = webhooks.generateTestHeaderString({ payload: body, secret: SECRET });
+    return () => webhooks.constructEvent(given, header, SECRET);
+  };
+  const byStandard = (verifier: Standard, body: string): Verify => {
+    const headers = standardHeaders(body);
+    return () => verifier.verify(body, headers);
+  };
+  return {
+    [OWN]: (body) => own(body),
+    [`${OWN}, bytes`]: (body) => own(body, Buffer.from(body)),
+    [WEB_CRYPTO]: (body) => own(body),
+    [BASE]: (body) => byStripe(body),
+    [`${BASE}, bytes`]: (body) => byStripe(body, Buffer.from(body)),
+    svix: (body) => byStandard(new Svix(SECRET), body),
+    standardwebhooks: (body) => byStandard(new Webhook(SECRET), body),
+    'openai webhooks.unwrap': (body) => {
+      const headers = standardHeaders(body);
+      return () => openai.unwrap(body, headers);
+    },
+    'anthropic webhooks.unwrap': (body) => {
+      const headers = standardHeaders(body);
+      return () => anthropic.unwrap(body, { headers, key: SECRET });
+    },
+  };
+}
+
+/** An event of about `bytes` bytes; more fields, as a service adds them. */
+function eventOf(bytes: number): string {
+  const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://gen.test/v1/jobs/job_1/output' };
+  const event = { object: 'developer_webhook_event', id: 'evt_job_1_completed', type: 'job.completed' };
+  const bare = JSON.stringify({ ...event, created: '2026-01-02T03:04:05.000Z', data: { job: { ...job, prompt: '' } } });
+  return bare.replace(
+    '"prompt":""',
+    `"prompt":"${'a fox at dawn, '.repeat(bytes / 15).slice(0, bytes - bare.length)}"`,
+  );
+}
+
+/** Microseconds for one verification. */
+async function measure(verify: Verify, times: number): Promise<number> {
+  const start = performance.now();
+  for (let at = 0; at < times; at += 1) await verify();
+  return ((performance.now() - start) * 1000) / times;
+}
+
+async function section({ title, bytes, times }: (typeof SIZES)[number]): Promise<string> {
+  const body = eventOf(bytes);
+  const prepared = Object.entries(await candidates());
+  const list = prepared.map(([name, prepare]): Candidate => {
+    const measured = async () => measure(await prepare(body), times);
+    return { name, measure: name === WEB_CRYPTO ? () => byWebCrypto(measured) : measured };
+  });
+  const figures = await interleaved(list, { rounds: ROUNDS, warmups: 3 });
+  const perSecond = (name: string) => Math.round(1e6 / spread(figures.get(name) ?? []).median).toLocaleString('en-US');
+  const rows = list.map(({ name }) => [name, perSecond(name), told(ratio(figures, name, BASE))]);
+  const share = 1 / ratio(figures, OWN, BASE).median;
+  const verdict = `${share.toFixed(2)} of Stripe's throughput (target: at least ${TARGET}): ${share >= TARGET ? 'met' : 'missed'}.`;
+  return `### An event of ${title}\n\n${table(['', 'a second', 'time, beside Stripe'], rows)}\n\n${verdict}`;
+}
+
+/** The section of bench/README.md. */
+export async function run(): Promise<string> {
+  const sections: string[] = [];
+  for (const size of SIZES) sections.push(await section(size));
+  const intro =
+    'One verification after the other on one thread, the body given as a string unless it says bytes. Each library verifies its own scheme, HMAC-SHA256 in all, and parses the event; only `verifyWebhook` checks that it is one.';
+  return ['## Webhooks', intro, ...sections].join('\n\n');
+}
