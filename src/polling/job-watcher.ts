@@ -1,55 +1,15 @@
 import { type Clock, steady } from '../clock.js';
-import { RateLimitError } from '../errors/index.js';
+import { RateLimitError, ResponseError } from '../errors/index.js';
 import { isFinal, type Job } from '../schemas/job.js';
-import { Heap, type Ranked } from './heap.js';
+import { Forecast } from './forecast.js';
+import { Heap } from './heap.js';
 import { Pace, POLLS_PER_MS } from './pace.js';
-import {
-  backoffMs,
-  endsWait,
-  type LifeTable,
-  learn,
-  meanChance,
-  newLifeTable,
-  outlook,
-  rhythmOf,
-  type Stretch,
-  whenWorth,
-} from './poll-schedule.js';
-
-/** One wait on a job, as the watcher sees it. */
-export interface Watch {
-  /** Reads the job once, without repeating a failed read. */
-  readonly readJob: (id: string, signal: AbortSignal) => Promise<Job>;
-  /** The job as far as it is known. */
-  readonly job?: Job | undefined;
-  /** Milliseconds between two reads; the shortest of all waits on the job counts. */
-  readonly pollIntervalMs?: number | undefined;
-  /** Told what each read shows; a final job is the last. */
-  readonly onRead: (job: Job) => void;
-  /** Told of each failed read; `ends` when no other follows. */
-  readonly onMiss: (error: unknown, ends: boolean) => void;
-}
-
-interface Entry extends Ranked {
-  readonly id: string;
-  readonly watches: Set<Watch>;
-  readonly sinceMs: number;
-  heap: Heap<Entry> | undefined;
-  job: Job | undefined;
-  /** Under way. */
-  reading: AbortController | undefined;
-  /** Its age when it was last seen to run. */
-  ageMs: number;
-  /** What it adds to the load. */
-  weight: number;
-  failures: number;
-  /** Announced as final: read next, this many times at short intervals if the read does not show it yet. */
-  eager: number;
-}
+import { backoffMs, endsWait, meanChance, rhythmOf, type Stretch, whenWorth } from './poll-schedule.js';
+import type { Entry, Watch } from './watch.js';
 
 /** Reads under way at most: enough at any usual delay, and hanging ones leave room for others. */
 const READS_AT_ONCE = 32;
-/** Announcements of jobs nobody waits for yet, and kinds of jobs, that are kept. */
+/** Announcements of jobs nobody waits for yet that are kept: a webhook may come before the answer to its create. */
 const REMEMBERED = 256;
 const EAGER_READS = 4;
 /** Due times brought up to date at each turn: all of them every few reads, or in part of a round where there are thousands. */
@@ -80,7 +40,7 @@ export class JobWatcher {
   readonly #entries = new Map<string, Entry>();
   readonly #resting = new Heap<Entry>();
   readonly #ready = new Heap<Entry>();
-  readonly #tables = new Map<string, LifeTable>();
+  readonly #forecast = new Forecast();
   readonly #announced = new Set<string>();
   #reading = 0;
   #load = 0;
@@ -116,7 +76,8 @@ export class JobWatcher {
   notify(id: string): void {
     const entry = this.#entries.get(id);
     if (!entry) {
-      remember(this.#announced, id);
+      if (this.#announced.size >= REMEMBERED) this.#announced.clear();
+      this.#announced.add(id);
       return;
     }
     if (entry.eager === 0) this.#trust += (1 - this.#trust) * 0.3;
@@ -129,14 +90,8 @@ export class JobWatcher {
     const now = this.#clock.now();
     const ageMs = Math.min(Math.max(0, now - (Date.parse(job?.createdAt ?? '') || now)), OLDEST_MS);
     const entry: Entry = {
-      ...{ id, job, watches: new Set<Watch>(), sinceMs: now - ageMs, rank: 0, place: -1, heap: undefined },
-      ...{
-        ageMs: 0,
-        reading: undefined,
-        weight: 0,
-        failures: 0,
-        eager: this.#announced.delete(id) ? EAGER_READS : 0,
-      },
+      ...{ id, job, watches: new Set<Watch>(), sinceMs: now - ageMs, ageMs, rank: 0, place: -1, heap: undefined },
+      ...{ reading: undefined, weight: 0, failures: 0, eager: this.#announced.delete(id) ? EAGER_READS : 0 },
     };
     this.#entries.set(id, entry);
     this.#weigh(entry);
@@ -152,8 +107,9 @@ export class JobWatcher {
     entry.heap = undefined;
     this.#load -= entry.weight;
     if (this.#entries.size === 0) this.#load = 0;
-    if (entry.reading) this.#reading--;
-    entry.reading?.abort();
+    const { reading } = entry;
+    if (reading) this.#done(entry);
+    reading?.abort();
     this.#turn();
   }
 
@@ -193,18 +149,11 @@ export class JobWatcher {
   }
 
   #outlook({ job, ageMs }: Entry): Iterable<Stretch> {
-    return outlook(this.#table(job), rhythmOf(job), ageMs);
+    return this.#forecast.outlook(job, ageMs);
   }
 
   #spread(ms: number): number {
     return ms * (1 + this.#random() / 5) * (this.#trust > TRUSTED ? 2 : 1);
-  }
-
-  #table(job: Job | undefined): LifeTable {
-    const name = `${job?.modelId}/${job?.mediaType}`;
-    const table = this.#tables.get(name) ?? newLifeTable();
-    remember(this.#tables, name, table);
-    return table;
   }
 
   /** Reads whose turn it is and sets the one timer, which exists only while somebody waits. */
@@ -234,13 +183,15 @@ export class JobWatcher {
     entry.reading = reading;
     this.#reading++;
     this.#pace.take();
-    const eager = entry.eager;
+    const { eager } = entry;
+    const [watch] = entry.watches;
     try {
-      const [watch] = entry.watches;
       const job = await watch?.readJob(entry.id, reading.signal);
-      if (entry.reading === reading && job && this.#entries.has(entry.id)) this.#seen(entry, job, eager);
+      if (!job) throw new ResponseError(`Job ${entry.id} was read without a result.`);
+      if (entry.reading === reading) this.#seen(entry, job, eager);
     } catch (error) {
-      if (this.#entries.get(entry.id) === entry) this.#missed(entry, error);
+      // Nobody waits any more, or a watch's own listener threw after the job was taken out.
+      if (entry.reading === reading) this.#missed(entry, error);
     }
   }
 
@@ -258,7 +209,7 @@ export class JobWatcher {
       this.#finished(entry, job);
     } else {
       const toMs = this.#clock.now() - entry.sinceMs;
-      learn(this.#table(job), { fromMs: entry.ageMs, toMs, ended: false });
+      this.#forecast.saw(job, { fromMs: entry.ageMs, toMs, ended: false });
       this.#weigh(entry);
       // Announced while this read was under way: it may have been too early to show it.
       if (entry.eager === eagerBefore && entry.eager > 0) entry.eager--;
@@ -272,7 +223,7 @@ export class JobWatcher {
     if (entry.eager === 0) this.#trust *= 0.7;
     const took = Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '');
     const toMs = took >= 0 ? took : this.#clock.now() - entry.sinceMs;
-    learn(this.#table(job), { fromMs: entry.ageMs, toMs, ended: true });
+    this.#forecast.saw(job, { fromMs: entry.ageMs, toMs, ended: true });
     this.#leave(entry);
   }
 
@@ -295,18 +246,5 @@ export class JobWatcher {
     const own = Math.min(...[...entry.watches].map((watch) => watch.pollIntervalMs ?? Number.POSITIVE_INFINITY));
     const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(rhythmOf(entry.job).intervalMs);
     return entry.eager > 0 ? Math.min(natural, 1000 * 2 ** (EAGER_READS - entry.eager)) : natural;
-  }
-}
-
-/** Adds to a set or map that keeps its last entries only. */
-function remember(kept: Set<string>, name: string): void;
-function remember<T>(kept: Map<string, T>, name: string, value: T): void;
-function remember<T>(kept: Set<string> | Map<string, T>, name: string, value?: T): void {
-  kept.delete(name);
-  if (kept instanceof Map) kept.set(name, value as T);
-  else kept.add(name);
-  for (const oldest of kept.keys()) {
-    if (kept.size <= REMEMBERED) return;
-    kept.delete(oldest);
   }
 }

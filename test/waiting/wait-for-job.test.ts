@@ -1,0 +1,333 @@
+import { describe, expect, it, vi } from 'vitest';
+import {
+  AuthenticationError,
+  BadRequestError,
+  ConnectionError,
+  GenError,
+  JobBlockedError,
+  JobCanceledError,
+  JobFailedError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
+  ResponseError,
+  ServerError,
+  TimeoutError,
+  WaitTimeoutError,
+} from '../../src/errors/index.js';
+import { JobWatcher } from '../../src/polling/job-watcher.js';
+import { createWaiter } from '../../src/polling/wait-for-job.js';
+import type { Job } from '../../src/schemas/job.js';
+import { virtualClock } from './virtual-clock.js';
+
+type Answer = Partial<Job> | Error | 'hangs';
+
+/** A waiter over scripted answers; the last one of a job repeats. */
+function setup(script: Record<string, Answer[]>, warn?: (message: string) => void) {
+  const clock = virtualClock();
+  const watcher = new JobWatcher(clock, () => 0.5);
+  const reads: { id: string; atMs: number; signal: AbortSignal }[] = [];
+  const start = clock.now();
+  const waiter = createWaiter({
+    clock,
+    warn,
+    account: async () => ({ shared: <T extends object>() => watcher as object as T }),
+    async readJob(id, signal) {
+      reads.push({ id, atMs: clock.now() - start, signal });
+      const answers = script[id] ?? [];
+      const answer = answers.length > 1 ? answers.shift() : answers[0];
+      if (answer === 'hangs')
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      if (answer instanceof Error) throw answer;
+      return { id, status: 'processing', mediaType: 'video', ...(answer as Partial<Job>) };
+    },
+  });
+  return { clock, waiter, reads, watcher, at: () => reads.map(({ atMs }) => atMs) };
+}
+
+const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
+const running = (id: string, more: Partial<Job> = {}): Job => ({
+  id,
+  status: 'processing',
+  mediaType: 'video',
+  ...more,
+});
+const refused = { code: 'x', recovery: 'none', method: 'GET', url: 'https://x.example' } as const;
+
+describe('a wait', () => {
+  it('resolves with a final job at once and without a call', async () => {
+    const { waiter, reads } = setup({});
+    const job = { ...running('a'), ...DONE };
+    await expect(waiter.waitForJob(job)).resolves.toBe(job);
+    expect(reads).toEqual([]);
+  });
+
+  it('reads a job first when it could be done, then about every eleven seconds', async () => {
+    const { waiter, clock, at } = setup({ a: [{}, {}, {}, DONE] });
+    await clock.until(waiter.waitForJob(running('a')));
+    expect(at()).toEqual([11_000, 22_000, 33_000, 44_000]);
+  });
+
+  it('reads images sooner and more often', async () => {
+    const { waiter, clock, at } = setup({ a: [{ mediaType: 'image' }, { mediaType: 'image' }, DONE] });
+    await clock.until(waiter.waitForJob(running('a', { mediaType: 'image' })));
+    expect(at()).toEqual([2200, 4950, 7700]);
+  });
+
+  it('reads a bare id, and a job that is old enough to be done, at once', async () => {
+    const { waiter, clock, at } = setup({ a: [DONE], b: [DONE] });
+    await clock.until(waiter.waitForJob('a'));
+    const old = new Date(clock.now() - 60_000).toISOString();
+    await clock.until(waiter.waitForJob(running('b', { createdAt: old })));
+    expect(at()).toEqual([0, 0]);
+  });
+
+  it('keeps to pollIntervalMs, the shortest of the waits on a job, also for the first read', async () => {
+    const { waiter, clock, at } = setup({ a: [{}, {}, DONE] });
+    const slow = waiter.waitForJob(running('a'), { pollIntervalMs: 4000 });
+    const fast = waiter.waitForJob(running('a'), { pollIntervalMs: 1000 });
+    await clock.until(Promise.all([slow, fast]));
+    expect(at()).toEqual([1000, 2000, 3000]);
+  });
+
+  it('never spins: an interval of a millisecond still stays within the account’s share of reads', async () => {
+    const { waiter, clock, reads } = setup({ a: [{}] });
+    const wait = waiter.waitForJob('a', { pollIntervalMs: 1, timeoutMs: 60_000 });
+    await expect(clock.until(wait)).rejects.toThrow(WaitTimeoutError);
+    expect(reads.length).toBeLessThan(118);
+  });
+
+  it('takes every status that it does not know for running', async () => {
+    const { waiter, clock, reads } = setup({ a: [{ status: 'dreaming' }, { status: 'COMPLETED' }, DONE] });
+    await expect(clock.until(waiter.waitForJob('a'))).resolves.toMatchObject(DONE);
+    expect(reads).toHaveLength(3);
+  });
+
+  it('costs one read for any number of waits on one job', async () => {
+    const { waiter, clock, reads } = setup({ a: [{}, DONE] });
+    const waits = Array.from({ length: 50 }, () => waiter.waitForJob('a'));
+    await clock.until(Promise.all(waits));
+    expect(reads).toHaveLength(2);
+  });
+
+  it('tells onUpdate of each read, and goes on when it throws', async () => {
+    const warn = vi.fn();
+    const { waiter, clock } = setup({ a: [{}, DONE] }, warn);
+    const onUpdate = vi.fn(() => {
+      throw new Error('mine');
+    });
+    await clock.until(waiter.waitForJob('a', { onUpdate }));
+    expect(onUpdate.mock.calls.map(([job]: [Job?]) => job?.status)).toEqual(['processing', 'completed']);
+    expect(warn).toHaveBeenCalledWith('onUpdate threw, the wait for job a goes on: Error: mine');
+  });
+
+  it.each([
+    [
+      'failed',
+      JobFailedError,
+      'Job a failed (generation_rejected: too dark). Change the prompt, references or options.',
+    ],
+    [
+      'canceled',
+      JobCanceledError,
+      'Job a was canceled (generation_rejected: too dark). Change the prompt, references or options.',
+    ],
+    [
+      'blocked',
+      JobBlockedError,
+      'Job a was blocked (generation_rejected: too dark). Change the prompt, references or options.',
+    ],
+  ])('throws for a %s job, saying which, why and what to do', async (status, kind, message) => {
+    const final = { status, errorCode: 'generation_rejected', errorMessage: 'too dark' };
+    const { waiter, clock } = setup({ a: [final] });
+    const error = await clock.until(waiter.waitForJob('a')).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(kind);
+    expect(error).toMatchObject({ message, code: 'generation_rejected', recovery: 'change_request', job: final });
+    await expect(waiter.waitForJob({ id: 'a', ...final })).rejects.toThrow(kind);
+    await expect(clock.until(waiter.waitForJob('a', { throwOnFailure: false }))).resolves.toMatchObject(final);
+  });
+
+  it.each([
+    [{ timeoutMs: 0 }, 'timeoutMs must be a positive number of milliseconds, or false for no limit, not 0.'],
+    [{ timeoutMs: -1 }, 'not -1'],
+    [{ timeoutMs: Number.NaN }, 'not NaN'],
+    [{ pollIntervalMs: 0 }, 'pollIntervalMs must be a positive number of milliseconds, not 0.'],
+    [{ pollIntervalMs: Number.POSITIVE_INFINITY }, 'not Infinity'],
+  ])('refuses %o before any call', async (options, message) => {
+    const { waiter, reads } = setup({});
+    await expect(waiter.waitForJob('a', options)).rejects.toThrow(message);
+    await expect(waiter.waitForJob('a', options)).rejects.toBeInstanceOf(GenError);
+    expect(reads).toEqual([]);
+  });
+
+  it.each([[''], [undefined], [null], [7], [{}], [{ job: { id: 'a' } }]])('refuses %o as a job', async (target) => {
+    const { waiter } = setup({});
+    await expect(waiter.waitForJob(target as string)).rejects.toThrow('waitForJob takes a job or its id');
+  });
+});
+
+describe('the end of a wait', () => {
+  it('comes at its deadline, with the last job seen, and leaves no timer, listener or read', async () => {
+    const { waiter, clock, reads, watcher } = setup({ a: [{}, 'hangs'] });
+    const abort = new AbortController();
+    const removed = vi.spyOn(abort.signal, 'removeEventListener');
+    const start = clock.now();
+    const wait = waiter.waitForJob('a', { timeoutMs: 15_000, signal: abort.signal });
+    const error = await clock.until(wait).catch((thrown: unknown) => thrown);
+    expect(clock.now() - start).toBe(15_000);
+    expect(error).toMatchObject({
+      name: 'WaitTimeoutError',
+      jobId: 'a',
+      timeoutMs: 15_000,
+      job: { status: 'processing' },
+    });
+    expect(String(error)).toContain('Job a did not end within 15000 ms (it was processing when last read)');
+    expect(reads.at(-1)?.signal.aborted).toBe(true);
+    expect(removed).toHaveBeenCalledOnce();
+    expect(watcher.busy).toBe(false);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('is half an hour away unless set, and never with timeoutMs false', async () => {
+    const { waiter, clock } = setup({ a: [{}], b: [{}] });
+    const start = clock.now();
+    const endless = vi.fn();
+    waiter.waitForJob('b', { timeoutMs: false }).then(endless, endless);
+    await expect(clock.until(waiter.waitForJob('a'))).rejects.toThrow('within 1800000 ms');
+    expect(clock.now() - start).toBe(1_800_000);
+    await clock.advance(86_400_000);
+    expect(endless).not.toHaveBeenCalled();
+  });
+
+  it('comes at once on abort, with the signal’s own reason, while the other waits on the job go on', async () => {
+    const { waiter, clock, reads } = setup({ a: ['hangs', DONE] });
+    const abort = new AbortController();
+    const aborted = waiter.waitForJob('a', { signal: abort.signal });
+    const other = new AbortController();
+    const last = waiter.waitForJob('a', { signal: other.signal });
+    await clock.advance(100);
+    abort.abort('enough');
+    await expect(aborted).rejects.toBe('enough');
+    expect(reads[0]?.signal.aborted).toBe(false);
+    other.abort('both');
+    await expect(last).rejects.toBe('both');
+    expect(reads[0]?.signal.aborted).toBe(true);
+    expect(clock.timers).toBe(0);
+    await expect(waiter.waitForJob('a', { signal: AbortSignal.abort('before') })).rejects.toBe('before');
+    expect(reads).toHaveLength(1);
+  });
+
+  it('comes in time also when the key function hangs', async () => {
+    const clock = virtualClock();
+    const waiter = createWaiter({ clock, account: () => new Promise(() => {}), readJob: async (id) => running(id) });
+    await expect(clock.until(waiter.waitForJob('a', { timeoutMs: 500 }))).rejects.toThrow('could not be read');
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('a failing read', () => {
+  it.each([
+    ['a lost connection', new ConnectionError('x')],
+    ['a timeout', new TimeoutError('x')],
+    ['500', new ServerError('x', { ...refused, status: 500 })],
+    ['503', new ServerError('x', { ...refused, status: 503 })],
+    ['429', new RateLimitError('x', { ...refused, status: 429, retryAfterMs: 3000 })],
+    ['an answer without its essentials', new ResponseError('x')],
+    ['something nobody has foreseen', new TypeError('x')],
+  ])('does not end the wait: %s', async (_, error) => {
+    const { waiter, clock, reads } = setup({ a: [error, {}, error, error, DONE] });
+    await expect(clock.until(waiter.waitForJob('a'))).resolves.toMatchObject(DONE);
+    expect(reads).toHaveLength(5);
+  });
+
+  it.each([
+    [new AuthenticationError('x', { ...refused, status: 401 })],
+    [new PermissionDeniedError('x', { ...refused, status: 403 })],
+    [new NotFoundError('x', { ...refused, status: 404 })],
+    [new BadRequestError('x', { ...refused, status: 400 })],
+    [new GenError('no key')],
+  ])('ends the wait at once when another cannot help: %s', async (error) => {
+    const { waiter, clock, reads } = setup({ a: [{}, error] });
+    await expect(clock.until(waiter.waitForJob('a'))).rejects.toBe(error);
+    expect(reads).toHaveLength(2);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('is repeated less and less often, up to once a minute, and is the cause of the deadline’s error', async () => {
+    const failure = new ConnectionError('gone');
+    const { waiter, clock, at } = setup({ a: [failure] });
+    const error = await clock.until(waiter.waitForJob('a', { timeoutMs: 300_000 })).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ cause: failure, job: undefined });
+    expect(String(error)).toContain('could not be read');
+    expect(at()).toEqual([0, 11_000, 33_000, 77_000, 137_000, 197_000, 257_000]);
+  });
+
+  it('holds up no other job, not even when it hangs', async () => {
+    const { waiter, clock } = setup({ a: ['hangs'], b: ['hangs'], c: [DONE] });
+    const hanging = [waiter.waitForJob('a', { timeoutMs: 60_000 }), waiter.waitForJob('b', { timeoutMs: 60_000 })];
+    for (const wait of hanging) wait.catch(() => {});
+    const start = clock.now();
+    await clock.until(waiter.waitForJob('c'));
+    expect(clock.now() - start).toBe(0);
+    await clock.until(Promise.allSettled(hanging));
+  });
+});
+
+describe('a webhook', () => {
+  const event = (id: string) => ({ data: { job: { id } } });
+
+  it('wakes the waits on its job at once, and one read confirms it', async () => {
+    const { waiter, clock, at } = setup({ a: [DONE] });
+    const wait = waiter.waitForJob(running('a'));
+    await clock.advance(3000);
+    waiter.notify(event('a'));
+    await expect(clock.until(wait)).resolves.toMatchObject(DONE);
+    expect(at()).toEqual([3000]);
+  });
+
+  it('that is ahead of the job’s record has it read again soon', async () => {
+    const { waiter, clock, at } = setup({ a: [{}, {}, DONE] });
+    const wait = waiter.waitForJob(running('a'));
+    await clock.advance(1000);
+    waiter.notify(event('a'));
+    await clock.until(wait);
+    expect(at()).toEqual([1000, 3000, 7000]);
+  });
+
+  it('that comes before the wait makes it begin with a read', async () => {
+    const { waiter, clock, at } = setup({ a: [DONE] });
+    waiter.notify(event('a'));
+    await clock.until(waiter.waitForJob(running('a')));
+    expect(at()).toEqual([0]);
+  });
+
+  it('about a job nobody waits for, or of any odd shape, does nothing', async () => {
+    const { waiter, clock, reads } = setup({});
+    for (const odd of [undefined, null, {}, { data: null }, { data: { job: { id: 7 } } }]) waiter.notify(odd as never);
+    waiter.notify(event('nobody'));
+    await clock.advance(1000);
+    expect(reads).toEqual([]);
+    const keyless = createWaiter({
+      account: () => Promise.reject(new Error('no key')),
+      readJob: async (id) => running(id),
+    });
+    keyless.notify(event('a'));
+    await clock.advance(0);
+  });
+});
+
+it('keeps 10,000 waits in bounded memory and gives it back', async () => {
+  const { waiter, clock, watcher } = setup({});
+  const abort = new AbortController();
+  const before = process.memoryUsage().heapUsed;
+  const waits = Array.from({ length: 10_000 }, (_, at) =>
+    waiter.waitForJob(running(`job_${at}`), { signal: abort.signal }),
+  );
+  for (const wait of waits) wait.catch(() => {});
+  await clock.advance(60_000);
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(100e6);
+  abort.abort();
+  await Promise.allSettled(waits);
+  expect(watcher.busy).toBe(false);
+  expect(clock.timers).toBe(0);
+});
