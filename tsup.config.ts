@@ -47,6 +47,10 @@ const shared: Options = {
   sourcemap: true,
   metafile: true,
   esbuildPlugins: [builtInsOnDemand],
+  esbuildOptions(options) {
+    // The build that asks nothing of Node: the sandbox's door is for Workers too.
+    options.alias = { fflate: 'fflate/browser' };
+  },
   dts: false,
   // Workers, Deno and Bun know `node:fs` and not `fs`.
   removeNodeProtocol: false,

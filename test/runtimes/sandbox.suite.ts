@@ -1,0 +1,102 @@
+// The sandbox itself in other runtimes: as a Worker, and behind a port of Node, Bun and Deno.
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Bundler, esbuild, rollup, vite, webpack, writeEntry } from './bundle.js';
+import { type Context, execute, need, type Suite, tool } from './suite.js';
+
+interface Miniflare {
+  dispatchFetch(url: string, init?: object): Promise<Response>;
+  dispose(): Promise<void>;
+}
+
+/** A Worker may draw random numbers only while it handles a request, so the sandbox is made with the first one. */
+const WORKER = `
+import { createSandbox } from 'gen-client/sandbox';
+let sandbox;
+export default {
+  fetch(request) {
+    sandbox ??= createSandbox({ clock: 'manual', apiKey: 'worker-key', baseUrl: 'http://worker.test' });
+    return sandbox.handle(request);
+  },
+};`;
+
+async function asWorker({ project }: Context, compatibilityDate: string): Promise<void> {
+  const script = await esbuild(project, writeEntry(project, 'sandbox-worker.mjs', WORKER), 'worker');
+  const { Miniflare } = await need<{ Miniflare: new (options: object) => Miniflare }>('miniflare');
+  const worker = new Miniflare({ modules: true, script, compatibilityDate });
+  const headers = { authorization: 'Bearer worker-key', 'content-type': 'application/json' };
+  const call = async (path: string, body?: object) => {
+    const init = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) };
+    const response = await worker.dispatchFetch(`http://worker.test${path}`, init);
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response;
+  };
+  try {
+    const created = (await (await call('/v1/videos', { prompt: 'a fox' })).json()) as { data: { job: { id: string } } };
+    await call('/_sandbox/advance', { ms: 60_000 });
+    const file = new Uint8Array(await (await call(`/v1/jobs/${created.data.job.id}/output`)).arrayBuffer());
+    expect('an MP4', new TextDecoder().decode(file.subarray(4, 8)), 'ftyp');
+    expect('the page', (await (await call('/')).text()).includes('<h1>gen-client sandbox</h1>'), true);
+    const { jobs } = (await (await call('/_sandbox/jobs')).json()) as { jobs: { status: string }[] };
+    expect('the job', jobs[0]?.status, 'completed');
+  } finally {
+    await worker.dispose();
+  }
+}
+
+/** Listens, is called, resets a connection by rule, refuses a taken port, and closes. */
+const LISTENER = `
+import { createSandbox } from 'gen-client/sandbox';
+const sandbox = createSandbox();
+const server = await sandbox.listen();
+const status = async (path) => (await fetch(server.url + path, { headers: { authorization: 'Bearer ' + sandbox.apiKey } })).status;
+const seen = [await status('/v1/models')];
+// More than once: Bun and Deno repeat a GET by themselves when a connection that was kept alive breaks.
+sandbox.faults.add({ match: { path: '/v1/voices' }, reset: true, times: 10 });
+seen.push(await status('/v1/voices').catch(() => 'reset'));
+sandbox.faults.clear();
+seen.push(await status('/v1/voices'));
+seen.push(await sandbox.listen({ port: Number(new URL(server.url).port) }).catch((error) => /in use/.test(error.message)));
+await server.close();
+seen.push(await status('/v1/models').catch(() => 'closed'));
+console.log(JSON.stringify(seen));
+`;
+
+async function listening({ project }: Context, program: string, ...args: readonly string[]): Promise<void> {
+  writeFileSync(join(project, 'listen.mjs'), LISTENER);
+  const printed = await execute(program, [...args, 'listen.mjs'], project);
+  expect('what was seen', printed.trim(), '[200,"reset",200,true,"closed"]');
+}
+
+async function bundled({ project }: Context, bundle: Bundler): Promise<void> {
+  await bundle(project, writeEntry(project, 'sandbox-worker.mjs', WORKER), 'worker');
+}
+
+function expect(what: string, seen: unknown, wanted: unknown): void {
+  if (seen !== wanted) throw new Error(`${what}: ${String(seen)} instead of ${String(wanted)}`);
+}
+
+const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
+const absent = (program: string) => (existsSync(program) ? undefined : `${program} is not installed`);
+
+/** The sandbox's doors. */
+export const suites: Suite[] = [
+  ...['2023-03-01', '2026-07-01'].map((date): Suite => {
+    return { name: `sandbox as a Worker, workerd of ${date}`, run: (context) => asWorker(context, date) };
+  }),
+  { name: 'sandbox behind a port, Node', run: (context) => listening(context, NODE) },
+  {
+    name: 'sandbox behind a port, Bun',
+    missing: absent(tool('bun')),
+    run: (context) => listening(context, tool('bun')),
+  },
+  {
+    name: 'sandbox behind a port, Deno',
+    missing: absent(tool('deno')),
+    run: (context) => listening(context, tool('deno'), 'run', '-A'),
+  },
+  ...Object.entries({ rollup, vite, webpack }).map(([name, bundle]): Suite => {
+    return { name: `sandbox bundled by ${name}`, run: (context) => bundled(context, bundle) };
+  }),
+];
