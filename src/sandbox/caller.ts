@@ -15,6 +15,18 @@ import { checkUploads } from './references.js';
 import type { StoredJob } from './store.js';
 import type { World } from './world.js';
 
+/** What a route gets beside the request. */
+export interface RequestEnv {
+  /** A POST's body as text; empty for other methods. */
+  readonly body: string;
+}
+
+/** The fields of a POST's JSON body; throws `invalid_request` for what is no JSON object. */
+export function fieldsIn(context: Context): Fields {
+  const { body }: RequestEnv = context.env;
+  return readFields(body);
+}
+
 /** What an endpoint asks of its caller. */
 export interface Door {
   readonly scope?: Scope;
@@ -35,14 +47,14 @@ export function succeed(data: Record<string, unknown>, headers: Record<string, s
 }
 
 /** Makes a thing once for each key: a repeated key gives what the first call made, whatever its body says. */
-export async function once(
+export function once(
   world: World,
   context: Context,
   { caller, kind, make }: { caller: Caller; kind: MadeKind; make: (fields: Fields) => string },
-): Promise<{ id: string; isReplay: boolean }> {
-  const fields = await readFields(context.req.raw);
+): { id: string; isReplay: boolean } {
+  const fields = fieldsIn(context);
   const slot = slotOf(fields, context.req.header('idempotency-key'), { account: caller.account.id, kind });
-  // From here on nothing awaits, so copies that come at once cannot pass each other.
+  // Nothing here awaits, so copies that come at once cannot pass each other.
   const known = madeBefore(world.state, slot);
   if (known !== undefined) return { id: known, isReplay: true };
   const id = make(fields);
@@ -51,11 +63,11 @@ export async function once(
 }
 
 /** Takes a create: admits the caller, checks the order, makes the job once, answers the create envelope. */
-export async function createJob(
+export function createJob(
   world: World,
   context: Context,
   { door, read }: { door: Door; read: (fields: Fields) => Order },
-): Promise<Response> {
+): Response {
   const caller = admit(world, context, door);
   const { account } = caller;
   const make = (fields: Fields): string => {
@@ -68,7 +80,7 @@ export async function createJob(
     );
     return startJob(world, caller, order).id;
   };
-  const { id, isReplay } = await once(world, context, { caller, kind: 'job', make });
+  const { id, isReplay } = once(world, context, { caller, kind: 'job', make });
   return succeed(created(caller, world.state.jobs.get(id)), isReplay ? { 'idempotency-replayed': 'true' } : {});
 }
 

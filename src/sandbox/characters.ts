@@ -1,14 +1,11 @@
 import { REVIEW_WORDS } from './choices.js';
 import { type Fields, show } from './fields.js';
-import { imageWidth } from './image-size.js';
+import { isWideEnough, LEAST_CHARACTER_WIDTH } from './image-size.js';
 import { randomId } from './random.js';
 import { Refusal } from './refusal.js';
 import type { StoredCharacter } from './store.js';
 import { findUpload } from './uploads.js';
 import type { World } from './world.js';
-
-/** Smallest width of a character's image in pixels (spec: Limits). */
-const LEAST_WIDTH = 300;
 
 /** Registers a character from an owned image; throws `upload_not_found` or `character_registration_failed`. */
 export function registerCharacter(world: World, account: string, fields: Fields): StoredCharacter {
@@ -18,9 +15,8 @@ export function registerCharacter(world: World, account: string, fields: Fields)
   if (!uploadId) throw new Refusal('invalid_request', 'upload_id: an owned image upload is required.');
   const upload = findUpload(world, account, uploadId);
   if (upload.readyAt === null) throw new Refusal('upload_not_found', `${uploadId} has not been completed.`);
-  const width = imageWidth(upload.head);
-  if (upload.uploadType !== 'IMAGE' || width === undefined || width < LEAST_WIDTH) {
-    throw failedReview(`the image must be a supported one, at least ${LEAST_WIDTH} px wide`);
+  if (upload.uploadType !== 'IMAGE' || !isWideEnough(upload.head)) {
+    throw failedReview(`the image must be a supported one, at least ${LEAST_CHARACTER_WIDTH} px wide`);
   }
   const passes = !upload.fileName.includes(REVIEW_WORDS.rejected);
   const reviewMs = world.settings.characterReviewMs;

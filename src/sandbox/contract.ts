@@ -57,7 +57,7 @@ export interface Sandbox {
   };
   /** Failures to come. */
   readonly faults: {
-    /** Adds a rule; gives its id. */
+    /** Adds a rule; gives its id. Throws a TypeError or RangeError for one that could do nothing. */
     add(rule: FaultRule): string;
     /** Takes a rule away; tells whether there was one. */
     remove(id: string): boolean;

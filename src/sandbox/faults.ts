@@ -61,6 +61,23 @@ export class ConnectionDropped extends Error {
   }
 }
 
+const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
+
+/** Refuses a rule that could do nothing; throws a TypeError or RangeError that says what is missing. */
+export function checkFault(rule: FaultRule): FaultRule {
+  const { status, probability = 1 } = rule;
+  if (!EFFECTS.some((effect) => rule[effect])) {
+    throw new TypeError(`faults.add: the rule does nothing; give one of ${EFFECTS.join(', ')}.`);
+  }
+  if (status !== undefined && !(status >= 400 && status <= 599)) {
+    throw new RangeError(`faults.add: status ${status} is no error; give 400 to 599.`);
+  }
+  if (!(probability >= 0 && probability <= 1)) {
+    throw new RangeError(`faults.add: probability ${probability} is refused; give 0 to 1.`);
+  }
+  return rule;
+}
+
 /** The first armed rule that strikes this request, counted as a strike; undefined for an untroubled one. */
 export function faultFor(
   faults: readonly ArmedFault[],

@@ -51,9 +51,8 @@ export function itemFields(list: string, item: unknown): Fields {
   return new Fields(item);
 }
 
-/** The fields of a request's JSON body. An empty body has none; what is no JSON object is refused. */
-export async function readFields(request: Request): Promise<Fields> {
-  const text = await request.text();
+/** The fields of a JSON body. An empty body has none; what is no JSON object is refused. */
+export function readFields(text: string): Fields {
   if (text.trim() === '') return new Fields({});
   const value = parse(text);
   if (!isObject(value)) throw new Refusal('invalid_request', 'The body must be a JSON object.');

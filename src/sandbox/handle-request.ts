@@ -1,5 +1,6 @@
 import type { Hono } from 'hono';
 import { accountOfKey } from './accounts.js';
+import type { RequestEnv } from './caller.js';
 import { ConnectionDropped, type FaultRule, faultFor, spoilBody } from './faults.js';
 import type { RequestRecord } from './records.js';
 import { codeForStatus, errorResponse } from './refusal.js';
@@ -23,8 +24,10 @@ export function createHandler(world: World, app: Hono): ServerHandle {
     const fault = faultFor(world.state.faults, world.random, { method, path });
     // Counted from the moment of arrival, so that the body is read meanwhile.
     const late = fault?.latencyMs === undefined ? undefined : world.timeline.sleep(fault.latencyMs, signal);
-    await Promise.all([logBody(record, request), late]);
-    const response = await strike(record, fault, async () => app.fetch(request));
+    const [body] = await Promise.all([bodyOf(request), late]);
+    if (isJson(request)) record.body = body.slice(0, LOGGED_CHARS);
+    const env: RequestEnv = { body };
+    const response = await strike(record, fault, async () => app.fetch(request, env));
     world.timeline.catchUp();
     record.status = response.status;
     if (response.status >= 400) record.code = await codeIn(response.clone());
@@ -75,9 +78,13 @@ function open(world: World, request: Request): MutableRecord {
   return record;
 }
 
-async function logBody(record: MutableRecord, request: Request): Promise<void> {
-  const isJson = request.body !== null && /json/i.test(request.headers.get('content-type') ?? '');
-  if (isJson) record.body = (await request.clone().text()).slice(0, LOGGED_CHARS);
+/** A POST's body, read once: routes get it as text, because a copy of the request would cost more than its answer. */
+async function bodyOf(request: Request): Promise<string> {
+  return request.method === 'POST' ? request.text() : '';
+}
+
+function isJson(request: Request): boolean {
+  return request.method === 'POST' && /json/i.test(request.headers.get('content-type') ?? '');
 }
 
 function nameOf(fault: FaultRule): RequestRecord['fault'] {

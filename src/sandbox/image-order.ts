@@ -31,7 +31,7 @@ export function readCharacterOrder(fields: Fields): Order {
   if (PERSON_MATCH.test(prompt)) {
     throw new Refusal('character_prompt_unsafe', 'prompt: it asks to match a real person; describe a fictional one.');
   }
-  const references = listedReferences(fields, 'image', [...UPLOAD_LISTS, ...URL_LISTS]);
+  const references = listedReferences(fields, 'portrait', [...UPLOAD_LISTS, ...URL_LISTS]);
   return { ...imageOrder(fields, { alias, row, prompt }), references, startsAs: 'created' };
 }
 

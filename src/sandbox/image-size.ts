@@ -1,6 +1,14 @@
 /** Bytes that are kept of an upload's start: enough for the header of any picture that people really send. */
 export const HEAD_BYTES = 256 * 1024;
 
+/** Smallest width of a character's image in pixels (spec: Limits). */
+export const LEAST_CHARACTER_WIDTH = 300;
+
+/** Whether an upload's first bytes are those of a supported picture that is wide enough for a character. */
+export function isWideEnough(head: Uint8Array): boolean {
+  return (imageWidth(head) ?? 0) >= LEAST_CHARACTER_WIDTH;
+}
+
 /** The width of a picture in pixels from its first bytes (PNG, JPEG, GIF, WebP, BMP); undefined for anything else. */
 export function imageWidth(head: Uint8Array): number | undefined {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);

@@ -45,7 +45,7 @@ export interface SandboxOptions {
   readonly apiKey?: string | undefined;
   /** The first account's signing secret, where it has to be known beforehand. @default a fresh one */
   readonly webhookSecret?: string | undefined;
-  /** How many requests, and how many deliveries, the logs keep. @default 20_000 */
+  /** How many requests, and how many deliveries, the logs keep. @default 10_000 */
   readonly logLimit?: number | undefined;
 }
 
@@ -75,6 +75,8 @@ export interface Settings {
 export function settingsOf(options: SandboxOptions): Settings {
   const { review = 'instant', limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
   if (!URL.canParse(baseUrl)) throw new TypeError(`baseUrl: "${baseUrl}" is no URL; give an absolute one.`);
+  if (typeof limits === 'string') oneOf(options, 'limits', ['documented', 'off']);
+  if (typeof review === 'string') oneOf(options, 'review', ['instant']);
   oneOf(options, 'clock', ['real', 'manual']);
   oneOf(options, 'dispatch', ['enabled', 'disabled']);
   oneOf(options, 'limitWindow', ['sliding', 'fixed']);
@@ -98,7 +100,7 @@ export function settingsOf(options: SandboxOptions): Settings {
     // Looked up at each call, so that a fetch which a test puts in its place is seen.
     webhookFetch: options.webhookFetch ?? ((input, init) => globalThis.fetch(input, init)),
     baseUrl: baseUrl.replace(/\/+$/, ''),
-    logLimit: positive(options, 'logLimit', 20_000),
+    logLimit: positive(options, 'logLimit', 10_000),
   };
 }
 

@@ -1,11 +1,12 @@
 import { MAX_REFERENCES, REVIEW_WORDS } from './choices.js';
 import { type Fields, itemFields, show } from './fields.js';
+import { isWideEnough } from './image-size.js';
 import { isPrivateHost } from './origins.js';
 import { Refusal } from './refusal.js';
 import type { World } from './world.js';
 
 /** What a reference is used as. */
-export type ReferenceRole = 'frame' | 'image' | 'clip' | 'audio' | 'source';
+export type ReferenceRole = 'frame' | 'image' | 'portrait' | 'clip' | 'audio' | 'source';
 
 /** A reference of a create: an upload or a public URL. */
 export interface Reference {
@@ -20,7 +21,14 @@ export type Condition =
   | { readonly is: 'ready' | 'broken' | 'real-person' }
   | { readonly is: 'pending'; readonly retryMs: number };
 
-const UPLOAD_TYPES = { frame: 'IMAGE', image: 'IMAGE', clip: 'VIDEO', audio: 'AUDIO', source: 'VIDEO' } as const;
+const UPLOAD_TYPES = {
+  frame: 'IMAGE',
+  image: 'IMAGE',
+  portrait: 'IMAGE',
+  clip: 'VIDEO',
+  audio: 'AUDIO',
+  source: 'VIDEO',
+} as const;
 
 /** The references under fields that hold lists of upload ids or of URLs. */
 export function listedReferences(fields: Fields, role: ReferenceRole, names: readonly string[]): Reference[] {
@@ -88,6 +96,7 @@ export function conditionOf(world: World, account: string, reference: Reference)
   const name = upload?.fileName ?? reference.url ?? '';
   if (name.includes(REVIEW_WORDS.realPerson)) return { is: 'real-person' };
   if (name.includes(REVIEW_WORDS.broken) || isInsecure(reference.url)) return { is: 'broken' };
+  if (upload && reference.role === 'portrait' && !isWideEnough(upload.head)) return { is: 'broken' };
   const retryMs =
     (upload ? (upload.readyAt ?? 0) : firstSeen(world, account, reference.url)) +
     world.settings.assetReviewMs -

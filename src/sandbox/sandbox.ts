@@ -4,6 +4,7 @@ import { Timeline } from './clock.js';
 import type { AccountChoice, Sandbox, SandboxSnapshot } from './contract.js';
 import { withControl } from './control/mount.js';
 import { redeliver, retryDelivery } from './deliver-webhook.js';
+import { checkFault } from './faults.js';
 import { createHandler } from './handle-request.js';
 import { finishJob, isFinished, moveJob } from './job-engine.js';
 import { viewSandboxJob } from './job-view.js';
@@ -151,7 +152,7 @@ function rules({ state }: World): Pick<Sandbox, 'outcomes' | 'faults'> {
       add(rule) {
         count += 1;
         const id = `fault_${count}`;
-        state.faults.push({ id, rule: { ...rule }, seen: 0, struck: 0 });
+        state.faults.push({ id, rule: { ...checkFault(rule) }, seen: 0, struck: 0 });
         return id;
       },
       remove(id) {

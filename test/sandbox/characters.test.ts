@@ -93,6 +93,13 @@ describe('prompt mode', () => {
     );
   });
 
+  test('takes no reference image under 300 px', async () => {
+    const client = setUp();
+    const small = await client.upload('IMAGE', 'small.png', png(299));
+    const job = await client.create('/v1/characters', { name: 'Ada', prompt, reference_upload_ids: [small] });
+    expect(job).toMatchObject({ status: 'failed', errorCode: 'reference_asset_failed', finalTokenCost: 0 });
+  });
+
   test.each([
     'an exact look-alike of Brad',
     'a clone of a real person',

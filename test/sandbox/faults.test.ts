@@ -132,6 +132,13 @@ describe('whom it strikes', () => {
     expect(first.filter((status) => status === 500).length).toBeGreaterThan(8);
   });
 
+  test('a rule that could do nothing is refused', () => {
+    const { faults } = setUp().sandbox;
+    expect(() => faults.add({ match: { path: '/v1/videos' } })).toThrow('the rule does nothing; give one of status');
+    expect(() => faults.add({ status: 200 })).toThrow('status 200 is no error');
+    expect(() => faults.add({ reset: true, probability: 2 })).toThrow('probability 2 is refused');
+  });
+
   test('rules can be listed, removed and cleared', async () => {
     const client = setUp();
     const { faults } = client.sandbox;

@@ -107,6 +107,8 @@ test.each([
   [{ speed: 0 }, 'speed: 0 is refused; give a number above 0.'],
   [{ balanceTokens: -1 }, 'balanceTokens: -1 is refused; give a number of 0 or more.'],
   [{ jobDurationMs: -1 }, 'jobDurationMs: -1 is refused'],
+  [{ limits: 'of' as 'off' }, 'limits: "of" is none of documented, off.'],
+  [{ review: 'slow' as 'instant' }, 'review: "slow" is none of instant.'],
   [{ baseUrl: 'sandbox' }, 'baseUrl: "sandbox" is no URL'],
   [{ clock: 'held' as 'manual' }, 'clock: "held" is none of real, manual.'],
 ])('the option %j is refused with the fix', (options, message) => {

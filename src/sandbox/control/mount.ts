@@ -1,4 +1,4 @@
-type Handle = (request: Request) => Promise<Response>;
+type Handle = (request: Request, signal?: AbortSignal) => Promise<Response>;
 
 /**
  * Lets the page at `/` and the control surface under `/_sandbox/` answer before the service does; their code is loaded
@@ -6,10 +6,10 @@ type Handle = (request: Request) => Promise<Response>;
  */
 export function withControl(service: Handle, load: () => Promise<Handle>): Handle {
   let control: Promise<Handle> | undefined;
-  return async (request) => {
+  return async (request, signal) => {
     const { pathname } = new URL(request.url);
     const isPage = pathname === '/' && (request.method === 'GET' || request.method === 'HEAD');
-    if (!isPage && pathname !== '/_sandbox' && !pathname.startsWith('/_sandbox/')) return service(request);
+    if (!isPage && pathname !== '/_sandbox' && !pathname.startsWith('/_sandbox/')) return service(request, signal);
     control ??= load();
     return (await control)(request);
   };

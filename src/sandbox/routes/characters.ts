@@ -1,7 +1,6 @@
-import { Hono } from 'hono';
-import { admit, createJob, once, succeed } from '../caller.js';
+import { type Context, Hono } from 'hono';
+import { admit, createJob, fieldsIn, once, succeed } from '../caller.js';
 import { charactersOf, findCharacter, registerCharacter, viewCharacter } from '../characters.js';
-import { readFields } from '../fields.js';
 import { readCharacterOrder } from '../image-order.js';
 import type { World } from '../world.js';
 
@@ -9,12 +8,11 @@ import type { World } from '../world.js';
 export function characterRoutes(world: World): Hono {
   const door = { scope: 'characters:create' } as const;
   return new Hono()
-    .post('/v1/characters', async (context) => {
-      // The mode decides before the body is read for good.
-      const mode = await modeOf(context.req.raw.clone());
+    .post('/v1/characters', (context) => {
+      const mode = modeOf(context);
       if (mode !== 'register') return createJob(world, context, { door, read: readCharacterOrder });
       const caller = admit(world, context, door);
-      const { id, isReplay } = await once(world, context, {
+      const { id, isReplay } = once(world, context, {
         caller,
         kind: 'character',
         make: (fields) => registerCharacter(world, caller.account.id, fields).id,
@@ -41,9 +39,10 @@ export function characterRoutes(world: World): Hono {
 }
 
 /** The mode that a body names; what cannot be read is refused by the door it leads to, after the key was looked at. */
-async function modeOf(request: Request): Promise<unknown> {
-  return readFields(request).then(
-    (fields) => fields.raw('mode'),
-    () => undefined,
-  );
+function modeOf(context: Context): unknown {
+  try {
+    return fieldsIn(context).raw('mode');
+  } catch {
+    return undefined;
+  }
 }

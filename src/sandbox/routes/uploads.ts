@@ -1,6 +1,5 @@
 import { Hono } from 'hono';
-import { admit, once, succeed } from '../caller.js';
-import { readFields } from '../fields.js';
+import { admit, fieldsIn, once, succeed } from '../caller.js';
 import { Refusal } from '../refusal.js';
 import { signLink } from '../storage-links.js';
 import {
@@ -19,7 +18,7 @@ export function uploadRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/uploads', async (context) => {
       const caller = admit(world, context, { scope: 'uploads:create', lane: 'uploads.create' });
-      const { id, isReplay } = await once(world, context, {
+      const { id, isReplay } = once(world, context, {
         caller,
         kind: 'upload',
         make: (fields) => makeUpload(world, caller.account.id, fields).id,
@@ -41,9 +40,9 @@ export function uploadRoutes(world: World): Hono {
       await receiveBytes(upload, context.req.raw.body);
       return succeed({ upload_id: upload.id, received_bytes: upload.receivedBytes });
     })
-    .post('/v1/uploads/complete', async (context) => {
+    .post('/v1/uploads/complete', (context) => {
       const { account } = admit(world, context, { scope: 'uploads:create' });
-      const fields = await readFields(context.req.raw);
+      const fields = fieldsIn(context);
       const upload = findUpload(world, account.id, fields.text('upload_id'));
       completeUpload(world, upload);
       return succeed(viewUpload(upload));

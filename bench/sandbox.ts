@@ -1,0 +1,95 @@
+// What the sandbox takes through a real port, with the load coming from another process: requests a second, and memory.
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { spread, table, told } from './frame.js';
+
+const ROUNDS = 9;
+const WARMUPS = 2;
+const REQUESTS = 2000;
+const AT_ONCE = 32;
+const JOBS = 10_000;
+/** What is promised (README, "The sandbox"). */
+const TARGETS = { perSecond: 1500, megabytes: 300 } as const;
+
+interface Served {
+  readonly url: string;
+  readonly apiKey: string;
+}
+
+/** The section "sandbox" of bench/README.md. */
+export async function run(): Promise<string> {
+  const { reads, creates } = await served(async (send) => {
+    const first = JSON.parse(await send('POST', '/v1/videos')) as { data: { job: { id: string } } };
+    const read = () => send('GET', `/v1/jobs/${first.data.job.id}`);
+    const create = () => send('POST', '/v1/images');
+    const figures: { reads: number[]; creates: number[] } = { reads: [], creates: [] };
+    for (let round = -WARMUPS; round < ROUNDS; round += 1) {
+      const [reading, creating] = [await perSecond(read, REQUESTS), await perSecond(create, REQUESTS)];
+      if (round < 0) continue;
+      figures.reads.push(reading);
+      figures.creates.push(creating);
+    }
+    return figures;
+  });
+  const megabytes = await served(async (send, server) => {
+    await perSecond(() => send('POST', '/v1/videos'), JOBS);
+    server.send('memory');
+    const [{ rss }] = (await once(server, 'message')) as [{ rss: number }];
+    return Math.round(rss / 2 ** 20);
+  });
+  const rows = [
+    ['GET /v1/jobs/{id}, a second', told(spread(reads), 0), `at least ${TARGETS.perSecond}`],
+    ['POST /v1/images, a second', told(spread(creates), 0), `at least ${TARGETS.perSecond}`],
+    [`memory of a process that took ${JOBS} jobs, MB`, megabytes, `at most ${TARGETS.megabytes}`],
+  ];
+  return `## The sandbox
+
+\`sandbox.listen()\` in a process of its own, ${AT_ONCE} connections kept open by another; every request is authenticated, logged and answered in full. The client shares the machine and costs about as much as the server.
+
+${table(['', 'measured', 'promised'], rows)}`;
+}
+
+type Send = (method: 'GET' | 'POST', path: string) => Promise<string>;
+
+/** Runs `work` against a sandbox of its own. */
+async function served<T>(work: (send: Send, server: ChildProcess) => Promise<T>): Promise<T> {
+  const server = fork(fileURLToPath(new URL('sandbox/server.ts', import.meta.url)));
+  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
+  try {
+    const [answer] = (await once(server, 'message')) as [Served];
+    return await work(sender(answer, agent), server);
+  } finally {
+    agent.destroy();
+    server.disconnect();
+  }
+}
+
+function sender({ url, apiKey }: Served, agent: Agent): Send {
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  return (method, path) =>
+    new Promise((resolve, reject) => {
+      const call = request(`${url}${path}`, { method, headers, agent }, (answer) => {
+        let text = '';
+        answer.setEncoding('utf8');
+        answer.on('data', (part) => {
+          text += part;
+        });
+        answer.on('end', () => (answer.statusCode === 200 ? resolve(text) : reject(new Error(text))));
+      });
+      call.on('error', reject);
+      call.end(method === 'POST' ? '{"prompt":"a fox at dawn"}' : undefined);
+    });
+}
+
+async function perSecond(call: () => Promise<unknown>, calls: number): Promise<number> {
+  let left = calls;
+  const start = performance.now();
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      while (left-- > 0) await call();
+    }),
+  );
+  return (calls * 1000) / (performance.now() - start);
+}
