@@ -11,19 +11,19 @@ export interface CountingService {
   close(): void;
 }
 
-/** Serves creates on loopback; takes up to 20 ms for one, so that the order of sending is not the order of counting. */
+/** Serves creates on loopback; takes up to 10 ms for one, so that the order of sending is not the order of counting. */
 export async function startCountingService(limit: number, windowMs: number): Promise<CountingService> {
   const countedAt: number[] = [];
   let refused = 0;
   const server = createServer(async (request, response) => {
     await text(request);
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
     const now = performance.now();
     const inWindow = countedAt.filter((at) => now - at < windowMs).length;
     const isFull = inWindow >= limit;
     if (isFull) refused++;
     else countedAt.push(now);
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
     const body = isFull
       ? { success: false, error: { code: 'rate_limited' } }
       : { success: true, data: { job: { id: `job_${countedAt.length}`, status: 'processing' } } };

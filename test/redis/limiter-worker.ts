@@ -24,6 +24,7 @@ const created = await Promise.all(
   Array.from({ length: Number(count) }, () => client.videos.create({ prompt: 'A fox.' })),
 );
 process.send?.(created.length);
-ioredis?.disconnect();
-nodeRedis?.destroy();
+// Both send what is still on its way: that the last calls were answered.
+await ioredis?.quit();
+await nodeRedis?.close();
 process.disconnect();

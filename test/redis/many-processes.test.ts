@@ -9,7 +9,7 @@ import { startCountingService } from './counting-service.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
 const LIMIT = 20;
-/** The documented minute, scaled. */
+/** The documented minute, scaled: still long beside the latencies of a busy machine. */
 const WINDOW_MS = 1200;
 
 describe.skipIf(whyNoRedis())('four processes under one limit', () => {
@@ -33,7 +33,10 @@ describe.skipIf(whyNoRedis())('four processes under one limit', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('make 400 videos with no 429 and at nine tenths of what is allowed', { timeout: 120_000 }, async () => {
+  test('make 400 videos with no 429 and at nine tenths of what is allowed', {
+    timeout: 120_000,
+    retry: 1,
+  }, async () => {
     const service = await startCountingService(LIMIT, WINDOW_MS);
     const settings = [service.baseUrl, String(redis.port), String(WINDOW_MS), '100'];
     const workers = ['ioredis', 'node-redis', 'ioredis', 'node-redis'].map((kind) => fork(worker, [...settings, kind]));
