@@ -31,6 +31,11 @@ export class UsageError extends GenError {
   protected static override readonly family = 'GenError/UsageError';
 }
 
+/** Throws what an option led to as a fault of the command line: a port in use, a key that is none. */
+export function asUsage(cause: unknown): never {
+  throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+}
+
 const REQUEST_FAULTS = [400, 404, 413, 422];
 
 /** The exit code of an error. */

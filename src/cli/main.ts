@@ -63,7 +63,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: Streams, { isJson 
   const program = new Command('gen-client')
     .description('Images, characters and videos from the command line.')
     .version(VERSION)
-    .option('--json', 'one JSON document on stdout, for programs')
+    .option('--json', 'one JSON document on stdout, for programs ("webhook listen": one a line)')
     .option('--base-url <url>', 'where the service is, instead of GEN_BASE_URL')
     .addHelpText('after', HELP);
   withExamples(program, ['video "a fox at dawn" --out fox.mp4', 'sandbox']);

@@ -1,5 +1,5 @@
 import { GenClient } from '../client.js';
-import { EXIT, UsageError } from './exit-codes.js';
+import { asUsage, EXIT, UsageError } from './exit-codes.js';
 import type { Terminal } from './terminal.js';
 
 /** One run of a command. */
@@ -44,6 +44,6 @@ function createClient({ baseUrl }: GlobalFlags, terminal: Terminal): GenClient {
   try {
     return new GenClient({ baseUrl: given, logger, logLevel: 'warn' });
   } catch (cause) {
-    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+    return asUsage(cause);
   }
 }

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { quote, toCurl } from '../../sandbox/curl.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
-import { EXIT, UsageError } from '../exit-codes.js';
+import { asUsage, EXIT } from '../exit-codes.js';
 import { parseNumber, parsePort, parseTime } from '../flags.js';
 import { untilInterrupted } from '../interrupt.js';
 
@@ -39,7 +39,7 @@ export function sandboxCommand(open: OpenSession): Command {
   return doing<SandboxFlags>(command, open, async (session, _, flags) => {
     const { terminal } = session;
     const sandbox = await create(flags);
-    const server = await sandbox.listen({ port: flags.port, host: flags.host });
+    const server = await sandbox.listen({ port: flags.port, host: flags.host }).catch(asUsage);
     const { apiKey, webhookSecret } = sandbox;
     const seen = { url: server.url, apiKey, webhookSecret, page: `${server.url}/`, control: `${server.url}/_sandbox/` };
     terminal.result(seen, [
@@ -72,7 +72,7 @@ async function create(flags: SandboxFlags) {
       ...(flags.limits ? {} : { limits: 'off' as const }),
     });
   } catch (cause) {
-    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+    return asUsage(cause);
   }
 }
 

@@ -9,7 +9,7 @@ import {
   WebhookVerificationError,
 } from '../../webhooks/index.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
-import { UsageError } from '../exit-codes.js';
+import { asUsage, UsageError } from '../exit-codes.js';
 import { parseNumber, parsePort } from '../flags.js';
 import { untilInterrupted } from '../interrupt.js';
 
@@ -51,7 +51,7 @@ function listenCommand(open: OpenSession): Command {
         terminal.note(`Refused: ${isRefusal ? `${error.reason}. ${error.message}` : String(error)}`);
       },
     });
-    const server = await serve(handler, { port, host });
+    const server = await serve(handler, { port, host }).catch(asUsage);
     if (terminal.isJson) terminal.result({ url: server.url }, []);
     else terminal.note(`Listening on ${server.url} (any path). Ctrl-C ends it.`);
     await untilInterrupted(session.signal);

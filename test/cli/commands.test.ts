@@ -1,0 +1,199 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
+import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
+import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
+import { buildBin, type Outcome, runCli } from './run-cli.js';
+
+let sandbox: Sandbox;
+let server: Listening;
+let folder: string;
+let env: Record<string, string>;
+const size = dimensionsFor({ kind: 'image' });
+const png = renderMedia({ kind: 'image', ...size, seed: 1, label: 'fox', prompt: 'a fox' });
+const mp4 = renderMedia({ kind: 'video', width: 320, height: 180, durationS: 1, seed: 1, label: 'clip', prompt: '' });
+
+beforeAll(async () => {
+  await buildBin();
+  sandbox = createSandbox({ jobDurationMs: 150 });
+  server = await sandbox.listen();
+  env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server.url, GEN_WEBHOOK_SECRET: sandbox.webhookSecret };
+}, 240_000);
+afterAll(() => server?.close());
+beforeEach(() => {
+  sandbox.reset();
+  folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
+  writeFileSync(join(folder, 'fox.png'), png);
+  writeFileSync(join(folder, 'clip.mp4'), mp4);
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+
+const cli = (...words: string[]): Promise<Outcome> => runCli(words, { env, cwd: folder });
+const QUICK = ['--poll', '100ms'];
+const posts = (path: string) => sandbox.requests.filter((one) => one.method === 'POST' && one.path === path);
+const sent = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
+
+describe('video', () => {
+  it('uploads a local image, waits and saves the file', async () => {
+    const flags = '--model svc-video-pro --duration 5 --ratio 16:9 --image fox.png --out fox.mp4'.split(' ');
+    const { code, stdout, stderr } = await cli('video', 'a fox at dawn', ...flags, ...QUICK);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(describeMp4(readFileSync(join(folder, 'fox.mp4')))).toMatchObject({ seconds: 5, width: 1280, height: 720 });
+    expect(stdout).toMatch(/^job_\w+ {2}completed {2}svc-video-pro\n25 tokens charged\n.*fox\.mp4 {2}\d+\.\d\d MB\n$/);
+    expect(stderr).toMatch(/Uploading fox\.png: 100%\nJob job_\w+ accepted, 25 tokens reserved\.\n/);
+    expect(sent('/v1/videos')).toEqual({
+      prompt: 'a fox at dawn',
+      model: 'svc-video-pro',
+      duration: 5,
+      aspect_ratio: '16:9',
+      reference_image_upload_ids: [expect.stringMatching(/^upl_/)],
+    });
+  });
+
+  it('passes every flag on under the name the service knows', async () => {
+    const words = ['--clip', 'https://x.test/a.mp4', '--sound', 'https://x.test/a.mp3', '--no-audio', '--seed', '7'];
+    const more = ['--strict', '--watermark', '--camera-fixed', '--resolution', '480p', '--no-wait'];
+    const { code, stdout } = await cli('video', 'a', ...words, ...more, '--webhook', 'https://x.test/hook');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/Go on with: gen-client wait job_\w+\n$/);
+    expect(sent('/v1/videos')).toEqual({
+      prompt: 'a',
+      reference_video_urls: ['https://x.test/a.mp4'],
+      reference_audio_urls: ['https://x.test/a.mp3'],
+      generate_audio: false,
+      seed: 7,
+      video_reference_mode: 'strict',
+      watermark: true,
+      camera_fixed: true,
+      resolution: '480p',
+      webhook_url: 'https://x.test/hook',
+    });
+  });
+
+  it('takes frames as files, URLs or upload ids', async () => {
+    await cli('video', 'a', '--first-frame', 'fox.png', '--last-frame', 'https://x.test/z.png', '--no-wait');
+    expect(sent('/v1/videos')).toEqual({
+      prompt: 'a',
+      first_frame_upload_id: expect.stringMatching(/^upl_/),
+      last_frame_url: 'https://x.test/z.png',
+    });
+  });
+
+  it('gives a program one JSON document and nothing else', async () => {
+    const { code, stdout, stderr } = await cli('video', 'a fox', '--json', '--out', '.', ...QUICK);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trim().split('\n')).toHaveLength(1);
+    const { job, file, idempotencyKey, warnings } = JSON.parse(stdout);
+    expect(job).toMatchObject({ status: 'completed', modelId: 'svc-video-fast' });
+    expect(readdirSync(folder)).toContain(`${job.id}.mp4`);
+    expect(file).toMatchObject({ contentType: 'video/mp4', sizeBytes: expect.any(Number) });
+    expect([typeof idempotencyKey, warnings]).toEqual(['string', []]);
+  });
+
+  it('resumes under the same key: one job, one charge', async () => {
+    const words = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
+    const [once, again] = [await cli(...words), await cli(...words)];
+    expect(JSON.parse(again.stdout).job.id).toBe(JSON.parse(once.stdout).job.id);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(sandbox.ledger().spentTokens).toBe(15);
+  });
+});
+
+describe('the other commands', () => {
+  it('image makes an image', async () => {
+    const { code } = await cli(
+      'image',
+      'a fox',
+      '-m',
+      'svc-image-pro',
+      '-r',
+      '21:9',
+      '-i',
+      'fox.png',
+      '-o',
+      'out.png',
+      ...QUICK,
+    );
+    expect(code).toBe(0);
+    expect(readFileSync(join(folder, 'out.png')).subarray(1, 4).toString()).toBe('PNG');
+    expect(sent('/v1/images')).toMatchObject({ ratio: '21:9', reference_upload_ids: [expect.any(String)] });
+  });
+
+  it('edit uploads the clip and edits it', async () => {
+    const { code, stderr } = await cli(
+      'edit',
+      'clip.mp4',
+      'make it snow',
+      '--mode',
+      'restyle',
+      '-o',
+      'snow.mp4',
+      ...QUICK,
+    );
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(sent('/v1/uploads').upload_type).toBe('VIDEO');
+    expect(sent('/v1/video-edits')).toEqual({
+      model: 'svc-video-fast',
+      prompt: 'make it snow',
+      edit_mode: 'restyle',
+      source_video_upload_id: expect.stringMatching(/^upl_/),
+    });
+    expect(existsSync(join(folder, 'snow.mp4'))).toBe(true);
+  });
+
+  it('character registers, lists, shows, draws and deletes', async () => {
+    const registered = JSON.parse((await cli('character', 'register', 'Mira', 'fox.png', '--json')).stdout);
+    const id = registered.character.character_id;
+    expect((await cli('character', 'list')).stdout).toContain(id);
+    expect(JSON.parse((await cli('character', 'get', id, '--json')).stdout).character.character_id).toBe(id);
+    const drawn = await cli('character', 'create', 'Mira', 'red hair, ink drawing', '-o', 'mira.png', ...QUICK);
+    expect(drawn.code).toBe(0);
+    expect((await cli('character', 'delete', id)).stdout).toBe(`${id}  deleted\n`);
+    expect((await cli('character', 'get', id)).code).toBe(2);
+  });
+
+  it('upload prints ids, which other commands take', async () => {
+    const { stdout } = await cli('upload', 'fox.png', 'clip.mp4');
+    const [line = ''] = stdout.split('\n');
+    expect(line).toMatch(/^upl_\w+ {2}fox\.png$/);
+    const id = line.split(' ')[0] ?? '';
+    await cli('image', 'a', '-i', id, '--no-wait');
+    expect(sent('/v1/images').reference_upload_ids).toEqual([id]);
+  });
+
+  it('job, wait and download take up what another run began', async () => {
+    const id = JSON.parse((await cli('video', 'a', '--no-wait', '--json')).stdout).job.id;
+    expect((await cli('job', id)).stdout).toMatch(new RegExp(`^${id} {2}(processing|completed)`));
+    const waited = await cli('wait', id, ...QUICK);
+    expect(waited.stdout).toContain(`gen-client download ${id}\n`);
+    expect((await cli('download', id)).code).toBe(0);
+    expect(describeMp4(readFileSync(join(folder, `${id}.mp4`))).seconds).toBe(5);
+    const taken = await cli('download', id);
+    expect(taken).toMatchObject({ code: 4, stderr: expect.stringContaining('is already there') });
+    expect((await cli('download', id, '--out', `${id}.mp4`, '--force')).code).toBe(0);
+  });
+
+  it('wait takes several jobs, saves what completed and fails for what did not', async () => {
+    const start = async (prompt: string) =>
+      JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
+    const ids = [await start('one'), await start('two [fail:generation_rejected]'), await start('three')];
+    mkdirSync(join(folder, 'all'));
+    const { code, stdout } = await cli('wait', ...ids, '--out', 'all/', '--json', ...QUICK);
+    expect(code).toBe(1);
+    const { jobs } = JSON.parse(stdout);
+    expect(jobs.map(({ job }: { job: { status: string } }) => job.status).sort()).toEqual([
+      'completed',
+      'completed',
+      'failed',
+    ]);
+    expect(readdirSync(join(folder, 'all')).sort()).toEqual([`${ids[0]}.mp4`, `${ids[2]}.mp4`].sort());
+  });
+
+  it('models needs no key', async () => {
+    const { code, stdout } = await runCli(['models', '--base-url', server.url]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^svc-video-pro +video {2}seconds 4 5 6 8 10 12 15 {2}sizes 480p 720p 1080p 4k$/m);
+  });
+});

@@ -1,0 +1,152 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
+import { buildBin, runCli, startCli } from './run-cli.js';
+
+let sandbox: Sandbox;
+let server: Listening;
+let folder: string;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  await buildBin();
+  sandbox = createSandbox({ jobDurationMs: 150 });
+  server = await sandbox.listen();
+  env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server.url, GEN_WEBHOOK_SECRET: sandbox.webhookSecret };
+}, 240_000);
+afterAll(() => server?.close());
+beforeEach(() => {
+  sandbox.reset();
+  folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
+  writeFileSync(join(folder, 'fox.png'), 'png');
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+const cli = (...words: string[]) => runCli(words, { env, cwd: folder });
+
+describe('without any call, exit code 2', () => {
+  it.each([
+    [['video', 'a', '--duration', '7'], 'duration: 7 is not offered by svc-video-fast; it offers 4, 5, 6, 8, 10.'],
+    [['video', 'a', '-m', 'svc-video-mini', '--resolution', '4k', '-i', 'fox.png'], 'it offers "480p", "720p".'],
+    [['video', 'a', '-i', 'fox.png', '--first-frame', 'fox.png'], 'send frames or reference images'],
+    [['video', ' '], 'prompt: " "; give a non-empty text.'],
+    [['image', 'a', '-m', 'svc-image-fast', '-r', '21:9'], 'ratio: "21:9" is not offered by svc-image-fast'],
+    [['edit', 'upl_1', 'a', '-m', 'svc-video-gen-2-5'], 'svc-video-gen-2-5'],
+    [['video', 'a', '--duration', 'long'], 'Give a number.'],
+    [['video', 'a', '--timeout', 'soon'], 'Give a time above 0 such as 90s'],
+    [['video', 'a', '-i', 'missing.png'], '"missing.png" is not there. Give a file, a URL or an upload id.'],
+    [['video', 'a', '--out', 'fox.png'], '"fox.png" is there already. Pass --force to replace it.'],
+    [['video', 'a', '--out', 'nowhere/fox.mp4'], 'Create it first.'],
+    [['video', 'a', '--out', 'x.mp4', '--no-wait'], 'leave out --no-wait'],
+    [['wait', 'job_1', 'job_2', '--out', 'x.mp4'], 'give a directory for several jobs'],
+    [['video'], "missing required argument 'prompt'"],
+    [['vidoe', 'a'], '(Did you mean video?)'],
+    [['video', 'a', '--modle', 'x'], '(Did you mean --model?)'],
+    [[], 'Usage: gen-client'],
+  ])('%j: %s', async (words, message) => {
+    const { code, stdout, stderr } = await cli(...words);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('says where the service has to be named', async () => {
+    const { code, stderr } = await runCli(['job', 'job_1'], { env: { GEN_API_KEY: 'k' } });
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: 'Error: Where is the service? Set GEN_BASE_URL or pass --base-url https://host.\n',
+    });
+  });
+});
+
+describe('exit codes', () => {
+  it('1: the job failed, with its reason', async () => {
+    const { code, stderr } = await cli('video', 'a [fail:generation_rejected]', '--poll', '100ms');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/Error: Job job_\w+ failed \(generation_rejected.*\nNothing was charged\.\n$/);
+  });
+
+  it('1: the job was canceled or blocked', async () => {
+    expect((await cli('video', 'a [canceled]', '--poll', '100ms')).code).toBe(1);
+    expect((await cli('image', 'a [blocked]', '--poll', '100ms')).code).toBe(1);
+  });
+
+  it('2: the service does not know the job', async () => {
+    expect(await cli('job', 'job_unknown')).toMatchObject({ code: 2, stdout: '' });
+  });
+
+  it('3: a wrong key, no key, no scope, no balance', async () => {
+    const wrong = await runCli(['job', 'job_1'], { env: { ...env, GEN_API_KEY: 'wrong' } });
+    expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('Check GEN_API_KEY') });
+    expect((await runCli(['job', 'job_1'], { env: { GEN_BASE_URL: server.url } })).code).toBe(3);
+    const narrow = sandbox.createKey({ scopes: ['jobs:read'] });
+    const images = await runCli(['image', 'a'], { env: { ...env, GEN_API_KEY: narrow } });
+    expect(images).toMatchObject({ code: 3, stderr: expect.stringContaining('images:create') });
+    const costly = ['video', 'a', '-m', 'svc-video-pro', '--resolution', '4k', '--duration', '15', '--no-wait'];
+    for (let paid = 0; paid < 3; paid++) await cli(...costly);
+    expect(await cli(...costly)).toMatchObject({ code: 3, stderr: expect.stringMatching(/Top up at http/) });
+  });
+
+  it('4: nobody answers, or the service is at fault', async () => {
+    const closed = await createSandbox().listen();
+    await closed.close();
+    expect((await runCli(['models', '--base-url', closed.url])).code).toBe(4);
+    sandbox.dispatch = 'disabled';
+    expect((await cli('video', 'a', '--no-wait')).code).toBe(4);
+  }, 40_000);
+
+  it('4: the wait took too long, and says how to go on', async () => {
+    const { code, stderr } = await cli('video', 'a [slow:60s]', '--timeout', '300ms', '--poll', '100ms');
+    expect(code).toBe(4);
+    expect(stderr).toMatch(/The job goes on\. Wait for it with: gen-client wait job_\w+\n$/);
+  });
+});
+
+describe('for programs', () => {
+  it.each([
+    [
+      ['video', 'a', '--duration', '7', '--json'],
+      2,
+      { name: 'PreflightError', code: 'duration_not_supported', param: 'duration' },
+    ],
+    [['job', 'job_x', '--json'], 2, { name: 'NotFoundError', code: 'job_not_found', status: 404 }],
+    [['video', '--json'], 2, { name: 'UsageError' }],
+    [['image', 'a [blocked]', '--poll', '100ms', '--json'], 1, { name: 'JobBlockedError' }],
+  ])('%j ends with %d and tells the error as JSON', async (words, wanted, error) => {
+    const { code, stdout, stderr } = await cli(...words);
+    expect({ code, stderr }).toEqual({ code: wanted, stderr: '' });
+    expect(JSON.parse(stdout).error).toMatchObject(error);
+    expect(stdout).not.toContain(sandbox.apiKey);
+  });
+});
+
+describe('shell-safe output', () => {
+  const evil = 'a\u001b[2J\u001b]0;owned\u0007\rb\u009b31m\u202ec\nd';
+
+  it('lets no control character of the service through to a terminal', async () => {
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: evil });
+    const { stderr } = await cli('video', 'a', '--poll', '100ms');
+    expect(stderr).toContain('a [2J ]0;owned');
+    expect(stderr).not.toMatch(/[^\P{C}\n]/u);
+  });
+
+  it('escapes them in JSON, so that the value is still the same', async () => {
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: evil });
+    const id = JSON.parse((await cli('video', 'a', '--no-wait', '--json')).stdout).job.id;
+    await cli('wait', id, '--poll', '100ms');
+    const { stdout } = await cli('job', id, '--json');
+    expect(stdout.trimEnd()).not.toMatch(/\p{C}/u);
+    expect(JSON.parse(stdout).job.errorMessage).toBe(evil);
+  });
+
+  it('quotes what it tells to type', async () => {
+    const { stderr } = await cli('video', 'a [slow:60s]', '--timeout', '200ms', '--poll', '100ms', '--json');
+    expect(stderr).toBe('');
+    const run = startCli(['video', 'a [slow:60s]', '--out', "it's $(x).mp4", '--poll', '100ms'], { env, cwd: folder });
+    await run.shows('processing');
+    run.interrupt();
+    expect((await run.ended).stderr).toContain(String.raw`--out 'it'\''s $(x).mp4'`);
+    expect(existsSync(join(folder, "it's $(x).mp4"))).toBe(false);
+  });
+});
