@@ -26,7 +26,7 @@ The optimum is a lower bound for **every** poller with that budget and these int
 |---|---|---|---|---|---|---|---|---|---|
 ${rows.join('\n')}
 
-The same load on the policies of others, simulated from their published sources (interval, retries, Retry-After). They read an image as often as a video and, alone, sooner than the service asks for; with one job they are ahead for that reason.
+The same load on the policies of others, simulated from their published sources (interval, retries, Retry-After). With one job they are ahead: they read a video every half second to seven and a half seconds, where the service asks for ten to fifteen.
 
 | policy | jobs | results | errors | polls | 429s | late, mean (of the results) |
 |---|---|---|---|---|---|---|

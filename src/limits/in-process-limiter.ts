@@ -1,6 +1,7 @@
 import { type Clock, steady, systemClock } from '../clock.js';
 import { GenError } from '../errors/index.js';
-import { type LaneLimit, LaneState } from './lane-state.js';
+import { AbortFan } from './abort-fan.js';
+import { type LaneLimit, type LanePorts, LaneState } from './lane-state.js';
 import type { Lane, LaneLimiter, LaneSnapshot, LaneWait } from './rate-limiter.js';
 
 const PER_MINUTE = { windowMs: 60_000 } as const;
@@ -30,13 +31,13 @@ export interface InProcessLimiterOptions {
  */
 export class InProcessLimiter implements LaneLimiter {
   readonly #lanes = new Map<string, LaneState>();
-  readonly #clock: Clock;
+  readonly #ports: LanePorts;
 
   /** `clock` is for tests. */
   constructor(options: InProcessLimiterOptions = {}, clock: Clock = systemClock) {
-    this.#clock = steady(clock);
+    this.#ports = { clock: steady(clock), aborts: new AbortFan() };
     for (const [lane, limit] of Object.entries({ ...DOCUMENTED_LIMITS, ...options.limits })) {
-      this.#lanes.set(lane, new LaneState(lane, checked(lane, limit), this.#clock));
+      this.#lanes.set(lane, new LaneState(lane, checked(lane, limit), this.#ports));
     }
   }
 
@@ -62,7 +63,7 @@ export class InProcessLimiter implements LaneLimiter {
 
   /** A lane without a limit is remembered only once it was paused: names may come from anywhere and must not pile up. */
   #lane(name: string): LaneState {
-    return this.#lanes.get(name) ?? new LaneState(name, { limit: Number.POSITIVE_INFINITY, windowMs: 0 }, this.#clock);
+    return this.#lanes.get(name) ?? new LaneState(name, { limit: Number.POSITIVE_INFINITY, windowMs: 0 }, this.#ports);
   }
 }
 

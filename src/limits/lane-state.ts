@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js';
+import type { AbortFan } from './abort-fan.js';
 import { Fifo } from './fifo.js';
 import type { LaneSnapshot, LaneWait } from './rate-limiter.js';
 
@@ -8,6 +9,12 @@ export interface LaneLimit {
   readonly limit: number;
   /** The window in milliseconds. */
   readonly windowMs: number;
+}
+
+/** What all lanes of a limiter share. */
+export interface LanePorts {
+  readonly clock: Clock;
+  readonly aborts: AbortFan;
 }
 
 type Release = () => void;
@@ -24,6 +31,7 @@ export class LaneState {
   readonly #limit: number;
   readonly #restMs: number;
   readonly #clock: Clock;
+  readonly #aborts: AbortFan;
   readonly #queue = new Fifo<(release: Release) => void>();
   /** When each resting slot is free again, in order, because answers come in order of time. */
   #freeAt: number[] = [];
@@ -32,8 +40,9 @@ export class LaneState {
   #pausedUntil = 0;
   #disarm: (() => void) | undefined;
 
-  constructor(name: string, { limit, windowMs }: LaneLimit, clock: Clock) {
+  constructor(name: string, { limit, windowMs }: LaneLimit, { clock, aborts }: LanePorts) {
     this.#name = name;
+    this.#aborts = aborts;
     this.#limit = limit;
     // Half a per mille and a millisecond on top: two clocks drift, and `now` is cut off to whole milliseconds.
     this.#restMs = windowMs * 1.0005 + 1;
@@ -51,15 +60,15 @@ export class LaneState {
     if (typeof taken === 'function') return Promise.resolve(taken);
     return new Promise((resolve, reject) => {
       const link = this.#queue.push((release) => {
-        signal?.removeEventListener('abort', abort);
+        forget();
         resolve(release);
       });
-      const abort = () => {
+      const forget = this.#aborts.on(signal, () => {
+        forget();
         this.#queue.remove(link);
         this.#arm();
         reject(signal?.reason);
-      };
-      signal?.addEventListener('abort', abort, { once: true });
+      });
       this.#arm();
       onWait?.({
         lane: this.#name,

@@ -75,15 +75,18 @@ async function submit(
     const keys = refused === 0 ? [key] : own ? [key, retryKey] : [retryKey];
     let refusal: ConflictError | undefined;
     for (const next of keys) {
-      try {
-        return await create(next);
-      } catch (error) {
-        if (!ConflictError.isInstance(error) || error.code !== 'character_pending') throw error;
-        refusal = error;
-      }
+      const answer = await create(next).catch(asPending);
+      if (!ConflictError.isInstance(answer)) return answer;
+      refusal = answer;
     }
     if (!(await patience.waitOut(refusal?.retryAfterMs))) throw refusal;
   }
+}
+
+/** The refusal for a character under review; throws any other error on. */
+function asPending(error: unknown): ConflictError {
+  if (ConflictError.isInstance(error) && error.code === 'character_pending') return error;
+  throw error;
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   JobFailedError,
   WaitTimeoutError,
 } from '../errors/index.js';
+import { AbortFan } from '../limits/abort-fan.js';
 import { type CompletedJob, isFinal, type Job } from '../schemas/job.js';
 import { JobWatcher } from './job-watcher.js';
 import type { WaitOptions } from './wait-options.js';
@@ -52,6 +53,7 @@ const WATCHER = 'watcher/1';
 /** Makes the waiting of one client. */
 export function createWaiter(ports: WaiterPorts): Waiter {
   const clock = ports.clock ?? systemClock;
+  const aborts = new AbortFan();
   const watcher = async () => (await ports.account()).shared(WATCHER, () => new JobWatcher(clock));
 
   async function waitForJob(target: Job | string, options: WaitOptions = {}): Promise<CompletedJob> {
@@ -61,7 +63,7 @@ export function createWaiter(ports: WaiterPorts): Waiter {
       options.timeoutMs === false ? Number.POSITIVE_INFINITY : (options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
     options.signal?.throwIfAborted();
     if (job && isFinal(job)) return outcome(job, options);
-    return outcome(await follow({ ...ports, clock, watcher }, { id, job, timeoutMs, options }), options);
+    return outcome(await follow({ ...ports, clock, aborts, watcher }, { id, job, timeoutMs, options }), options);
   }
 
   return {
@@ -86,16 +88,15 @@ interface Following {
   readonly options: WaitOptions;
 }
 
+interface FollowPorts extends WaiterPorts {
+  readonly clock: Clock;
+  readonly aborts: AbortFan;
+  readonly watcher: () => Promise<JobWatcher>;
+}
+
 /** Follows a job to its final status. Whatever ends it takes timer, listener and watch along. */
-function follow(
-  {
-    readJob,
-    watcher,
-    clock,
-    warn,
-  }: WaiterPorts & { readonly clock: Clock; readonly watcher: () => Promise<JobWatcher> },
-  { id, job: known, timeoutMs, options }: Following,
-): Promise<Job> {
+function follow(ports: FollowPorts, { id, job: known, timeoutMs, options }: Following): Promise<Job> {
+  const { readJob, watcher, clock, aborts, warn } = ports;
   const { signal, pollIntervalMs, onUpdate } = options;
   return new Promise((resolve, reject) => {
     let job = known;
@@ -105,19 +106,18 @@ function follow(
     const close = () => {
       open = false;
       stopTimer();
-      signal?.removeEventListener('abort', abort);
+      forgetAbort();
       leave();
     };
     const fail = (error: unknown) => {
       close();
       reject(error);
     };
-    const abort = () => fail(signal?.reason);
     const stopTimer =
       timeoutMs < Number.POSITIVE_INFINITY
         ? clock.after(timeoutMs, () => fail(timedOut({ id, job, timeoutMs, cause })))
         : () => {};
-    signal?.addEventListener('abort', abort, { once: true });
+    const forgetAbort = aborts.on(signal, () => fail(signal?.reason));
     const onRead = (read: Job) => {
       if (!open) return;
       job = read;

@@ -9,16 +9,40 @@ export interface Policy {
   readonly jitterMs: number;
   /** How often a refused read is repeated before the wait fails. */
   readonly retries: number;
-  /** Whether Retry-After (up to a minute) is obeyed; else half a second, doubled up to eight. */
+  /** Whether Retry-After is obeyed; else a refused read is repeated at once. */
   readonly obeys: boolean;
+  /** When it gives up; `Infinity` for never. */
+  readonly patienceMs: number;
 }
 
-/** openai 7: `pollIntervalMs` 5000, two retries, Retry-After up to 60 s. */
-export const OPENAI: Policy = { name: 'openai', intervalMs: 5000, jitterMs: 0, retries: 2, obeys: true };
-/** @runwayml/sdk 4: every 6 s plus up to 4 s of jitter, two retries, Retry-After up to 60 s. */
-export const RUNWAY: Policy = { name: '@runwayml/sdk', intervalMs: 6000, jitterMs: 4000, retries: 2, obeys: true };
-/** replicate 1: every 500 ms; its retries back off for no time (see its backoff), so a refusal ends the wait. */
-export const REPLICATE: Policy = { name: 'replicate', intervalMs: 500, jitterMs: 0, retries: 5, obeys: false };
+const ENDLESS = Number.POSITIVE_INFINITY;
+/** openai 7.55, `files.poll` and its like: every 5 s, two retries that obey Retry-After. */
+export const OPENAI: Policy = {
+  name: 'openai',
+  intervalMs: 5000,
+  jitterMs: 0,
+  retries: 2,
+  obeys: true,
+  patienceMs: ENDLESS,
+};
+/** @runwayml/sdk 4.20, `lib/polling.js`: 6 s give or take 1.5, ten minutes at most, two retries that obey Retry-After. */
+export const RUNWAY: Policy = {
+  name: '@runwayml/sdk',
+  intervalMs: 4500,
+  jitterMs: 3000,
+  retries: 2,
+  obeys: true,
+  patienceMs: 600_000,
+};
+/** replicate 1.4, `wait`: every 500 ms; `lib/util.js` repeats five times, and computes a delay that it never sleeps. */
+export const REPLICATE: Policy = {
+  name: 'replicate',
+  intervalMs: 500,
+  jitterMs: 0,
+  retries: 5,
+  obeys: false,
+  patienceMs: ENDLESS,
+};
 
 /** The same load as `measure`, waited for by that policy: each job for itself, as those SDKs do. */
 export async function peer(count: number, policy: Policy, seed = 1): Promise<Figures> {
@@ -37,7 +61,9 @@ export async function peer(count: number, policy: Policy, seed = 1): Promise<Fig
     }
   }
   async function wait(job: SimulatedJob) {
+    const giveUp = clock.now() + policy.patienceMs;
     for (;;) {
+      if (clock.now() > giveUp) throw new Error('timeout');
       const { status } = await read(job);
       if (status === 'completed') break;
       await pause(policy.intervalMs + random() * policy.jitterMs);

@@ -217,6 +217,16 @@ describe('the end of a wait', () => {
     expect(reads).toHaveLength(1);
   });
 
+  it('is one listener on a signal that many waits share, and none afterwards', async () => {
+    const { waiter, clock } = setup({ a: [DONE] });
+    const { signal } = new AbortController();
+    const added = vi.spyOn(signal, 'addEventListener');
+    const removed = vi.spyOn(signal, 'removeEventListener');
+    await clock.until(Promise.all(Array.from({ length: 50 }, () => waiter.waitForJob('a', { signal }))));
+    expect(added).toHaveBeenCalledOnce();
+    expect(removed).toHaveBeenCalledOnce();
+  });
+
   it('comes in time also when the key function hangs', async () => {
     const clock = virtualClock();
     const waiter = createWaiter({ clock, account: () => new Promise(() => {}), readJob: async (id) => running(id) });
