@@ -30,20 +30,22 @@ export async function exchange<T>(wiring: Wiring, call: Call, read: Read<T>): Pr
       notBefore = clock.now() + plan.delayMs;
     }
   };
-  let sent = 0;
-  return withRetries(
-    (number) => {
-      sent = number;
-      return attemptOnce(wiring, { call, number, notBefore }, read);
-    },
-    {
+  let sent = 1;
+  const attempt = (number: number) => {
+    sent = number;
+    return attemptOnce(wiring, { call, number, notBefore }, read);
+  };
+  call.signal?.throwIfAborted();
+  // Most calls succeed at once and need no more than this.
+  return attempt(1).catch((first: unknown) =>
+    withRetries((number) => (number === 1 ? Promise.reject(first) : attempt(number)), {
       maxRetries: call.maxRetries,
       maxRetryAfterMs: config.maxRetryAfterMs,
       waits: config.rateLimit !== 'throw',
       repeatable: call.repeatable,
       signal: call.signal,
       pause: (plan, error) => pause(plan, error, sent),
-    },
+    }),
   );
 }
 
