@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import { type Fields, isFields, recordIn } from './envelope.js';
 
 /** A registered character (spec: Character). Beside its id the spec shows no field: all of them pass through. */
@@ -19,7 +18,7 @@ export interface CharacterList {
 export type DeletedCharacter = Fields;
 
 /** The field of a character that the SDK relies on. */
-export const characterSchema = z.looseObject({ character_id: z.string().check(z.minLength(1)) });
+export const CHARACTER_ESSENTIALS = ['character_id'] as const;
 
 /** The character in an answer: `data.character`, else `data`; its `id` stands in for a `character_id` that is missing. */
 export function characterIn(body: unknown): unknown {

@@ -1,5 +1,3 @@
-import * as z from 'zod/mini';
-
 /** A job's state (spec: States and transitions). Open: a status the SDK does not know means still running. */
 export type JobStatus =
   | 'created'
@@ -53,7 +51,7 @@ export interface CompletedJob extends Job {
 }
 
 /** The fields of a job that the SDK relies on; everything else passes. */
-export const jobSchema = z.looseObject({ id: z.string().check(z.minLength(1)), status: z.string() });
+export const JOB_ESSENTIALS = ['id', 'status'] as const;
 
 const FINAL: readonly string[] = ['completed', 'failed', 'canceled', 'blocked'];
 

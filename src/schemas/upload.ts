@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import type { UploadType } from './media-type.js';
 
 /** An upload (spec: Upload). Unknown fields pass through untouched. */
@@ -36,11 +35,5 @@ export interface CreateUploadParams {
   upload_type: UploadType;
 }
 
-/** What the SDK relies on in an upload's record. */
-export const uploadSchema = z.looseObject({ upload_id: z.string().check(z.minLength(1)) });
-
 /** What the SDK relies on in the answer to step 1. */
-export const createdUploadSchema = z.looseObject({
-  upload_id: z.string().check(z.minLength(1)),
-  direct_upload_url: z.string().check(z.minLength(1)),
-});
+export const CREATED_UPLOAD_ESSENTIALS = ['upload_id', 'direct_upload_url'] as const;

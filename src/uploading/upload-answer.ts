@@ -1,6 +1,7 @@
 import { ResponseError } from '../errors/index.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
-import { type CreatedUpload, createdUploadSchema, type Upload, uploadSchema } from '../schemas/upload.js';
+import { missingText } from '../schemas/essentials.js';
+import { CREATED_UPLOAD_ESSENTIALS, type CreatedUpload, type Upload } from '../schemas/upload.js';
 
 /** Where an answer came from. */
 interface AnswerContext {
@@ -15,11 +16,11 @@ const HEADER_FIELDS = ['headers', 'upload_headers', 'direct_upload_headers', 're
 /** Step 1's answer: `data.upload`, `data` or the body itself, whichever carries the id. */
 export function readCreatedUpload(body: unknown, context: AnswerContext): CreatedUpload {
   const data = unwrap(body);
-  const record = { ...(isFields(data) && data), ...(recordIn(body, 'upload') as object) };
-  const parsed = createdUploadSchema.safeParse(record);
-  if (parsed.success) return { ...parsed.data, headers: headersOf(parsed.data) };
+  const record: Fields = { ...(isFields(data) && data), ...(recordIn(body, 'upload') as object) };
+  const missing = missingText(record, CREATED_UPLOAD_ESSENTIALS);
+  if (missing === undefined) return { ...(record as CreatedUpload), headers: headersOf(record) };
   const { method, path: url, idempotencyKey } = context;
-  const path = `data.${parsed.error.issues[0]?.path.join('.')}`;
+  const path = `data.${missing}`;
   throw new ResponseError(`${method} ${url} answered without a usable "${path}".`, {
     method,
     url,
@@ -31,8 +32,8 @@ export function readCreatedUpload(body: unknown, context: AnswerContext): Create
 /** Step 3's answer. Its body is not documented: the id that was asked about stands where the answer names none. */
 export function readCompletedUpload(body: unknown, uploadId: string): Upload {
   const record = recordIn(body, 'upload');
-  const parsed = uploadSchema.safeParse(record);
-  return parsed.success ? parsed.data : { ...(isFields(record) && record), upload_id: uploadId };
+  const fields = isFields(record) ? record : {};
+  return { ...fields, upload_id: missingText(fields, ['upload_id']) ? uploadId : String(fields.upload_id) };
 }
 
 /** The headers as a plain record, also where the answer lists them as pairs or as name and value. */
