@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { json, stubbed } from '../transport/support.js';
+
+const PENDING = { status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 30 } };
+const DONE = {
+  status: 'completed',
+  providerOutputUrl: 'https://service.test/prefix/v1/jobs/job_2/output',
+  providerOutputExpiresAt: '2026-03-02T10:00:00.000Z',
+};
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A service that has the reference in review at the first create and is done at the second. */
+function reviewing() {
+  return stubbed([
+    () => json({ data: { job: { id: 'job_1', ...PENDING } } }),
+    () => json({ data: { job: { id: 'job_2', ...DONE } } }),
+  ]);
+}
+
+it.each([
+  ['images', { prompt: 'x' }],
+  ['videos', { prompt: 'x' }],
+  ['videoEdits', { model: 'svc-video-pro', prompt: 'x', video: 'https://a.test/a.mp4' }],
+  ['characters', { name: 'Ann', prompt: 'x' }],
+] as const)(
+  '%s.createAndWait resubmits a pending reference under a key derived from the one in the body',
+  async (resource, params) => {
+    const { client, seen } = reviewing();
+    const maker: { createAndWait(params: never): Promise<{ id: string }> } = client[resource];
+    const done = maker.createAndWait({ ...params, idempotency_key: 'order-7' } as never);
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect((await done).id).toBe('job_2');
+    const keys = seen.map(({ headers }) => headers['idempotency-key']);
+    expect(keys[0]).toBe('order-7');
+    expect(keys[1]).toMatch(/^order-7.+/);
+    // A key in the body beside another one in the header would leave the service to choose.
+    for (const { body } of seen) expect(JSON.parse(body)).toEqual(params);
+  },
+);
+
+it('the wait’s timeoutMs is not taken for the time of one attempt', async () => {
+  const { client, seen } = stubbed(() => json({ data: { job: { id: 'job_2', ...DONE } } }));
+  await client.videos.createAndWait({ prompt: 'x' }, { timeoutMs: false });
+  expect(seen).toHaveLength(1);
+});
