@@ -128,7 +128,7 @@ const HOW =
 
 /** Wording that asks to match a real person (document: characters, prompt mode, rule 2). Its exact reach is not stated. */
 export const PERSON_MATCH = new RegExp(
-  `\\b(deep ?-?fakes?|look[- ]?alikes?|doppelg(ä|ae?)ngers?|face[- ](swap|replacement)s?|${HOW}\\b[^.!?]{0,60}\\b${WHO}|${WHO}\\b[^.!?]{0,40}\\b(look[- ]?alike|clone|recreation|imitation|replacement|replica))\\b`,
+  `\\b(deep ?-?fakes?|look[- ]?alikes?|swap\\w* (the |their |our )?faces|doppelg(ä|ae?)ngers?|face[- ](swap|replacement)s?|${HOW}\\b[^.!?]{0,60}\\b${WHO}|${WHO}\\b[^.!?]{0,40}\\b(look[- ]?alike|clone|recreation|imitation|replacement|replica))\\b`,
   'i',
 );
 

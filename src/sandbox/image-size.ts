@@ -10,7 +10,7 @@ export function isWideEnough(head: Uint8Array): boolean {
 }
 
 /** The width of a picture in pixels from its first bytes (PNG, JPEG, GIF, WebP, BMP); undefined for anything else. */
-export function imageWidth(head: Uint8Array): number | undefined {
+function imageWidth(head: Uint8Array): number | undefined {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   const text = (from: number, length: number) => String.fromCharCode(...head.subarray(from, from + length));
   if (head.length < 26) return undefined;

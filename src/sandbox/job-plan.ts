@@ -27,14 +27,15 @@ export function planJob(world: World, account: string, order: Order): JobPlan {
   const afterMs = outcome.durationMs ?? draw(world, order.kind);
   if (!outcome.stall) return { ...plain, end, afterMs };
   const { staleAfterMs, dispatchStallMs } = world.settings;
-  const isStrictClip = order.isStrict && order.references.some(({ role }) => role === 'clip');
-  const errorMessage = isStrictClip
-    ? 'Dispatch stalled before start, and strict mode never leaves the clip out.'
+  // Edits are strict too, and have a row of their own in the table of transitions: stale repair.
+  const isStrict = order.isStrict && order.kind === 'video';
+  const errorMessage = isStrict
+    ? 'Dispatch stalled before start, and strict mode has no fallback.'
     : 'Dispatch never started; repaired as stale.';
   return {
     ...plain,
     end: failure('generation_timeout', { errorMessage }),
-    afterMs: isStrictClip ? Math.min(dispatchStallMs, staleAfterMs) : staleAfterMs,
+    afterMs: isStrict ? Math.min(dispatchStallMs, staleAfterMs) : staleAfterMs,
     isStalled: true,
   };
 }

@@ -8,10 +8,18 @@ const KEPT_BYTES = 64 * 1024 * 1024;
 
 const CONTENT_TYPES = { image: 'image/png', video: 'video/mp4', audio: 'audio/wav' } as const;
 
+/** A file with its type and tag. */
+export interface ShelfFile {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly contentType: string;
+  /** Strong, with its quotes: another content has another one, also after a reset that repeats the ids. */
+  readonly etag: string;
+}
+
 /** Finished files, made when they are first asked for and kept while there is room. */
 export interface MediaShelf {
   /** The file of a completed job; the same job gives the same bytes. */
-  fileOf(job: StoredJob): { readonly bytes: Uint8Array<ArrayBuffer>; readonly contentType: string };
+  fileOf(job: StoredJob): ShelfFile;
 }
 
 /** An empty shelf. */
@@ -33,7 +41,8 @@ export function createMediaShelf(): MediaShelf {
       const name = JSON.stringify([job.media, job.modelId, job.prompt]);
       const bytes = kept.get(name) ?? render(job);
       if (!kept.has(name)) keep(name, bytes);
-      return { bytes, contentType: CONTENT_TYPES[job.media.kind] };
+      const etag = `"${job.id}-${hashOf(name).toString(36)}"`;
+      return { bytes, etag, contentType: CONTENT_TYPES[job.media.kind] };
     },
   };
 }

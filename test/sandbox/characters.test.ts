@@ -106,6 +106,8 @@ describe('prompt mode', () => {
     'a recreation of the celebrity',
     'an imitation of a public figure',
     'a face replacement',
+    'swap their faces',
+    "match this person's face",
     'match her identity',
     'recreate the likeness of the singer',
   ])('refuses to match a real person: %s', async (unsafe) => {

@@ -26,6 +26,22 @@ describe('reset', () => {
     expect((await client.job(again.id)).status).toBe('completed');
   });
 
+  test('gives a job that repeats an id its own file and tag', async () => {
+    const client = setUp();
+    const tags = [];
+    for (const words of ['a fox', 'a bear']) {
+      client.sandbox.reset();
+      const { id } = await client.create('/v1/images', { prompt: words });
+      await client.sandbox.advance(3000);
+      const { headers, body } = await client.call('GET', `/v1/jobs/${id}/output`);
+      tags.push({ id, etag: headers.get('etag'), body });
+    }
+    const [fox, bear] = tags;
+    expect(fox?.id).toBe(bear?.id);
+    expect(fox?.etag).not.toBe(bear?.etag);
+    expect(fox?.body).not.toBe(bear?.body);
+  });
+
   test('leaves no webhook of before on its way', async () => {
     const { events, webhookFetch } = receiver(500);
     const client = setUp({ webhookFetch });

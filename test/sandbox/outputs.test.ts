@@ -121,7 +121,8 @@ test('links point at the origin the caller came in by', async () => {
   expect(data.job.providerOutputUrl).toBe(`${base}/v1/jobs/${id}/output`);
   const file = await fetch(data.job.providerOutputUrl, { headers });
   expect([file.status, file.headers.get('content-type')]).toEqual([200, 'image/png']);
-  await file.arrayBuffer();
+  const head = await fetch(data.job.providerOutputUrl, { method: 'HEAD', headers });
+  expect(head.headers.get('content-length')).toBe(String((await file.arrayBuffer()).byteLength));
   await close();
 });
 

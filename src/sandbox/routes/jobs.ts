@@ -31,12 +31,7 @@ async function output(world: World, context: Context, id: string): Promise<Respo
     const location = await signLink(world, baseUrl, { area: 'outputs', id, expiresAt: job.outputExpiresAt });
     return new Response(null, { status: 302, headers: { location } });
   }
-  return serveFile(context.req.raw, { ...world.media.fileOf(job), etag: etagOf(job), modifiedAt: job.completedAt });
-}
-
-/** The tag of a job's file. */
-export function etagOf(job: StoredJob): string {
-  return `"${job.id}-${job.media.seed}"`;
+  return serveFile(context.req.raw, { ...world.media.fileOf(job), modifiedAt: job.completedAt });
 }
 
 function findJob({ state }: World, account: string, id: string): StoredJob {

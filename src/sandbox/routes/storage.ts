@@ -4,7 +4,6 @@ import { Refusal } from '../refusal.js';
 import { checkLink } from '../storage-links.js';
 import { findUpload, receiveBytes, requiredHeaders } from '../uploads.js';
 import type { World } from '../world.js';
-import { etagOf } from './jobs.js';
 
 /** Where direct upload URLs, and outputs on another origin, lead: signed links that work without a key. */
 export function storageRoutes(world: World): Hono {
@@ -26,7 +25,7 @@ export function storageRoutes(world: World): Hono {
       await enter(world, context, { area: 'outputs', id });
       const job = world.state.jobs.get(id);
       if (job === undefined) throw new Refusal('storage_denied', 'This file is gone.');
-      const file = { ...world.media.fileOf(job), etag: etagOf(job), modifiedAt: job.completedAt ?? job.createdAt };
+      const file = { ...world.media.fileOf(job), modifiedAt: job.completedAt ?? job.createdAt };
       return serveFile(context.req.raw, file);
     });
 }
