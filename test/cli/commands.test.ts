@@ -93,7 +93,7 @@ describe('video', () => {
   });
 
   it('resumes under the same key: one job, one charge', async () => {
-    const words = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
+    const words = ['video', 'a fox', '--image', 'fox.png', '--idempotency-key', 'order-17', '--json', ...QUICK];
     const [once, again] = [await cli(...words), await cli(...words)];
     expect(JSON.parse(again.stdout).job.id).toBe(JSON.parse(once.stdout).job.id);
     expect(sandbox.jobs).toHaveLength(1);

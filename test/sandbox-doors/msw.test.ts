@@ -1,6 +1,8 @@
 import { HttpResponse, http } from 'msw';
 import { setupServer } from 'msw/node';
 import { afterEach, expect, it } from 'vitest';
+import { GenClient } from '../../src/client.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { sandboxHandlers } from '../../src/sandbox/msw.js';
 
 const service = {
@@ -11,8 +13,11 @@ const service = {
     return Response.json({ url: request.url, method: request.method, body: await request.text() }, { status: 202 });
   },
 };
-const server = setupServer(...sandboxHandlers(service));
-afterEach(() => server.close());
+let server = setupServer(...sandboxHandlers(service));
+afterEach(() => {
+  server.close();
+  server = setupServer(...sandboxHandlers(service));
+});
 
 it('answers every method below the base URL and leaves all else to the other handlers', async () => {
   server.listen({ onUnhandledFrame: 'error' });
@@ -38,6 +43,21 @@ it('shows a reset and a cut body as network failures', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   await expect(fetch(`${service.baseUrl}/reset`)).rejects.toThrow(TypeError);
   await expect(fetch(`${service.baseUrl}/cut`).then((answer) => answer.text())).rejects.toThrow(TypeError);
+});
+
+it('serves a whole sandbox to a client that knows nothing of it, faults included', async () => {
+  const sandbox = createSandbox({ clock: 'manual' });
+  server = setupServer(...sandboxHandlers(sandbox));
+  server.listen({ onUnhandledFrame: 'error' });
+  const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl });
+  sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
+  const { job } = await client.videos.create({ prompt: 'a fox' });
+  await sandbox.advance(60_000);
+  const file = await (await client.jobs.output(job.id)).bytes();
+  expect(new TextDecoder().decode(file.subarray(4, 8))).toBe('ftyp');
+  const { upload_id } = await client.uploads.upload(new Blob(['png'], { type: 'image/png' }), { filename: 'a.png' });
+  expect(upload_id).toMatch(/^upl_/);
+  expect(sandbox.jobs).toHaveLength(1);
 });
 
 function failing(): ReadableStream {

@@ -1,0 +1,34 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { VERSION } from '../../src/version.js';
+import { buildBin, runCli } from './run-cli.js';
+
+beforeAll(buildBin, 240_000);
+
+const COMMANDS = [
+  ...['video', 'image', 'edit', 'upload', 'job', 'wait', 'download', 'models', 'sandbox'].map((name) => [name]),
+  ...['register', 'create', 'list', 'get', 'delete'].map((name) => ['character', name]),
+  ...['listen', 'verify'].map((name) => ['webhook', name]),
+  ['character'],
+  ['webhook'],
+];
+
+describe('--help', () => {
+  it.each(COMMANDS.map((words) => [words.join(' '), words] as const))('of %s has examples', async (name, words) => {
+    const { code, stdout, stderr } = await runCli([...words, '--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(`Usage: gen-client ${name}`);
+    expect(stdout).toMatch(/Examples:\n {2}\$ gen-client \w/);
+    expect(stdout).toContain('--json');
+  });
+
+  it('documents the exit codes and the environment', async () => {
+    const { stdout } = await runCli(['--help']);
+    expect(stdout).toContain('0 done, 1 failed job, 2 usage, 3 account or key, 4 service or network, 130 interrupted');
+    for (const name of ['GEN_API_KEY', 'GEN_BASE_URL', 'GEN_WEBHOOK_SECRET']) expect(stdout).toContain(name);
+    for (const [name = ''] of COMMANDS) expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
+  });
+});
+
+it('--version prints the version', async () => {
+  expect(await runCli(['--version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
+});

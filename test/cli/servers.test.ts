@@ -1,0 +1,138 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { signWebhook } from '../../src/webhooks/index.js';
+import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
+import { buildBin, runCli, startCli } from './run-cli.js';
+
+let folder: string;
+beforeAll(buildBin, 240_000);
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+
+describe('sandbox', () => {
+  it('prints URL, key, secret and three curl lines that work as they stand, and ends on Ctrl-C', async () => {
+    const run = startCli(['sandbox', '--port', '0', '--job-time', '1ms']);
+    await run.shows('GEN_WEBHOOK_SECRET=');
+    const { stdout } = run.written;
+    const [, url = ''] = /^Sandbox +(http:\/\/127\.0\.0\.1:\d+) /m.exec(stdout) ?? [];
+    expect(stdout).toMatch(/^API key +sk_sandbox_\w+$/m);
+    expect(stdout).toMatch(/^Secret +whsec_\w+$/m);
+    const lines = stdout.split('\n').filter((line) => line.startsWith('  curl '));
+    expect(lines).toHaveLength(3);
+    const shell = (line: string) => promisify(execFile)('sh', ['-c', `${line} -sS`], { cwd: folder });
+    expect(JSON.parse((await shell(lines[0] ?? '')).stdout).success).toBe(true);
+    const { job } = JSON.parse((await shell(lines[1] ?? '')).stdout).data;
+    await shell((lines[2] ?? '').replace('JOB_ID', job.id));
+    expect(describeMp4(readFileSync(join(folder, 'fox.mp4'))).seconds).toBe(5);
+    run.interrupt();
+    expect(await run.ended).toMatchObject({ code: 0 });
+    await expect(fetch(url)).rejects.toThrow(TypeError);
+  });
+
+  it('gives a program one line of JSON, and takes speed, key, secret, balance and limits', async () => {
+    const words = ['--port', '0', '--json', '--speed', '1000', '--key', 'my-key', '--secret', 'my-secret'];
+    const run = startCli(['sandbox', ...words, '--balance', '50', '--no-limits']);
+    await run.shows('\n');
+    const seen = JSON.parse(run.written.stdout);
+    expect(seen).toMatchObject({ apiKey: 'my-key', webhookSecret: 'my-secret', page: `${seen.url}/` });
+    const state = await (await fetch(`${seen.control}state`)).json();
+    expect(state.balance.balanceTokens).toBe(50);
+    expect(await (await fetch(seen.page)).text()).toContain('gen-client sandbox');
+    run.interrupt();
+    expect(await run.ended).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('says clearly that a port is in use, or that an option is wrong', async () => {
+    const server = await createSandbox().listen();
+    const port = new URL(server.url).port;
+    expect(await runCli(['sandbox', '--port', port])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `Error: Port ${port} on 127.0.0.1 is in use. Choose another; port 0 takes any free one.\n`,
+    });
+    await server.close();
+    expect(await runCli(['sandbox', '--speed', '0'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('speed'),
+    });
+    expect(await runCli(['sandbox', '--port', '70000'])).toMatchObject({ code: 2 });
+  });
+});
+
+describe('webhook listen', () => {
+  it('verifies what the service delivers, prints it, and refuses what is forged', async () => {
+    const sandbox = createSandbox({ jobDurationMs: 1 });
+    const server = await sandbox.listen();
+    const env = { GEN_WEBHOOK_SECRET: sandbox.webhookSecret, GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server.url };
+    const run = startCli(['webhook', 'listen', '--port', '0'], { env });
+    await run.shows('Listening on');
+    const [, url = ''] = /on (\S+) \(any path\)/.exec(run.written.stderr) ?? [];
+    await runCli(['image', 'a', '--webhook', `${url}/hook`, '--poll', '100ms'], { env });
+    await run.shows(/^job\.completed {2}evt_job_\w+_completed {2}job_\w+ {2}completed$/m);
+    const forged = await fetch(url, { method: 'POST', body: '{}', headers: { 'x-service-signature': 't=1,v1=00' } });
+    expect(forged.status).toBe(400);
+    await run.shows('Refused: signature_malformed.');
+    run.interrupt();
+    expect((await run.ended).code).toBe(0);
+    await server.close();
+  });
+
+  it('prints a JSON document a line for programs', async () => {
+    const run = startCli(['webhook', 'listen', '--port', '0', '--json'], { env: { GEN_WEBHOOK_SECRET: 'whsec' } });
+    await run.shows('"url"');
+    const { url } = JSON.parse(run.written.stdout);
+    await fetch(url, { method: 'POST', ...(await signWebhook(event, { secret: 'whsec' })) });
+    await run.shows('"event"');
+    expect(JSON.parse(run.written.stdout.split('\n')[1] ?? '').event).toEqual(event);
+    run.interrupt();
+    expect((await run.ended).code).toBe(0);
+  });
+
+  it('needs the secret in the environment, where other users do not see it', async () => {
+    expect(await runCli(['webhook', 'listen', '--port', '0'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('GEN_WEBHOOK_SECRET is not set'),
+    });
+  });
+});
+
+describe('webhook verify', () => {
+  const env = { GEN_WEBHOOK_SECRET: 'whsec' };
+
+  it('verifies a stored body, from a file or from standard input', async () => {
+    const { body, headers } = await signWebhook(event, { secret: 'whsec' });
+    const signature = new Headers(headers).get('x-service-signature') ?? '';
+    writeFileSync(join(folder, 'body.json'), body);
+    const fromFile = await runCli(['webhook', 'verify', 'body.json', '--signature', signature], { env, cwd: folder });
+    expect(fromFile).toEqual({ code: 0, stdout: 'verified  job.completed  evt_1  job_1  completed\n', stderr: '' });
+    const piped = await runCli(['webhook', 'verify', '-', '-s', signature, '--json'], { env, input: body });
+    expect(JSON.parse(piped.stdout)).toEqual({ event });
+  });
+
+  it('fails with 1 and the reason for a changed body and for an old one, unless told the time', async () => {
+    const { body, headers } = await signWebhook(event, { secret: 'whsec', now: () => 1_760_000_000_000 });
+    const signature = new Headers(headers).get('x-service-signature') ?? '';
+    const verify = (input: string, ...more: string[]) =>
+      runCli(['webhook', 'verify', '-', '-s', signature, '--json', ...more], { env, input });
+    expect(JSON.parse((await verify(body)).stdout).error.reason).toBe('timestamp_out_of_tolerance');
+    const changed = await verify(`${body} `, '--now', '1760000100');
+    expect(changed.code).toBe(1);
+    expect(JSON.parse(changed.stdout).error.reason).toBe('signature_mismatch');
+    expect((await verify(body, '--now', '1760000100')).code).toBe(0);
+  });
+});
+
+const event = {
+  object: 'service.developer.webhook_event',
+  id: 'evt_1',
+  type: 'job.completed' as const,
+  created: '2026-01-01T00:00:00.000Z',
+  data: { job: { id: 'job_1', status: 'completed', providerOutputUrl: 'https://x.test/v1/jobs/job_1/output' } },
+};
