@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sleep, steady, systemClock } from '../../src/clock.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('the system clock', () => {
+  it('fires no earlier than asked, also beyond the longest delay of a timer', async () => {
+    for (const ms of [0, 1.2, 5000, 2 ** 31 - 1, 2 ** 32 + 5]) {
+      const fire = vi.fn();
+      systemClock.after(ms, fire);
+      await vi.advanceTimersByTimeAsync(Math.floor(ms));
+      expect(fire).not.toHaveBeenCalled();
+      await vi.advanceTimersByTimeAsync(3);
+      expect(fire).toHaveBeenCalledOnce();
+    }
+  });
+
+  it('can be called off at any time of a long delay', async () => {
+    const fire = vi.fn();
+    const cancel = systemClock.after(2 ** 33, fire);
+    await vi.advanceTimersByTimeAsync(2 ** 32);
+    cancel();
+    expect(vi.getTimerCount()).toBe(0);
+    await vi.advanceTimersByTimeAsync(2 ** 33);
+    expect(fire).not.toHaveBeenCalled();
+  });
+});
+
+describe('a steady clock', () => {
+  it('never runs backwards, and goes on from where it was', async () => {
+    const wall = virtualClock();
+    const clock = steady(wall);
+    const start = clock.now();
+    await wall.advance(1000);
+    expect(clock.now()).toBe(start + 1000);
+    wall.step(-3_600_000);
+    expect(clock.now()).toBe(start + 1000);
+    await wall.advance(500);
+    expect(clock.now()).toBe(start + 1500);
+  });
+
+  it('has come to a timer’s time when it fires, though the wall was set back meanwhile', async () => {
+    const wall = virtualClock();
+    const clock = steady(wall);
+    const due = clock.now() + 1000;
+    const seen: number[] = [];
+    clock.after(1000, () => seen.push(clock.now()));
+    await wall.advance(400);
+    wall.step(-300);
+    await wall.advance(600);
+    expect(seen).toEqual([due]);
+  });
+});
+
+it('sleep ends at once on abort with the signal’s own reason and leaves no timer', async () => {
+  const wall = virtualClock();
+  const abort = new AbortController();
+  const slept = sleep(wall, 1000, abort.signal);
+  abort.abort('enough');
+  await expect(slept).rejects.toBe('enough');
+  expect(wall.timers).toBe(0);
+  await expect(sleep(wall, 1000, abort.signal)).rejects.toBe('enough');
+});

@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { GenClient } from '../../src/client.js';
+import { createSandbox } from '../../src/sandbox/sandbox.js';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Lets time pass until `promise` settles. */
+async function pass<T>(promise: Promise<T>, stepMs = 1000): Promise<T> {
+  let open = true;
+  const close = () => {
+    open = false;
+  };
+  promise.then(close, close);
+  while (open) await vi.advanceTimersByTimeAsync(stepMs);
+  return promise;
+}
+
+it.each(['sliding', 'fixed'] as const)(
+  'makes 500 videos with one Promise.all under the documented limits, counted in %s windows',
+  async (limitWindow) => {
+    const sandbox = createSandbox({ jobDurationMs: [20_000, 90_000], balanceTokens: 100_000, limitWindow });
+    const { apiKey, baseUrl, fetch } = sandbox;
+    const client = new GenClient({ apiKey, baseUrl, fetch });
+    const start = Date.now();
+    const prompts = Array.from({ length: 500 }, (_, at) => `fox ${at}`);
+    const jobs = await pass(Promise.all(prompts.map((prompt) => client.videos.createAndWait({ prompt }))));
+    expect(jobs.map(({ status }) => status)).toEqual(prompts.map(() => 'completed'));
+    expect(new Set(jobs.map(({ id }) => id)).size).toBe(500);
+    expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
+    // 500 creates at 20 a minute fill 25 windows; the last job ends within two minutes of its create.
+    expect(Date.now() - start).toBeLessThan((24 * 60_000) / 0.95 + 120_000);
+    // Nothing of it is left: all that is still set belongs to no one who waits.
+    expect(client.limits()['videos.create']?.queued).toBe(0);
+  },
+  60_000,
+);
+
+it('shows why it is quiet, and counts together what two clients of one account do', async () => {
+  const sandbox = createSandbox({ balanceTokens: 100_000 });
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const onWait = vi.fn();
+  const one = new GenClient({ apiKey, baseUrl, fetch });
+  const two = new GenClient({ apiKey, baseUrl, fetch, hooks: { onWait } });
+  const creates = Promise.all(
+    [one, two].flatMap((client) => Array.from({ length: 15 }, () => client.videos.create({ prompt: 'fox' }))),
+  );
+  await vi.advanceTimersByTimeAsync(100);
+  const lane = two.limits()['videos.create'];
+  expect(lane).toMatchObject({ inUse: 20, queued: 10 });
+  expect(lane?.nextFreeMs).toBeGreaterThan(59_000);
+  await pass(creates);
+  expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
+  // The first client's fifteen and five of the second's went out at once.
+  expect(onWait).toHaveBeenCalledTimes(10);
+  expect(onWait.mock.calls[0]?.[0]).toMatchObject({ lane: 'videos.create', reason: 'limit', queued: 1 });
+});
+
+it('leaves the caller’s own reads their share while 200 waits are read at full pace', async () => {
+  const sandbox = createSandbox({
+    jobDurationMs: 600_000,
+    balanceTokens: 100_000,
+    limits: { 'jobs.get': { limit: 120, windowMs: 60_000 } },
+  });
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const client = new GenClient({ apiKey, baseUrl, fetch });
+  const jobs = await pass(Promise.all(Array.from({ length: 200 }, () => client.images.create({ prompt: 'fox' }))), 10);
+  const abort = new AbortController();
+  const waits = jobs.map(({ job }) => client.waitForJob(job, { signal: abort.signal }).catch(() => {}));
+  await vi.advanceTimersByTimeAsync(180_000);
+  const before = sandbox.requests.filter(({ method }) => method === 'GET').length;
+  const start = Date.now();
+  // Twelve reads a minute are the caller's own.
+  for (let read = 0; read < 12; read++) {
+    await pass(client.jobs.get(jobs[read]!.job.id), 10);
+    await vi.advanceTimersByTimeAsync(5000);
+  }
+  expect(Date.now() - start).toBeLessThan(12 * 5000 + 3000);
+  expect(sandbox.requests.filter(({ method }) => method === 'GET').length - before).toBeGreaterThan(100);
+  expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
+  abort.abort();
+  await Promise.all(waits);
+});
