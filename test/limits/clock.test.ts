@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sleep, steady, systemClock } from '../../src/clock.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
-
 describe('the system clock', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
   it('fires no earlier than asked, also beyond the longest delay of a timer', async () => {
     for (const ms of [0, 1.2, 5000, 2 ** 31 - 1, 2 ** 32 + 5]) {
       const fire = vi.fn();
