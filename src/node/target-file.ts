@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path';
 
 /** Bytes gathered before they are written: one call in four or more, at little memory. */
 const BATCH_BYTES = 512 * 1024;
+/** Bytes after which the disk is set to work in the background, so that the last flush has little left to do. */
+const FLUSH_BYTES = 16 * 1024 * 1024;
 /** What a file system answers that knows no hard links (FAT, some network shares and containers). */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EXDEV', 'EACCES'];
 
@@ -16,6 +18,8 @@ export class TemporaryFile {
   #batched = 0;
   #position = 0;
   #writing: Promise<unknown> = Promise.resolve();
+  #flushedTo = 0;
+  #flushing: Promise<unknown> | undefined;
 
   private constructor(path: string, file: FileHandle) {
     this.#path = path;
@@ -42,6 +46,7 @@ export class TemporaryFile {
     this.#batch = [];
     this.#batched = 0;
     this.#position = 0;
+    this.#flushedTo = 0;
     await this.#file.truncate(0);
   }
 
@@ -49,6 +54,7 @@ export class TemporaryFile {
   async commit(target: string, overwrite: boolean): Promise<void> {
     await this.#flush();
     await this.#writing;
+    await this.#flushing;
     await this.#file.sync();
     await this.#file.close();
     if (overwrite) await rename(this.#path, target);
@@ -59,6 +65,7 @@ export class TemporaryFile {
   /** Takes it away. */
   async abandon(): Promise<void> {
     await this.#writing.catch(() => undefined);
+    await this.#flushing;
     await this.#file.close().catch(() => undefined);
     await unlink(this.#path).catch(() => undefined);
   }
@@ -72,6 +79,17 @@ export class TemporaryFile {
     this.#position += bytes;
     this.#writing = this.#writeAll(batch, bytes, position);
     this.#writing.catch(() => undefined); // Thrown by whoever waits for it next.
+    this.#flushEarly();
+  }
+
+  /** Only a head start: what fails here fails again in the last flush, and is told there. */
+  #flushEarly(): void {
+    if (this.#flushing !== undefined || this.#position - this.#flushedTo < FLUSH_BYTES) return;
+    this.#flushedTo = this.#position;
+    const done = () => {
+      this.#flushing = undefined;
+    };
+    this.#flushing = this.#file.datasync().then(done, done);
   }
 
   async #writeAll(batch: Uint8Array[], bytes: number, position: number): Promise<void> {

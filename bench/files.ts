@@ -1,0 +1,110 @@
+// Uploads and downloads of 200 MB, each transfer in a fresh process so that its peak memory is its own.
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Figures, interleaved, ratio, spread, table, told, versionOf } from './frame.js';
+
+const execute = promisify(execFile);
+const at = (file: string) => fileURLToPath(new URL(`./files/${file}.mjs`, import.meta.url));
+const MB = 1_000_000;
+const SIZE = 200 * MB;
+const ROUNDS = 7;
+
+const BARE_UPLOAD = 'fetch, openAsBlob';
+const OWN_UPLOAD = 'gen-client upload';
+const BARE_DOWNLOAD = 'fetch, piped';
+const OWN_DOWNLOAD = 'gen-client saveOutput';
+const UPLOADS = [BARE_UPLOAD, OWN_UPLOAD, 'fetch, 1 MB stream', 'openai', '@anthropic-ai/sdk'];
+const DOWNLOADS = [BARE_DOWNLOAD, OWN_DOWNLOAD, 'fetch, piped, flushed'];
+const TARGETS = { upload: 1.5, download: 0.95, grownMB: 60 };
+
+/** Milliseconds, and how many MB the process grew. */
+interface Transfers {
+  readonly times: Figures;
+  readonly grown: ReadonlyMap<string, readonly number[]>;
+}
+
+/** Runs every way of one direction in interleaved rounds. */
+async function transfers(ways: readonly string[], rounds: number, path: (way: string) => string): Promise<Transfers> {
+  const server = spawn(process.execPath, [at('server'), String(SIZE)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const grown = new Map<string, number[]>(ways.map((way) => [way, []]));
+  try {
+    const [url] = (await once(server.stdout, 'data')) as [Buffer];
+    const measure = async (way: string) => {
+      const file = path(way);
+      const { stdout } = await execute(process.execPath, [at('transfer'), way, url.toString().trim(), file]);
+      const { ms, grownBytes } = JSON.parse(stdout) as { ms: number; grownBytes: number };
+      grown.get(way)?.push(grownBytes / MB);
+      return ms;
+    };
+    const candidates = ways.map((name) => ({ name, measure: () => measure(name) }));
+    return { times: await interleaved(candidates, { rounds, warmups: 1 }), grown };
+  } finally {
+    server.kill();
+  }
+}
+
+/** The transfers of both directions. */
+export async function measureFiles(rounds: number): Promise<{ up: Transfers; down: Transfers }> {
+  const directory = mkdtempSync(join(tmpdir(), 'gen-bench-'));
+  try {
+    const source = join(directory, 'source.mp4');
+    await writeFile(source, Buffer.alloc(SIZE, 'gen-client'));
+    let count = 0;
+    const fresh = () => {
+      rmSync(join(directory, `${count}.mp4`), { force: true });
+      count += 1;
+      return join(directory, `${count}.mp4`);
+    };
+    const up = await transfers(UPLOADS, rounds, () => source);
+    return { up, down: await transfers(DOWNLOADS, rounds, fresh) };
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+function rowsOf({ times, grown }: Transfers, base: string): string[][] {
+  return [...times].map(([way, all]) => {
+    const rate = all.map((ms) => SIZE / MB / (ms / 1000));
+    // Throughput is time the other way round.
+    const { median, low, high } = ratio(times, base, way);
+    const version = way.includes('fetch') ? 'Node' : way.startsWith('gen-client') ? 'this build' : versionOf(way);
+    return [way, version, told(spread(rate), 0), told({ median, low, high }), told(spread(grown.get(way) ?? []), 0)];
+  });
+}
+
+function verdict({ times, grown }: Transfers, names: { base: string; own: string; target: number }): string {
+  const { base, own, target } = names;
+  const factor = ratio(times, base, own).median;
+  const more = spread(grown.get(own) ?? []).median;
+  const missed = [factor < target && 'the throughput', more > TARGETS.grownMB && 'the memory'].filter(Boolean);
+  return `Target: at least ${target} times \`${base}\` and at most ${TARGETS.grownMB} MB; measured ${factor.toFixed(2)} and ${more.toFixed(0)} MB${missed.length > 0 ? `, which misses ${missed.join(' and ')}` : ''}.`;
+}
+
+function ahead({ times }: Transfers, own: string): string {
+  const names = [...times.keys()].filter((way) => way !== own && ratio(times, own, way).median > 1);
+  return names.length > 0 ? `Faster than this SDK: ${names.join(', ')}.` : 'Nothing here is faster.';
+}
+
+/** The section of bench/README.md. */
+export async function run(): Promise<string> {
+  const { up, down } = await measureFiles(ROUNDS);
+  const columns = ['way', 'version', 'MB a second', 'times bare fetch', 'growth at peak, MB'];
+  return [
+    '## Files',
+    `A file of ${SIZE / MB} MB each way, every transfer in a fresh process against a server in a process of its own, ${ROUNDS} interleaved rounds. Here more throughput is better. Growth is peak resident memory over what the process had after its imports and a first small request. This SDK's upload makes all three calls; its download also checks the length, flushes the file to the disk and renames it, which the bare fetch does not; the last row is a bare fetch that flushes too.`,
+    '### Upload from a path',
+    table(columns, rowsOf(up, BARE_UPLOAD)),
+    `${verdict(up, { base: BARE_UPLOAD, own: OWN_UPLOAD, target: TARGETS.upload })} ${ahead(up, OWN_UPLOAD)}`,
+    '### Download to a path',
+    table(columns, rowsOf(down, BARE_DOWNLOAD)),
+    `${verdict(down, { base: BARE_DOWNLOAD, own: OWN_DOWNLOAD, target: TARGETS.download })} ${ahead(down, OWN_DOWNLOAD)}`,
+  ].join('\n\n');
+}

@@ -1,0 +1,68 @@
+// One transfer in a fresh process: `transfer.mjs <way> <base URL> <path>`. Prints its milliseconds and by how many bytes the
+// process grew at its peak, counted from after imports and a first small request. Plain JavaScript: taking types away would
+// itself need more memory than the transfer does.
+import { createReadStream, createWriteStream, openAsBlob, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { pathToFileURL } from 'node:url';
+
+const MB = 1024 * 1024;
+const [way = '', baseUrl = '', path = ''] = process.argv.slice(2);
+const peers = createRequire(new URL('../peers/package.json', import.meta.url));
+const peer = async (name) => (await import(pathToFileURL(peers.resolve(name)).href)).default;
+
+async function ownClient() {
+  const { GenClient } = await import('gen-client');
+  return { client: new GenClient({ apiKey: 'bench', baseUrl }), ...(await import('gen-client/node')) };
+}
+
+/** Makes ready, and gives the work to be measured. */
+const WAYS = {
+  'fetch, openAsBlob': async () => async () => put(await openAsBlob(path), {}),
+  async 'fetch, 1 MB stream'() {
+    const headers = { 'content-length': String(statSync(path).size) };
+    const stream = () => Readable.toWeb(createReadStream(path, { highWaterMark: MB }));
+    return () => put(stream(), { headers, redirect: 'error', duplex: 'half' });
+  },
+  async 'gen-client upload'() {
+    const { client, fromPath } = await ownClient();
+    return () => client.uploads.upload(fromPath(path));
+  },
+  async openai() {
+    const client = new (await peer('openai'))({ apiKey: 'bench', baseURL: `${baseUrl}/v1` });
+    return () => client.files.create({ file: createReadStream(path), purpose: 'user_data' });
+  },
+  async '@anthropic-ai/sdk'() {
+    const client = new (await peer('@anthropic-ai/sdk'))({ apiKey: 'bench', baseURL: baseUrl });
+    return () => client.beta.files.upload({ file: createReadStream(path) });
+  },
+  'fetch, piped': async () => async () => {
+    const response = await fetch(`${baseUrl}/v1/jobs/job_1/output`, { headers: { authorization: 'Bearer bench' } });
+    await pipeline(Readable.fromWeb(response.body), createWriteStream(path));
+  },
+  'fetch, piped, flushed': async () => async () => {
+    const response = await fetch(`${baseUrl}/v1/jobs/job_1/output`, { headers: { authorization: 'Bearer bench' } });
+    await pipeline(Readable.fromWeb(response.body), createWriteStream(path, { flush: true }));
+  },
+  async 'gen-client saveOutput'() {
+    const { client, saveOutput } = await ownClient();
+    return () => saveOutput(client, 'job_1', path);
+  },
+};
+
+async function put(body, init) {
+  const response = await fetch(`${baseUrl}/bytes`, { method: 'PUT', body, ...init });
+  if (!response.ok) throw new Error(`${response.status}`);
+  await response.arrayBuffer();
+}
+
+const work = await WAYS[way]?.();
+if (work === undefined) throw new Error(`No such way: ${way}`);
+await (await fetch(`${baseUrl}/v1/uploads`, { method: 'POST', body: '{}' })).arrayBuffer();
+const start = process.memoryUsage.rss();
+const begin = performance.now();
+await work();
+const ms = performance.now() - begin;
+process.stdout.write(JSON.stringify({ ms, grownBytes: process.resourceUsage().maxRSS * 1024 - start }));
+process.exit(0);

@@ -1,0 +1,55 @@
+// Uploads from every kind of source the runtime has, against storage that insists on a length and on the signed headers.
+// Plain JavaScript: it runs as it stands in Node, Bun, Deno and workerd. `gen` is the main door of the package, `node` the
+// door "./node" where the runtime has files.
+export async function filesScenario({ gen, node, baseUrl, path, directory }) {
+  const client = new gen.GenClient({ apiKey: 'key-for-tests', baseUrl, maxRetries: 2 });
+  const bytes = new Uint8Array(300_000).map((_, at) => at % 251);
+  bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  const sizeBytes = bytes.length;
+  const stream = () => new Blob([bytes]).stream();
+  const sources = {
+    'a Blob': [new Blob([bytes])],
+    bytes: [bytes],
+    'a stream': [stream(), { sizeBytes }],
+    'a factory of streams': [stream, { sizeBytes }],
+    'an async iterable': [pieces(bytes), { sizeBytes }],
+    'a Response': [new Response(bytes, { headers: { 'content-length': String(sizeBytes) } })],
+    ...(node && { 'a path': [node.fromPath(path)] }),
+  };
+  const told = [];
+  for (const [name, [source, options]] of Object.entries(sources)) {
+    await step(told, name, async () => {
+      let sent = 0;
+      const onProgress = ({ sentBytes }) => {
+        sent = sentBytes;
+      };
+      const { mime_type, file_size } = await client.uploads.upload(source, { ...options, onProgress });
+      if (mime_type !== 'image/png' || file_size !== sent)
+        throw new Error(`${mime_type}, ${sent} of ${file_size} bytes`);
+    });
+  }
+  await step(told, 'a stream shorter than it said', async () => {
+    const error = await client.uploads.upload(stream(), { sizeBytes: sizeBytes + 1 }).catch((reason) => reason);
+    if (!gen.UploadError.isInstance(error) || error.step !== 'put') throw new Error(String(error));
+  });
+  if (node) {
+    await step(told, 'a download that is cut', async () => {
+      const saved = await node.saveOutput(client, 'job_cut', `${directory}/saved.mp4`, { overwrite: true });
+      if (saved.sizeBytes !== 2_000_000) throw new Error(`${saved.sizeBytes} bytes`);
+    });
+  }
+  return told;
+}
+
+async function* pieces(bytes) {
+  for (let at = 0; at < bytes.length; at += 7_777) yield bytes.slice(at, at + 7_777);
+}
+
+async function step(told, name, run) {
+  try {
+    await run();
+    told.push({ name });
+  } catch (error) {
+    told.push({ name, error: String(error?.stack ?? error) });
+  }
+}

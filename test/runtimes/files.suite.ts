@@ -1,0 +1,95 @@
+// Uploads and downloads in real runtimes, against a service and an object storage that is as strict as the well-known ones.
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { LoopbackService } from '../files/loopback-service.js';
+import { esbuild, writeEntry } from './bundle.js';
+import { type Context, execute, need, type Step, type Suite, tool } from './suite.js';
+
+const SCENARIO = fileURLToPath(new URL('./files-scenario.mjs', import.meta.url));
+const UPLOADS = 7;
+
+interface Miniflare {
+  dispatchFetch(url: string): Promise<Response>;
+  dispose(): Promise<void>;
+}
+
+/** What the scenario is told beside the package. */
+interface Place {
+  readonly baseUrl: string;
+  readonly path: string;
+  readonly directory: string;
+}
+
+/** Starts the servers, has the scenario run by `run`, and looks at what arrived. */
+async function hold({ project }: Context, uploads: number, run: (place: Place) => Promise<Step[]>): Promise<void> {
+  copyFileSync(SCENARIO, join(project, 'files-scenario.mjs'));
+  const directory = mkdtempSync(join(tmpdir(), 'gen-runtime-'));
+  const service = await LoopbackService.start();
+  try {
+    const bytes = new Uint8Array(300_000).map((_, at) => at % 251);
+    bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+    writeFileSync(join(directory, 'fox.png'), bytes);
+    service.addOutput('job_cut', { body: new Uint8Array(2_000_000).fill(7), cuts: [500_000], redirect: true });
+    const steps = await run({ baseUrl: service.baseUrl, path: join(directory, 'fox.png'), directory });
+    const failed = steps.flatMap(({ name, error }) => (error === undefined ? [] : [`${name}: ${error}`]));
+    if (failed.length > 0 || steps.length <= uploads)
+      throw new Error(`${steps.length} steps ran. ${failed.join('\n')}`);
+    const whole = [...service.uploads.values()].filter((upload) => upload.completed);
+    const sums = new Set(whole.map(({ sha256 }) => sha256));
+    if (whole.length !== uploads || sums.size !== 1) throw new Error(`${whole.length} uploads, ${sums.size} contents`);
+  } finally {
+    await service.close();
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** Runs the scenario as a program of its own, with the door for files. */
+function asProgram(name: string, program: string, flags: readonly string[]): Suite {
+  const run = (context: Context) =>
+    hold(context, UPLOADS, async (place) => {
+      const entry = writeEntry(
+        context.project,
+        'files-entry.mjs',
+        `import * as gen from 'gen-client';
+         import * as node from 'gen-client/node';
+         import { filesScenario } from './files-scenario.mjs';
+         console.log(JSON.stringify(await filesScenario({ gen, node, ...${JSON.stringify(place)} })));`,
+      );
+      const printed = await execute(program, [...flags, entry], context.project);
+      return JSON.parse(printed.trim().split('\n').at(-1) ?? '[]') as Step[];
+    });
+  return { name, run };
+}
+
+/** In workerd there are no files: bytes and streams. */
+async function inWorkerd(context: Context): Promise<void> {
+  await hold(context, UPLOADS - 1, async ({ baseUrl }) => {
+    const entry = writeEntry(
+      context.project,
+      'files-worker.mjs',
+      `import * as gen from 'gen-client';
+       import { filesScenario } from './files-scenario.mjs';
+       export default {
+         async fetch() { return Response.json(await filesScenario({ gen, baseUrl: ${JSON.stringify(baseUrl)} })); },
+       };`,
+    );
+    const script = await esbuild(context.project, entry, 'worker');
+    const { Miniflare } = await need<{ Miniflare: new (options: object) => Miniflare }>('miniflare');
+    const worker = new Miniflare({ modules: true, script, compatibilityDate: '2026-07-01' });
+    try {
+      return (await (await worker.dispatchFetch('http://worker.test/')).json()) as Step[];
+    } finally {
+      await worker.dispose();
+    }
+  });
+}
+
+/** Files in and out, runtime by runtime. */
+export const suites: Suite[] = [
+  asProgram('files in Node', process.execPath, []),
+  asProgram('files in Bun', tool('bun'), []),
+  asProgram('files in Deno', tool('deno'), ['run', '--allow-all', '--quiet']),
+  { name: 'files in workerd', run: inWorkerd },
+];
