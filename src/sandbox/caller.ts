@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import { authenticate } from './accounts.js';
 import { checkCharacters } from './characters.js';
-import type { Scope } from './choices.js';
+import { type Scope, successBody } from './choices.js';
 import type { Fields } from './fields.js';
 import { readFields } from './fields.js';
 import { type MadeKind, madeBefore, remember, slotOf } from './idempotency.js';
@@ -43,7 +43,7 @@ export function admit(world: World, context: Context, { scope, lane }: Door): Ca
 
 /** The envelope of a success. */
 export function succeed(data: Record<string, unknown>, headers: Record<string, string> = {}): Response {
-  return Response.json({ success: true, data }, { headers });
+  return Response.json(successBody(data), { headers });
 }
 
 /** Makes a thing once for each key: a repeated key gives what the first call made, whatever its body says. */

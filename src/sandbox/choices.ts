@@ -1,6 +1,24 @@
 // The sandbox's own choices, one place for all of them. The service's document is silent on everything in this file:
-// nothing here is a promise about the real service, and no program should rely on it.
+// nothing here is a promise about the real service, and no program should rely on it. Beside the figures and names below:
+// - a repeated Idempotency-Key gives the first result whatever the body says; a refused create uses no key up;
+// - refused requests count against a rate limit, answers of 429 do not;
+// - canceled and blocked jobs are charged nothing; another account opens with the same balance as the first;
+// - a create answers 200; an upload of the wrong type, or one that is not complete, counts as not found;
+// - image jobs start `queued`, one-off characters `created`, videos `processing`.
 import type { ModelAlias } from '../catalog.js';
+
+/** The envelope of an answer: the document shows `success` and `data` of creates and jobs; all answers follow it. */
+export function successBody(data: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return { success: true, data };
+}
+
+/** The envelope of a refusal, of which the document shows only what stands in `data`. */
+export function errorBody(code: string, message: string, data?: Readonly<Record<string, unknown>>) {
+  return { success: false, error: { code, message }, ...(data === undefined ? {} : { data }) };
+}
+
+/** Where lists stand in `data`: `data.models`, and so on. */
+export const LISTS = { models: 'models', characters: 'characters', voices: 'voices' } as const;
 
 /** Tokens a second of video, by resolution. The document prices nothing. */
 export const VIDEO_TOKENS_PER_SECOND: Readonly<Record<string, Readonly<Record<string, number>>>> = {
@@ -124,11 +142,11 @@ export const REVIEW_WORDS = {
 const WHO =
   "(real (person|people|human)|celebrit(y|ies)|public figures?|famous (person|people|actor|actress|singer)|(the|an?|this|that|his|her|their|my|\\w+['’]s?) ((exact|real|own) )?(face|identity|likeness))";
 const HOW =
-  '(exact(ly)? (copy|replica|like|match|same)|looks? (just |exactly )?like|clon(e|es|ed|ing)|recreat\\w*|imitat\\w*|impersonat\\w*|identical to|replac\\w*|swap\\w*|match\\w*|resembl\\w*)';
+  '(exact(ly)? (copy|replica|like|likeness|match|same)|cop(y|ies|ied|ying)|looks? (just |exactly )?like|clon(e|es|ed|ing)|recreat\\w*|imitat\\w*|impersonat\\w*|identical to|replac\\w*|swap\\w*|match\\w*|resembl\\w*)';
 
 /** Wording that asks to match a real person (document: characters, prompt mode, rule 2). Its exact reach is not stated. */
 export const PERSON_MATCH = new RegExp(
-  `\\b(deep ?-?fakes?|look[- ]?alikes?|swap\\w* (the |their |our )?faces|doppelg(ä|ae?)ngers?|face[- ](swap|replacement)s?|${HOW}\\b[^.!?]{0,60}\\b${WHO}|${WHO}\\b[^.!?]{0,40}\\b(look[- ]?alike|clone|recreation|imitation|replacement|replica))\\b`,
+  `\\b(deep ?-?fakes?|look[- ]?alikes?|swap\\w* (the |their |our )?faces|doppelg(ä|ae?)ngers?|face[- ](swap|replacement)s?|${HOW}\\b[^.!?,;]{0,60}\\b${WHO}|${WHO}\\b[^.!?,;]{0,40}\\b(look[- ]?alike|clone|recreation|imitation|replacement|replica))\\b`,
   'i',
 );
 

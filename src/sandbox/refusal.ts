@@ -1,5 +1,5 @@
 import { REQUEST_ERRORS } from '../errors/codes.js';
-import { OWN_CODES } from './choices.js';
+import { errorBody, OWN_CODES } from './choices.js';
 
 /** Codes the sandbox refuses with: the document's, and its own where the document names none. */
 export type RefusalCode = keyof typeof REQUEST_ERRORS | keyof typeof OWN_CODES;
@@ -44,11 +44,10 @@ export interface ErrorAnswer extends RefusalDetails {
   readonly message: string;
 }
 
-/** The error envelope, which is the sandbox's choice: `{ success: false, error: { code, message }, data }`. */
+/** An error answer, in the envelope of the sandbox's choice. */
 export function errorResponse({ status, code, message, data, retryAfterS }: ErrorAnswer): Response {
-  const body = { success: false, error: { code, message }, ...(data === undefined ? {} : { data }) };
   const headers = retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) };
-  return Response.json(body, { status, headers });
+  return Response.json(errorBody(code, message, data), { status, headers });
 }
 
 /** The answer to whatever a route threw: a refusal as it stands, anything else as `internal_error`. */

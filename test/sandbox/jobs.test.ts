@@ -138,6 +138,8 @@ describe('how a job ends', () => {
     'matching outfits, they look at the sea',
     'a cloud that looks like a ship',
     'clone troopers',
+    'hands match the beat, the face stays calm',
+    'her face fills the frame',
   ])('ordinary wording passes: %s', async (harmless) => {
     const client = setUp();
     const references = { reference_images: ['https://e.example/a.png'] };
@@ -187,6 +189,17 @@ describe('the real clock', () => {
     await client.sandbox.advance(3000);
     expect((await client.job(id)).status).toBe('completed');
   });
+});
+
+test('a timer that waits to send a webhook does not hold the process', async () => {
+  const made = vi.spyOn(globalThis, 'setTimeout');
+  const client = clientFor(createSandbox({ jobDurationMs: 60_000 }));
+  await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });
+  const timers = made.mock.results.map(({ value }) => value as NodeJS.Timeout);
+  made.mockRestore();
+  expect(timers).toHaveLength(1);
+  expect(timers[0]?.hasRef()).toBe(false);
+  client.sandbox.reset();
 });
 
 test('durations may be ranges, drawn from the seed', async () => {

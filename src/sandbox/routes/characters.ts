@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono';
 import { admit, createJob, fieldsIn, once, succeed } from '../caller.js';
 import { charactersOf, findCharacter, registerCharacter, viewCharacter } from '../characters.js';
+import { LISTS } from '../choices.js';
 import { readCharacterOrder } from '../image-order.js';
 import type { World } from '../world.js';
 
@@ -24,7 +25,7 @@ export function characterRoutes(world: World): Hono {
     .get('/v1/characters', (context) => {
       const { account } = admit(world, context, { scope: 'characters:read' });
       const characters = charactersOf(world.state, account.id).map((character) => viewCharacter(world, character));
-      return succeed({ characters });
+      return succeed({ [LISTS.characters]: characters });
     })
     .get('/v1/characters/:id', (context) => {
       const { account } = admit(world, context, { scope: 'characters:read' });

@@ -1,12 +1,12 @@
 import { Hono } from 'hono';
 import { DEFAULT_VIDEO_MODEL, MODELS } from '../../catalog.js';
 import { succeed } from '../caller.js';
-import { DEFAULTS, MAX_PROMPT_CHARS, VIDEO_RATIOS } from '../choices.js';
+import { DEFAULTS, LISTS, MAX_PROMPT_CHARS, VIDEO_RATIOS } from '../choices.js';
 import type { ModelRow } from '../order.js';
 
 /** GET /v1/models, which needs no key. The spec names what it tells and not how: the shape is the sandbox's choice. */
 export function modelRoutes(): Hono {
-  return new Hono().get('/v1/models', () => succeed({ models: listModels() }));
+  return new Hono().get('/v1/models', () => succeed({ [LISTS.models]: listModels() }));
 }
 
 /** Every alias with its limits, as GET /v1/models lists it. */
