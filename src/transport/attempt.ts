@@ -17,8 +17,10 @@ export interface Wiring {
   readonly copiesBodies: boolean;
   /** Whether fetch takes `cache: 'no-store'`. */
   readonly takesNoStore: boolean;
-  /** One HTTP request. */
+  /** One HTTP request for JSON. */
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
+  /** One HTTP request for bytes, in or out. */
+  readonly fetchBytes: (url: string, init: RequestInit) => Promise<Response>;
 }
 
 /** An attempt that is under way. */

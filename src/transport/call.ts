@@ -34,6 +34,8 @@ export interface Call {
   readonly repeatable: boolean;
   /** Whether the answer's body is left to the caller. */
   readonly streams: boolean;
+  /** Whether this is a file on its way, and not JSON. */
+  readonly bytes: boolean;
 }
 
 /** What differs between JSON, stream and transfer. */
@@ -44,7 +46,17 @@ export type CallParts = Pick<Call, 'method' | 'path'> & {
   readonly json?: unknown;
 };
 
-type Optional = 'url' | 'lane' | 'toService' | 'isPublic' | 'noStore' | 'headers' | 'body' | 'repeatable' | 'streams';
+type Optional =
+  | 'url'
+  | 'lane'
+  | 'toService'
+  | 'isPublic'
+  | 'noStore'
+  | 'headers'
+  | 'body'
+  | 'repeatable'
+  | 'streams'
+  | 'bytes';
 
 /** Joins the request's parts with the options of the call and of the client; throws a GenError for a bad option. */
 export function createCall(config: Config, parts: CallParts, options: RequestOptions = {}): Call {
@@ -73,6 +85,7 @@ export function createCall(config: Config, parts: CallParts, options: RequestOpt
     body: parts.body,
     repeatable: parts.repeatable ?? true,
     streams: parts.streams ?? false,
+    bytes: parts.bytes ?? false,
   };
 }
 

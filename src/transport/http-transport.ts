@@ -1,5 +1,4 @@
 // Only importer of ky.
-import ky from 'ky';
 import { type Clock, systemClock } from '../clock.js';
 import { type Config, isBrowser, isNode } from '../config.js';
 import { type APIError, ResponseError, TimeoutError } from '../errors/index.js';
@@ -19,7 +18,7 @@ import { type Answer, requestPromise } from './request-promise.js';
 import { networked } from './send-attempt.js';
 import type { JsonRequest, RequestOptions, StreamRequest, TransferRequest, Transport } from './transport.js';
 
-/** Retries, deadlines and refusals are this transport's own: ky's do not cover a body that is read later. */
+/** Retries, deadlines and refusals are this transport's own. */
 const WITHOUT_KYS_OWN = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 const ACCEPT = { accept: 'application/json' } as const;
 const JSON_HEADERS = [ACCEPT, { ...ACCEPT, 'content-type': 'application/json' }] as const;
@@ -27,6 +26,7 @@ const JSON_HEADERS = [ACCEPT, { ...ACCEPT, 'content-type': 'application/json' }]
 /** The transport of one client. `clock` is for tests. */
 export function createTransport(config: Config, clock: Clock = systemClock): LimitedTransport {
   const ring = createKeyRing(config);
+  const send = plainFetch(config.fetch);
   const wiring: Wiring = {
     config,
     clock,
@@ -35,7 +35,8 @@ export function createTransport(config: Config, clock: Clock = systemClock): Lim
     agent: isBrowser() ? {} : { 'user-agent': `gen-client/${VERSION}` },
     copiesBodies: isNode(),
     takesNoStore: takesNoStore(),
-    fetch: throughKy(config.fetch),
+    fetch: send,
+    fetchBytes: throughKy(send),
   };
   return {
     baseUrl: config.baseUrl,
@@ -90,7 +91,7 @@ async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: Req
 }
 
 async function openStream(wiring: Wiring, request: StreamRequest, options?: RequestOptions): Promise<Answer<Response>> {
-  const call = createCall(wiring.config, { ...request, streams: true }, options);
+  const call = createCall(wiring.config, { ...request, streams: true, bytes: true }, options);
   return exchange(wiring, call, async (response, attempt) => {
     if (!response.ok) await readText(wiring, response, attempt);
     attempt.guard.suspend();
@@ -108,7 +109,7 @@ async function transferBytes(
   const { config } = wiring;
   const toService = new URL(request.url).origin === new URL(config.baseUrl).origin;
   const path = request.url.startsWith(config.baseUrl) ? request.url.slice(config.baseUrl.length) : request.url;
-  const call = createCall(config, { ...request, method: 'PUT', path, toService }, options);
+  const call = createCall(config, { ...request, method: 'PUT', path, toService, bytes: true }, options);
   return exchange(wiring, call, async (response, attempt) => {
     const text = await readText(wiring, response, attempt);
     const whole = () => rebuilt(response, text);
@@ -168,10 +169,20 @@ function queryText(query: JsonRequest<unknown>['query']): string {
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}`;
 }
 
-function throughKy(custom: typeof fetch | undefined): Wiring['fetch'] {
-  const send: Wiring['fetch'] = (url, init) => (custom ? custom(url, init) : globalThis.fetch(url, init));
-  // ky gets no body and no signal: it would copy the one and chain the other, which costs more than the rest together.
-  return (url, init) => ky(url, { ...WITHOUT_KYS_OWN, fetch: () => send(url, init) });
+/** Looked up at each call, so that a fetch which is patched later (by msw, say) is seen. */
+function plainFetch(custom: typeof fetch | undefined): Wiring['fetch'] {
+  return (url, init) => (custom ? custom(url, init) : globalThis.fetch(url, init));
+}
+
+/**
+ * Bytes go through ky, which is loaded with the first of them. JSON does not: ky makes a Request of its own for each call,
+ * which costs a third of a whole bare fetch, and none of its retries, deadlines and errors cover a body that is read later.
+ */
+function throughKy(send: Wiring['fetch']): Wiring['fetch'] {
+  return async (url, init) => {
+    const { default: ky } = await import('ky');
+    return ky(url, { ...WITHOUT_KYS_OWN, fetch: () => send(url, init) });
+  };
 }
 
 /** Next.js caches a GET unless told otherwise; an old compatibility date of workerd refuses to be told. */

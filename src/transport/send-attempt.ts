@@ -22,17 +22,21 @@ export async function networked<T>(work: Promise<T>): Promise<T> {
 export async function follow(wiring: Wiring, attempt: Attempt): Promise<Response> {
   const { call, guard, number: attempts } = attempt;
   const { method, idempotencyKey, streams: leaves } = call;
+  const send = call.bytes ? wiring.fetchBytes : wiring.fetch;
+  const strict = call.body !== undefined && wiring.copiesBodies;
   let url = call.url;
   let init = await initOf(wiring, attempt);
   for (let hops = 0; ; hops++) {
-    const response = await guard.race(networked(sendOnce(wiring, url, init)), drop).catch((error: unknown) => {
-      if (!(error instanceof NetworkFailure && isRedirectFailure(error))) throw error;
-      throw redirectRefusal(
-        0,
-        { method, url, attempts, idempotencyKey },
-        'a stream cannot be sent twice to see where to',
-      );
-    });
+    const response = await guard
+      .race(networked(strict ? sendStrictly(send, url, init) : send(url, init)), drop)
+      .catch((error: unknown) => {
+        if (!(error instanceof NetworkFailure && isRedirectFailure(error))) throw error;
+        throw redirectRefusal(
+          0,
+          { method, url, attempts, idempotencyKey },
+          'a stream cannot be sent twice to see where to',
+        );
+      });
     if (response.type !== 'opaqueredirect' && (response.status < 300 || response.status > 399)) return response;
     try {
       const next = redirectTarget(response, { method, url, attempts, idempotencyKey, hops, leaves });
@@ -81,17 +85,16 @@ function sizeOf(body: BodyInit): number | undefined {
 }
 
 /**
- * One HTTP request. Node copies a body that could be redirected, in memory and at a cost, so there a body goes out under
+ * One HTTP request with a body. Node copies a body that could be redirected, in memory and at a cost, so there a body goes out under
  * `redirect: 'error'`; only when that says there was a redirect is it sent again to see where it leads.
  */
-async function sendOnce(wiring: Wiring, url: string, init: RequestInit): Promise<Response> {
-  if (init.body === undefined || !wiring.copiesBodies) return wiring.fetch(url, init);
+async function sendStrictly(send: Wiring['fetch'], url: string, init: RequestInit): Promise<Response> {
   try {
-    return await wiring.fetch(url, { ...init, redirect: 'error' });
+    return await send(url, { ...init, redirect: 'error' });
   } catch (error) {
     // A stream that was refused is used up: it cannot be sent again to see where the redirect leads.
     if (init.body instanceof ReadableStream || init.signal?.aborted || !isRedirectFailure(error)) throw error;
-    return wiring.fetch(url, init);
+    return send(url, init);
   }
 }
 
