@@ -58,20 +58,23 @@ function time(iso) {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(11, 19);
 }
 
-function media(job) {
+/* Players of older jobs load when asked to: each file is rendered on its first request. */
+const LOADED = 8;
+
+function media(job, at) {
   const src = "/_sandbox/jobs/" + encodeURIComponent(job.id) + "/output";
   if (job.status !== "completed") return el("span", {}, job.status === "failed" ? "no file" : "in the making");
   const label = "Output of " + job.id;
   if (job.mediaType === "image") return el("img", { src, alt: label, loading: "lazy" });
   if (job.mediaType === "audio") return el("audio", { src, controls: true, preload: "none", "aria-label": label });
-  return el("video", { src, controls: true, loop: true, muted: true, preload: "metadata", "aria-label": label });
+  return el("video", { src, controls: true, loop: true, muted: true, preload: at < LOADED ? "metadata" : "none", "aria-label": label });
 }
 
-function card(job) {
+function card(job, at) {
   const isFinal = ["completed", "failed", "canceled", "blocked"].includes(job.status);
   const cost = isFinal ? job.finalTokenCost + " tokens charged" : job.quotedTokenCost + " tokens reserved";
   return el("li", { className: "job", id: "job-" + job.id },
-    el("div", { className: "media" }, media(job)),
+    el("div", { className: "media" }, media(job, at)),
     el("div", { className: "text" },
       el("p", {}, el("span", { className: "status " + job.status }, job.status),
         job.errorCode ? " \u00b7 " + job.errorCode : ""),
@@ -88,7 +91,7 @@ function showJobs(jobs) {
     const text = JSON.stringify(job);
     let known = cards.get(job.id);
     if (!known || known.text !== text) {
-      const node = card(job);
+      const node = card(job, at);
       if (known) known.node.replaceWith(node);
       known = { node, text };
       cards.set(job.id, known);
