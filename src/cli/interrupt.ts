@@ -1,5 +1,5 @@
 /** Why a command was ended from outside. */
-export class Interrupted extends Error {
+class Interrupted extends Error {
   override readonly name = 'Interrupted';
   constructor() {
     super('Interrupted.');

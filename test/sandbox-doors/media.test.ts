@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { decode } from 'fast-png';
+import { BufferSource, Input, MP4 } from 'mediabunny';
 import { afterAll, describe, expect, it } from 'vitest';
 import { MODELS } from '../../src/catalog.js';
 import { deltaFrame, keyFrame, pictureParameters, sequenceParameters } from '../../src/sandbox/media/h264.js';
@@ -81,6 +82,18 @@ describe('a video', () => {
       expect(sample[4]! & 0x1f).toBe(index % 120 === 0 ? 5 : 1);
     }
     expect([...file.config.subarray(0, 6)]).toEqual([1, 66, 0xc0, 30, 0xff, 0xe1]);
+  });
+
+  it('reads the same to a demuxer that has nothing to do with it', async () => {
+    const size = dimensionsFor({ kind: 'video', aspectRatio: '9:16', resolution: '1080p' });
+    const source = new BufferSource(renderMedia(video({ ...size, durationS: 6 })));
+    const input = new Input({ source, formats: [MP4] });
+    const track = await input.getPrimaryVideoTrack();
+    expect(track?.codec).toBe('avc');
+    expect([track?.displayWidth, track?.displayHeight]).toEqual([size.width, size.height]);
+    expect((await track?.getDecoderConfig())?.codec).toBe('avc1.42c028');
+    expect(await track?.computePacketStats()).toMatchObject({ packetCount: 144, averagePacketRate: 24 });
+    expect(await input.computeDuration()).toBe(6);
   });
 
   it('moves: no two frames in a row are the same', () => {

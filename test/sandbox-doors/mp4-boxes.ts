@@ -9,7 +9,7 @@ export interface Box {
 const CONTAINERS = new Set(['moov', 'trak', 'mdia', 'minf', 'dinf', 'stbl']);
 
 /** The boxes of a file, strictly: sizes must add up to the last byte. */
-export function parseBoxes(bytes: Uint8Array, start = 0): Box[] {
+function parseBoxes(bytes: Uint8Array, start = 0): Box[] {
   const boxes: Box[] = [];
   let at = 0;
   while (at < bytes.length) {
@@ -25,7 +25,7 @@ export function parseBoxes(bytes: Uint8Array, start = 0): Box[] {
 }
 
 /** The box at a path such as `moov/trak/tkhd`. */
-export function findBox(boxes: readonly Box[], path: string): Box {
+function findBox(boxes: readonly Box[], path: string): Box {
   const [type, ...rest] = path.split('/');
   const box = boxes.find((candidate) => candidate.type === type);
   if (!box) throw new Error(`no box ${type}`);
