@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest';
+import { extensionFor } from '../../src/index.js';
+import { safeFileName } from '../../src/uploading/file-name.js';
+import { imageWidth } from '../../src/uploading/image-width.js';
+import { sniffMediaType } from '../../src/uploading/media-type.js';
+
+const latin1 = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
+
+describe('the first bytes tell the type of', () => {
+  it.each([
+    ['image/png', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR'],
+    ['image/jpeg', '\xff\xd8\xff\xe0\0\x10JFIF'],
+    ['image/gif', 'GIF89a'],
+    ['image/webp', 'RIFF\0\0\0\0WEBPVP8 '],
+    ['image/avif', '\0\0\0\x1cftypavif'],
+    ['image/avif', '\0\0\0\x1cftypmif1\0\0\0\0mif1avif'],
+    ['image/heic', '\0\0\0\x18ftypheic'],
+    ['image/heif', '\0\0\0\x18ftypmif1\0\0\0\0mif1heic'],
+    ['image/bmp', 'BM\x36\0\0\0\0\0\0\0'],
+    ['image/tiff', 'II*\0'],
+    ['image/tiff', 'MM\0*'],
+    ['video/mp4', '\0\0\0\x18ftypisom'],
+    ['video/mp4', '\0\0\0\x18ftypmp42'],
+    ['video/quicktime', '\0\0\0\x14ftypqt  '],
+    ['video/quicktime', '\0\0\0\x08wide'],
+    ['video/webm', '\x1aE\xdf\xa3\x9fB\x86\x81\x01B\x82\x84webm'],
+    ['video/x-matroska', '\x1aE\xdf\xa3\x9fB\x82\x88matroska'],
+    ['video/x-msvideo', 'RIFF\0\0\0\0AVI LIST'],
+    ['audio/mpeg', 'ID3\x04'],
+    ['audio/mpeg', '\xff\xfb\x90\x44'],
+    ['audio/wav', 'RIFF\0\0\0\0WAVEfmt '],
+    ['audio/ogg', 'OggS\0\x02OpusHead'],
+    ['audio/flac', 'fLaC'],
+    ['audio/aac', '\xff\xf1\x50\x80'],
+    ['audio/mp4', '\0\0\0\x20ftypM4A '],
+  ])('%s', (type, head) => {
+    expect(sniffMediaType(latin1(head))).toBe(type);
+  });
+
+  it.each([
+    '',
+    'plain text',
+    '<html>',
+    '%PDF-1.7',
+    'BM is no bitmap',
+    '\xff\xff\xff\xff',
+    'RIFF\0\0\0\0ACON',
+    'PK\x03\x04',
+  ])('no medium: %j', (head) => {
+    expect(sniffMediaType(latin1(head))).toBeUndefined();
+  });
+});
+
+describe('the header tells the width of', () => {
+  it.each([
+    ['a PNG', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\0', 640],
+    ['a GIF', 'GIF89a\x80\x02\0\x01', 640],
+    [
+      'a JPEG behind its other segments',
+      '\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x03x\xff\xc2\0\x0b\x08\x01\0\x02\x80',
+      640,
+    ],
+    ['a baseline JPEG', '\xff\xd8\xff\xc0\0\x0b\x08\x01\0\x01\x2b', 299],
+    ['a lossy WebP', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\0\x01', 640],
+    ['a lossless WebP', 'RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x7f\x02\0\0', 640],
+    ['an extended WebP', 'RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x7f\x02\0\0', 640],
+  ])('%s', (_, head, width) => {
+    expect(imageWidth(latin1(head))).toBe(width);
+  });
+
+  it('nothing, where the header is cut or of another kind', () => {
+    for (const head of ['', '\x89PNG', '\xff\xd8\xff\xe0\xff\xff', 'RIFF\0\0\0\0WEBPVP9 ', 'text']) {
+      expect(imageWidth(latin1(head))).toBeUndefined();
+    }
+  });
+});
+
+describe('a name is reduced to a safe one', () => {
+  it.each([
+    ['../../etc/passwd', 'image/png', 'passwd.png'],
+    ['C:\\Users\\me\\fox.PNG', 'image/png', 'fox.PNG'],
+    ['my fox (1).png', 'image/png', 'my_fox_1_.png'],
+    ['лиса.png', 'image/png', 'лиса.png'],
+    ['.hidden', 'image/png', 'hidden.png'],
+    ['a\0b\r\n.mp4', 'video/mp4', 'a_b_.mp4'],
+    ['"; rm -rf *', 'video/mp4', 'rm_-rf.mp4'],
+    ['con.png', 'image/png', '_con.png'],
+    ['///', 'video/mp4', 'upload.mp4'],
+    [undefined, 'audio/mpeg', 'upload.mp3'],
+  ])('%j', (name, type, safe) => {
+    expect(safeFileName(name, type)).toBe(safe);
+  });
+
+  it('of at most 80 characters, its extension kept', () => {
+    const name = safeFileName(`${'x'.repeat(300)}.mp4`, 'video/mp4');
+    expect(name).toHaveLength(80);
+    expect(name).toMatch(/x\.mp4$/);
+  });
+});
+
+it('extensionFor gives the usual extension of a content type, and nothing for an unknown one', () => {
+  expect(extensionFor('video/mp4')).toBe('.mp4');
+  expect(extensionFor('Image/JPEG; charset=binary')).toBe('.jpg');
+  expect(extensionFor('audio/x-wav')).toBe('.wav');
+  expect(extensionFor('application/x-unheard-of')).toBe('');
+  expect(extensionFor('constructor')).toBe('');
+  expect(extensionFor(null)).toBe('');
+});
