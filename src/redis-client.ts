@@ -22,14 +22,21 @@ export type RedisClient = IoRedisClient | NodeRedisClient;
 /** A Lua script that Redis runs as one step. */
 export type RedisScript = (keys: string[], values: readonly (string | number)[]) => Promise<unknown>;
 
-/** Makes a script of `source`. Redis keeps it after the first call, and is sent it again when it has lost it. */
+/**
+ * Makes a script of `source`. It is on its way to Redis when the call returns, so that nothing asked of the client later
+ * (the end of the connection, say) passes it. Redis keeps it after the first call, and is sent it again when it has lost it.
+ */
 export function redisScript(client: RedisClient, source: string): RedisScript {
-  let sha: Promise<string> | undefined;
+  let sha: string | undefined;
   return async (keys, values) => {
-    sha ??= sha1Of(source);
     const call = { keys, arguments: values.map(String) };
+    if (sha === undefined) {
+      const [reply, digest] = await Promise.all([run(client, source, { ...call, whole: true }), sha1Of(source)]);
+      sha = digest;
+      return reply;
+    }
     try {
-      return await run(client, await sha, call);
+      return await run(client, sha, call);
     } catch (error) {
       if (!/^NOSCRIPT/.test(messageOf(error))) throw error;
       return run(client, source, { ...call, whole: true });

@@ -1,0 +1,64 @@
+import { serve } from '@hono/node-server';
+import { afterEach, expect, test, vi } from 'vitest';
+import { GenClient, type WebhookEvent } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
+
+const event = { id: 'evt_job_1_failed', type: 'job.failed', data: { job: { id: 'job_1', status: 'failed' } } };
+afterEach(() => vi.unstubAllEnvs());
+
+async function requestFor(secret: string): Promise<Request> {
+  const { body, headers } = await signWebhook(event, { secret });
+  return new Request('https://me.test/hook', { method: 'POST', body, headers });
+}
+
+function clientWith(webhookSecret?: string | string[]): GenClient {
+  return new GenClient({ apiKey: 'key', baseUrl: 'https://gen.test', webhookSecret });
+}
+
+test("the client verifies with its own secret, or the environment's, or one for the call", async () => {
+  expect(await clientWith('whsec_a').verifyWebhook(await requestFor('whsec_a'))).toEqual(event);
+  expect(await clientWith(['whsec_b', 'whsec_a']).verifyWebhook(await requestFor('whsec_a'))).toEqual(event);
+  vi.stubEnv('GEN_WEBHOOK_SECRET', 'whsec_env');
+  expect(await clientWith().verifyWebhook(await requestFor('whsec_env'))).toEqual(event);
+  expect(await clientWith().verifyWebhook(await requestFor('whsec_c'), { secret: 'whsec_c' })).toEqual(event);
+  const other = clientWith('whsec_a').verifyWebhook(await requestFor('whsec_env'));
+  await expect(other).rejects.toMatchObject({ reason: 'signature_mismatch' });
+});
+
+test('a client without a secret refuses, and says which one is missing', async () => {
+  vi.stubEnv('GEN_WEBHOOK_SECRET', undefined);
+  const refused = clientWith().verifyWebhook(await requestFor('whsec_a'));
+  await expect(refused).rejects.toMatchObject({ reason: 'secret_missing', message: expect.stringContaining('secret') });
+});
+
+test('a webhook that the sandbox delivers ends the wait in the same process long before the next poll', async () => {
+  const sandbox = createSandbox({ jobDurationMs: 300 });
+  const client = new GenClient({
+    apiKey: sandbox.apiKey,
+    baseUrl: sandbox.baseUrl,
+    fetch: sandbox.fetch,
+    webhookSecret: sandbox.webhookSecret,
+  });
+  const handled: WebhookEvent[] = [];
+  const handler = createWebhookHandler({
+    secret: sandbox.webhookSecret,
+    client,
+    on: { 'job.completed': (event) => handled.push(event) },
+  });
+  const server = serve({ fetch: (request) => handler(request), port: 0, hostname: '127.0.0.1' });
+  await vi.waitFor(() => expect(server.listening).toBe(true));
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  try {
+    const began = performance.now();
+    const job = await client.videos.createAndWait({ prompt: 'A fox.', webhook_url: `http://127.0.0.1:${port}/hook` });
+    // Left to itself a wait reads a video job every 10 to 15 seconds.
+    expect(performance.now() - began).toBeLessThan(5000);
+    expect(handled.map(({ data }) => data.job.id)).toEqual([job.id]);
+    await sandbox.settled();
+    expect(sandbox.deliveries.map(({ status }) => status)).toEqual([200]);
+  } finally {
+    server.close();
+  }
+});
