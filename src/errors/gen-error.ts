@@ -20,6 +20,7 @@ export class GenError extends Error {
   /** Whether `value` is an error of this class or below, whichever copy of the package made it. */
   static isInstance<T extends typeof GenError>(this: T, value: unknown): value is InstanceType<T> {
     if (typeof value !== 'object' || value === null || !(FAMILY in value)) return false;
+    // biome-ignore lint/complexity/noThisInStatic: each class asks for its own family.
     return `${value[FAMILY]}/`.startsWith(`${this.family}/`);
   }
 

@@ -1,7 +1,7 @@
 import { APIError } from '../errors/index.js';
 
 /** Redirects followed in one attempt. */
-export const MOST_REDIRECTS = 5;
+const MOST_REDIRECTS = 5;
 
 /** A request that was answered, and how far it may be led away. */
 export interface Hop {

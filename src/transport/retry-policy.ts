@@ -58,7 +58,7 @@ export function withRetries<T>(attempt: (number: number) => Promise<T>, policy: 
 }
 
 /** Whether and when to send again after this error; undefined to give up. */
-export function planRetry(error: Error, state: RetryState, policy: Limits): RetryPlan | undefined {
+function planRetry(error: Error, state: RetryState, policy: Limits): RetryPlan | undefined {
   if (!policy.repeatable) return undefined;
   const asked = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   if (asked !== undefined && asked > policy.maxRetryAfterMs) return undefined;

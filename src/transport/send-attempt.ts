@@ -52,7 +52,7 @@ export async function follow(wiring: Wiring, attempt: Attempt): Promise<Response
 }
 
 /** Gives back the connection of an answer that nobody reads. */
-export function drop(response: Response): void {
+function drop(response: Response): void {
   if (!response.bodyUsed) response.body?.cancel().catch(() => {});
 }
 
