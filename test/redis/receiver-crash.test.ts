@@ -1,0 +1,72 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { describe, expect, test, vi } from 'vitest';
+import { signWebhook } from '../../src/webhooks/index.js';
+import { startRedis, whyNoRedis } from './real-redis.js';
+
+const SECRET = 'whsec_test';
+const LEASE_MS = 1500;
+const event = { id: 'evt_job_1_completed', type: 'job.completed', data: { job: { id: 'job_1', status: 'completed' } } };
+
+/** A receiver in a process of its own. */
+async function receiver(worker: string, redisPort: number, fate: 'dies' | 'lives') {
+  const process = fork(worker, [String(redisPort), SECRET, String(LEASE_MS), fate]);
+  const handled: string[] = [];
+  const port = await new Promise<number>((resolve) => {
+    process.on('message', (message: { listening?: number; handling?: string }) => {
+      if (message.handling) handled.push(message.handling);
+      if (message.listening) resolve(message.listening);
+    });
+  });
+  const send = async () => {
+    const { body, headers } = await signWebhook(event, { secret: SECRET });
+    return fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body, headers }).then(
+      ({ status }) => status,
+      () => 'no answer',
+    );
+  };
+  return { process, handled, send };
+}
+
+function ended(process: ChildProcess): Promise<unknown> {
+  return new Promise((resolve) => process.once('exit', resolve));
+}
+
+describe.skipIf(whyNoRedis())('an event whose receiver is killed at its work', () => {
+  test('is refused while the lease runs, then handled once by another, which says so to every copy', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gen-client-receiver-'));
+    const worker = join(folder, 'worker.mjs');
+    const redis = await startRedis();
+    await build({
+      entryPoints: [fileURLToPath(new URL('receiver-worker.ts', import.meta.url))],
+      outfile: worker,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
+    });
+    const first = await receiver(worker, redis.port, 'dies');
+    const other = await receiver(worker, redis.port, 'lives');
+    try {
+      const answer = first.send();
+      await vi.waitFor(() => expect(first.handled).toEqual([event.id]));
+      first.process.kill('SIGKILL');
+      expect(await answer).toBe('no answer');
+
+      expect(await other.send()).toBe(503);
+      expect(other.handled).toEqual([]);
+      await vi.waitFor(async () => expect(await other.send()).toBe(200), { timeout: 10_000, interval: 100 });
+      expect(await Promise.all(Array.from({ length: 50 }, other.send))).toEqual(Array(50).fill(200));
+      expect(other.handled).toEqual([event.id]);
+    } finally {
+      other.process.kill('SIGKILL');
+      await ended(other.process);
+      await redis.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

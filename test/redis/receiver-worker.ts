@@ -1,0 +1,25 @@
+// One of several receivers behind one address. The first dies at its work; the others do it.
+import { createServer } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
+import { Redis } from 'ioredis';
+import { createWebhookHandler, redisStore } from '../../src/webhooks/index.js';
+
+const [, , port = '', secret = '', leaseMs = '', fate = ''] = process.argv;
+const handler = createWebhookHandler({
+  secret,
+  ack: 'after',
+  leaseMs: Number(leaseMs),
+  store: redisStore(new Redis(`redis://127.0.0.1:${port}`)),
+  on: {
+    '*': (event) => {
+      process.send?.({ handling: event.id });
+      // Longer than anybody waits: the process is killed meanwhile.
+      return fate === 'dies' ? new Promise(() => {}) : undefined;
+    },
+  },
+});
+const server = createServer(getRequestListener((request) => handler(request)));
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  process.send?.({ listening: typeof address === 'object' && address ? address.port : 0 });
+});
