@@ -19,8 +19,14 @@ export function adviceFor(error: unknown): string | undefined {
     return `The job goes on. Wait for it with: gen-client wait ${quote(error.jobId)}`;
   // The job's own message says what to change.
   if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : 'Nothing was charged.';
-  if (!APIError.isInstance(error)) return undefined;
-  const again = error.idempotencyKey ? ` Its key was --idempotency-key ${quote(error.idempotencyKey)}.` : '';
-  const advice = ADVICE[error.recovery];
-  return advice === undefined ? undefined : `${advice}${error.recovery === 'retry' ? again : ''}`;
+  if (mayHaveCreated(error)) {
+    return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(error.idempotencyKey)}: it takes up the same job and pays once.`;
+  }
+  return APIError.isInstance(error) ? ADVICE[error.recovery] : undefined;
+}
+
+/** A create without an answer that settles it. */
+function mayHaveCreated(error: unknown): error is { idempotencyKey: string } {
+  const isSettled = APIError.isInstance(error) && (error.status ?? 0) < 500;
+  return !isSettled && error instanceof Error && 'idempotencyKey' in error && typeof error.idempotencyKey === 'string';
 }

@@ -1,4 +1,5 @@
 import { GenClient } from '../client.js';
+import type { Hooks } from '../hooks.js';
 import { asUsage, EXIT, UsageError } from './exit-codes.js';
 import type { Terminal } from './terminal.js';
 
@@ -42,8 +43,26 @@ function createClient({ baseUrl }: GlobalFlags, terminal: Terminal): GenClient {
   const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
   if (!given) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
   try {
-    return new GenClient({ baseUrl: given, logger, logLevel: 'warn' });
+    return new GenClient({ baseUrl: given, logger, logLevel: 'warn', hooks: hooksTo(terminal) });
   } catch (cause) {
     return asUsage(cause);
   }
+}
+
+/** Waits shorter than this are nobody's concern. */
+const NOTED_WAIT_MS = 2000;
+
+/** Says why it is quiet. */
+function hooksTo(terminal: Terminal): Hooks {
+  const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
+  return {
+    onWait({ lane, waitMs, reason }) {
+      if (waitMs < NOTED_WAIT_MS) return;
+      const why = reason === 'limit' ? `the limit of ${lane ?? 'calls'}` : 'the service asked for it';
+      terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
+    },
+    onRetry({ error, delayMs }) {
+      terminal.note(`${error.message} Trying again in ${seconds(delayMs)}.`);
+    },
+  };
 }
