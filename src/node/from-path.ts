@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CHUNK_BYTES, type RereadableSource } from '../uploading/upload-source.js';
@@ -22,24 +22,31 @@ class PathSource implements RereadableSource {
     return stats.size;
   }
 
+  async *chunks(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    const file = await open(this.#path);
+    try {
+      for (;;) {
+        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(CHUNK_BYTES), 0, CHUNK_BYTES);
+        if (bytesRead === 0) return;
+        yield buffer.subarray(0, bytesRead);
+      }
+    } finally {
+      await file.close();
+    }
+  }
+
   stream(): ReadableStream<Uint8Array> {
-    const path = this.#path;
-    let file: FileHandle | undefined;
+    const chunks = this.chunks();
     return new ReadableStream(
       {
         async pull(controller) {
-          try {
-            file ??= await open(path);
-            const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(CHUNK_BYTES), 0, CHUNK_BYTES);
-            if (bytesRead > 0) return controller.enqueue(buffer.subarray(0, bytesRead));
-            await file.close();
-            controller.close();
-          } catch (reason) {
-            await file?.close().catch(() => undefined);
-            controller.error(reason);
-          }
+          const { done, value } = await chunks.next();
+          if (done) controller.close();
+          else controller.enqueue(value);
         },
-        cancel: () => file?.close(),
+        async cancel() {
+          await chunks.return(undefined);
+        },
       },
       { highWaterMark: 0 },
     );
