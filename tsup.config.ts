@@ -1,23 +1,26 @@
-import { existsSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { transform } from 'esbuild';
 import { defineConfig, type Options } from 'tsup';
 
-/** Each door of the package with the file behind it. A door that has no source yet is left out. */
-const DOORS: Record<string, string> = Object.fromEntries(
-  Object.entries({
-    index: 'src/index.ts',
-    webhooks: 'src/webhooks/index.ts',
-    node: 'src/node/index.ts',
-    sandbox: 'src/sandbox/index.ts',
-    redis: 'src/redis/index.ts',
-    'ai-sdk': 'src/ai-sdk/index.ts',
-    bullmq: 'src/bullmq/index.ts',
-  }).filter(([, file]) => existsSync(file)),
-);
+/** The doors that a program's own code opens: they share their code. */
+const CORE = {
+  index: 'src/index.ts',
+  webhooks: 'src/webhooks/index.ts',
+  node: 'src/node/index.ts',
+  redis: 'src/redis/index.ts',
+  'ai-sdk': 'src/ai-sdk/index.ts',
+  bullmq: 'src/bullmq/index.ts',
+};
+
+/** Built apart: what it shared with the core would cut that into more files, and every import of it would pay for them. */
+const SANDBOX = { sandbox: 'src/sandbox/index.ts' };
+
+/** What the command line uses of the sandbox beside its door. */
+const SERVE = { 'sandbox-serve': 'src/sandbox/serve.ts' };
 
 /** The bin runs as a module only, so it needs no CommonJS form. */
-const CLI: Record<string, string> = existsSync('src/cli/index.ts') ? { cli: 'src/cli/index.ts' } : {};
+const CLI = { cli: 'src/cli/index.ts' };
 
 /**
  * Node's built-in modules, where a bundled package or the sandbox's port asks for them: taken when they are needed, so that
@@ -45,7 +48,6 @@ const shared: Options = {
   platform: 'node',
   splitting: true,
   sourcemap: true,
-  metafile: true,
   esbuildPlugins: [builtInsOnDemand],
   esbuildOptions(options) {
     // The build that asks nothing of Node: the sandbox's door is for Workers too.
@@ -60,20 +62,44 @@ const shared: Options = {
 export default defineConfig((flags) => {
   const types = (flags as { dts?: boolean }).dts !== false;
   if (types) rmSync('dist', { recursive: true, force: true });
+  const commonJs: Options = {
+    ...shared,
+    outExtension: () => ({ js: '.cjs' }),
+    // ESM-only, and `require` of ESM came with Node 22.12: bundled, so that CommonJS works on every 22.
+    noExternal: ['ky', 'p-retry', 'is-network-error'],
+    plugins: [commonJsChunks],
+  };
   return [
-    { ...shared, entry: { ...DOORS, ...CLI } },
     {
       ...shared,
-      name: 'cjs',
-      entry: DOORS,
-      outExtension: () => ({ js: '.cjs' }),
-      // ESM-only, and `require` of ESM came with Node 22.12: bundled, so that CommonJS works on every 22.
-      noExternal: ['ky', 'p-retry', 'is-network-error'],
-      plugins: [commonJsChunks],
+      name: 'core',
+      entry: { ...CORE, ...CLI },
+      esbuildPlugins: [builtInsOnDemand, sandboxApart],
+      plugins: [smallBin],
     },
+    { ...shared, ...namedAfterSandbox, name: 'sandbox', entry: { ...SANDBOX, ...SERVE } },
+    { ...commonJs, name: 'core-cjs', entry: CORE },
+    { ...commonJs, ...namedAfterSandbox, name: 'sandbox-cjs', entry: SANDBOX },
     ...(types ? [declarations] : []),
   ];
 });
+
+/** The command line opens the sandbox's own files, and brings no second copy of them. */
+const sandboxApart: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'sandbox-apart',
+  setup({ onResolve }) {
+    onResolve({ filter: /\/sandbox\/index\.js$/ }, () => ({ path: './sandbox.js', external: true }));
+    onResolve({ filter: /\/sandbox\/serve\.js$/ }, () => ({ path: './sandbox-serve.js', external: true }));
+  },
+};
+
+/** Every file of the sandbox's door says so by its name. */
+const namedAfterSandbox: Options = {
+  esbuildOptions(options, context) {
+    shared.esbuildOptions?.(options, context);
+    options.chunkNames = 'sandbox-[name]-[hash]';
+  },
+};
 
 /** esbuild splits modules only; each chunk becomes CommonJS afterwards, so that the doors share code there too. */
 const commonJsChunks: NonNullable<Options['plugins']>[number] = {
@@ -85,8 +111,27 @@ const commonJsChunks: NonNullable<Options['plugins']>[number] = {
       target: 'node22',
       sourcemap: 'external',
       sourcefile: path,
+      // Its source is in the package, and its map leads there: the text itself need not be read.
+      minifyWhitespace: true,
+      minifySyntax: true,
       // Bundlers and test runners follow a `require` where they would stumble over `import()` in CommonJS.
       supported: { 'dynamic-import': false },
+    });
+    return { code: built.code, map: built.map };
+  },
+};
+
+/** Nobody imports the bin: it is minified, with what it bundles. */
+const smallBin: NonNullable<Options['plugins']>[number] = {
+  name: 'small-bin',
+  async renderChunk(code, { path }) {
+    if (!path.endsWith('cli.js')) return undefined;
+    const built = await transform(code, {
+      minify: true,
+      keepNames: false,
+      target: 'node22',
+      sourcemap: 'external',
+      sourcefile: path,
     });
     return { code: built.code, map: built.map };
   },
@@ -95,7 +140,7 @@ const commonJsChunks: NonNullable<Options['plugins']>[number] = {
 /** One set of declarations serves both module systems (see scripts/finish-build.ts). */
 const declarations: Options = {
   outDir: 'dist',
-  entry: DOORS,
+  entry: { ...CORE, ...SANDBOX },
   format: 'cjs',
   clean: false,
   dts: { only: true, compilerOptions: { ignoreDeprecations: '6.0', stripInternal: true, types: ['node'] } },

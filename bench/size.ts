@@ -61,7 +61,7 @@ export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): 
       if (kind === 'import-statement' && !external) add(path.slice(path.lastIndexOf('/') + 1));
     }
   };
-  add([...files].find(([, { entryPoint }]) => entryPoint !== undefined)?.[0] ?? '');
+  add([...files].find(([, { entryPoint }]) => entryPoint?.endsWith('program.js'))?.[0] ?? '');
   const sum = (names: Iterable<string>) => [...names].reduce((total, name) => total + (sizes.get(name) ?? 0), 0);
   return { atOnce: sum(atOnce), later: sum([...sizes.keys()].filter((name) => !atOnce.has(name))) };
 }

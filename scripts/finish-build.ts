@@ -1,5 +1,5 @@
 // Runs after tsup: makes one set of declarations serve both module systems and gathers the licences of bundled code.
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 
 /** A class with `#private` stays the same class to the compiler when both module systems share its declaration. */
@@ -15,33 +15,53 @@ function shareDeclarations() {
 /** Peers that are ESM only: a CommonJS declaration may name their types, and has to say which form it means. */
 const ESM_ONLY = ['@ai-sdk/provider'];
 
+/** One space a level: a tenth of the declarations was indentation. */
+function narrow(indent: string): string {
+  return ' '.repeat(indent.length / 4);
+}
+
 function fitForCommonJs(declarations: string): string {
   // The bundler of declarations leaves `import 'ky';` behind, which no CommonJS consumer's compiler accepts.
-  const withoutBare = declarations.replace(/^import '[^']+';\n/gm, '');
+  const withoutBare = declarations.replace(/^import '[^']+';\n/gm, '').replace(/^(?: {4})+/gm, narrow);
   return withoutBare.replace(/^import (\{[^}]*\}) from '([^']+)';$/gm, (whole, names: string, from: string) =>
     ESM_ONLY.includes(from) ? `import type ${names} from '${from}' with { 'resolution-mode': 'import' };` : whole,
   );
 }
 
-/** The step to CommonJS names its input by an absolute path of the building machine; the map needs the name only. */
-function nameSourcesPlainly() {
-  for (const file of readdirSync('dist').filter((name) => name.endsWith('.cjs.map'))) {
-    const map = JSON.parse(readFileSync(`dist/${file}`, 'utf8')) as { sources: string[] };
+/**
+ * The core's sources are in the package once, and its maps point at them; the sandbox keeps its sources inside its maps. What is
+ * bundled into the core's CommonJS, and the bin, are only named. A step after the bundler adds its input as a source: emptied.
+ */
+function lightenMaps() {
+  for (const file of readdirSync('dist').filter((name) => name.endsWith('.map'))) {
+    const map = JSON.parse(readFileSync(`dist/${file}`, 'utf8')) as SourceMap;
+    const carries = file.startsWith('sandbox');
+    map.sourcesContent = map.sources.map((source, at) => {
+      if (isAbsolute(source)) return '';
+      return carries && !SHIPPED.test(source) ? (map.sourcesContent[at] ?? null) : null;
+    });
     map.sources = map.sources.map((source) => (isAbsolute(source) ? basename(source) : source));
     writeFileSync(`dist/${file}`, JSON.stringify(map));
   }
 }
 
+/** What `files` in package.json takes of the sources. */
+const SHIPPED = /^\.\.\/src\/(?!sandbox\/|cli\/)/;
+
+interface SourceMap {
+  sources: string[];
+  sourcesContent: (string | null)[];
+}
+
 /** Names every package whose code is inside `dist`, with its licence in full. */
 function gatherLicences() {
   const folders = new Set<string>();
-  for (const file of readdirSync('dist').filter((name) => /^metafile-.*\.json$/.test(name))) {
-    const { inputs } = JSON.parse(readFileSync(`dist/${file}`, 'utf8')) as { inputs: Record<string, unknown> };
-    for (const input of Object.keys(inputs)) {
-      const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
+  for (const file of readdirSync('dist').filter((name) => name.endsWith('.map'))) {
+    const { sources } = JSON.parse(readFileSync(`dist/${file}`, 'utf8')) as { sources: string[] };
+    for (const source of sources) {
+      const folder = /node_modules\/(?:@[^/]+\/)?[^/]+(?!.*node_modules)/.exec(source)?.[0];
       if (folder !== undefined) folders.add(folder);
     }
-    rmSync(`dist/${file}`);
   }
   const notices = [...folders].sort().map(notice);
   writeFileSync(
@@ -66,5 +86,5 @@ interface Manifest {
 }
 
 shareDeclarations();
-nameSourcesPlainly();
+lightenMaps();
 gatherLicences();

@@ -31,9 +31,12 @@ afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
 
 const read = (file: string) => readFileSync(join(unpacked, file), 'utf8');
 
-test('the tarball holds the build, the papers and nothing else', () => {
+test('the tarball holds the build, the sources behind it, the papers and nothing else', () => {
   const papers = ['AGENTS.md', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
-  expect(files.filter((file) => !file.startsWith('dist/'))).toEqual(papers);
+  expect(files.filter((file) => !/^(dist|src)\//.test(file))).toEqual(papers);
+  expect(files.filter((file) => file.startsWith('src/') && !/^src\/(?!sandbox|cli)[a-z/-]+\.ts$/.test(file))).toEqual(
+    [],
+  );
   const kinds = new Set(
     files
       .filter((file) => file.startsWith('dist/'))
@@ -77,17 +80,35 @@ test('the package says that it has no side effects, and its peers are optional',
   expect(Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true)).toEqual([]);
 });
 
-test('every script has its source map, with the sources inside', () => {
+test('every script has its source map, and every source is inside it or in the tarball', () => {
   const scripts = files.filter((file) => /^dist\/.*\.c?js$/.test(file));
   expect(scripts.length).toBeGreaterThan(0);
   for (const script of scripts) {
-    const map = JSON.parse(read(`${script}.map`)) as { sources: string[]; sourcesContent?: (string | null)[] };
-    expect(map.sourcesContent?.length ?? 0, script).toBe(map.sources.length);
+    const map = JSON.parse(read(`${script}.map`)) as { sources: string[]; sourcesContent: (string | null)[] };
+    // Bundled packages and the bin's own files are only named: a stack trace tells where, and nobody steps through them.
+    const isOnlyNamed = (source: string) => source.includes('node_modules/') || script === 'dist/cli.js';
+    const outside = map.sources.filter((_, at) => typeof map.sourcesContent[at] !== 'string');
+    const lost = outside.filter((source) => !files.includes(posix.join('dist', source)) && !isOnlyNamed(source));
+    expect(lost, script).toEqual([]);
     expect(
       map.sources.filter((source) => source.startsWith('/')),
       script,
     ).toEqual([]);
   }
+});
+
+test('the licence of everything that is bundled is in the tarball', () => {
+  const notices = read('dist/THIRD-PARTY-LICENSES.txt');
+  const bundled = new Set<string>();
+  for (const file of files.filter((name) => name.endsWith('.map'))) {
+    const { sources } = JSON.parse(read(file)) as { sources: string[] };
+    for (const source of sources) {
+      const name = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1];
+      if (name !== undefined) bundled.add(name);
+    }
+  }
+  expect([...bundled]).toEqual(expect.arrayContaining(['hono', 'ky']));
+  expect([...bundled].filter((name) => !new RegExp(`^${name} \\d`, 'm').test(notices))).toEqual([]);
 });
 
 test('no declaration names a package that a user may not have, or that is ESM only', () => {
