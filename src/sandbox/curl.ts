@@ -4,20 +4,23 @@ export interface CurlCall {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | null | undefined;
+  /** A file that holds the body instead. */
+  readonly bodyFile?: string | undefined;
 }
 
 /** Headers that curl sets by itself, or that belong to one connection only. */
 const OWN = ['host', 'connection', 'content-length', 'accept-encoding', 'user-agent', 'accept', 'accept-language'];
 
 /** A curl command that repeats a call. Every part is quoted, so nothing in a path or a body is run by the shell. */
-export function toCurl({ method, url, headers, body }: CurlCall): string {
+export function toCurl({ method, url, headers, body, bodyFile }: CurlCall): string {
   const kept = Object.entries(headers).filter(([name]) => !OWN.includes(name) && !name.startsWith('sec-'));
   const parts = [
     'curl',
     ...(method === 'GET' ? [] : method === 'HEAD' ? ['--head'] : ['-X', method]),
     quote(url),
     ...kept.flatMap(([name, value]) => ['-H', quote(`${name}: ${value}`)]),
-    ...(body === undefined || body === null ? [] : ['--data-raw', quote(body)]),
+    ...(bodyFile !== undefined ? ['--data-binary', quote(`@${bodyFile}`)] : []),
+    ...(bodyFile !== undefined || body === undefined || body === null ? [] : ['--data-raw', quote(body)]),
   ];
   return parts.join(' ');
 }

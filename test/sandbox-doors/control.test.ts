@@ -89,6 +89,11 @@ describe('the control surface', () => {
     expect(requests[0].curl).toContain(String.raw`'{"prompt":"it'\''s a fox"}'`);
   });
 
+  it('names a file where the log has cut a long body', async () => {
+    await client.videos.create({ prompt: 'fox '.repeat(1000) });
+    expect((await control('requests')).body.requests[0].curl).toMatch(/ --data-binary @body\.json$/);
+  });
+
   it('delivers a webhook again and doubles it, under the same event id', async () => {
     const { job } = await client.videos.create({ prompt: 'a', webhook_url: 'https://receiver.test/hook' });
     await control('advance', { ms: 60_000 });

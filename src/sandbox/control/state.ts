@@ -11,6 +11,7 @@ const CUT_CHARS = 2000;
 export function pageState(sandbox: Sandbox, origin: string) {
   const ledger = sandbox.ledger();
   return {
+    url: `${origin}${prefixOf(sandbox)}`,
     apiKey: sandbox.apiKey,
     webhookSecret: sandbox.webhookSecret,
     now: new Date(sandbox.now()).toISOString().slice(0, 19).replace('T', ' '),
@@ -26,15 +27,19 @@ export function pageState(sandbox: Sandbox, origin: string) {
 export function curlOf(record: RequestRecord, sandbox: Sandbox, origin: string): string {
   const isMain = record.account === null || record.account === sandbox.accounts[0];
   const key = isMain ? sandbox.apiKey : 'YOUR_API_KEY';
-  const headers = Object.entries(record.headers).map(([name, value]) => [name, value.replace('[redacted]', key)]);
-  const prefix = new URL(sandbox.baseUrl).pathname.replace(/\/$/, '');
+  const headers = Object.entries(record.headers).map(([name, value]) => [name, value.replace('[redacted]', () => key)]);
   const { method, body } = record;
   return toCurl({
     method,
-    url: `${origin}${prefix}${record.path}${record.query}`,
+    url: `${origin}${prefixOf(sandbox)}${record.path}${record.query}`,
     headers: Object.fromEntries(headers),
-    body: body !== null && body.length >= CUT_CHARS ? '@body.json' : body,
+    ...(body !== null && body.length >= CUT_CHARS ? { bodyFile: 'body.json' } : { body }),
   });
+}
+
+/** The path below which the API is, or nothing. */
+function prefixOf(sandbox: Sandbox): string {
+  return new URL(sandbox.baseUrl).pathname.replace(/\/$/, '');
 }
 
 function newest<T>(log: readonly T[]): T[] {

@@ -137,7 +137,7 @@ function showRequests(requests) {
 }
 
 function show(state) {
-  by("url").textContent = location.origin;
+  by("url").textContent = state.url;
   by("key").textContent = state.apiKey;
   by("secret").textContent = state.webhookSecret;
   by("now").textContent = state.now + " UTC";
