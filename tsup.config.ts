@@ -48,6 +48,8 @@ const shared: Options = {
   platform: 'node',
   splitting: true,
   sourcemap: true,
+  // The sources are in the package too, and the maps lead there: white space would only be carried around twice.
+  minifyWhitespace: true,
   esbuildPlugins: [builtInsOnDemand],
   esbuildOptions(options) {
     // The build that asks nothing of Node: the sandbox's door is for Workers too.
@@ -111,7 +113,6 @@ const commonJsChunks: NonNullable<Options['plugins']>[number] = {
       target: 'node22',
       sourcemap: 'external',
       sourcefile: path,
-      // Its source is in the package, and its map leads there: the text itself need not be read.
       minifyWhitespace: true,
       minifySyntax: true,
       // Bundlers and test runners follow a `require` where they would stumble over `import()` in CommonJS.
