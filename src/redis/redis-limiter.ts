@@ -37,13 +37,14 @@ export interface RedisLimiterOptions {
  * cannot be right.
  */
 export function redisLimiter(client: RedisClient, options: RedisLimiterOptions = {}): RateLimiter {
-  const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:', onError = () => {} } = options;
+  const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:' } = options;
   if (!('evalSha' in client || 'evalsha' in client))
     throw new GenError('redisLimiter needs a connected client of ioredis or redis (node-redis).');
   if (onUnavailable !== 'local' && onUnavailable !== 'throw')
     throw new GenError('`onUnavailable` must be "local" or "throw".');
   if (!(timeoutMs > 0)) throw new GenError('`timeoutMs` must be a positive number of milliseconds.');
   const { limits } = options;
+  const onError = quiet(options.onError);
   const local = new InProcessLimiter({ limits });
   const scriptsOf = laneScripts(client, prefix);
   const settings = {
@@ -66,5 +67,16 @@ export function redisLimiter(client: RedisClient, options: RedisLimiterOptions =
       local.pause(lane, ms);
       if (ms > 0 && ms < Number.POSITIVE_INFINITY) lanes.get(lane)?.pause(ms);
     },
+  };
+}
+
+/** A listener that throws changes nothing for the calls that wait. */
+function quiet(onError: RedisLimiterOptions['onError']): (error: unknown) => void {
+  return (error) => {
+    try {
+      onError?.(error);
+    } catch {
+      // There is nobody left to tell.
+    }
   };
 }

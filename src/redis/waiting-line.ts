@@ -1,3 +1,4 @@
+import { AbortFan } from '../limits/abort-fan.js';
 import { Fifo } from '../limits/fifo.js';
 import type { LaneWait } from '../limits/rate-limiter.js';
 
@@ -11,12 +12,15 @@ export interface Waiter {
   readonly onWait: ((wait: LaneWait) => void) | undefined;
   readonly resolve: (release: Release | PromiseLike<Release>) => void;
   readonly reject: (reason: unknown) => void;
+  /** Takes it out of the line, and rejects it. */
+  readonly leave: (reason: unknown) => void;
 }
 
 /** The calls of this process that wait on one lane, first come first served; an abort leaves it at once. */
 export class WaitingLine {
   readonly #line = new Fifo<Waiter>();
   readonly #untold = new Set<Waiter>();
+  readonly #aborts = new AbortFan();
   readonly #left: () => void;
 
   /** `left` is told each time that a call gave up. */
@@ -35,23 +39,23 @@ export class WaitingLine {
         signal,
         onWait,
         resolve: (release) => {
-          signal?.removeEventListener('abort', leave);
+          forget();
           resolve(release);
         },
         reject: (reason) => {
-          signal?.removeEventListener('abort', leave);
+          forget();
           reject(reason);
+        },
+        leave: (reason) => {
+          this.#line.remove(link);
+          this.#untold.delete(waiter);
+          waiter.reject(reason);
+          this.#left();
         },
       };
       const link = this.#line.push(waiter);
       this.#untold.add(waiter);
-      const leave = () => {
-        this.#line.remove(link);
-        this.#untold.delete(waiter);
-        waiter.reject(signal?.reason);
-        this.#left();
-      };
-      signal?.addEventListener('abort', leave, { once: true });
+      const forget = this.#aborts.on(signal, () => waiter.leave(signal?.reason));
     });
   }
 
@@ -62,10 +66,16 @@ export class WaitingLine {
     return waiter;
   }
 
-  /** Tells those who wait and were not told yet. */
+  /** Tells those who wait and were not told yet; a listener that throws is the caller's own affair and rejects its call. */
   tell(wait: LaneWait): void {
     const untold = [...this.#untold];
     this.#untold.clear();
-    for (const { onWait } of untold) onWait?.(wait);
+    for (const { onWait, leave } of untold) {
+      try {
+        onWait?.(wait);
+      } catch (error) {
+        leave(error);
+      }
+    }
   }
 }

@@ -38,7 +38,7 @@ export async function verifyWebhook(
   received: Request | ReceivedWebhook,
   options: VerifyWebhookOptions,
 ): Promise<WebhookEvent> {
-  const secrets = secretsOf(options.secret);
+  const secrets = secretsOf(options?.secret);
   const { timestamp, digests } = signatureIn(received.headers);
   checkAge(timestamp, options);
   const body = 'arrayBuffer' in received ? await bodyOf(received) : rawBody(received.body);

@@ -1,7 +1,9 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { GenError } from '../../src/errors/index.js';
+import { GenError, RateLimitError } from '../../src/errors/index.js';
+import { GenClient } from '../../src/index.js';
 import { type LaneWait, type RateLimiter, type RedisLimiterOptions, redisLimiter } from '../../src/redis/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
 const LANE = 'videos.create';
@@ -104,6 +106,24 @@ describe.skipIf(whyNoRedis())('a limiter over Redis', () => {
     await expect(one.acquire(LANE, AbortSignal.abort(new Error('before')))).rejects.toThrow('before');
   });
 
+  test('hundreds of calls under one signal put one listener on it, and none when they are through', async () => {
+    const limiter = limiterOf(1, 60_000);
+    (await limiter.acquire(LANE))();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const added = vi.spyOn(signal, 'addEventListener');
+    const removed = vi.spyOn(signal, 'removeEventListener');
+    const waiting = Array.from({ length: 300 }, () => limiter.acquire(LANE, signal));
+    const open = limiterOf(1, 60_000, { prefix: 'open:' });
+    (await open.acquire(LANE, signal))();
+    expect(added).toHaveBeenCalledTimes(2);
+    expect(removed).toHaveBeenCalledOnce();
+    controller.abort(new Error('enough'));
+    const results = await Promise.allSettled(waiting);
+    expect(results.every((result) => result.status === 'rejected' && result.reason.message === 'enough')).toBe(true);
+    await vi.waitFor(async () => expect(await redis.ioredis.zcard(`gen-client:limit:{${LANE}}:queue`)).toBe(0));
+  });
+
   test('a pause holds back every process, also one that comes later', async () => {
     const [one, other] = [limiterOf(5, 50), limiterOf(5, 50)];
     one.pause(LANE, 200);
@@ -134,6 +154,28 @@ describe.skipIf(whyNoRedis())('a limiter over Redis', () => {
     expect(waits.at(-1)).toMatchObject({ reason: 'pause', queued: 1 });
   });
 
+  test('a listener that throws rejects its own call and no other', async () => {
+    const limiter = limiterOf(1, 100);
+    (await limiter.acquire(LANE))();
+    const broken = limiter.acquire(LANE, undefined, () => {
+      throw new Error('broken listener');
+    });
+    const other = limiter.acquire(LANE);
+    await expect(broken).rejects.toThrow('broken listener');
+    (await other)();
+  });
+
+  test('a client that does not wait is refused on a full lane, and leaves nobody in the queue', async () => {
+    const sandbox = createSandbox();
+    const limiter = limiterOf(1, 60_000);
+    const { apiKey, baseUrl, fetch } = sandbox;
+    const client = new GenClient({ apiKey, baseUrl, fetch, limiter, rateLimit: 'throw' });
+    await client.videos.create({ prompt: 'a fox' });
+    await expect(client.videos.create({ prompt: 'a hare' })).rejects.toBeInstanceOf(RateLimitError);
+    expect(sandbox.jobs).toHaveLength(1);
+    await vi.waitFor(async () => expect(await redis.ioredis.zcard(`gen-client:limit:{${LANE}}:queue`)).toBe(0));
+  });
+
   test('the queue of a process that died is passed over, and its slots come back', async () => {
     const dead = new Redis({ port: redis.port, host: '127.0.0.1' });
     const gone = redisLimiter(dead, { limits: { [LANE]: { limit: 2, windowMs: 50 } } });
@@ -151,6 +193,28 @@ describe.skipIf(whyNoRedis())('a limiter over Redis', () => {
     const began = performance.now();
     (await limiterOf(2, 50).acquire(LANE))();
     expect(performance.now() - began).toBeLessThan(1000);
+  });
+
+  test('a call that takes long keeps its slot, by a word every five seconds until its answer', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const release = await limiterOf(1, 60_000).acquire(LANE);
+      const key = `gen-client:limit:{${LANE}}:flight`;
+      const [slot = ''] = await redis.ioredis.zrange(key, '0', '-1');
+      const leaseLeft = async () => Number(await redis.ioredis.zscore(key, slot)) - Date.now();
+      for (let word = 0; word < 3; word++) {
+        await redis.ioredis.zincrby(key, '-12000', slot);
+        expect(await leaseLeft()).toBeLessThan(4000);
+        vi.advanceTimersByTime(5001);
+        await redis.nodeRedis.ping();
+        await redis.ioredis.ping();
+        expect(await leaseLeft()).toBeGreaterThan(14_000);
+      }
+      release();
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('accounts with prefixes of their own do not share', async () => {
