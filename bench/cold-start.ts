@@ -9,10 +9,13 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const AT_PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
 const PEERS = ['openai', '@anthropic-ai/sdk', 'stripe', '@fal-ai/client', 'replicate', '@runwayml/sdk'];
 const ROUNDS = 31;
-const MOST_TIMES_BASE = 1.1;
+/** An import may take at most this many times what ky and zod/mini take together. */
+export const MOST_TIMES_BASE = 1.1;
 
-const BASE = 'ky + zod/mini';
-const OWN = 'gen-client';
+/** What this package is held against. */
+export const BASE = 'ky + zod/mini';
+/** This package. */
+export const OWN = 'gen-client';
 
 /** Milliseconds that importing the packages adds to a fresh process started in `cwd`. */
 async function importTime(packages: readonly string[], cwd: string): Promise<number> {
