@@ -33,7 +33,7 @@ export function sandboxCommand(open: OpenSession): Command {
   withExamples(command, [
     'sandbox',
     'sandbox --port 4010 --speed 60',
-    'sandbox --port 0 --json   # one line with url, apiKey and webhookSecret',
+    'sandbox --port 0 --json   # one line with baseUrl, apiKey and webhookSecret',
     'sandbox --key test-key --job-time 20s',
   ]);
   return doing<SandboxFlags>(command, open, async (session, _, flags) => {
@@ -41,17 +41,19 @@ export function sandboxCommand(open: OpenSession): Command {
     const sandbox = await create(flags);
     const server = await sandbox.listen({ port: flags.port, host: flags.host }).catch(asUsage);
     const { apiKey, webhookSecret } = sandbox;
-    const seen = { url: server.url, apiKey, webhookSecret, page: `${server.url}/`, control: `${server.url}/_sandbox/` };
+    const { url } = server;
+    // `baseUrl`, `apiKey` and `webhookSecret` are a client's options as they stand.
+    const seen = { url, baseUrl: url, apiKey, webhookSecret, page: `${url}/`, control: `${url}/_sandbox/` };
     terminal.result(seen, [
-      `Sandbox   ${server.url}   (page in a browser, control under /_sandbox/)`,
+      `Sandbox   ${url}   (page in a browser, control under /_sandbox/)`,
       `API key   ${apiKey}`,
       `Secret    ${webhookSecret}`,
       '',
       'Try:',
-      ...curlLines(server.url, apiKey).map((line) => `  ${line}`),
+      ...curlLines(url, apiKey).map((line) => `  ${line}`),
     ]);
     terminal.note(
-      `export GEN_BASE_URL=${quote(server.url)} GEN_API_KEY=${quote(apiKey)} GEN_WEBHOOK_SECRET=${quote(webhookSecret)}`,
+      `export GEN_BASE_URL=${quote(url)} GEN_API_KEY=${quote(apiKey)} GEN_WEBHOOK_SECRET=${quote(webhookSecret)}`,
     );
     await untilInterrupted(session.signal);
     await server.close();
