@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { createSandbox } from 'gen-client/sandbox';
 import { signWebhook } from 'gen-client/webhooks';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { startRedis, whyNoRedis } from './redis/real-redis.js';
 import { ensureBuilt, ROOT } from './support/build.js';
 
 const execute = promisify(execFile);
@@ -16,7 +17,7 @@ beforeAll(ensureBuilt, 180_000);
 afterEach(() => vi.unstubAllEnvs());
 
 /** A sandbox on a port of its own and a folder to run in, so that the slow examples can run side by side. */
-async function stage(onTestFinished: (clean: () => Promise<void>) => void) {
+async function stage(onTestFinished: (clean: () => Promise<void>) => void, more: Record<string, string> = {}) {
   const sandbox = createSandbox({ jobDurationMs: 300 });
   const service = await sandbox.listen({ port: 0 });
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-example-'));
@@ -29,6 +30,7 @@ async function stage(onTestFinished: (clean: () => Promise<void>) => void) {
     GEN_API_KEY: sandbox.apiKey,
     GEN_BASE_URL: service.url,
     GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
+    ...more,
   };
   const run = (example: string) =>
     execute(NODE, [join(ROOT, 'examples', example)], { cwd: folder, env, timeout: 60_000 });
@@ -72,6 +74,27 @@ test.concurrent('make-a-video: a failed job says what to do', async ({ expect, o
   expect(stderr).toContain('generation_rejected');
   expect(stderr).toContain('change_request');
 }, 60_000);
+
+test.concurrent('ai-sdk: an image and a video that begins with it', async ({ expect, onTestFinished }) => {
+  const { sandbox, folder, run } = await stage(onTestFinished);
+  const { stdout } = await run('ai-sdk.ts');
+  expect(stdout).toContain('fox.png and fox.mp4 saved');
+  expect(isMp4(join(folder, 'fox.mp4'))).toBe(true);
+  expect(sandbox.jobs.map((job) => job.modelId)).toEqual(['svc-image-pro', 'svc-video-pro']);
+}, 60_000);
+
+test.skipIf(whyNoRedis() !== undefined).concurrent(
+  'queue-jobs: a call ends with its job, and the program with it',
+  async ({ expect, onTestFinished }) => {
+    const redis = await startRedis();
+    onTestFinished(() => redis.close());
+    const { sandbox, run } = await stage(onTestFinished, { REDIS_URL: `redis://127.0.0.1:${redis.port}` });
+    const { stdout } = await run('queue-jobs.ts');
+    expect(stdout).toMatch(/^order-17 is completed: \d+ tokens\n$/);
+    expect(sandbox.jobs).toHaveLength(1);
+  },
+  60_000,
+);
 
 test('receive-a-webhook: handles an event once and refuses a forged one', async () => {
   const sandbox = createSandbox();
