@@ -15,11 +15,20 @@ export type RawBody = string | Uint8Array;
  * that stands in the header.
  */
 export function signatureOf(secret: string, timestamp: string, body: RawBody): string | Promise<string> {
-  // The runtime's own crypto, where it is handed over without an import, is ten times faster than WebCrypto.
-  const hmac = globalThis.process?.getBuiltinModule?.('node:crypto')?.createHmac?.('sha256', secret);
+  const hmac = ownHmac(secret);
   if (!hmac) return webSignatureOf(secret, timestamp, body);
   if (typeof body === 'string') return hmac.update(`${timestamp}.${body}`).digest('hex');
   return hmac.update(`${timestamp}.`).update(body).digest('hex');
+}
+
+/** The runtime's own crypto, where it is handed over without an import: ten times faster than WebCrypto. */
+function ownHmac(secret: string) {
+  try {
+    return globalThis.process?.getBuiltinModule?.('node:crypto')?.createHmac?.('sha256', secret);
+  } catch {
+    // The Edge runtime has a `process` whose functions throw.
+    return undefined;
+  }
 }
 
 async function webSignatureOf(secret: string, timestamp: string, body: RawBody): Promise<string> {
