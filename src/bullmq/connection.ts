@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'bullmq';
 
 /** The name of the queue when none is given. */
-export const DEFAULT_QUEUE = 'gen-client';
+const DEFAULT_QUEUE = 'gen-client';
 
 /** What queue and worker must agree on. */
 export interface QueueLocation {
