@@ -34,7 +34,7 @@ export async function uploadFile(steps: UploadSteps, source: unknown, options: U
 }
 
 /** Waits for `work` no longer than until the abort. */
-export async function orAbort<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+async function orAbort<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   let abort = () => {};
   const aborted = new Promise<never>((_, reject) => {
