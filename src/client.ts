@@ -17,6 +17,7 @@ import { createTransport, type LimitedTransport } from './transport/http-transpo
 import { type RawRequest, rawRequest } from './transport/raw-request.js';
 import type { RequestPromise } from './transport/request-promise.js';
 import type { RequestOptions } from './transport/transport.js';
+import { verifyWebhook } from './webhooks/verify-on-demand.js';
 import type { ReceivedWebhook, VerifyWebhookOptions } from './webhooks/verify-webhook.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
@@ -110,11 +111,10 @@ export class GenClient {
    * Verifies a webhook with the client's `webhookSecret` (spec: Events).
    * Throws a WebhookVerificationError whose `reason` says why it was refused.
    */
-  async verifyWebhook(
+  verifyWebhook(
     received: Request | ReceivedWebhook,
     options: Partial<VerifyWebhookOptions> = {},
   ): Promise<WebhookEvent> {
-    const { verifyWebhook } = await import('./webhooks/verify-webhook.js');
     return verifyWebhook(received, { ...options, secret: options.secret ?? this.#secrets() });
   }
 

@@ -102,5 +102,5 @@ export type { FileOptions } from './uploading/prepare-file.js';
 export type { UploadProgress } from './uploading/progress-stream.js';
 export type { RereadableSource, UploadSource } from './uploading/upload-source.js';
 export { VERSION } from './version.js';
+export { verifyWebhook } from './webhooks/verify-on-demand.js';
 export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './webhooks/verify-webhook.js';
-export { verifyWebhook } from './webhooks/verify-webhook.js';

@@ -6,9 +6,9 @@ export interface AttemptGuard {
   readonly signal: AbortSignal;
   /**
    * The work's outcome, or at once the reason of the deadline or abort, even when the work never ends. `drop` gets what
-   * comes after all, to be thrown away.
+   * comes after all, to be thrown away; `asFailure` makes the work's own failure another error.
    */
-  race<T>(work: Promise<T>, drop?: (late: T) => void): Promise<T>;
+  race<T>(work: Promise<T>, drop?: (late: T) => void, asFailure?: (error: unknown) => unknown): Promise<T>;
   /** Starts the deadline again, with `ms` from now. */
   extend(ms: number): void;
   /** Stops the deadline and keeps the abort. */
@@ -27,16 +27,14 @@ export interface GuardOptions {
 }
 
 /** Starts the deadline and listens to the caller's signal, with one timer and one listener for the whole attempt. */
-export function createAttemptGuard(options: GuardOptions): AttemptGuard {
-  const { clock, signal } = options;
+export function createAttemptGuard({ clock, signal, timeoutMs, late }: GuardOptions): AttemptGuard {
   const controller = new AbortController();
-  let failed: { readonly reason: unknown } | undefined;
+  const own = controller.signal;
   let reject: ((reason: unknown) => void) | undefined;
   let cancelTimer: (() => void) | undefined;
 
   const fail = (reason: unknown) => {
-    if (failed) return;
-    failed = { reason };
+    if (own.aborted) return;
     end();
     reject?.(reason);
     controller.abort(reason);
@@ -52,22 +50,25 @@ export function createAttemptGuard(options: GuardOptions): AttemptGuard {
   };
   const extend = (ms: number) => {
     suspend();
-    if (!failed && ms !== Number.POSITIVE_INFINITY) cancelTimer = clock.after(ms, () => fail(options.late()));
+    if (!own.aborted && ms !== Number.POSITIVE_INFINITY) cancelTimer = clock.after(ms, () => fail(late()));
   };
 
   signal?.addEventListener('abort', abort, { once: true });
-  extend(options.timeoutMs);
+  extend(timeoutMs);
   if (signal?.aborted) abort();
   return {
-    signal: controller.signal,
+    signal: own,
     extend,
     suspend,
     end,
-    race: (work, drop) =>
+    race: (work, drop, asFailure) =>
       new Promise((resolve, refuse) => {
-        if (failed) refuse(failed.reason);
+        if (own.aborted) refuse(own.reason);
         reject = refuse;
-        work.then((value) => (failed ? drop?.(value) : resolve(value)), refuse);
+        work.then(
+          (value) => (own.aborted ? drop?.(value) : resolve(value)),
+          asFailure ? (error) => refuse(asFailure(error)) : refuse,
+        );
       }),
   };
 }

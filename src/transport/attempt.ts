@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
 import type { Config } from '../config.js';
 import type { AttemptGuard } from './attempt-guard.js';
-import type { Call } from './call.js';
+import type { Call, Send } from './call.js';
 import type { KeyRing } from './key-ring.js';
 import type { Observer } from './observe.js';
 
@@ -18,9 +18,7 @@ export interface Wiring {
   /** Whether fetch takes `cache: 'no-store'`. */
   readonly takesNoStore: boolean;
   /** One HTTP request for JSON. */
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
-  /** One HTTP request for bytes, in or out. */
-  readonly fetchBytes: (url: string, init: RequestInit) => Promise<Response>;
+  readonly fetch: Send;
 }
 
 /** An attempt that is under way. */

@@ -28,35 +28,34 @@ export interface Call {
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly idempotencyKey: string | undefined;
-  /** The body of an attempt; a stream reports its progress through `moved`. */
-  readonly body: ((moved: () => void) => BodyInit | Promise<BodyInit>) | undefined;
+  /** The JSON body, or what adds the body of an attempt to it; the latter is the bytes' own affair. */
+  readonly body: string | AddBody | undefined;
   /** Whether the body can be sent again. */
   readonly repeatable: boolean;
   /** Whether the answer's body is left to the caller. */
   readonly streams: boolean;
-  /** Whether this is a file on its way, and not JSON. */
-  readonly bytes: boolean;
+  /** One HTTP request. */
+  readonly send: Send;
 }
 
+/** One HTTP request, as fetch takes it. */
+export type Send = (url: string, init: RequestInit) => Promise<Response>;
+
+/** Adds the body to an attempt. `extend` starts the attempt's deadline again, with so many milliseconds more. */
+export type AddBody = (
+  init: RequestInit & { headers: Record<string, string> },
+  extend: (extraMs: number) => void,
+) => Promise<void>;
+
 /** What differs between JSON, stream and transfer. */
-export type CallParts = Pick<Call, 'method' | 'path'> & {
+export type CallParts = Pick<Call, 'method' | 'path' | 'send'> & {
   readonly [Part in Optional]?: Call[Part] | undefined;
 } & {
   /** The JSON body, in which a key may stand. */
   readonly json?: unknown;
 };
 
-type Optional =
-  | 'url'
-  | 'lane'
-  | 'toService'
-  | 'isPublic'
-  | 'noStore'
-  | 'headers'
-  | 'body'
-  | 'repeatable'
-  | 'streams'
-  | 'bytes';
+type Optional = 'url' | 'lane' | 'toService' | 'isPublic' | 'noStore' | 'headers' | 'body' | 'repeatable' | 'streams';
 
 /** Joins the request's parts with the options of the call and of the client; throws a GenError for a bad option. */
 export function createCall(config: Config, parts: CallParts, options: RequestOptions = {}): Call {
@@ -85,7 +84,7 @@ export function createCall(config: Config, parts: CallParts, options: RequestOpt
     body: parts.body,
     repeatable: parts.repeatable ?? true,
     streams: parts.streams ?? false,
-    bytes: parts.bytes ?? false,
+    send: parts.send,
   };
 }
 

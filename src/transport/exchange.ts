@@ -1,6 +1,5 @@
 import { sleep } from '../clock.js';
 import { APIError, ConnectionError, TimeoutError } from '../errors/index.js';
-import type { RateLimiter } from '../limits/rate-limiter.js';
 import type { Attempt, Wiring } from './attempt.js';
 import { type AttemptGuard, createAttemptGuard } from './attempt-guard.js';
 import { type Call, eventOf } from './call.js';
@@ -63,32 +62,46 @@ interface Turn {
 async function attemptOnce<T>(wiring: Wiring, turn: Turn, read: Read<T>): Promise<T> {
   const { call, number } = turn;
   const { clock, observer, ring } = wiring;
-  const { release, key } = await admit(wiring, turn);
-  const guard = newGuard(wiring, turn);
+  let key = needsKeyFirst(wiring, call) ? await firstKey(wiring, turn) : undefined;
+  const entered = enter(wiring, turn);
+  let slot = entered instanceof Promise ? await entered : entered;
+  const release = () => {
+    slot?.();
+    slot = undefined;
+  };
+  let guard: AttemptGuard | undefined;
   let start: number | undefined;
   let response: Response | undefined;
   let failure: unknown;
-  let kept = false;
   try {
-    const secret = call.isPublic || !call.toService ? undefined : (key ?? (await askKey(wiring, call, guard)));
+    const waitMs = turn.notBefore - clock.now();
+    if (waitMs > 0) {
+      observer?.wait({ lane: call.lane, waitMs, queued: 0, reason: 'pause' });
+      await sleep(clock, waitMs, call.signal);
+    }
+    guard = newGuard(wiring, turn);
+    const asked = call.isPublic || !call.toService ? undefined : (key ?? ring.ask(call));
+    key = typeof asked === 'object' ? await guard.race(asked) : asked;
     start = clock.now();
     observer?.request(eventOf(call, number));
-    const attempt = { call, number, guard, secret };
+    const attempt = { call, number, guard, secret: key };
     response = await follow(wiring, attempt);
     release();
     const result = await read(response, attempt);
-    kept = call.streams;
+    if (call.streams) guard = undefined;
     return result;
   } catch (error) {
     failure = error;
     if (error instanceof NetworkFailure) {
-      failure = guard.signal.aborted ? guard.signal.reason : asConnectionError(error, { ...turn, secret: ring.last() });
+      failure = guard?.signal.aborted
+        ? guard.signal.reason
+        : asConnectionError(error, { ...turn, secret: ring.last() });
     }
     pauseLane(wiring, call, failure);
     throw failure;
   } finally {
     release();
-    if (!kept) guard.end();
+    guard?.end();
     if (observer && start !== undefined) {
       const event = { status: response?.status, requestId: response && requestIdOf(response.headers), error: failure };
       observer.response({ ...eventOf(call, number), ...event, durationMs: clock.now() - start });
@@ -104,63 +117,40 @@ function pauseLane({ config, ring }: Wiring, { lane }: Call, failure: unknown): 
   if (retryAfterMs <= config.maxRetryAfterMs) (config.limiter ?? ring.known()?.limiter)?.pause(lane, retryAfterMs);
 }
 
-interface Admission {
-  /** Lets the lane's slot go, once, however often it is called. */
-  readonly release: Release;
-  /** The key, where it had to be asked for to know whose limits count. */
-  readonly key: string | undefined;
+/** Whether a key function has to be asked before it is known whose limits count. */
+function needsKeyFirst({ config, ring }: Wiring, { lane }: Call): boolean {
+  return lane !== undefined && config.rateLimit !== 'off' && !config.limiter && config.rotates && !ring.known();
 }
 
-/** Waits for the lane's slot and for what a 429 asked for. */
-async function admit(wiring: Wiring, turn: Turn): Promise<Admission> {
-  const { clock, config, observer, ring } = wiring;
-  const { call, notBefore } = turn;
-  const { lane, signal } = call;
-  const free = lane === undefined || config.rateLimit === 'off';
-  const key = free || config.limiter || ring.known() || !config.rotates ? undefined : await firstKey(wiring, turn);
-  const limiter = free ? undefined : (config.limiter ?? ring.known()?.limiter);
-  let slot = limiter && (await enter(wiring, turn, limiter));
-  const release = () => {
-    slot?.();
-    slot = undefined;
-  };
-  const waitMs = notBefore - clock.now();
-  if (waitMs > 0) {
-    observer?.wait({ lane, waitMs, queued: 0, reason: 'pause' });
-    await sleep(clock, waitMs, signal).catch((reason) => {
-      release();
-      throw reason;
-    });
-  }
-  return { release, key };
-}
-
-function enter({ clock, config, observer }: Wiring, { call, number }: Turn, limiter: RateLimiter): Promise<Release> {
-  const { lane = '', method, shownUrl: url, idempotencyKey, signal } = call;
+/** A slot of the call's lane: at once where one is free. */
+function enter(
+  { clock, config, observer, ring }: Wiring,
+  { call, number }: Turn,
+): Release | Promise<Release> | undefined {
+  const { lane, method, shownUrl: url, idempotencyKey, signal } = call;
+  const limiter = config.limiter ?? ring.known()?.limiter;
+  if (lane === undefined || config.rateLimit === 'off' || !limiter) return undefined;
   const entry: Entry = { lane, method, url, idempotencyKey, attempts: number - 1, signal, clock };
   return config.rateLimit === 'throw' ? takeSlot(limiter, entry) : waitForSlot(limiter, entry, observer);
 }
 
 function firstKey(wiring: Wiring, turn: Turn): Promise<string> {
   const guard = newGuard(wiring, turn);
-  return askKey(wiring, turn.call, guard).finally(guard.end);
+  const asked = async () => wiring.ring.ask(turn.call);
+  return guard.race(asked()).finally(guard.end);
 }
 
-function newGuard({ clock }: Wiring, { call, number }: Turn): AttemptGuard {
+function newGuard({ clock }: Wiring, { call, number: attempts }: Turn): AttemptGuard {
   const { method, shownUrl: url, idempotencyKey, timeoutMs, signal } = call;
   const late = () =>
     new TimeoutError(`${method} ${url} gave no whole answer within ${timeoutMs} ms (timeoutMs).`, {
       method,
       url,
       idempotencyKey,
-      attempts: number,
+      attempts,
       timeoutMs,
     });
   return createAttemptGuard({ clock, timeoutMs, signal, late });
-}
-
-function askKey({ ring }: Wiring, { method, shownUrl: url }: Call, guard: AttemptGuard): Promise<string> {
-  return guard.race(ring.ask({ method, url }));
 }
 
 /** What a broken connection becomes, in whichever wording fetch has put it. */

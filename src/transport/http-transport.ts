@@ -1,4 +1,3 @@
-// Only importer of ky.
 import { type Clock, systemClock } from '../clock.js';
 import { type Config, isBrowser, isNode } from '../config.js';
 import { type APIError, ResponseError, TimeoutError } from '../errors/index.js';
@@ -8,25 +7,21 @@ import { isFields } from '../schemas/envelope.js';
 import { VERSION } from '../version.js';
 import type { Attempt, Wiring } from './attempt.js';
 import { createAttemptGuard } from './attempt-guard.js';
-import { createCall } from './call.js';
+import { type AddBody, createCall, type Send } from './call.js';
 import { decodeError, parseJson, requestIdOf } from './decode-error.js';
 import { asConnectionError, exchange } from './exchange.js';
-import { guardBody } from './idle-stream.js';
 import { createKeyRing } from './key-ring.js';
 import { createObserver } from './observe.js';
 import { type Answer, requestPromise } from './request-promise.js';
-import { networked } from './send-attempt.js';
+import { networkFailure } from './send-attempt.js';
 import type { JsonRequest, RequestOptions, StreamRequest, TransferRequest, Transport } from './transport.js';
 
-/** Retries, deadlines and refusals are this transport's own. */
-const WITHOUT_KYS_OWN = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 const ACCEPT = { accept: 'application/json' } as const;
 const JSON_HEADERS = [ACCEPT, { ...ACCEPT, 'content-type': 'application/json' }] as const;
 
 /** The transport of one client. `clock` is for tests. */
 export function createTransport(config: Config, clock: Clock = systemClock): LimitedTransport {
   const ring = createKeyRing(config);
-  const send = plainFetch(config.fetch);
   const wiring: Wiring = {
     config,
     clock,
@@ -35,8 +30,8 @@ export function createTransport(config: Config, clock: Clock = systemClock): Lim
     agent: isBrowser() ? {} : { 'user-agent': `gen-client/${VERSION}` },
     copiesBodies: isNode(),
     takesNoStore: takesNoStore(),
-    fetch: send,
-    fetchBytes: throughKy(send),
+    // Looked up at each call, so that a fetch which is patched later (by msw, say) is seen.
+    fetch: (url, init) => (config.fetch ? config.fetch(url, init) : globalThis.fetch(url, init)),
   };
   return {
     baseUrl: config.baseUrl,
@@ -64,7 +59,8 @@ async function askAccount({ clock, config, ring }: Wiring): Promise<Account> {
   const { timeoutMs, baseUrl: url } = config;
   const late = () => new TimeoutError(`apiKey gave no key within ${timeoutMs} ms (timeoutMs).`, { timeoutMs });
   const guard = createAttemptGuard({ clock, timeoutMs, signal: undefined, late });
-  const key = await guard.race(ring.ask({ method: 'GET', url })).finally(guard.end);
+  const asked = async () => ring.ask({ method: 'GET', shownUrl: url });
+  const key = await guard.race(asked()).finally(guard.end);
   return ring.known() ?? accountFor(url, key);
 }
 
@@ -74,7 +70,7 @@ async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: Req
   if (options.preflight ?? config.preflight) request.check?.(body, (message) => observer?.warn(message));
   const json = body === undefined ? undefined : JSON.stringify(body);
   const parts = { method, path: path + queryText(query), lane, json: body, headers: JSON_HEADERS[json ? 1 : 0] };
-  const call = createCall(config, { ...parts, isPublic, noStore, body: json ? () => json : undefined }, options);
+  const call = createCall(config, { ...parts, isPublic, noStore, body: json, send: wiring.fetch }, options);
   return exchange(wiring, call, async (response, attempt) => {
     const text = await readText(wiring, response, attempt);
     const value = parseJson(text);
@@ -91,10 +87,11 @@ async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: Req
 }
 
 async function openStream(wiring: Wiring, request: StreamRequest, options?: RequestOptions): Promise<Answer<Response>> {
-  const call = createCall(wiring.config, { ...request, streams: true, bytes: true }, options);
+  const call = createCall(wiring.config, { ...request, streams: true, send: sendBytes(wiring) }, options);
   return exchange(wiring, call, async (response, attempt) => {
     if (!response.ok) await readText(wiring, response, attempt);
     attempt.guard.suspend();
+    const { guardBody } = await import('./bytes.js');
     const broken = (cause: unknown) => asConnectionError(cause, attempt);
     const guarded = guardBody(response, attempt.guard, { idleMs: call.timeoutMs, broken });
     return { meta: metaOf(response, attempt), response: () => guarded, data: () => guarded };
@@ -109,7 +106,9 @@ async function transferBytes(
   const { config } = wiring;
   const toService = new URL(request.url).origin === new URL(config.baseUrl).origin;
   const path = request.url.startsWith(config.baseUrl) ? request.url.slice(config.baseUrl.length) : request.url;
-  const call = createCall(config, { ...request, method: 'PUT', path, toService, bytes: true }, options);
+  const body: AddBody = async (...attempt) => (await import('./bytes.js')).addBody(request.body, ...attempt);
+  const parts = { ...request, method: 'PUT', path, toService, body, send: sendBytes(wiring) };
+  const call = createCall(config, parts, options);
   return exchange(wiring, call, async (response, attempt) => {
     const text = await readText(wiring, response, attempt);
     const whole = () => rebuilt(response, text);
@@ -119,7 +118,7 @@ async function transferBytes(
 
 /** The body, read whole within the attempt's deadline. Throws the APIError of a refusal. */
 async function readText(wiring: Wiring, response: Response, attempt: Attempt): Promise<string> {
-  const reading = attempt.guard.race(networked(response.text()));
+  const reading = attempt.guard.race(response.text(), undefined, networkFailure);
   if (response.ok) return reading;
   // The status alone says that it is refused: a refusal whose body is cut or stalled is not a failure to be retried.
   const text = await reading.catch((error: unknown) => {
@@ -169,20 +168,9 @@ function queryText(query: JsonRequest<unknown>['query']): string {
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}`;
 }
 
-/** Looked up at each call, so that a fetch which is patched later (by msw, say) is seen. */
-function plainFetch(custom: typeof fetch | undefined): Wiring['fetch'] {
-  return (url, init) => (custom ? custom(url, init) : globalThis.fetch(url, init));
-}
-
-/**
- * Bytes go through ky, which is loaded with the first of them. JSON does not: ky makes a Request of its own for each call,
- * which costs a third of a whole bare fetch, and none of its retries, deadlines and errors cover a body that is read later.
- */
-function throughKy(send: Wiring['fetch']): Wiring['fetch'] {
-  return async (url, init) => {
-    const { default: ky } = await import('ky');
-    return ky(url, { ...WITHOUT_KYS_OWN, fetch: () => send(url, init) });
-  };
+/** What only a file needs is loaded with the first of them, within the deadline of its attempt. */
+function sendBytes({ fetch }: Wiring): Send {
+  return async (url, init) => (await import('./bytes.js')).throughKy(fetch, url, init);
 }
 
 /** Next.js caches a GET unless told otherwise; an old compatibility date of workerd refuses to be told. */

@@ -24,8 +24,10 @@ type AnyLimiter = RateLimiter & Partial<LaneLimiter>;
 const GRACE_MS = 250;
 
 /** Waits for a slot; gives the function that lets it go. */
-export function waitForSlot(limiter: AnyLimiter, entry: Entry, observer?: Observer): Promise<Release> {
+export function waitForSlot(limiter: AnyLimiter, entry: Entry, observer?: Observer): Release | Promise<Release> {
   const { lane, signal } = entry;
+  const taken = limiter.tryAcquire?.(lane);
+  if (typeof taken === 'function') return taken;
   const slot = limiter.acquire(lane, signal, observer && ((wait) => observer.wait(wait)));
   return signal ? untilAbort(slot, signal) : slot;
 }

@@ -16,22 +16,19 @@ export interface Hop {
   readonly leaves: boolean;
 }
 
-/** Where to go on; undefined for an answer that is no redirect. Throws an APIError for a redirect that is not followed. */
-export function redirectTarget(response: Response, hop: Hop): string | undefined {
-  if (response.type === 'opaqueredirect')
-    throw redirectRefusal(response.status, hop, 'a browser does not say where to');
-  const location = response.headers.get('location');
-  if (![301, 302, 303, 307, 308].includes(response.status) || !location) return undefined;
-  if (!URL.canParse(location, hop.url)) throw redirectRefusal(response.status, hop, 'its location is no URL');
+/** Where to go on; undefined for an answer that is no redirect, and the APIError of a redirect that is not followed. */
+export function redirectTarget({ status, type, headers }: Response, hop: Hop): string | APIError | undefined {
+  if (type === 'opaqueredirect') return redirectRefusal(status, hop, 'a browser does not say where to');
+  const location = headers.get('location');
+  if (![301, 302, 303, 307, 308].includes(status) || !location) return undefined;
+  if (!URL.canParse(location, hop.url)) return redirectRefusal(status, hop, 'its location is no URL');
   const [from, to] = [new URL(hop.url), new URL(location, hop.url)];
-  const where = `it leads to ${to.origin}`;
-  if (hop.method !== 'GET' && hop.method !== 'HEAD') throw redirectRefusal(response.status, hop, where);
-  if (!/^https?:$/.test(to.protocol)) throw redirectRefusal(response.status, hop, where);
-  if (from.protocol === 'https:' && to.protocol === 'http:')
-    throw redirectRefusal(response.status, hop, `${where}, unencrypted`);
-  if (from.origin !== to.origin && !hop.leaves) throw redirectRefusal(response.status, hop, where);
-  if (hop.hops >= MOST_REDIRECTS)
-    throw redirectRefusal(response.status, hop, `${MOST_REDIRECTS} others went before it`);
+  const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
+  const stays = from.origin === to.origin || hop.leaves;
+  if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(hop.method)) {
+    return redirectRefusal(status, hop, `it leads to ${to.origin}${unencrypted ? ', unencrypted' : ''}`);
+  }
+  if (hop.hops >= MOST_REDIRECTS) return redirectRefusal(status, hop, `${MOST_REDIRECTS} others went before it`);
   return to.href;
 }
 
@@ -42,17 +39,18 @@ export function isRedirectFailure(error: unknown, depth = 0): boolean {
 }
 
 /** The error of a redirect that is not followed; `why` says where it leads, as far as that is known. */
-export function redirectRefusal(status: number, hop: Omit<Hop, 'hops' | 'leaves'>, why: string): APIError {
+export function redirectRefusal(status: number, hop: Hop, why: string): APIError {
+  const { method, idempotencyKey, attempts } = hop;
   const url = withoutQuery(hop.url);
   const advice = 'Set baseUrl to the address that answers itself, so that the API key goes nowhere else.';
-  return new APIError(`${hop.method} ${url} was redirected, which is not followed: ${why}. ${advice}`, {
+  return new APIError(`${method} ${url} was redirected, which is not followed: ${why}. ${advice}`, {
     status,
     code: `http_${status}`,
     recovery: 'change_request',
-    method: hop.method,
+    method,
     url,
-    idempotencyKey: hop.idempotencyKey,
-    attempts: hop.attempts,
+    idempotencyKey,
+    attempts,
   });
 }
 

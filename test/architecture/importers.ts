@@ -4,7 +4,7 @@ import { eachNode, importsOf } from './source.js';
 
 /** Who may import a package; everything else is refused. `sandbox/` and `cli/` are bundled, so nothing of it is installed. */
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
-  ky: /^src\/transport\/http-transport\.ts$/,
+  ky: /^src\/transport\/bytes\.ts$/,
   'p-retry': /^src\/transport\/retry-policy\.ts$/,
   'zod/mini': /^src\/(schemas|sandbox)\//,
   hono: /^src\/sandbox\//,
