@@ -3,11 +3,12 @@ import type {
   Experimental_VideoModelV4CallOptions,
   Experimental_VideoModelV4Result,
 } from '@ai-sdk/provider';
-import type { CreatedJob, GenClient } from '../index.js';
+import type { GenClient } from '../index.js';
 import { readProviderOptions } from './call-options.js';
 import { discardInputs } from './inputs.js';
+import { makeOutputs } from './make-outputs.js';
 import { createOutputKeys, keyFromHeaders, plainHeaders } from './output-keys.js';
-import { type Output, readOutput, responseOf, serviceWarnings, settle } from './outputs.js';
+import { responseOf } from './outputs.js';
 import { type PreparedVideo, prepareVideo } from './video-call.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
@@ -67,49 +68,18 @@ async function generate(
   client: GenClient,
   { modelId, call, video, keys }: VideoRun,
 ): Promise<Experimental_VideoModelV4Result> {
-  const warnings = [...video.warnings];
-  let created = 0;
-  const tasks = keys.map((idempotencyKey) =>
-    makeVideo(client, {
-      body: video.body,
-      options: { ...video.own.wait, idempotencyKey, headers: plainHeaders(call.headers) },
-      signal: call.abortSignal,
-      onCreated: (made) => {
-        created++;
-        warnings.push(...serviceWarnings(made));
-      },
-    }),
-  );
-  try {
-    const { done, warnings: failures } = await settle(tasks, call.abortSignal);
-    return {
-      videos: done.map(toVideo),
-      warnings: [...warnings, ...failures],
-      providerMetadata: { gen: { videos: done.map((output) => output.metadata) } },
-      response: responseOf(modelId),
-    };
-  } finally {
-    if (created === 0) await discardInputs(client, video.inputs);
-  }
-}
-
-async function makeVideo(
-  client: GenClient,
-  call: {
-    readonly body: Record<string, unknown>;
-    readonly options: Record<string, unknown>;
-    readonly signal: AbortSignal | undefined;
-    readonly onCreated: (created: CreatedJob) => void;
-  },
-): Promise<Output> {
-  let idempotencyKey: string | undefined;
-  const job = await client.videos.createAndWait(call.body as never, {
-    ...call.options,
-    signal: call.signal,
-    onCreated: (made: CreatedJob) => {
-      idempotencyKey = made.idempotencyKey;
-      call.onCreated(made);
-    },
+  const { done, warnings } = await makeOutputs(client, keys, {
+    mediaType: 'video',
+    body: video.body,
+    wait: video.own.wait,
+    headers: plainHeaders(call.headers),
+    signal: call.abortSignal,
+    inputs: video.inputs,
   });
-  return readOutput(client, job, { signal: call.signal, created: { mediaType: 'video', idempotencyKey } });
+  return {
+    videos: done.map(toVideo),
+    warnings: [...video.warnings, ...warnings],
+    providerMetadata: { gen: { videos: done.map((output) => output.metadata) } },
+    response: responseOf(modelId),
+  };
 }
