@@ -27,7 +27,7 @@ export function jobIdOf(job: JobRef): string {
 
 /** The headers that ask for a file or a part of it, as it is: a re-encoded one has another length. */
 export function outputHeaders(range: OutputRange | undefined, ifRange?: string): Record<string, string> {
-  const part = range === undefined ? undefined : typeof range === 'string' ? range : rangeText(range);
+  const part = typeof range === 'object' ? rangeText(range) : range;
   return {
     'accept-encoding': 'identity',
     ...(part && { range: part }),
@@ -36,37 +36,10 @@ export function outputHeaders(range: OutputRange | undefined, ifRange?: string):
 }
 
 function rangeText({ start, end }: Exclude<OutputRange, string>): string | undefined {
-  for (const edge of [start, end]) {
-    if (edge !== undefined && !(Number.isSafeInteger(edge) && edge >= 0)) {
-      throw new RangeError(`range: start and end are whole numbers from 0 up, not ${edge}.`);
-    }
+  if (start === undefined && end === undefined) return undefined;
+  const [first, last] = [start ?? 0, end ?? Number.MAX_SAFE_INTEGER];
+  if (![first, last].every((edge) => Number.isSafeInteger(edge) && edge >= 0) || last < first) {
+    throw new RangeError(`range: start and end are whole numbers, 0 <= start <= end, not ${start} and ${end}.`);
   }
-  if (end !== undefined && end < (start ?? 0)) throw new RangeError(`range: end ${end} lies before start ${start}.`);
-  return start === undefined && end === undefined ? undefined : `bytes=${start ?? 0}-${end ?? ''}`;
-}
-
-/** Reads what an answer's head says of the file. */
-export function outputInfoOf(response: Response): OutputInfo {
-  const { headers } = response;
-  const get = (name: string) => headers.get(name) ?? undefined;
-  return {
-    contentType: get('content-type'),
-    sizeBytes: sizeOf(headers),
-    etag: get('etag'),
-    lastModified: get('last-modified'),
-    acceptsRanges: response.status === 206 || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
-    expiresAt: isoDate(get('expires')),
-  };
-}
-
-/** The whole size: what a part is part of, else the length; unknown for an encoded answer, whose length is another one. */
-function sizeOf(headers: Headers): number | undefined {
-  const text = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1] ?? headers.get('content-length') ?? '';
-  const encoding = headers.get('content-encoding') ?? 'identity';
-  return /^\d+$/.test(text) && encoding === 'identity' ? Number(text) : undefined;
-}
-
-function isoDate(text: string | undefined): string | undefined {
-  const at = Date.parse(text ?? '');
-  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
+  return `bytes=${first}-${end ?? ''}`;
 }

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from '../clock.js';
 import { APIError, DownloadError } from '../errors/index.js';
-import { outputInfoOf } from './output.js';
+import { outputInfoOf } from './output-info.js';
 
 /** Where the bytes go. */
 export interface OutputSink {

@@ -1,11 +1,4 @@
-import {
-  type JobRef,
-  jobIdOf,
-  type OutputInfo,
-  type OutputRange,
-  outputHeaders,
-  outputInfoOf,
-} from '../downloading/output.js';
+import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders } from '../downloading/output.js';
 import type { Job } from '../schemas/job.js';
 import { decodeJob } from '../transport/decode-body.js';
 import { path } from '../transport/path.js';
@@ -53,7 +46,8 @@ export class Jobs {
   /** What the service says of the finished file, without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
     const head = this.#transport.open({ method: 'HEAD', path: outputPath(job), lane: 'jobs.output' }, options);
-    const answer = head.withResponse().then(({ data: _, response, ...meta }) => {
+    const answer = head.withResponse().then(async ({ data: _, response, ...meta }) => {
+      const { outputInfoOf } = await import('../downloading/output-info.js');
       return { meta, response: () => response, data: () => outputInfoOf(response) };
     });
     return requestPromise(answer);

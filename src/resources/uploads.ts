@@ -1,11 +1,17 @@
-import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
-import { decodeFields } from '../transport/decode-body.js';
+import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
+import { missingText } from '../schemas/essentials.js';
+import {
+  CREATED_UPLOAD_ESSENTIALS,
+  type CreatedUpload,
+  type CreateUploadParams,
+  type Upload,
+} from '../schemas/upload.js';
+import { checkedRecord, decodeFields } from '../transport/decode-body.js';
 import { path } from '../transport/path.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { JsonRequest, RequestOptions, TransferRequest, Transport } from '../transport/transport.js';
+import type { DecodeContext, RequestOptions, TransferRequest, Transport } from '../transport/transport.js';
 import type { FileOptions } from '../uploading/prepare-file.js';
 import type { OpenFile } from '../uploading/prepared-file.js';
-import { readCompletedUpload, readCreatedUpload } from '../uploading/upload-answer.js';
 import type { UploadSource } from '../uploading/upload-source.js';
 
 /** What `uploads.upload` takes beside the source. */
@@ -41,34 +47,24 @@ export class Uploads {
    */
   async upload(source: UploadSource, options: UploadOptions = {}): Promise<Upload> {
     const { uploadFile } = await import('../uploading/upload-file.js');
-    const { signal, timeoutMs, maxRetries, headers, idempotencyKey } = options;
-    const call = { signal, timeoutMs, maxRetries, headers };
-    return uploadFile(
-      {
-        create: (params, renewed) => {
-          const key = idempotencyKey !== undefined && renewed > 0 ? `${idempotencyKey}:${renewed}` : idempotencyKey;
-          return this.create(params, { ...call, idempotencyKey: key });
-        },
-        put: (upload, file) => this.#transport.transfer(this.#putRequest(upload, file), call),
-        complete: (uploadId) => this.complete(uploadId, call),
-        remove: (uploadId) => this.delete(uploadId, { timeoutMs, headers, maxRetries: 1 }),
-      },
-      source,
-      options,
-    );
+    const put = (upload: UploadTarget, file: OpenFile, call: RequestOptions) =>
+      this.#transport.transfer(this.#putRequest(upload, file), call);
+    return uploadFile({ steps: this, put }, source, options);
   }
 
   /** Step 1: tells the service of a file; gives where its bytes go and with which headers. */
   create(params: CreateUploadParams, options?: RequestOptions): RequestPromise<CreatedUpload> {
-    const request: JsonRequest<CreatedUpload> = {
-      method: 'POST',
-      path: CREATE,
-      body: params,
-      lane: 'uploads.create',
-      creates: true,
-      decode: readCreatedUpload,
-    };
-    return this.#transport.send(request, options);
+    return this.#transport.send(
+      {
+        method: 'POST',
+        path: CREATE,
+        body: params,
+        lane: 'uploads.create',
+        creates: true,
+        decode: decodeCreatedUpload,
+      },
+      options,
+    );
   }
 
   /**
@@ -83,13 +79,15 @@ export class Uploads {
 
   /** Step 3: says that the bytes are there. Can be repeated safely. */
   complete(uploadId: string, options?: RequestOptions): RequestPromise<Upload> {
-    const request: JsonRequest<Upload> = {
-      method: 'POST',
-      path: `${CREATE}/complete`,
-      body: { upload_id: uploadId },
-      decode: (body) => readCompletedUpload(body, uploadId),
-    };
-    return this.#transport.send(request, options);
+    return this.#transport.send(
+      {
+        method: 'POST',
+        path: `${CREATE}/complete`,
+        body: { upload_id: uploadId },
+        decode: (body) => decodeCompletedUpload(body, uploadId),
+      },
+      options,
+    );
   }
 
   /** Removes an upload. Throws a ConflictError (`upload_in_use`) while a running job uses it, and a NotFoundError for an unknown id. */
@@ -111,4 +109,20 @@ export class Uploads {
       lane: url.origin === new URL(this.#transport.baseUrl).origin ? 'uploads.put' : undefined,
     };
   }
+}
+
+/** Step 1's answer: `data.upload`, `data` or the body itself, whichever carries the id. */
+async function decodeCreatedUpload(body: unknown, context: DecodeContext): Promise<CreatedUpload> {
+  const data = unwrap(body);
+  const value = { ...(isFields(data) && data), ...Object(recordIn(body, 'upload')) };
+  const upload: CreatedUpload = checkedRecord({ value, essentials: CREATED_UPLOAD_ESSENTIALS, at: 'data' }, context);
+  const { uploadHeaders } = await import('../uploading/upload-answer.js');
+  return { ...upload, headers: uploadHeaders(upload) };
+}
+
+/** Step 3's answer. Its body is not documented: the id that was asked about stands where the answer names none. */
+function decodeCompletedUpload(body: unknown, uploadId: string): Upload {
+  const record = recordIn(body, 'upload');
+  const fields: Fields = isFields(record) ? record : {};
+  return { ...fields, upload_id: missingText(fields, ['upload_id']) ? uploadId : String(fields.upload_id) };
 }

@@ -7,7 +7,7 @@ import { JOB_ESSENTIALS, type Job } from '../schemas/job.js';
 import type { DecodeContext } from './transport.js';
 
 /** What is to be found in an answer, and where. */
-interface Wanted {
+export interface Wanted {
   readonly value: unknown;
   readonly essentials: readonly string[];
   /** The documented place, for the message. */
@@ -16,7 +16,7 @@ interface Wanted {
 
 /** The job of an answer (spec: GET /v1/jobs/{job_id}): `data.job`, else `data`. */
 export function decodeJob(body: unknown, context: DecodeContext): Job {
-  return checked({ value: recordIn(body, 'job'), essentials: JOB_ESSENTIALS, at: 'data.job' }, context);
+  return checkedRecord({ value: recordIn(body, 'job'), essentials: JOB_ESSENTIALS, at: 'data.job' }, context);
 }
 
 /** The answer to a create (spec: Create response envelope). */
@@ -33,7 +33,7 @@ export function decodeCreatedJob(body: unknown, context: DecodeContext): Created
 
 /** A character (spec: Character): `data.character`, else `data`. */
 export function decodeCharacter(body: unknown, context: DecodeContext): Character {
-  return checked({ value: characterIn(body), essentials: CHARACTER_ESSENTIALS, at: 'data.character' }, context);
+  return checkedRecord({ value: characterIn(body), essentials: CHARACTER_ESSENTIALS, at: 'data.character' }, context);
 }
 
 /** A list that the spec does not show, under the name `noun`, beside what else the answer holds. */
@@ -50,7 +50,8 @@ export function decodeFields(body: unknown): Fields {
   return isFields(data) ? data : data === undefined || data === null ? {} : { data };
 }
 
-function checked<T>({ value, essentials, at }: Wanted, context: DecodeContext): T {
+/** The record that an answer holds. Throws a ResponseError that names the first of its essentials which is not there. */
+export function checkedRecord<T>({ value, essentials, at }: Wanted, context: DecodeContext): T {
   const missing = isFields(value) ? missingText(value, essentials) : '';
   if (missing === undefined) return value as T;
   const { method, path: url, idempotencyKey, attempts } = context;

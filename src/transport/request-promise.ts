@@ -20,7 +20,7 @@ export interface Answer<T> {
   /** A Response whose body can be read. */
   response(): Response;
   /** The decoded data; throws a ResponseError for a missing essential. */
-  data(): T;
+  data(): T | Promise<T>;
 }
 
 /**

@@ -54,7 +54,7 @@ export interface JsonRequest<T> {
   /** Preflight: throws a PreflightError for what the documented rules refuse. */
   readonly check?: (body: unknown, warn: Warn) => void;
   /** Turns the whole body into the result; throws a ResponseError for a missing essential. */
-  readonly decode: (body: unknown, context: DecodeContext) => T;
+  readonly decode: (body: unknown, context: DecodeContext) => T | Promise<T>;
 }
 
 /** A GET or HEAD whose body is streamed to the caller. Redirects to another origin are followed without the key. */

@@ -4,30 +4,45 @@ import { type FileOptions, prepareFile } from './prepare-file.js';
 import type { PreparedFile } from './prepared-file.js';
 
 /** What the whole upload takes beside what may be said of the file. */
-export interface UploadFileOptions extends FileOptions {
-  readonly signal?: AbortSignal | undefined;
+export interface UploadFileOptions extends FileOptions, CallOptions {
+  readonly idempotencyKey?: string | undefined;
   readonly cleanup?: boolean | undefined;
 }
 
-/** The service's steps (spec: Uploads), each retried by whoever gives it. `renewed` counts the creates of one upload. */
-export interface UploadSteps {
-  create(params: CreateUploadParams, renewed: number): Promise<CreatedUpload>;
-  put(upload: CreatedUpload, file: PreparedFile): Promise<unknown>;
-  complete(uploadId: string): Promise<Upload>;
-  /** Takes an upload away; not ended by the caller's signal, because it tidies up after an abort. */
-  remove(uploadId: string): Promise<unknown>;
+/** How each call of an upload is made. */
+interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly maxRetries?: number | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** The service's steps (spec: Uploads), each retried by whoever gives it. */
+interface UploadSteps {
+  create(
+    params: CreateUploadParams,
+    call: CallOptions & { readonly idempotencyKey: string | undefined },
+  ): Promise<CreatedUpload>;
+  complete(uploadId: string, call: CallOptions): Promise<Upload>;
+  delete(uploadId: string, call: CallOptions): Promise<unknown>;
+}
+
+/** What carries an upload out. */
+export interface Uploader {
+  readonly steps: UploadSteps;
+  readonly put: (upload: CreatedUpload, file: PreparedFile, call: CallOptions) => Promise<unknown>;
 }
 
 type Step = 'create' | 'put' | 'complete';
 type Left = UploadError['left'];
 
 /** Uploads a file in the service's three steps; one that fails is named, with what is left on the service. */
-export async function uploadFile(steps: UploadSteps, source: unknown, options: UploadFileOptions): Promise<Upload> {
+export async function uploadFile(uploader: Uploader, source: unknown, options: UploadFileOptions): Promise<Upload> {
   const { signal } = options;
   signal?.throwIfAborted();
   const file = await orAbort(prepareFile(source, options), signal);
   try {
-    return await new UploadRun(steps, file, options).run();
+    return await new UploadRun(uploader, file, options).run();
   } finally {
     file.discard();
   }
@@ -51,12 +66,15 @@ async function orAbort<T>(work: Promise<T>, signal: AbortSignal | undefined): Pr
 
 /** One upload on its way. */
 class UploadRun {
-  readonly #steps: UploadSteps;
+  readonly #uploader: Uploader;
+  readonly #call: CallOptions;
   readonly #file: PreparedFile;
   readonly #options: UploadFileOptions;
 
-  constructor(steps: UploadSteps, file: PreparedFile, options: UploadFileOptions) {
-    this.#steps = steps;
+  constructor(uploader: Uploader, file: PreparedFile, options: UploadFileOptions) {
+    const { signal, timeoutMs, maxRetries, headers } = options;
+    this.#uploader = uploader;
+    this.#call = { signal, timeoutMs, maxRetries, headers };
     this.#file = file;
     this.#options = options;
   }
@@ -64,16 +82,19 @@ class UploadRun {
   async run(): Promise<Upload> {
     const upload = await this.#create(0).then((created) => this.#put(created));
     try {
-      const completed = await this.#steps.complete(upload.upload_id);
+      const completed = await this.#uploader.steps.complete(upload.upload_id, this.#call);
       return { ...this.#file.params, ...completed };
     } catch (cause) {
       throw await this.#failure('complete', cause, upload.upload_id);
     }
   }
 
+  /** `renewed` counts the creates of this one upload. */
   async #create(renewed: number): Promise<CreatedUpload> {
+    const { idempotencyKey: first } = this.#options;
+    const idempotencyKey = first !== undefined && renewed > 0 ? `${first}:${renewed}` : first;
     try {
-      return await this.#steps.create(this.#file.params, renewed);
+      return await this.#uploader.steps.create(this.#file.params, { ...this.#call, idempotencyKey });
     } catch (cause) {
       throw await this.#failure('create', cause);
     }
@@ -83,7 +104,7 @@ class UploadRun {
   async #put(upload: CreatedUpload, renewed = 0): Promise<CreatedUpload> {
     const id = upload.upload_id;
     try {
-      await this.#steps.put(upload, this.#file);
+      await this.#uploader.put(upload, this.#file, this.#call);
       this.#file.finish();
       return upload;
     } catch (cause) {
@@ -103,9 +124,11 @@ class UploadRun {
     return new UploadError(this.#message({ step, cause, uploadId, left }), { step, uploadId, left, cause });
   }
 
+  /** Not ended by the caller's signal, because it tidies up after an abort. */
   async #remove(uploadId: string): Promise<Left> {
+    const { timeoutMs, headers } = this.#call;
     try {
-      await this.#steps.remove(uploadId);
+      await this.#uploader.steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
       return 'nothing';
     } catch (cause) {
       if (!APIError.isInstance(cause)) return 'unknown';
