@@ -1,6 +1,7 @@
 // Runs after tsup: makes one set of declarations serve both module systems and gathers the licences of bundled code.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
+import { decode, encode, type SourceMapSegment } from '@jridgewell/sourcemap-codec';
 
 /** A class with `#private` stays the same class to the compiler when both module systems share its declaration. */
 function shareDeclarations() {
@@ -40,9 +41,20 @@ function lightenMaps() {
       if (isAbsolute(source)) return '';
       return carries && !SHIPPED.test(source) ? (map.sourcesContent[at] ?? null) : null;
     });
+    if (!carries) map.mappings = encode(decode(map.mappings).map((line) => withoutBundled(line, map.sources)));
     map.sources = map.sources.map((source) => (isAbsolute(source) ? basename(source) : source));
     writeFileSync(`dist/${file}`, JSON.stringify(map));
   }
+}
+
+/** Bundled packages stay unmapped: one mark says where each begins. */
+function withoutBundled(line: readonly SourceMapSegment[], sources: readonly string[]): SourceMapSegment[] {
+  const kept: SourceMapSegment[] = [];
+  for (const segment of line) {
+    if (segment.length > 1 && !sources[segment[1] ?? 0]?.includes('node_modules/')) kept.push(segment);
+    else if (kept.at(-1)?.length !== 1) kept.push([segment[0]]);
+  }
+  return kept;
 }
 
 /** What `files` in package.json takes of the sources. */
@@ -51,6 +63,7 @@ const SHIPPED = /^\.\.\/src\/(?!sandbox\/|cli\/)/;
 interface SourceMap {
   sources: string[];
   sourcesContent: (string | null)[];
+  mappings: string;
 }
 
 /** Names every package whose code is inside `dist`, with its licence in full. */
