@@ -66,26 +66,67 @@ export interface Config {
 /** The levels, each including those before it. */
 export const LOG_LEVELS: readonly LogLevel[] = ['off', 'error', 'warn', 'info', 'debug'];
 
+/** What an option may be, in words and as a check. */
+type Rule = readonly [what: string, fits: (value: unknown) => boolean];
+
+const oneOf = (...allowed: readonly unknown[]): Rule => [
+  `one of ${allowed.join(', ')}`,
+  (value) => allowed.includes(value),
+];
+const methods = (...names: readonly string[]): Rule => [
+  `an object with the methods ${names.join(', ')}`,
+  (value) => names.every((name) => typeof Object(value)[name] === 'function'),
+];
+const LEVEL = oneOf(...LOG_LEVELS);
+
+const RULES: Readonly<Record<string, Rule>> = {
+  timeoutMs: ['a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0],
+  maxRetryAfterMs: ['a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0],
+  maxRetries: [
+    'a whole number, 0 or more',
+    (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) >= 0),
+  ],
+  headers: ['an object', (value) => typeof value === 'object' && value !== null],
+  hooks: ['an object', (value) => typeof value === 'object' && value !== null],
+  fetch: ['a function', (value) => typeof value === 'function'],
+  preflight: oneOf(true, false),
+  rateLimit: oneOf('wait', 'throw', 'off'),
+  limiter: methods('acquire', 'pause'),
+  logger: methods('error', 'warn', 'info', 'debug'),
+  logLevel: LEVEL,
+  GEN_LOG: LEVEL,
+};
+
+/** The option, if it is what its name asks for or left out; throws a GenError that says what it must be. */
+export function checkOption<T>(name: keyof typeof RULES, value: T): T {
+  const [what, fits] = RULES[name] ?? LEVEL;
+  if (value === undefined || fits(value)) return value;
+  throw new GenError(`${name} must be ${what}, not ${String(value)}.`);
+}
+
 /** Checks the options and fills in what the environment and the defaults say. Throws a GenError that names the option. */
 export function readConfig(options: ClientOptions): Config {
   refuseBrowser(options);
-  const logLevel = options.logLevel ?? levelFromEnvironment() ?? (options.logger ? 'info' : 'off');
+  const { apiKey, logger } = options;
+  for (const name of Object.keys(RULES)) checkOption(name, options[name as keyof ClientOptions]);
+  const logLevel =
+    options.logLevel ?? checkOption('GEN_LOG', environment('GEN_LOG') as LogLevel) ?? (logger ? 'info' : 'off');
   return Object.freeze({
     baseUrl: readBaseUrl(options.baseUrl ?? environment('GEN_BASE_URL')),
-    apiKey: readKey(options.apiKey ?? environment('GEN_API_KEY')),
-    rotates: typeof options.apiKey === 'function',
+    apiKey: readKey(apiKey ?? environment('GEN_API_KEY')),
+    rotates: typeof apiKey === 'function',
     webhookSecrets: readSecrets(options.webhookSecret ?? environment('GEN_WEBHOOK_SECRET')),
-    timeoutMs: positive('timeoutMs', options.timeoutMs ?? 60_000),
-    maxRetries: count('maxRetries', options.maxRetries ?? 3),
-    maxRetryAfterMs: zeroOrMore('maxRetryAfterMs', options.maxRetryAfterMs ?? 120_000),
+    timeoutMs: options.timeoutMs ?? 60_000,
+    maxRetries: options.maxRetries ?? 3,
+    maxRetryAfterMs: options.maxRetryAfterMs ?? 120_000,
     headers: Object.freeze(readHeaders(options.headers)),
-    fetch: typed('fetch', 'function', options.fetch),
-    preflight: typed('preflight', 'boolean', options.preflight) ?? true,
-    rateLimit: oneOf('rateLimit', ['wait', 'throw', 'off'], options.rateLimit ?? 'wait'),
-    limiter: readLimiter(options.limiter),
-    hooks: typed('hooks', 'object', options.hooks) ?? {},
-    logger: readLogger(options.logger) ?? (logLevel === 'off' ? undefined : globalThis.console),
-    logLevel: oneOf('logLevel', LOG_LEVELS, logLevel),
+    fetch: options.fetch,
+    preflight: options.preflight ?? true,
+    rateLimit: options.rateLimit ?? 'wait',
+    limiter: options.limiter,
+    hooks: options.hooks ?? {},
+    logger: logger ?? (logLevel === 'off' ? undefined : globalThis.console),
+    logLevel,
   });
 }
 
@@ -117,19 +158,15 @@ function environment(name: string): string | undefined {
   }
 }
 
-function levelFromEnvironment(): LogLevel | undefined {
-  const level = environment('GEN_LOG');
-  return level === undefined ? undefined : oneOf('GEN_LOG', LOG_LEVELS, level);
-}
-
 function readBaseUrl(value: string | URL | undefined): string {
   const bad = (why: string) => new GenError(`baseUrl ${why}. Give the service's URL, for example https://host/prefix.`);
   if (value === undefined) throw bad('is missing: pass { baseUrl } or set GEN_BASE_URL');
   const text = String(value).trim();
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw bad('is not an absolute http(s) URL');
-  if (url.username || url.password) throw bad('must not carry a user name or password');
-  if (url.search || url.hash) throw bad('must not carry a query or fragment');
+  if (url.username + url.password + url.search + url.hash) {
+    throw bad('must not carry a user name, password, query or fragment');
+  }
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
@@ -149,67 +186,31 @@ export function checkKey(value: unknown): string {
 }
 
 function readSecrets(value: ClientOptions['webhookSecret']): Config['webhookSecrets'] {
-  const secrets = value === undefined ? [] : typeof value === 'string' ? [value] : [...value];
+  const secrets = value === undefined ? [] : [value].flat();
   if (secrets.some((secret) => typeof secret !== 'string' || secret.trim() === '')) {
-    throw new GenError('webhookSecret is blank. Pass the signing secret that the console shows, or an array of them.');
+    throw new GenError(
+      'webhookSecret is blank or not text. Pass the signing secret that the console shows, or an array of them.',
+    );
   }
   return () => secrets;
 }
 
+/** Headers that the client itself answers for, and what to use instead. */
+const OWN_HEADERS: Readonly<Record<string, string>> = {
+  authorization: 'the apiKey option',
+  'idempotency-key': '{ idempotencyKey } of the call',
+};
+
 /** Headers with lower-case names. Those that the client itself answers for are refused. */
-export function readHeaders(headers: Readonly<Record<string, string>> | undefined): Record<string, string> {
+export function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   const read: Record<string, string> = {};
-  for (const [name, value] of Object.entries(typed('headers', 'object', headers) ?? {})) {
+  for (const [name, value] of Object.entries(checkOption('headers', headers))) {
     const key = name.toLowerCase();
-    if (key === 'authorization') throw new GenError('headers must not set Authorization. Use the apiKey option.');
-    if (key === 'idempotency-key') {
-      throw new GenError('headers must not set Idempotency-Key. Pass { idempotencyKey } to the call.');
-    }
+    if (OWN_HEADERS[key]) throw new GenError(`headers must not set ${name}: use ${OWN_HEADERS[key]}.`);
     if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name) || typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
       throw new GenError(`headers has a name or value that HTTP does not allow: "${name}".`);
     }
     read[key] = value;
   }
   return read;
-}
-
-function readLimiter(limiter: RateLimiter | undefined): RateLimiter | undefined {
-  if (limiter === undefined) return undefined;
-  if (typeof limiter?.acquire === 'function' && typeof limiter.pause === 'function') return limiter;
-  throw new GenError('limiter must have acquire(lane, signal) and pause(lane, ms). Leave it out for the default.');
-}
-
-function readLogger(logger: Logger | undefined): Logger | undefined {
-  if (logger === undefined) return undefined;
-  const levels = ['error', 'warn', 'info', 'debug'] as const;
-  if (levels.every((level) => typeof logger?.[level] === 'function')) return logger;
-  throw new GenError('logger must have the methods error, warn, info and debug, as console has.');
-}
-
-/** A number above zero; Infinity for no limit. */
-export function positive(name: string, value: number): number {
-  if (typeof value === 'number' && value > 0) return value;
-  throw new GenError(`${name} must be a number of milliseconds above 0, not ${String(value)}.`);
-}
-
-function zeroOrMore(name: string, value: number): number {
-  if (typeof value === 'number' && value >= 0) return value;
-  throw new GenError(`${name} must be a number of milliseconds, 0 or more, not ${String(value)}.`);
-}
-
-/** A whole number from zero up; Infinity for no limit. */
-export function count(name: string, value: number): number {
-  if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 0)) return value;
-  throw new GenError(`${name} must be a whole number, 0 or more, not ${String(value)}.`);
-}
-
-function oneOf<T extends string>(name: string, allowed: readonly T[], value: string): T {
-  const found = allowed.find((one) => one === value);
-  if (found !== undefined) return found;
-  throw new GenError(`${name} must be one of ${allowed.join(', ')}, not ${String(value)}.`);
-}
-
-function typed<T>(name: string, type: 'function' | 'boolean' | 'object', value: T | undefined): T | undefined {
-  if (value === undefined || (typeof value === type && value !== null)) return value;
-  throw new GenError(`${name} must be ${type === 'object' ? 'an object' : `a ${type}`}, not ${String(value)}.`);
 }

@@ -1,4 +1,4 @@
-import { type Config, count, positive, readHeaders } from '../config.js';
+import { type Config, checkOption, readHeaders } from '../config.js';
 import { GenError } from '../errors/index.js';
 import type { RequestEvent } from '../hooks.js';
 import { idempotencyKeyOf } from './idempotency.js';
@@ -78,8 +78,8 @@ export function createCall(config: Config, parts: CallParts, options: RequestOpt
     },
     ownHeaders,
     signal: options.signal,
-    timeoutMs: positive('timeoutMs', options.timeoutMs ?? config.timeoutMs),
-    maxRetries: count('maxRetries', options.maxRetries ?? config.maxRetries),
+    timeoutMs: checkOption('timeoutMs', options.timeoutMs ?? config.timeoutMs),
+    maxRetries: checkOption('maxRetries', options.maxRetries ?? config.maxRetries),
     idempotencyKey: keyed ? idempotencyKeyOf(options.idempotencyKey, json) : undefined,
     body: parts.body,
     repeatable: parts.repeatable ?? true,
