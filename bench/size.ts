@@ -31,8 +31,8 @@ export interface BundleSize {
   readonly others: number;
 }
 
-/** Chunks that creating and waiting never loads. ky comes by `import()` too, at the first call: it counts. */
-const FOR_OTHER_CALLS = /\/(upload-file|put-file|verify-webhook)-[^/]*$/;
+/** Chunks that creating and waiting never loads: bytes on their way up or down, with the ky that carries them, and webhooks. */
+const FOR_OTHER_CALLS = /\/(bytes|upload-file|upload-answer|put-file|output-info|verify-webhook)-[^/]*$/;
 
 /** Bundles a program for a worker, minified, and counts its gzipped bytes. */
 export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): Promise<BundleSize> {
