@@ -22,7 +22,7 @@ export type JobRef = string | { readonly id: string };
 
 /** The id of a job or id. */
 export function jobIdOf(job: JobRef): string {
-  return typeof job === 'string' ? job : job.id;
+  return typeof job === 'string' ? job : job?.id;
 }
 
 /** The headers that ask for a file or a part of it, as it is: a re-encoded one has another length. */

@@ -3,7 +3,7 @@ import type { Job } from '../schemas/job.js';
 import { decodeJob } from '../transport/decode-body.js';
 import { path } from '../transport/path.js';
 import { type RequestPromise, requestPromise } from '../transport/request-promise.js';
-import type { RequestOptions, Transport } from '../transport/transport.js';
+import type { RequestOptions, RequestPath, Transport } from '../transport/transport.js';
 
 /** What `jobs.output` takes beside the job. */
 export interface OutputOptions extends RequestOptions {
@@ -36,7 +36,7 @@ export class Jobs {
    */
   output(job: JobRef, options: OutputOptions = {}, requestOptions?: RequestOptions): RequestPromise<Response> {
     const { range, ifRange, ...rest } = options;
-    const headers = outputHeaders(range, ifRange);
+    const headers = () => outputHeaders(range, ifRange);
     return this.#transport.open(
       { method: 'GET', path: outputPath(job), lane: 'jobs.output', headers },
       { ...rest, ...requestOptions },
@@ -54,6 +54,6 @@ export class Jobs {
   }
 }
 
-function outputPath(job: JobRef): string {
+function outputPath(job: JobRef): RequestPath {
   return path`/v1/jobs/${jobIdOf(job)}/output`;
 }

@@ -14,7 +14,14 @@ import { createKeyRing } from './key-ring.js';
 import { createObserver } from './observe.js';
 import { type Answer, requestPromise } from './request-promise.js';
 import { networkFailure } from './send-attempt.js';
-import type { JsonRequest, RequestOptions, StreamRequest, TransferRequest, Transport } from './transport.js';
+import type {
+  JsonRequest,
+  RequestOptions,
+  RequestPath,
+  StreamRequest,
+  TransferRequest,
+  Transport,
+} from './transport.js';
 
 const ACCEPT = { accept: 'application/json' } as const;
 const JSON_HEADERS = [ACCEPT, { ...ACCEPT, 'content-type': 'application/json' }] as const;
@@ -66,10 +73,16 @@ async function askAccount({ clock, config, ring }: Wiring): Promise<Account> {
 
 async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: RequestOptions = {}): Promise<Answer<T>> {
   const { config, observer } = wiring;
-  const { method, path, body, query, lane, isPublic, noStore, decode } = request;
+  const { method, body, query, lane, isPublic, noStore, decode } = request;
   if (options.preflight ?? config.preflight) request.check?.(body, (message) => observer?.warn(message));
   const json = body === undefined ? undefined : JSON.stringify(body);
-  const parts = { method, path: path + queryText(query), lane, json: body, headers: JSON_HEADERS[json ? 1 : 0] };
+  const parts = {
+    method,
+    path: pathOf(request.path) + queryText(query),
+    lane,
+    json: body,
+    headers: JSON_HEADERS[json ? 1 : 0],
+  };
   const call = createCall(config, { ...parts, isPublic, noStore, body: json, send: wiring.fetch }, options);
   return exchange(wiring, call, async (response, attempt) => {
     const text = await readText(wiring, response, attempt);
@@ -87,7 +100,9 @@ async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: Req
 }
 
 async function openStream(wiring: Wiring, request: StreamRequest, options?: RequestOptions): Promise<Answer<Response>> {
-  const call = createCall(wiring.config, { ...request, streams: true, send: sendBytes(wiring) }, options);
+  const { method, lane, headers } = request;
+  const parts = { method, lane, path: pathOf(request.path), headers: headers?.() };
+  const call = createCall(wiring.config, { ...parts, streams: true, send: sendBytes(wiring) }, options);
   return exchange(wiring, call, async (response, attempt) => {
     if (!response.ok) await readText(wiring, response, attempt);
     attempt.guard.suspend();
@@ -161,6 +176,10 @@ function metaOf(response: Response, { call, number: attempts }: Attempt): Answer
 function rebuilt({ status, statusText, headers, url }: Response, text: string): Response {
   const body = status === 204 || status === 205 || status === 304 ? null : text;
   return Object.defineProperty(new Response(body, { status, statusText, headers }), 'url', { value: url });
+}
+
+function pathOf(path: RequestPath): string {
+  return typeof path === 'function' ? path() : path;
 }
 
 function queryText(query: JsonRequest<unknown>['query']): string {

@@ -1,8 +1,11 @@
 import { GenError } from '../errors/index.js';
 
-/** Tags a path whose values are ids: each is encoded and stays one segment; one that could leave its place is refused. */
-export function path(parts: TemplateStringsArray, ...ids: readonly string[]): string {
-  return parts.reduce((whole, part, at) => whole + segment(ids[at - 1]) + part);
+/**
+ * Tags a path whose values are ids: each is encoded and stays one segment. The path is made when the call begins, so that an
+ * id that could leave its place, or is none, makes the call reject instead of throwing at whoever has not awaited it yet.
+ */
+export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
+  return () => parts.reduce((whole, part, at) => whole + segment(ids[at - 1]) + part);
 }
 
 function segment(id: unknown): string {

@@ -25,7 +25,9 @@ const LANES: readonly (readonly [RegExp, Lane])[] = [
 ];
 
 /** The call as the transport takes it, its answer's `data` unwrapped. */
-export function rawRequest<T>({ method, path, query, body }: RawRequest): JsonRequest<T> {
+export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
+  // Nothing at all is refused like a bad path is: the call rejects.
+  const { method, path, query, body }: RawRequest = Object(request);
   const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
   const lane = LANES.find(([pattern]) => pattern.test(asked))?.[1];
   return { method, path, query, body, ...(lane && { lane }), decode: (answer) => unwrap(answer) as T };

@@ -36,11 +36,14 @@ export interface DecodeContext extends Endpoint {
 /** Tells of something doubtful that is not refused; goes to the logger as a warning. */
 export type Warn = (message: string) => void;
 
+/** A path, or what makes it once the call begins. What that throws, the call rejects with. */
+export type RequestPath = string | (() => string);
+
 /** A JSON call to a documented endpoint. */
 export interface JsonRequest<T> {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
-  /** Below the base URL, ids encoded by the `path` tag. */
-  readonly path: string;
+  /** Below the base URL; with ids in it, made by the `path` tag. */
+  readonly path: RequestPath;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
   readonly body?: unknown;
   /** The documented rate limit it counts against; none for undocumented endpoints. */
@@ -58,10 +61,12 @@ export interface JsonRequest<T> {
 }
 
 /** A GET or HEAD whose body is streamed to the caller. Redirects to another origin are followed without the key. */
-export interface StreamRequest extends Endpoint {
+export interface StreamRequest {
   readonly method: 'GET' | 'HEAD';
+  readonly path: RequestPath;
   readonly lane?: Lane;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** Made when the call begins, like the path. */
+  readonly headers?: () => Readonly<Record<string, string>>;
 }
 
 /** Bytes on their way to an absolute URL. The key goes along only to the base URL's own origin. */

@@ -1,7 +1,7 @@
-import { PreflightError, UploadError } from '../errors/index.js';
 import { mediaTypeEssence, mediaTypeOfName, type UploadType, uploadTypeOf } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { safeFileName } from './file-name.js';
+import { FileProblem } from './file-problem.js';
 import { imageWidth, WIDTH_BYTES } from './image-width.js';
 import { SNIFF_BYTES, sniffMediaType } from './media-type.js';
 import { type OpenFile, openFile, type PreparedFile } from './prepared-file.js';
@@ -100,7 +100,7 @@ function checkLimits(file: {
   const { sizeBytes, uploadType, head, purpose } = file;
   const maxMB = MAX_MB[uploadType];
   if (maxMB !== undefined && sizeBytes > maxMB * MB) {
-    throw new PreflightError(
+    throw new FileProblem(
       `The file has ${(sizeBytes / MB).toFixed(1)} MB; ${uploadType} uploads may have ${maxMB} MB. Make it smaller first.`,
       { code: 'upload_too_large', param: 'source' },
     );
@@ -116,7 +116,7 @@ function checkLimits(file: {
 function refuseType(options: FileOptions, content: Content): never {
   const name = options.filename ?? content.name;
   throw invalid(
-    `The type of ${content.kind} cannot be told${name === undefined ? '' : ` from "${name}"`} or its first bytes: pass mimeType, for example "video/mp4".`,
+    `${name === undefined ? 'The first bytes do not tell' : `Neither the name "${name}" nor the first bytes tell`} the type of the file: pass mimeType, for example "video/mp4".`,
     'mimeType',
   );
 }
@@ -125,8 +125,8 @@ function refuseKind(mimeType: string): never {
   throw invalid(`"${mimeType}" is no image, video or audio: pass the right mimeType, or uploadType.`, 'mimeType');
 }
 
-function invalid(message: string, param: string): PreflightError {
-  return new PreflightError(message, { code: 'upload_invalid', param });
+function invalid(message: string, param: string): FileProblem {
+  return new FileProblem(message, { code: 'upload_invalid', param });
 }
 
 /** A source that cannot even be opened is told as a failure before the first step. */
@@ -146,7 +146,7 @@ async function guardedAsync<T>(read: () => Promise<T>, { kind }: Content): Promi
   }
 }
 
-function unreadable(cause: unknown, kind = 'The source'): UploadError {
+function unreadable(cause: unknown, kind = 'The source'): FileProblem {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  return new UploadError(`Upload not begun: ${kind} cannot be read. ${reason}`, { step: 'prepare', cause });
+  return new FileProblem(`Upload not begun: ${kind} cannot be read. ${reason}`, { step: 'prepare', cause });
 }

@@ -120,7 +120,7 @@ describe('an id in a path', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), (id) => {
         fc.pre(id !== '.' && id !== '..');
-        const url = new URL(BASE_URL + path`/v1/jobs/${id}/output`);
+        const url = new URL(BASE_URL + path`/v1/jobs/${id}/output`());
         const segments = url.pathname.split('/');
         expect(segments).toHaveLength(6);
         expect(decodeURIComponent(segments[4] ?? '')).toBe(id);
@@ -130,7 +130,27 @@ describe('an id in a path', () => {
   });
 
   it.each(['', '.', '..', 'a\ud800', null, undefined, 5])('%j is refused', (id) => {
-    expect(() => path`/v1/jobs/${id as string}`).toThrow();
+    expect(path`/v1/jobs/${id as string}`).toThrow(/id/);
+  });
+
+  it('makes the call reject, and never throw, when it is refused', async () => {
+    const { client, seen } = stubbed(() => json(created()));
+    const nothing = undefined as unknown;
+    const calls = [
+      ...['', '..', nothing as string].flatMap((id) => [
+        () => client.jobs.get(id).withResponse(),
+        () => client.jobs.output(id),
+        () => client.jobs.outputInfo(id),
+        () => client.characters.get(id),
+        () => client.characters.delete(id),
+        () => client.uploads.delete(id),
+      ]),
+      () => client.jobs.output('job_1', { range: { start: 2, end: 1 } }),
+      () => client.request({ method: 'GET', path: '/v1/../x' }),
+      () => client.request(nothing as { method: 'GET'; path: string }),
+    ];
+    for (const call of calls) await expect(call()).rejects.toThrow(/ id|range|path/);
+    expect(seen).toEqual([]);
   });
 
   it('reaches the service as it was given', async () => {
