@@ -98,7 +98,7 @@ const cases: Record<string, Case> = {
   'a package has one importer': {
     law: packagesHaveOneImporter,
     files: {
-      'src/transport/http-transport.ts': "import ky from 'ky';",
+      'src/transport/bytes.ts': "import ky from 'ky';",
       'src/client.ts': "import ky from 'ky';\nimport type { Options } from 'p-retry';",
       'src/schemas/job.ts': "import * as z from 'zod/mini';\nimport { z as all } from 'zod';",
     },
