@@ -1,3 +1,4 @@
+import { PreflightError, UploadError } from '../errors/index.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
 import { missingText } from '../schemas/essentials.js';
 import {
@@ -49,7 +50,7 @@ export class Uploads {
     const { uploadFile } = await import('../uploading/upload-file.js');
     const put = (upload: UploadTarget, file: OpenFile, call: RequestOptions) =>
       this.#transport.transfer(this.#putRequest(upload, file), call);
-    return uploadFile({ steps: this, put }, source, options);
+    return uploadFile({ steps: this, put }, source, options).catch(rethrow);
   }
 
   /** Step 1: tells the service of a file; gives where its bytes go and with which headers. */
@@ -74,7 +75,7 @@ export class Uploads {
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     const { putFile } = await import('../uploading/put-file.js');
     const send = (file: OpenFile) => this.#transport.transfer(this.#putRequest(upload, file), options);
-    return putFile(send, source, { sizeBytes: upload.file_size, ...options });
+    return putFile(send, source, { sizeBytes: upload.file_size, ...options }).catch(rethrow);
   }
 
   /** Step 3: says that the bytes are there. Can be repeated safely. */
@@ -109,6 +110,13 @@ export class Uploads {
       lane: url.origin === new URL(this.#transport.baseUrl).origin ? 'uploads.put' : undefined,
     };
   }
+}
+
+/** Throws the public error of a problem with a file, and anything else as it is. */
+function rethrow(error: unknown): never {
+  const { message, details } = Object(error);
+  if (!details) throw error;
+  throw details.code ? new PreflightError(message, details) : new UploadError(message, details);
 }
 
 /** Step 1's answer: `data.upload`, `data` or the body itself, whichever carries the id. */

@@ -1,16 +1,14 @@
-// Only importer of ky. Loaded with the first file, in or out: creating and waiting need nothing of it.
+// Only importer of ky. Loaded with the first file that is sent: creating and waiting need nothing of it.
 import ky from 'ky';
 import type { AddBody, Send } from './call.js';
 import type { TransferRequest } from './transport.js';
-
-export { guardBody } from './idle-stream.js';
 
 /** Retries, deadlines and refusals are the transport's own. */
 const WITHOUT_KYS_OWN = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 /** A body on its way is given this much more time: even a slow line moves that many bytes in a millisecond. */
 const SLOWEST_BYTES_PER_MS = 100;
 
-/** One HTTP request for bytes, through ky. Its own wrapper of a failure says nothing more than the cause, which is thrown. */
+/** One HTTP request for a file, through ky. Its own wrapper of a failure says nothing more than the cause, which is thrown. */
 export function throughKy(send: Send, url: string, init: RequestInit): Promise<Response> {
   return ky(url, { ...WITHOUT_KYS_OWN, fetch: () => send(url, init) }).catch((error: unknown) => {
     throw error instanceof Error && error.name === 'NetworkError' && error.cause !== undefined ? error.cause : error;

@@ -90,9 +90,7 @@ export function createCall(config: Config, parts: CallParts, options: RequestOpt
 
 /** Whatever made the path, it stays below the base URL: a URL parser takes `..` for a step up, also when it is encoded. */
 function checkPath(path: string): string {
-  const [, below = ''] = /^\/(?!\/)([^\\\s]*)$/.exec(path) ?? [];
-  const steps = below.replace(/[?#].*/, '').split('/');
-  if (below !== '' && !steps.some((step) => /^(\.|%2e){1,2}$/i.test(step))) return path;
+  if (/^\/(?!\/)[^\\\s]+$/.test(path) && !/^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i.test(path)) return path;
   throw new GenError(`path must start with one "/" and stay below baseUrl, without "..": ${JSON.stringify(path)}.`);
 }
 

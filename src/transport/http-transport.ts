@@ -10,6 +10,7 @@ import { createAttemptGuard } from './attempt-guard.js';
 import { type AddBody, createCall, type Send } from './call.js';
 import { decodeError, parseJson, requestIdOf } from './decode-error.js';
 import { asConnectionError, exchange } from './exchange.js';
+import { guardBody } from './idle-stream.js';
 import { createKeyRing } from './key-ring.js';
 import { createObserver } from './observe.js';
 import { type Answer, requestPromise } from './request-promise.js';
@@ -102,11 +103,10 @@ async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: Req
 async function openStream(wiring: Wiring, request: StreamRequest, options?: RequestOptions): Promise<Answer<Response>> {
   const { method, lane, headers } = request;
   const parts = { method, lane, path: pathOf(request.path), headers: headers?.() };
-  const call = createCall(wiring.config, { ...parts, streams: true, send: sendBytes(wiring) }, options);
+  const call = createCall(wiring.config, { ...parts, streams: true, send: wiring.fetch }, options);
   return exchange(wiring, call, async (response, attempt) => {
     if (!response.ok) await readText(wiring, response, attempt);
     attempt.guard.suspend();
-    const { guardBody } = await import('./bytes.js');
     const broken = (cause: unknown) => asConnectionError(cause, attempt);
     const guarded = guardBody(response, attempt.guard, { idleMs: call.timeoutMs, broken });
     return { meta: metaOf(response, attempt), response: () => guarded, data: () => guarded };
@@ -121,8 +121,10 @@ async function transferBytes(
   const { config } = wiring;
   const toService = new URL(request.url).origin === new URL(config.baseUrl).origin;
   const path = request.url.startsWith(config.baseUrl) ? request.url.slice(config.baseUrl.length) : request.url;
+  // What only a file on its way needs is loaded with the first of them, within the deadline of its attempt.
+  const send: Send = async (url, init) => (await import('./bytes.js')).throughKy(wiring.fetch, url, init);
   const body: AddBody = async (...attempt) => (await import('./bytes.js')).addBody(request.body, ...attempt);
-  const parts = { ...request, method: 'PUT', path, toService, body, send: sendBytes(wiring) };
+  const parts = { ...request, method: 'PUT', path, toService, body, send };
   const call = createCall(config, parts, options);
   return exchange(wiring, call, async (response, attempt) => {
     const text = await readText(wiring, response, attempt);
@@ -185,11 +187,6 @@ function pathOf(path: RequestPath): string {
 function queryText(query: JsonRequest<unknown>['query']): string {
   const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}`;
-}
-
-/** What only a file needs is loaded with the first of them, within the deadline of its attempt. */
-function sendBytes({ fetch }: Wiring): Send {
-  return async (url, init) => (await import('./bytes.js')).throughKy(fetch, url, init);
 }
 
 /** Next.js caches a GET unless told otherwise; an old compatibility date of workerd refuses to be told. */

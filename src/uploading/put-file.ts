@@ -1,4 +1,4 @@
-import { UploadError } from '../errors/index.js';
+import { FileProblem } from './file-problem.js';
 import { type FileOptions, openSource } from './prepare-file.js';
 import type { OpenFile } from './prepared-file.js';
 
@@ -17,7 +17,7 @@ export async function putFile<T>(
     const failure = file.failure();
     if (failure === undefined) throw cause;
     const reason = failure.reason instanceof Error ? failure.reason.message : String(failure.reason);
-    throw new UploadError(`Upload failed at step "put": ${reason}`, {
+    throw new FileProblem(`Upload failed at step "put": ${reason}`, {
       step: 'put',
       left: 'upload',
       cause: failure.reason,

@@ -1,5 +1,5 @@
-import { APIError, PreflightError, UploadError } from '../errors/index.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
+import { FileProblem, type ProblemDetails } from './file-problem.js';
 import { type FileOptions, prepareFile } from './prepare-file.js';
 import type { PreparedFile } from './prepared-file.js';
 
@@ -34,7 +34,7 @@ export interface Uploader {
 }
 
 type Step = 'create' | 'put' | 'complete';
-type Left = UploadError['left'];
+type Left = NonNullable<ProblemDetails['left']>;
 
 /** Uploads a file in the service's three steps; one that fails is named, with what is left on the service. */
 export async function uploadFile(uploader: Uploader, source: unknown, options: UploadFileOptions): Promise<Upload> {
@@ -119,9 +119,9 @@ class UploadRun {
     const { signal, cleanup } = this.#options;
     const tidied = uploadId === undefined || cleanup === false ? undefined : this.#remove(uploadId);
     if (signal?.aborted) return signal.reason;
-    if (cause instanceof PreflightError) return cause;
+    if (Object(cause).name === 'PreflightError') return cause;
     const left = (await tidied) ?? (uploadId === undefined ? leftByCreate(cause) : 'upload');
-    return new UploadError(this.#message({ step, cause, uploadId, left }), { step, uploadId, left, cause });
+    return new FileProblem(this.#message({ step, cause, uploadId, left }), { step, uploadId, left, cause });
   }
 
   /** Not ended by the caller's signal, because it tidies up after an abort. */
@@ -131,8 +131,9 @@ class UploadRun {
       await this.#uploader.steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
       return 'nothing';
     } catch (cause) {
-      if (!APIError.isInstance(cause)) return 'unknown';
-      return cause.status === 404 ? 'nothing' : 'upload';
+      const status = statusOf(cause);
+      if (status === undefined) return 'unknown';
+      return status === 404 ? 'nothing' : 'upload';
     }
   }
 
@@ -162,13 +163,19 @@ const LEFT: Readonly<Record<Left, string>> = {
 
 /** A refused create left nothing; of one that got no answer nobody knows. */
 function leftByCreate(cause: unknown): Left {
-  return APIError.isInstance(cause) && cause.status < 500 ? 'nothing' : 'unknown';
+  return (statusOf(cause) ?? 500) < 500 ? 'nothing' : 'unknown';
+}
+
+/** The status of a refusal; undefined for a step that got no answer. */
+function statusOf(cause: unknown): number | undefined {
+  const { status } = Object(cause);
+  return typeof status === 'number' ? status : undefined;
 }
 
 /** Storage tells an expired URL by 410, or by another refusal that says so; 403 with nothing said is taken for it too. */
 function isExpired(cause: unknown): boolean {
-  if (!APIError.isInstance(cause)) return false;
-  const { status, data, message, code } = cause;
+  const status = statusOf(cause);
+  const { data, message, code } = Object(cause);
   if (status === 410) return true;
   if (status !== 400 && status !== 401 && status !== 403) return false;
   const said = typeof data === 'string' ? data : JSON.stringify(data ?? '');
