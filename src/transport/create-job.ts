@@ -28,8 +28,22 @@ export type FinalJob<Throws extends boolean> = Throws extends false ? Job : Comp
 /** The options of `createAndWait` with the value of `throwOnFailure` seen by the compiler. */
 export type CreateOptionsOf<Throws extends boolean> = CreateOptions & { readonly throwOnFailure?: Throws | undefined };
 
-/** Sends `request` and waits for its job. The key of a resubmission replaces one that stands in the body. */
-export async function createAndAwait<Throws extends boolean>(
+/**
+ * Sends `request` and waits for its job. A create may fail long before its caller comes to await it: that must not be an
+ * unhandled rejection, which would end the process in spite of the caller's `try`.
+ */
+export function createAndAwait<Throws extends boolean>(
+  maker: JobMaker,
+  request: JsonRequest<CreatedJob>,
+  options?: CreateOptionsOf<Throws>,
+): Promise<FinalJob<Throws>> {
+  const job = keyedCreate(maker, request, options);
+  job.catch(() => {});
+  return job;
+}
+
+/** The key of a resubmission replaces one that stands in the body. */
+async function keyedCreate<Throws extends boolean>(
   { transport, waiter }: JobMaker,
   request: JsonRequest<CreatedJob>,
   options: CreateOptionsOf<Throws> = {},

@@ -45,3 +45,15 @@ it('the wait’s timeoutMs is not taken for the time of one attempt', async () =
   await client.videos.createAndWait({ prompt: 'x' }, { timeoutMs: false });
   expect(seen).toHaveLength(1);
 });
+
+it('a create that fails before anyone awaits it is no unhandled rejection', async () => {
+  vi.useRealTimers();
+  const unhandled = vi.fn();
+  process.on('unhandledRejection', unhandled);
+  const { client } = stubbed(() => json({ error: 'prompt_too_long' }, { status: 400 }));
+  const job = client.videos.createAndWait({ prompt: 'x' });
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  process.off('unhandledRejection', unhandled);
+  expect(unhandled).not.toHaveBeenCalled();
+  await expect(job).rejects.toMatchObject({ code: 'prompt_too_long' });
+});
