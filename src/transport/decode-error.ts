@@ -130,7 +130,7 @@ function isDocumented(code: string): boolean {
 function findMessage(places: readonly Fields[]): string | undefined {
   const names = ['message', 'errorMessage', 'error_message', 'msg', 'error_description', 'detail', 'error', 'title'];
   const prose = (value: unknown) => (asCode(value) === undefined ? asText(value) : undefined);
-  return first(places, names, prose) ?? first(places, names.slice(0, 1), asText);
+  return first(places, names, prose) ?? first(places, names.slice(0, 3), asText);
 }
 
 function plainMessage(refusal: Refusal, call: RefusedCall, text: string): string {

@@ -163,6 +163,11 @@ describe('an answer', () => {
   });
 });
 
+it.each(['message', 'errorMessage', 'error_message'])('a %s of one word is the message', async (name) => {
+  const error = await refusedWith({ error: { code: 'upload_in_use', [name]: 'Busy' } }, { status: 409 });
+  expect(error).toMatchObject({ code: 'upload_in_use', message: 'Busy' });
+});
+
 describe('unhandled rejections', () => {
   const unhandled = vi.fn();
   process.on('unhandledRejection', unhandled);
