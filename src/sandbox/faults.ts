@@ -11,7 +11,10 @@ import type { RandomSource } from './random.js';
 export interface FaultMatch {
   /** HTTP method, in any case. */
   readonly method?: string | undefined;
-  /** The path: exact, with `*` for any run of characters, or a regular expression. The query is not looked at. */
+  /**
+   * The path without its query: exact, with its ids as the document writes them (`/v1/jobs/{job_id}`), with `*` for any
+   * run of characters, or as a regular expression.
+   */
   readonly path?: string | RegExp | undefined;
   /** Only from the nth matching request on, counted from 1. */
   readonly nth?: number | undefined;
@@ -102,7 +105,10 @@ function matches(match: FaultMatch | undefined, request: { method: string; path:
   if (match?.path === undefined) return true;
   if (match.path instanceof RegExp)
     return new RegExp(match.path.source, match.path.flags.replace(/[gy]/g, '')).test(request.path);
-  const pattern = match.path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replace(/\*/g, '.*');
+  const pattern = match.path
+    .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+    .replace(/\*/g, '.*')
+    .replace(/\\\{\w+\\\}|(?<=\/):\w+/g, '[^/]+');
   return new RegExp(`^${pattern}$`).test(request.path);
 }
 

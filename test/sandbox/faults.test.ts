@@ -110,6 +110,13 @@ describe('whom it strikes', () => {
     expect((await client.call('GET', '/v1/jobs/x/output')).status).toBe(404);
   });
 
+  test.each(['/v1/jobs/{job_id}', '/v1/jobs/:id'])('a path with an id in it, written %s', async (path) => {
+    const client = setUp();
+    client.sandbox.faults.add({ match: { path }, status: 500 });
+    expect((await client.call('GET', '/v1/jobs/x/output')).status).toBe(404);
+    expect((await client.call('GET', '/v1/jobs/x')).status).toBe(500);
+  });
+
   test('the nth, and as many times as told', async () => {
     const client = setUp();
     client.sandbox.faults.add({ match: { nth: 3 }, status: 500, times: 2 });
