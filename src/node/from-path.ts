@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CHUNK_BYTES, type RereadableSource } from '../uploading/upload-source.js';
@@ -22,17 +22,8 @@ class PathSource implements RereadableSource {
     return stats.size;
   }
 
-  async *chunks(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    const file = await open(this.#path);
-    try {
-      for (;;) {
-        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(CHUNK_BYTES), 0, CHUNK_BYTES);
-        if (bytesRead === 0) return;
-        yield buffer.subarray(0, bytesRead);
-      }
-    } finally {
-      await file.close();
-    }
+  chunks(): AsyncIterator<Uint8Array<ArrayBuffer>> {
+    return readAhead(this.#path);
   }
 
   stream(): ReadableStream<Uint8Array> {
@@ -45,12 +36,46 @@ class PathSource implements RereadableSource {
           else controller.enqueue(value);
         },
         async cancel() {
-          await chunks.return(undefined);
+          await chunks.return?.();
         },
       },
       { highWaterMark: 0 },
     );
   }
+}
+
+/** Reads one piece ahead, so that the disk works while the network does. */
+function readAhead(path: string): AsyncIterator<Uint8Array<ArrayBuffer>> {
+  let opened: Promise<FileHandle> | undefined;
+  let ahead: Promise<Uint8Array<ArrayBuffer>> | undefined;
+  let ended = false;
+  const read = async () => {
+    opened ??= open(path);
+    const file = await opened;
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(CHUNK_BYTES), 0, CHUNK_BYTES);
+    return buffer.subarray(0, bytesRead);
+  };
+  const close = async () => {
+    ended = true;
+    await ahead?.catch(() => undefined);
+    await (await opened?.catch(() => undefined))?.close();
+    return { done: true as const, value: undefined };
+  };
+  return {
+    async next() {
+      if (ended) return { done: true, value: undefined };
+      ahead ??= read();
+      const value = await ahead.catch(async (reason: unknown) => {
+        await close();
+        throw reason;
+      });
+      if (ended || value.length === 0) return close();
+      ahead = read();
+      ahead.catch(() => undefined); // Thrown when it is asked for.
+      return { done: false, value };
+    },
+    return: close,
+  };
 }
 
 /**
