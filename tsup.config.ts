@@ -13,6 +13,9 @@ const CORE = {
   bullmq: 'src/bullmq/index.ts',
 };
 
+/** No door: a file of its own, so that a bundler drops it with its tables where nobody asks for an extension. */
+const APART = { 'extension-for': 'src/downloading/extension-for.ts' };
+
 /** Built apart: what it shared with the core would cut that into more files, and every import of it would pay for them. */
 const SANDBOX = { sandbox: 'src/sandbox/index.ts' };
 
@@ -75,9 +78,9 @@ export default defineConfig((flags) => {
     {
       ...shared,
       name: 'core',
-      entry: { ...CORE, ...CLI },
+      entry: { ...CORE, ...CLI, ...APART },
       esbuildPlugins: [builtInsOnDemand, sandboxApart],
-      plugins: [smallBin],
+      plugins: [smallBin, withoutBareImports],
     },
     { ...shared, ...namedAfterSandbox, name: 'sandbox', entry: { ...SANDBOX, ...SERVE } },
     { ...commonJs, name: 'core-cjs', entry: CORE },
@@ -120,6 +123,17 @@ const commonJsChunks: NonNullable<Options['plugins']>[number] = {
     });
     return { code: built.code, map: built.map };
   },
+};
+
+/**
+ * esbuild keeps a bare `import './chunk'` for the order of effects. There are none here, and a bundler would load such a file
+ * at once although only a later `import()` needs it. Blanks take its place, so that the source maps still fit.
+ */
+const withoutBareImports: NonNullable<Options['plugins']>[number] = {
+  name: 'without-bare-imports',
+  renderChunk: (code) => ({
+    code: code.replace(/\bimport"\.\/[^"]+\.js";/g, (found) => ' '.repeat(found.length)),
+  }),
 };
 
 /** Nobody imports the bin: it is minified, with what it bundles. */

@@ -50,6 +50,8 @@ export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): 
     write: false,
     metafile: true,
     logLevel: 'silent',
+    // The repository's own `paths` would lead to the source: what is published counts.
+    tsconfigRaw: {},
   });
   const sizes = new Map(
     outputFiles.map(({ path, contents }) => [path.slice(path.lastIndexOf('/') + 1), gzipped(contents)]),

@@ -145,7 +145,7 @@ export function isBrowser(): boolean {
 function refuseBrowser(options: ClientOptions): void {
   if (options.dangerouslyAllowBrowser || !isBrowser()) return;
   throw new GenError(
-    'GenClient in a browser page shows your API key to whoever opens it. Call the service from your server, or set dangerouslyAllowBrowser: true.',
+    'A browser page shows its apiKey to everybody. Call from your server, or set dangerouslyAllowBrowser: true.',
   );
 }
 
@@ -159,13 +159,13 @@ function environment(name: string): string | undefined {
 }
 
 function readBaseUrl(value: string | URL | undefined): string {
-  const bad = (why: string) => new GenError(`baseUrl ${why}. Give the service's URL, for example https://host/prefix.`);
-  if (value === undefined) throw bad('is missing: pass { baseUrl } or set GEN_BASE_URL');
+  const bad = (why: string) => new GenError(`baseUrl ${why}, for example https://host/prefix.`);
+  if (value === undefined) throw bad('is missing: pass it or set GEN_BASE_URL');
   const text = String(value).trim();
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol)) throw bad('is not an absolute http(s) URL');
+  if (!url || !/^https?:$/.test(url.protocol)) throw bad('must be an absolute http(s) URL');
   if (url.username + url.password + url.search + url.hash) {
-    throw bad('must not carry a user name, password, query or fragment');
+    throw bad('must have no credentials, query or fragment');
   }
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
@@ -180,17 +180,13 @@ function readKey(value: ClientOptions['apiKey']): Config['apiKey'] {
 export function checkKey(value: unknown): string {
   const key = typeof value === 'string' ? value.trim() : '';
   if (/^[\x21-\x7e]+$/.test(key)) return key;
-  throw new GenError(
-    `apiKey ${key ? 'has a space or another character that no key has' : 'is empty or not a string'}. Pass the key as the console shows it.`,
-  );
+  throw new GenError(`apiKey ${key ? 'holds a character that no key has' : 'is empty or not a string'}.`);
 }
 
 function readSecrets(value: ClientOptions['webhookSecret']): Config['webhookSecrets'] {
   const secrets = value === undefined ? [] : [value].flat();
   if (secrets.some((secret) => typeof secret !== 'string' || secret.trim() === '')) {
-    throw new GenError(
-      'webhookSecret is blank or not text. Pass the signing secret that the console shows, or an array of them.',
-    );
+    throw new GenError('webhookSecret must be a signing secret or an array of them, not blank.');
   }
   return () => secrets;
 }

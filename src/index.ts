@@ -6,6 +6,7 @@ export type {
   ImageResolutionOf,
   ModelAlias,
   ModelCapabilities,
+  OpenString,
   VideoModel,
   VideoResolutionOf,
 } from './catalog.js';

@@ -1,5 +1,4 @@
 import { type Job as BullJob, type ConnectionOptions, type JobsOptions, Queue } from 'bullmq';
-import type { OpenString } from '../catalog.js';
 import {
   type CharacterParams,
   type ContentItem,
@@ -7,6 +6,7 @@ import {
   GenError,
   type ImageModel,
   type ImageParams,
+  type OpenString,
   type VideoEditParams,
   type VideoModel,
   type VideoParams,

@@ -7,6 +7,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/bytes\.ts$/,
   'p-retry': /^src\/transport\/retry-policy\.ts$/,
   'zod/mini': /^src\/(schemas|sandbox)\//,
+  'zod/v4/core': /^src\/schemas\//,
   hono: /^src\/sandbox\//,
   '@hono/node-server': /^src\/sandbox\/serve[^/]*\.ts$/,
   msw: /^src\/sandbox\/msw[^/]*\.ts$/,
