@@ -143,11 +143,11 @@ function reached(file: string, seen = new Set<string>()): Set<string> {
 const packagesOf = (file: string) => [...reached(file)].filter((name) => !name.startsWith('dist/')).sort();
 
 test('the main door pulls in its three packages and nothing of Node', () => {
-  expect(packagesOf('dist/index.js')).toEqual(['ky', 'p-retry', 'zod/mini']);
+  expect(packagesOf('dist/index.js')).toEqual(['ky', 'p-retry', 'zod/v4/core']);
 });
 
 test('the CommonJS door pulls in no package that is ESM only', () => {
-  expect(packagesOf('dist/index.cjs')).toEqual(['zod/mini']);
+  expect(packagesOf('dist/index.cjs')).toEqual(['zod/v4/core']);
 });
 
 test('the webhooks door pulls in nothing', () => {
