@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { type Figures, interleaved, ratio, spread, table, told, versionOf } from './frame.js';
 
 const execute = promisify(execFile);
+const LIMITED = { timeout: 30_000, killSignal: 'SIGKILL' } as const;
 const at = (file: string) => fileURLToPath(new URL(`./files/${file}.mjs`, import.meta.url));
 const MB = 1_000_000;
 const SIZE = 200 * MB;
@@ -39,7 +40,9 @@ async function transfers(ways: readonly string[], rounds: number, path: (way: st
     const [url] = (await once(server.stdout, 'data')) as [Buffer];
     const measure = async (way: string) => {
       const file = path(way);
-      const { stdout } = await execute(process.execPath, [at('transfer'), way, url.toString().trim(), file]);
+      const told = execute(process.execPath, [at('transfer'), way, url.toString().trim(), file], LIMITED);
+      // A child that has told its figure and does not end is ended; one that has told nothing fails the run.
+      const { stdout } = await told.catch((error: { stdout?: string }) => ({ stdout: error.stdout || '' }));
       const { ms, grownBytes } = JSON.parse(stdout) as { ms: number; grownBytes: number };
       grown.get(way)?.push(grownBytes / MB);
       return ms;
