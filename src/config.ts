@@ -145,7 +145,7 @@ export function isBrowser(): boolean {
 function refuseBrowser(options: ClientOptions): void {
   if (options.dangerouslyAllowBrowser || !isBrowser()) return;
   throw new GenError(
-    'A browser page shows its apiKey to everybody. Call from your server, or set dangerouslyAllowBrowser: true.',
+    'A browser page shows its apiKey to all. Call from your server, or set dangerouslyAllowBrowser: true.',
   );
 }
 
@@ -165,7 +165,7 @@ function readBaseUrl(value: string | URL | undefined): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw bad('must be an absolute http(s) URL');
   if (url.username + url.password + url.search + url.hash) {
-    throw bad('must have no credentials, query or fragment');
+    throw bad('must have no credentials, query or hash');
   }
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
@@ -180,13 +180,13 @@ function readKey(value: ClientOptions['apiKey']): Config['apiKey'] {
 export function checkKey(value: unknown): string {
   const key = typeof value === 'string' ? value.trim() : '';
   if (/^[\x21-\x7e]+$/.test(key)) return key;
-  throw new GenError(`apiKey ${key ? 'holds a character that no key has' : 'is empty or not a string'}.`);
+  throw new GenError(`apiKey ${key ? 'holds what no key holds' : 'is empty or no string'}.`);
 }
 
 function readSecrets(value: ClientOptions['webhookSecret']): Config['webhookSecrets'] {
   const secrets = value === undefined ? [] : [value].flat();
   if (secrets.some((secret) => typeof secret !== 'string' || secret.trim() === '')) {
-    throw new GenError('webhookSecret must be a signing secret or an array of them, not blank.');
+    throw new GenError('webhookSecret must be one signing secret or several, none blank.');
   }
   return () => secrets;
 }
@@ -202,7 +202,7 @@ export function readHeaders(headers: Readonly<Record<string, string>> = {}): Rec
   const read: Record<string, string> = {};
   for (const [name, value] of Object.entries(checkOption('headers', headers))) {
     const key = name.toLowerCase();
-    if (OWN_HEADERS[key]) throw new GenError(`headers must not set ${name}: use ${OWN_HEADERS[key]}.`);
+    if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}: use ${OWN_HEADERS[key]}.`);
     if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name) || typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
       throw new GenError(`headers has a name or value that HTTP does not allow: "${name}".`);
     }

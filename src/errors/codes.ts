@@ -55,6 +55,11 @@ export const JOB_ERRORS = {
   generation_failed: 'retry_with_new_key',
 } as const satisfies Record<string, Recovery>;
 
+/** The row of a table, and not what every object inherits: a code is whatever the service sends, `toString` too. */
+export function rowOf<T>(table: Readonly<Record<string, T>>, code: string): T | undefined {
+  return Object.hasOwn(table, code) ? table[code] : undefined;
+}
+
 /** A code of a refused request (spec: Request errors); open, because the service may add more. */
 export type RequestErrorCode = keyof typeof REQUEST_ERRORS | (string & {});
 /** The `errorCode` of a failed job (spec: Job errors); open, because the service may add more. */

@@ -1,5 +1,5 @@
 import type { Job } from '../schemas/job.js';
-import { JOB_ERRORS, type JobErrorCode, type Recovery } from './codes.js';
+import { JOB_ERRORS, type JobErrorCode, type Recovery, rowOf } from './codes.js';
 import { GenError } from './gen-error.js';
 
 const RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
@@ -22,7 +22,7 @@ export class JobError extends GenError {
     this.job = job;
     this.code = job.errorCode ?? undefined;
     this.data = job.errorData ?? undefined;
-    this.recovery = details.recovery ?? RECOVERY[this.code ?? ''] ?? 'none';
+    this.recovery = details.recovery ?? rowOf(RECOVERY, this.code ?? '') ?? 'none';
   }
 }
 

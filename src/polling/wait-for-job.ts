@@ -145,7 +145,7 @@ function follow(ports: FollowPorts, { id, job: known, timeoutMs, options }: Foll
 function timedOut(seen: { id: string; job: Job | undefined; timeoutMs: number; cause: unknown }): WaitTimeoutError {
   const state = seen.job ? `was ${seen.job.status} when last read` : 'could not be read';
   return new WaitTimeoutError(
-    `Job ${seen.id} did not end within ${seen.timeoutMs} ms (it ${state}). It goes on: wait again with its id, or raise timeoutMs.`,
+    `Job ${seen.id} did not end within ${seen.timeoutMs} ms (it ${state}). It goes on: wait again, or raise timeoutMs.`,
     { ...seen, jobId: seen.id },
   );
 }
@@ -183,7 +183,7 @@ function targetOf(target: unknown): { readonly id: string; readonly job: Job | u
   if (typeof target === 'string' && target) return { id: target, job: undefined };
   const { id, status } = Object(target);
   if (typeof id !== 'string' || !id)
-    throw new GenError('waitForJob takes a job or its id, a non-empty string (for the answer of a create: its job).');
+    throw new GenError('waitForJob takes a job or its id; of what a create gives, its job.');
   return { id, job: typeof status === 'string' ? (target as Job) : undefined };
 }
 

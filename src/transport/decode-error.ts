@@ -1,5 +1,5 @@
 import * as family from '../errors/api-error.js';
-import { JOB_ERRORS, REQUEST_ERRORS, type Recovery } from '../errors/codes.js';
+import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import { readRetryAfter, readSeconds } from './retry-after.js';
 import { scrubHeaders, scrubText } from './scrub.js';
@@ -49,13 +49,14 @@ export function decodeError(refusal: Refusal, call: RefusedCall): family.APIErro
   const body = parseJson(text) ?? storageError(text);
   const places = placesIn(body);
   const code = findCode(places) ?? `http_${refusal.status}`;
-  const status = refusal.status < 400 ? (BY_CODE[code]?.[0] ?? refusal.status) : refusal.status;
+  const documented = rowOf(BY_CODE, code);
+  const status = refusal.status < 400 ? (documented?.[0] ?? refusal.status) : refusal.status;
   const [Class, recovery] = BY_STATUS[status] ?? otherStatus(status);
   const { method, url, idempotencyKey, attempts } = call;
   return new Class(findMessage(places) ?? plainMessage(refusal, call, body === undefined ? text : ''), {
     status: refusal.status,
     code,
-    recovery: BY_CODE[code]?.[1] ?? JOB_RECOVERY[code] ?? recovery,
+    recovery: documented?.[1] ?? rowOf(JOB_RECOVERY, code) ?? recovery,
     method,
     url,
     idempotencyKey,
@@ -70,7 +71,7 @@ export function decodeError(refusal: Refusal, call: RefusedCall): family.APIErro
 
 /** The status that the spec gives the error's code, for an answer that said 200 and `success: false`. */
 export function documentedStatus(error: family.APIError): number {
-  return error.status < 400 ? (BY_CODE[error.code]?.[0] ?? error.status) : error.status;
+  return error.status < 400 ? (rowOf(BY_CODE, error.code)?.[0] ?? error.status) : error.status;
 }
 
 /** The service's id for a request, under any of the usual names. */
@@ -124,7 +125,7 @@ function findCode(places: readonly Fields[]): string | undefined {
 }
 
 function isDocumented(code: string): boolean {
-  return Object.hasOwn(BY_CODE, code) || Object.hasOwn(JOB_RECOVERY, code);
+  return Boolean(rowOf(BY_CODE, code) ?? rowOf(JOB_RECOVERY, code));
 }
 
 function findMessage(places: readonly Fields[]): string | undefined {

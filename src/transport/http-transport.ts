@@ -165,7 +165,7 @@ function notJson(response: Response, { call, number: attempts }: Attempt, text: 
   const { method, shownUrl: url, idempotencyKey } = call;
   const kind = response.headers.get('content-type') ?? 'no content type';
   return new ResponseError(
-    `${method} ${url} answered ${response.status} with a body that is not JSON (${kind}, ${text.length} characters).`,
+    `${method} ${url} answered ${response.status} with no JSON (${kind}, ${text.length} characters).`,
     { method, url, idempotencyKey, attempts },
   );
 }

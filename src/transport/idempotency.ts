@@ -17,7 +17,7 @@ export function idempotencyKeyOf(option: string | undefined, body: unknown): str
     return key;
   }
   throw new GenError(
-    `idempotencyKey must be 1 to ${LONGEST_KEY} printable ASCII characters. idempotencyKeyFrom(...) makes one of any text.`,
+    `idempotencyKey must be 1 to ${LONGEST_KEY} printable ASCII characters: see idempotencyKeyFrom.`,
   );
 }
 

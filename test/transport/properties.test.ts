@@ -105,6 +105,17 @@ describe('decoding a refusal', () => {
     );
   });
 
+  it('takes a code for a code, though every object has a property of that name', () => {
+    for (const code of ['toString', 'constructor', '__proto__', 'hasOwnProperty']) {
+      for (const status of [200, 400]) {
+        const text = JSON.stringify({ success: false, error: { code, message: 'no' } });
+        const error = decodeError({ status, statusText: '', headers: new Headers(), text }, call);
+        expect(typeof error.recovery).toBe('string');
+        expect(error.status).toBe(status);
+      }
+    }
+  });
+
   it('survives any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
