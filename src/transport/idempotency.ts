@@ -16,9 +16,7 @@ export function idempotencyKeyOf(option: string | undefined, body: unknown): str
   if (typeof key === 'string' && key.length <= LONGEST_KEY && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(key)) {
     return key;
   }
-  throw new GenError(
-    `idempotencyKey must be 1 to ${LONGEST_KEY} printable ASCII characters: see idempotencyKeyFrom.`,
-  );
+  throw new GenError(`idempotencyKey must be 1 to ${LONGEST_KEY} printable ASCII characters: see idempotencyKeyFrom.`);
 }
 
 /**
