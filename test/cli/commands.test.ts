@@ -1,36 +1,16 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
+import { describe, expect, it } from 'vitest';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
 import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
-import { buildBin, type Outcome, runCli } from './run-cli.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runCli } from './run-cli.js';
 
-let sandbox: Sandbox;
-let server: Listening;
-let folder: string;
-let env: Record<string, string>;
 const size = dimensionsFor({ kind: 'image' });
 const png = renderMedia({ kind: 'image', ...size, seed: 1, label: 'fox', prompt: 'a fox' });
 const mp4 = renderMedia({ kind: 'video', width: 320, height: 180, durationS: 1, seed: 1, label: 'clip', prompt: '' });
-
-beforeAll(async () => {
-  await buildBin();
-  sandbox = createSandbox({ jobDurationMs: 150 });
-  server = await sandbox.listen();
-  env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server.url, GEN_WEBHOOK_SECRET: sandbox.webhookSecret };
-}, 240_000);
-afterAll(() => server?.close());
-beforeEach(() => {
-  sandbox.reset();
-  folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
-  writeFileSync(join(folder, 'fox.png'), png);
-  writeFileSync(join(folder, 'clip.mp4'), mp4);
-  return () => rmSync(folder, { recursive: true, force: true });
-});
-
-const cli = (...words: string[]): Promise<Outcome> => runCli(words, { env, cwd: folder });
+const place = cliOnSandbox({ 'fox.png': png, 'clip.mp4': mp4 });
+const { sandbox, cli } = place;
 const QUICK = ['--poll', '100ms'];
 const posts = (path: string) => sandbox.requests.filter((one) => one.method === 'POST' && one.path === path);
 const sent = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
@@ -40,7 +20,11 @@ describe('video', () => {
     const flags = '--model svc-video-pro --duration 5 --ratio 16:9 --image fox.png --out fox.mp4'.split(' ');
     const { code, stdout, stderr } = await cli('video', 'a fox at dawn', ...flags, ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(describeMp4(readFileSync(join(folder, 'fox.mp4')))).toMatchObject({ seconds: 5, width: 1280, height: 720 });
+    expect(describeMp4(readFileSync(join(place.folder, 'fox.mp4')))).toMatchObject({
+      seconds: 5,
+      width: 1280,
+      height: 720,
+    });
     expect(stdout).toMatch(/^job_\w+ {2}completed {2}svc-video-pro\n25 tokens charged\n.*fox\.mp4 {2}\d+\.\d\d MB\n$/);
     expect(stderr).toMatch(/Uploading fox\.png: 100%\nJob job_\w+ accepted, 25 tokens reserved\.\n/);
     expect(sent('/v1/videos')).toEqual({
@@ -87,7 +71,7 @@ describe('video', () => {
     expect(stdout.trim().split('\n')).toHaveLength(1);
     const { job, file, idempotencyKey, warnings } = JSON.parse(stdout);
     expect(job).toMatchObject({ status: 'completed', modelId: 'svc-video-fast' });
-    expect(readdirSync(folder)).toContain(`${job.id}.mp4`);
+    expect(readdirSync(place.folder)).toContain(`${job.id}.mp4`);
     expect(file).toMatchObject({ contentType: 'video/mp4', sizeBytes: expect.any(Number) });
     expect([typeof idempotencyKey, warnings]).toEqual(['string', []]);
   });
@@ -117,7 +101,7 @@ describe('the other commands', () => {
       ...QUICK,
     );
     expect(code).toBe(0);
-    expect(readFileSync(join(folder, 'out.png')).subarray(1, 4).toString()).toBe('PNG');
+    expect(readFileSync(join(place.folder, 'out.png')).subarray(1, 4).toString()).toBe('PNG');
     expect(sent('/v1/images')).toMatchObject({ ratio: '21:9', reference_upload_ids: [expect.any(String)] });
   });
 
@@ -140,7 +124,7 @@ describe('the other commands', () => {
       edit_mode: 'restyle',
       source_video_upload_id: expect.stringMatching(/^upl_/),
     });
-    expect(existsSync(join(folder, 'snow.mp4'))).toBe(true);
+    expect(existsSync(join(place.folder, 'snow.mp4'))).toBe(true);
   });
 
   it('character registers, lists, shows, draws and deletes', async () => {
@@ -169,7 +153,7 @@ describe('the other commands', () => {
     const waited = await cli('wait', id, ...QUICK);
     expect(waited.stdout).toContain(`gen-client download ${id}\n`);
     expect((await cli('download', id)).code).toBe(0);
-    expect(describeMp4(readFileSync(join(folder, `${id}.mp4`))).seconds).toBe(5);
+    expect(describeMp4(readFileSync(join(place.folder, `${id}.mp4`))).seconds).toBe(5);
     const taken = await cli('download', id);
     expect(taken).toMatchObject({ code: 4, stderr: expect.stringContaining('is already there') });
     expect((await cli('download', id, '--out', `${id}.mp4`, '--force')).code).toBe(0);
@@ -179,7 +163,7 @@ describe('the other commands', () => {
     const start = async (prompt: string) =>
       JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
     const ids = [await start('one'), await start('two [fail:generation_rejected]'), await start('three')];
-    mkdirSync(join(folder, 'all'));
+    mkdirSync(join(place.folder, 'all'));
     const { code, stdout } = await cli('wait', ...ids, '--out', 'all/', '--json', ...QUICK);
     expect(code).toBe(1);
     const { jobs } = JSON.parse(stdout);
@@ -188,11 +172,11 @@ describe('the other commands', () => {
       'completed',
       'failed',
     ]);
-    expect(readdirSync(join(folder, 'all')).sort()).toEqual([`${ids[0]}.mp4`, `${ids[2]}.mp4`].sort());
+    expect(readdirSync(join(place.folder, 'all')).sort()).toEqual([`${ids[0]}.mp4`, `${ids[2]}.mp4`].sort());
   });
 
   it('models needs no key', async () => {
-    const { code, stdout } = await runCli(['models', '--base-url', server.url]);
+    const { code, stdout } = await runCli(['models', '--base-url', place.url]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^svc-video-pro +video {2}seconds 4 5 6 8 10 12 15 {2}sizes 480p 720p 1080p 4k$/m);
   });

@@ -1,47 +1,31 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
-import { BIN, buildBin, runCli, startCli } from './run-cli.js';
+import { expect, it } from 'vitest';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { BIN } from './run-cli.js';
 
-let sandbox: Sandbox;
-let server: Listening;
-let folder: string;
-let env: Record<string, string>;
-
-beforeAll(async () => {
-  await buildBin();
-  sandbox = createSandbox({ jobDurationMs: 150 });
-  server = await sandbox.listen();
-  env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server.url };
-}, 240_000);
-afterAll(() => server?.close());
-beforeEach(() => {
-  sandbox.reset();
-  folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
-  return () => rmSync(folder, { recursive: true, force: true });
-});
+const place = cliOnSandbox();
+const { sandbox, cli, start } = place;
 
 it('Ctrl-C while waiting says how to go on, and that command does go on', async () => {
-  const run = startCli(['video', 'a [slow:2s]', '--out', 'fox.mp4', '--poll', '100ms'], { env, cwd: folder });
+  const run = start('video', 'a [slow:2s]', '--out', 'fox.mp4', '--poll', '100ms');
   await run.shows('processing');
   run.interrupt();
   const { code, stdout, stderr } = await run.ended;
   expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
   const [, words = ''] = /Interrupted\. Job job_\w+ goes on .* with: gen-client (.*)\n$/.exec(stderr) ?? [];
   expect(words).toMatch(/^wait job_\w+ --out fox\.mp4$/);
-  expect((await runCli([...words.split(' '), '--poll', '100ms'], { env, cwd: folder })).code).toBe(0);
-  expect(readdirSync(folder)).toEqual(['fox.mp4']);
+  expect((await cli(...words.split(' '), '--poll', '100ms')).code).toBe(0);
+  expect(readdirSync(place.folder)).toEqual(['fox.mp4']);
   expect(sandbox.jobs).toHaveLength(1);
 });
 
 it('Ctrl-C before the answer gives the key under which the same command pays once', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
   sandbox.faults.add({ match: { path: '/v1/videos' }, latencyMs: 60_000, times: 9 });
-  const run = startCli(['video', 'a', '--poll', '100ms'], { env, cwd: folder });
+  const run = start('video', 'a', '--poll', '100ms');
   // The first attempt was committed and dropped; the second hangs.
   await expect.poll(() => sandbox.requests.length, { timeout: 10_000 }).toBe(2);
   run.interrupt();
@@ -49,16 +33,14 @@ it('Ctrl-C before the answer gives the key under which the same command pays onc
   expect(code).toBe(130);
   const [, key = ''] = /--idempotency-key ([\w-]+)/.exec(stderr) ?? [];
   sandbox.faults.clear();
-  expect((await runCli(['video', 'a', '--idempotency-key', key, '--poll', '100ms'], { env, cwd: folder })).code).toBe(
-    0,
-  );
+  expect((await cli('video', 'a', '--idempotency-key', key, '--poll', '100ms')).code).toBe(0);
   expect(sandbox.jobs).toHaveLength(1);
 });
 
 it('Ctrl-C while uploading says that nothing was created', async () => {
   sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, latencyMs: 60_000 });
-  writeFileSync(join(folder, 'fox.png'), Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
-  const run = startCli(['video', 'a', '--image', 'fox.png'], { env, cwd: folder });
+  writeFileSync(join(place.folder, 'fox.png'), Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
+  const run = start('video', 'a', '--image', 'fox.png');
   await expect.poll(() => sandbox.requests.length, { timeout: 10_000 }).toBe(1);
   run.interrupt();
   const { code, stderr } = await run.ended;
@@ -70,7 +52,7 @@ it('Ctrl-C while uploading says that nothing was created', async () => {
 });
 
 it('Ctrl-C under --json ends with one JSON document that tells how to go on', async () => {
-  const run = startCli(['video', 'a [slow:60s]', '--json', '--poll', '100ms'], { env, cwd: folder });
+  const run = start('video', 'a [slow:60s]', '--json', '--poll', '100ms');
   await expect.poll(() => sandbox.requests.some(({ method }) => method === 'GET'), { timeout: 10_000 }).toBe(true);
   run.interrupt();
   const { code, stdout, stderr } = await run.ended;
@@ -83,6 +65,6 @@ it('Ctrl-C under --json ends with one JSON document that tells how to go on', as
 
 it('a reader that closes the pipe early is no error', async () => {
   const line = `"${process.execPath}" "${BIN}" models --json | head -c 1`;
-  const { stdout, stderr } = await promisify(execFile)('sh', ['-c', line], { env: { ...process.env, ...env } });
+  const { stdout, stderr } = await promisify(execFile)('sh', ['-c', line], { env: { ...process.env, ...place.env } });
   expect({ stdout, stderr }).toEqual({ stdout: '{', stderr: '' });
 });

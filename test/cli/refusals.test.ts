@@ -1,29 +1,12 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
-import { buildBin, runCli, startCli } from './run-cli.js';
+import { describe, expect, it } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runCli } from './run-cli.js';
 
-let sandbox: Sandbox;
-let server: Listening;
-let folder: string;
-let env: Record<string, string>;
-
-beforeAll(async () => {
-  await buildBin();
-  sandbox = createSandbox({ jobDurationMs: 150 });
-  server = await sandbox.listen();
-  env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server.url, GEN_WEBHOOK_SECRET: sandbox.webhookSecret };
-}, 240_000);
-afterAll(() => server?.close());
-beforeEach(() => {
-  sandbox.reset();
-  folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
-  writeFileSync(join(folder, 'fox.png'), 'png');
-  return () => rmSync(folder, { recursive: true, force: true });
-});
-const cli = (...words: string[]) => runCli(words, { env, cwd: folder });
+const place = cliOnSandbox({ 'fox.png': 'png' });
+const { sandbox, cli, start } = place;
 
 describe('without any call, exit code 2', () => {
   it.each([
@@ -77,11 +60,11 @@ describe('exit codes', () => {
   });
 
   it('3: a wrong key, no key, no scope, no balance', async () => {
-    const wrong = await runCli(['job', 'job_1'], { env: { ...env, GEN_API_KEY: 'wrong' } });
+    const wrong = await runCli(['job', 'job_1'], { env: { ...place.env, GEN_API_KEY: 'wrong' } });
     expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('Check GEN_API_KEY') });
-    expect((await runCli(['job', 'job_1'], { env: { GEN_BASE_URL: server.url } })).code).toBe(3);
+    expect((await runCli(['job', 'job_1'], { env: { GEN_BASE_URL: place.url } })).code).toBe(3);
     const narrow = sandbox.createKey({ scopes: ['jobs:read'] });
-    const images = await runCli(['image', 'a'], { env: { ...env, GEN_API_KEY: narrow } });
+    const images = await runCli(['image', 'a'], { env: { ...place.env, GEN_API_KEY: narrow } });
     expect(images).toMatchObject({ code: 3, stderr: expect.stringContaining('images:create') });
     const costly = ['video', 'a', '-m', 'svc-video-pro', '--resolution', '4k', '--duration', '15', '--no-wait'];
     for (let paid = 0; paid < 3; paid++) await cli(...costly);
@@ -153,10 +136,10 @@ describe('shell-safe output', () => {
   it('quotes what it tells to type', async () => {
     const { stderr } = await cli('video', 'a [slow:60s]', '--timeout', '200ms', '--poll', '100ms', '--json');
     expect(stderr).toBe('');
-    const run = startCli(['video', 'a [slow:60s]', '--out', "it's $(x).mp4", '--poll', '100ms'], { env, cwd: folder });
+    const run = start('video', 'a [slow:60s]', '--out', "it's $(x).mp4", '--poll', '100ms');
     await run.shows('processing');
     run.interrupt();
     expect((await run.ended).stderr).toContain(String.raw`--out 'it'\''s $(x).mp4'`);
-    expect(existsSync(join(folder, "it's $(x).mp4"))).toBe(false);
+    expect(existsSync(join(place.folder, "it's $(x).mp4"))).toBe(false);
   });
 });
