@@ -33,10 +33,8 @@ describe.skipIf(whyNoRedis())('four processes under one limit', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('make 400 videos with no 429 and at nine tenths of what is allowed', {
-    timeout: 120_000,
-    retry: 1,
-  }, async () => {
+  /** Has them make 400 videos; the share of what is allowed that they reached. */
+  async function pace(): Promise<number> {
     const service = await startCountingService(LIMIT, WINDOW_MS);
     const settings = [service.baseUrl, String(redis.port), String(WINDOW_MS), '100'];
     const workers = ['ioredis', 'node-redis', 'ioredis', 'node-redis'].map((kind) => fork(worker, [...settings, kind]));
@@ -51,7 +49,14 @@ describe.skipIf(whyNoRedis())('four processes under one limit', () => {
     expect(service.countedAt).toHaveLength(400);
     // The first twenty go out at once, each twenty more a window later.
     const allowedMs = (400 / LIMIT - 1) * WINDOW_MS;
-    expect(allowedMs / tookMs).toBeGreaterThanOrEqual(0.9);
+    return allowedMs / tookMs;
+  }
+
+  test('make 400 videos with no 429 and at nine tenths of what is allowed', { timeout: 120_000 }, async () => {
+    // The machine may be busy with other tests: it may be slow once, but a 429 counts each time.
+    const reached = await pace();
+    if (reached < 0.9) await redis.ioredis.flushall();
+    expect(reached < 0.9 ? await pace() : reached).toBeGreaterThanOrEqual(0.9);
   });
 });
 
