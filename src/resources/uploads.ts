@@ -10,9 +10,8 @@ import {
 import { checkedRecord, decodeFields } from '../transport/decode-body.js';
 import { path } from '../transport/path.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { DecodeContext, RequestOptions, TransferRequest, Transport } from '../transport/transport.js';
+import type { DecodeContext, RequestOptions, Transport } from '../transport/transport.js';
 import type { FileOptions } from '../uploading/prepare-file.js';
-import type { OpenFile } from '../uploading/prepared-file.js';
 import type { UploadSource } from '../uploading/upload-source.js';
 
 /** What `uploads.upload` takes beside the source. */
@@ -48,9 +47,7 @@ export class Uploads {
    */
   async upload(source: UploadSource, options: UploadOptions = {}): Promise<Upload> {
     const { uploadFile } = await import('../uploading/upload-file.js');
-    const put = (upload: UploadTarget, file: OpenFile, call: RequestOptions) =>
-      this.#transport.transfer(this.#putRequest(upload, file), call);
-    return uploadFile({ steps: this, put }, source, options).catch(rethrow);
+    return uploadFile({ steps: this, carrier: this.#transport }, source, options).catch(rethrow);
   }
 
   /** Step 1: tells the service of a file; gives where its bytes go and with which headers. */
@@ -74,8 +71,7 @@ export class Uploads {
    */
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     const { putFile } = await import('../uploading/put-file.js');
-    const send = (file: OpenFile) => this.#transport.transfer(this.#putRequest(upload, file), options);
-    return putFile(send, source, { sizeBytes: upload.file_size, ...options }).catch(rethrow);
+    return putFile({ carrier: this.#transport, target: upload, options }, source).catch(rethrow);
   }
 
   /** Step 3: says that the bytes are there. Can be repeated safely. */
@@ -97,18 +93,6 @@ export class Uploads {
       { method: 'DELETE', path: path`/v1/uploads/${uploadId}`, lane: 'uploads.delete', decode: decodeFields },
       options,
     );
-  }
-
-  #putRequest(upload: UploadTarget, file: OpenFile): TransferRequest {
-    const url = new URL(upload.direct_upload_url, `${this.#transport.baseUrl}/`);
-    return {
-      url: url.href,
-      headers: { ...upload.headers, 'content-length': `${file.sizeBytes}` },
-      body: (moved) => file.body(moved),
-      repeatable: file.repeatable,
-      // The documented limit counts the service's own PUT; storage has none.
-      lane: url.origin === new URL(this.#transport.baseUrl).origin ? 'uploads.put' : undefined,
-    };
   }
 }
 

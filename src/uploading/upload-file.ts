@@ -2,6 +2,7 @@ import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/uploa
 import { FileProblem, type ProblemDetails } from './file-problem.js';
 import { type FileOptions, prepareFile } from './prepare-file.js';
 import type { PreparedFile } from './prepared-file.js';
+import { type Carrier, putRequest } from './put-request.js';
 
 /** What the whole upload takes beside what may be said of the file. */
 export interface UploadFileOptions extends FileOptions, CallOptions {
@@ -30,7 +31,7 @@ interface UploadSteps {
 /** What carries an upload out. */
 export interface Uploader {
   readonly steps: UploadSteps;
-  readonly put: (upload: CreatedUpload, file: PreparedFile, call: CallOptions) => Promise<unknown>;
+  readonly carrier: Carrier<CallOptions>;
 }
 
 type Step = 'create' | 'put' | 'complete';
@@ -103,8 +104,9 @@ class UploadRun {
   /** Sends the bytes; an expired URL is replaced once, by an upload of its own. */
   async #put(upload: CreatedUpload, renewed = 0): Promise<CreatedUpload> {
     const id = upload.upload_id;
+    const { carrier } = this.#uploader;
     try {
-      await this.#uploader.put(upload, this.#file, this.#call);
+      await carrier.transfer(putRequest(upload, this.#file, carrier.baseUrl), this.#call);
       this.#file.finish();
       return upload;
     } catch (cause) {
