@@ -1,13 +1,22 @@
 import { type Clock, sleep } from '../clock.js';
 import { APIError, DownloadError } from '../errors/index.js';
+import { isByteStream } from './byte-stream.js';
 import { outputInfoOf } from './output-info.js';
 
 /** Where the bytes go. */
 export interface OutputSink {
   /** Appends. */
-  write(chunk: Uint8Array, totalBytes: number | undefined): Promise<void>;
+  write(chunk: Uint8Array, at: WrittenAt): Promise<void>;
   /** Throws away all that was written. */
   restart(): Promise<void>;
+}
+
+/** What is known of a chunk beside its bytes. */
+export interface WrittenAt {
+  /** Size of the whole file in bytes, where it is known. */
+  readonly totalBytes: number | undefined;
+  /** Whether nobody else holds the chunk: its memory may be given back as soon as it is written. */
+  readonly isOwned: boolean;
 }
 
 /** The rest of a file, from a byte on, provided that it is still the same file. */
@@ -114,6 +123,7 @@ async function drain(
   place: Place,
   body: ReadableStream<Uint8Array>,
 ): Promise<{ readonly reason: unknown } | undefined> {
+  const isOwned = isByteStream(body);
   const reader = body.getReader();
   for (;;) {
     const next = await reader.read().catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
@@ -126,7 +136,7 @@ async function drain(
       throw new DownloadError(`The file of job ${jobId} is longer than the ${place.total} bytes announced.`, { jobId });
     }
     try {
-      await sink.write(next.value, place.total);
+      await sink.write(next.value, { totalBytes: place.total, isOwned });
     } catch (cause) {
       reader.cancel().catch(() => undefined);
       throw cause;

@@ -5,7 +5,7 @@ import { systemClock } from '../clock.js';
 import { explainRefusal } from '../downloading/explain-refusal.js';
 import { extensionFor } from '../downloading/extension-for.js';
 import { type JobRef, jobIdOf, type OutputInfo } from '../downloading/output.js';
-import { type RestOfOutput, readOutput } from '../downloading/read-output.js';
+import { type RestOfOutput, readOutput, type WrittenAt } from '../downloading/read-output.js';
 import { DownloadError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 import { safeFileName } from '../uploading/file-name.js';
@@ -109,9 +109,9 @@ class Saving {
     const jobId = this.#jobId;
     let receivedBytes = 0;
     const sink = {
-      write: async (chunk: Uint8Array, totalBytes: number | undefined) => {
-        await this.inDisk(() => file.write(chunk));
+      write: async (chunk: Uint8Array, { totalBytes, isOwned }: WrittenAt) => {
         receivedBytes += chunk.length;
+        await this.inDisk(() => file.write(chunk, isOwned));
         onProgress?.({ receivedBytes, totalBytes });
       },
       restart: () => {

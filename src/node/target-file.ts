@@ -15,6 +15,7 @@ export class TemporaryFile {
   readonly #path: string;
   readonly #file: FileHandle;
   #batch: Uint8Array[] = [];
+  #owned: Uint8Array[] = [];
   #batched = 0;
   #position = 0;
   #writing: Promise<unknown> = Promise.resolve();
@@ -33,9 +34,13 @@ export class TemporaryFile {
     return new TemporaryFile(path, await open(path, 'wx'));
   }
 
-  /** Appends; resolves while the bytes are still being written, so that reading goes on meanwhile. */
-  async write(chunk: Uint8Array): Promise<void> {
+  /**
+   * Appends; resolves while the bytes are still being written, so that reading goes on meanwhile. The memory of a chunk that is
+   * `isOwned` goes back as soon as it is written: the collector would come for it tens of megabytes later.
+   */
+  async write(chunk: Uint8Array, isOwned: boolean): Promise<void> {
     this.#batch.push(chunk);
+    if (isOwned) this.#owned.push(chunk);
     this.#batched += chunk.length;
     if (this.#batched >= BATCH_BYTES) await this.#flush();
   }
@@ -44,6 +49,7 @@ export class TemporaryFile {
   async restart(): Promise<void> {
     await this.#writing;
     this.#batch = [];
+    this.#owned = [];
     this.#batched = 0;
     this.#position = 0;
     this.#flushedTo = 0;
@@ -73,11 +79,12 @@ export class TemporaryFile {
   async #flush(): Promise<void> {
     await this.#writing;
     if (this.#batched === 0) return;
-    const [batch, bytes, position] = [this.#batch, this.#batched, this.#position];
+    const [batch, owned, bytes, position] = [this.#batch, this.#owned, this.#batched, this.#position];
     this.#batch = [];
+    this.#owned = [];
     this.#batched = 0;
     this.#position += bytes;
-    this.#writing = this.#writeAll(batch, bytes, position);
+    this.#writing = this.#writeAll(batch, bytes, position).then(() => owned.forEach(giveBack));
     this.#writing.catch(() => undefined); // Thrown by whoever waits for it next.
     this.#flushEarly();
   }
@@ -113,6 +120,11 @@ export class TemporaryFile {
       await rename(this.#path, target);
     }
   }
+}
+
+/** Frees the chunk's memory; the chunk is empty from then on. */
+function giveBack({ buffer }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 /** Whether anything is at `path`, a dangling link too. */
