@@ -1,9 +1,9 @@
 // A Next.js app with the package in a Node route and in an edge route: built offline, started, and called.
 import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../support/free-port.js';
 import { type Context, execute, judge, type Step, type Suite } from './suite.js';
 
 const MODULES = fileURLToPath(new URL('./node_modules/', import.meta.url));
@@ -91,15 +91,6 @@ async function whileServed(app: string, use: (url: string) => Promise<void>): Pr
   } finally {
     server.kill();
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' ? (address?.port ?? 0) : 0));
-    });
-  });
 }
 
 /** The framework that the webhooks' and the clients' routes most often live in. */

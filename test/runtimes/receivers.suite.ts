@@ -3,8 +3,9 @@ import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../support/free-port.js';
 import { holdReceiver, SECRETS } from '../webhooks/hold-receiver.js';
-import { freePort, withReceiver } from '../webhooks/run-receiver.js';
+import { withReceiver } from '../webhooks/run-receiver.js';
 import { esbuild } from './bundle.js';
 import { type Context, need, type Suite, tool } from './suite.js';
 

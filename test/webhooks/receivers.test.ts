@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { serve } from '@hono/node-server';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { ensureBuilt, ROOT } from '../support/build.js';
+import { freePort } from '../support/free-port.js';
 import { holdReceiver, SECRETS } from './hold-receiver.js';
-import { freePort, withReceiver } from './run-receiver.js';
+import { withReceiver } from './run-receiver.js';
 
 const FOLDER = join(ROOT, 'examples/receivers');
 beforeAll(ensureBuilt, 180_000);
