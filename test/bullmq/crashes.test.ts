@@ -7,6 +7,7 @@ import { createGenQueue, type GenQueue } from 'gen-client/bullmq';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { startRedis, whyNoRedis } from '../redis/real-redis.js';
+import { seeded } from '../support/seeded.js';
 
 const JOBS = 200;
 const WORKERS = 3;
@@ -17,7 +18,7 @@ const reason = whyNoRedis();
 
 describe.skipIf(reason !== undefined)('workers that are killed', () => {
   it('end every one of 200 calls once, over 30 kills and webhooks lost, doubled and early', async () => {
-    const chance = seededChance(SEED);
+    const chance = seeded(SEED);
     const redis = await startRedis();
     const sandbox = createSandbox({ speed: SPEED, jobDurationMs: [0, 90_000], seed: SEED, balanceTokens: 1_000_000 });
     const service = await sandbox.listen({ port: 0 });
@@ -85,16 +86,5 @@ async function receive(secret: string, handle: (event: WebhookEvent) => Promise<
   return {
     url: `http://127.0.0.1:${port}/hook`,
     close: () => new Promise((resolve) => server.close(resolve)),
-  };
-}
-
-/** The same run every time: mulberry32. */
-function seededChance(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   };
 }

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
 import type { LaneWait } from '../../src/limits/rate-limiter.js';
-import { seeded, settle, virtualClock } from '../waiting/virtual-clock.js';
+import { seeded } from '../support/seeded.js';
+import { settle, virtualClock } from '../waiting/virtual-clock.js';
 
 const LANE = 'videos.create';
 const limits = (limit: number, windowMs: number) => ({ limits: { [LANE]: { limit, windowMs } } });

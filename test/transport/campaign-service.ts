@@ -2,13 +2,14 @@
 // sandbox's own server and faults, one behind a TCP server that cuts, stalls and resets below the level of HTTP.
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createSandbox, type FaultRule, type Sandbox } from '../../src/sandbox/index.js';
+import { seeded } from '../support/seeded.js';
 import { parseRequest, type Seen, wire } from './support.js';
 
 const seed = Number(process.argv[2] ?? 1);
 const shared = { limits: 'off', balanceTokens: 1e9, jobDurationMs: 0, logLimit: 10 } as const;
 const served = createSandbox({ ...shared, seed });
 const raw = createSandbox({ ...shared, seed: seed + 1 });
-const random = mulberry32(seed + 2);
+const random = seeded(seed + 2);
 const faults: Record<string, number> = {};
 
 /** Each strikes one request in seventeen. */
@@ -108,14 +109,3 @@ process.send?.({
     { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: raw.apiKey },
   ],
 });
-
-/** A small seeded generator: the same seed meets the same faults. */
-function mulberry32(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createSandbox } from '../../src/sandbox/sandbox.js';
-import { seeded } from './virtual-clock.js';
+import { seeded } from '../support/seeded.js';
 
 const random = seeded(Date.now());
 const sandbox = createSandbox({ jobDurationMs: 150, limits: 'off', review: { asset: 700 }, balanceTokens: 100_000 });
