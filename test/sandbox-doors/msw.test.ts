@@ -4,12 +4,13 @@ import { afterEach, expect, it } from 'vitest';
 import { GenClient } from '../../src/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { sandboxHandlers } from '../../src/sandbox/msw.js';
+import { cutBody } from './cut-body.js';
 
 const service = {
   baseUrl: 'https://sandbox.test/prefix',
   fetch: async (request: Request) => {
     if (request.url.endsWith('/reset')) throw new TypeError('reset');
-    if (request.url.endsWith('/cut')) return new Response(failing(), { headers: { 'content-length': '9' } });
+    if (request.url.endsWith('/cut')) return new Response(cutBody('hello'), { headers: { 'content-length': '9' } });
     return Response.json({ url: request.url, method: request.method, body: await request.text() }, { status: 202 });
   },
 };
@@ -59,13 +60,3 @@ it('serves a whole sandbox to a client that knows nothing of it, faults included
   expect(upload_id).toMatch(/^upl_/);
   expect(sandbox.jobs).toHaveLength(1);
 });
-
-function failing(): ReadableStream {
-  let pulls = 0;
-  return new ReadableStream({
-    pull(controller) {
-      if (pulls++ === 0) controller.enqueue(new TextEncoder().encode('hello'));
-      else controller.error(new Error('cut'));
-    },
-  });
-}

@@ -1,8 +1,8 @@
 // Runs as it is on Node, Bun and Deno, and prints what it saw as one line of JSON.
 import { ConnectionDropped } from '../../src/sandbox/faults.js';
 import { serve } from '../../src/sandbox/serve.js';
+import { cutBody } from './cut-body.js';
 
-const text = new TextEncoder();
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 let slowBegan = () => {};
 
@@ -34,7 +34,7 @@ async function answer(request: Request): Promise<Response> {
   const { pathname } = new URL(request.url);
   if (pathname === '/reset') throw new ConnectionDropped();
   if (pathname === '/bug') throw new TypeError('a mistake');
-  if (pathname === '/cut') return cut();
+  if (pathname === '/cut') return new Response(cutBody('{"a":'), { headers: { 'content-length': '100' } });
   if (pathname === '/slow') {
     slowBegan();
     await pause(150);
@@ -44,18 +44,6 @@ async function answer(request: Request): Promise<Response> {
     status: 201,
     headers: { 'x-asked': request.headers.get('x-asked') ?? '' },
   });
-}
-
-/** A body that promises 100 bytes and errors right after five. */
-function cut(): Response {
-  let pulls = 0;
-  const body = new ReadableStream({
-    pull(controller) {
-      if (pulls++ === 0) controller.enqueue(text.encode('{"a":'));
-      else controller.error(new TypeError('cut'));
-    },
-  });
-  return new Response(body, { headers: { 'content-length': '100' } });
 }
 
 async function attempt(work: () => Promise<unknown>): Promise<unknown> {

@@ -1,0 +1,10 @@
+/** A body that errors right after these bytes. */
+export function cutBody(bytes: string): ReadableStream {
+  let pulls = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (pulls++ === 0) controller.enqueue(new TextEncoder().encode(bytes));
+      else controller.error(new TypeError('cut'));
+    },
+  });
+}
