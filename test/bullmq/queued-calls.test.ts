@@ -47,6 +47,12 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
   const ended = (queue: GenQueue, count = 1) =>
     expect.poll(() => queue.queue.getJobCountByTypes('completed', 'failed'), { timeout: 15_000 }).toBe(count);
 
+  /** One call, ended with its job and not with an error. */
+  const completed = async (queue: GenQueue) => {
+    await ended(queue);
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+  };
+
   it('end with the completed job as their result, its state as their progress, under their own id as the key', async () => {
     const { sandbox, queue, work } = queueOnSandbox();
     const seen: string[] = [];
@@ -57,8 +63,7 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     expect(done?.returnvalue).toMatchObject({ id: sandbox.jobs[0]?.id, status: 'completed', modelId: 'svc-video-pro' });
     expect(done?.progress).toEqual({ jobId: sandbox.jobs[0]?.id, status: 'completed' });
     expect(seen).toEqual(['order-17:completed']);
-    const create = sandbox.requests.find((request) => request.method === 'POST');
-    expect(create?.headers['idempotency-key']).toBe('order-17');
+    expect(keysOf(sandbox)).toEqual(['order-17']);
   });
 
   it('are made once when queued twice under one id', async () => {
@@ -66,7 +71,7 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     work();
     await queue.images.create({ prompt, idempotency_key: 'order-18' });
     await queue.images.create({ prompt, idempotency_key: 'order-18' });
-    await ended(queue);
+    await completed(queue);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
@@ -109,7 +114,7 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
     await sandbox.advance(1000);
     await queue.wake(eventFor(sandbox));
-    await ended(queue);
+    await completed(queue);
   });
 
   it('do not lose a webhook that comes while they are being read', async () => {
@@ -132,7 +137,7 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     await queue.videos.create({ prompt });
     await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
     await queue.wake(eventFor(sandbox));
-    await ended(queue);
+    await completed(queue);
     expect(sandbox.requests.filter((request) => request.method === 'GET')).toHaveLength(2);
   });
 
@@ -150,7 +155,7 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     );
     work({ pollIntervalMs: HOUR_MS });
     await queue.videos.create({ prompt });
-    await ended(queue);
+    await completed(queue);
   });
 
   it('go on after failures of the service and of the connection, and pay once', async () => {
@@ -159,8 +164,7 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     sandbox.faults.add({ match: { method: 'GET' }, status: 500, times: 1 });
     work({ retryDelayMs: 20 });
     await queue.videos.create({ prompt });
-    await ended(queue);
-    expect(await queue.queue.getCompletedCount()).toBe(1);
+    await completed(queue);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
@@ -169,12 +173,8 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 0.05 } });
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-19' });
-    await ended(queue);
-    expect(await queue.queue.getCompletedCount()).toBe(1);
-    const keys = sandbox.requests
-      .filter(({ method }) => method === 'POST')
-      .map(({ headers }) => headers['idempotency-key']);
-    expect(keys).toEqual(['order-19', 'order-19:r2']);
+    await completed(queue);
+    expect(keysOf(sandbox)).toEqual(['order-19', 'order-19:r2']);
   });
 
   it('are sent again under new keys while a character is in review', async () => {
@@ -183,21 +183,19 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     sandbox.faults.add({ match: { method: 'POST' }, ...refusal, times: 2 });
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-20' });
-    await ended(queue);
-    expect(await queue.queue.getCompletedCount()).toBe(1);
-    const keys = sandbox.requests
-      .filter(({ method }) => method === 'POST')
-      .map(({ headers }) => headers['idempotency-key']);
-    expect(keys).toEqual(['order-20', 'order-20:w1', 'order-20:w2']);
+    await completed(queue);
+    expect(keysOf(sandbox)).toEqual(['order-20', 'order-20:w1', 'order-20:w2']);
   });
 
   it('fail after timeoutMs with the job on the error, which goes on at the service', async () => {
-    const { queue, work } = queueOnSandbox({ jobDurationMs: HOUR_MS });
+    const { sandbox, queue, work } = queueOnSandbox({ jobDurationMs: HOUR_MS });
     const failures: unknown[] = [];
     work({ timeoutMs: 100, onFailed: (error) => void failures.push(error) });
     await queue.videos.create({ prompt });
     await ended(queue);
-    expect(failures[0]).toMatchObject({ name: 'WaitTimeoutError', timeoutMs: 100 });
+    const [job] = sandbox.jobs;
+    expect(failures[0]).toMatchObject({ name: 'WaitTimeoutError', timeoutMs: 100, jobId: job?.id });
+    expect(job?.status).toBe('processing');
   });
 
   it('refuse an id that the engine cannot hold, with the fix', async () => {
@@ -207,6 +205,11 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
     }
   });
 });
+
+/** The keys under which creates were sent, in order. */
+function keysOf(sandbox: Sandbox) {
+  return sandbox.requests.filter(({ method }) => method === 'POST').map(({ headers }) => headers['idempotency-key']);
+}
 
 function eventFor(sandbox: Sandbox) {
   const job = sandbox.jobs[0];
