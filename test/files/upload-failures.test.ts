@@ -199,14 +199,16 @@ describe('an abort', () => {
 });
 
 describe('the steps one by one', () => {
+  const A_MOVIE = {
+    file_name: 'a.mp4',
+    mime_type: 'video/mp4',
+    file_size: MP4.length,
+    upload_type: 'VIDEO',
+  } as const;
+
   it('give the same as the one call', async () => {
     const { uploads } = makeClient(service);
-    const created = await uploads.create({
-      file_name: 'a.mp4',
-      mime_type: 'video/mp4',
-      file_size: MP4.length,
-      upload_type: 'VIDEO',
-    });
+    const created = await uploads.create(A_MOVIE);
     expect(created.headers).toEqual({ 'Content-Type': 'video/mp4', 'x-storage-meta-owner': 'workspace-1' });
     const told: number[] = [];
     const answer = await uploads.put(created, stream(), {
@@ -222,12 +224,7 @@ describe('the steps one by one', () => {
 
   it("send the key along on the service's own PUT, within its documented limit", async () => {
     const { uploads } = makeClient(service);
-    const created = await uploads.create({
-      file_name: 'a.mp4',
-      mime_type: 'video/mp4',
-      file_size: MP4.length,
-      upload_type: 'VIDEO',
-    });
+    const created = await uploads.create(A_MOVIE);
     await uploads.put({ ...created, direct_upload_url: `/v1/uploads?upload_id=${created.upload_id}` }, blob());
     expect(service.seen.at(-1)).toMatchObject({
       at: 'service',
@@ -238,12 +235,7 @@ describe('the steps one by one', () => {
 
   it('tell a source that breaks from a connection that breaks', async () => {
     const { uploads } = makeClient(service);
-    const created = await uploads.create({
-      file_name: 'a.mp4',
-      mime_type: 'video/mp4',
-      file_size: 100,
-      upload_type: 'VIDEO',
-    });
+    const created = await uploads.create({ ...A_MOVIE, file_size: 100 });
     const broken = () => new ReadableStream<Uint8Array>({ pull: () => Promise.reject(new Error('The disk is gone.')) });
     const error = await failure(uploads.put(created, broken, { sizeBytes: 100 }));
     expect(error).toMatchObject({ name: 'UploadError', step: 'put' });
