@@ -115,7 +115,7 @@ describe('a user compiles with skipLibCheck off', () => {
   });
 });
 
-describe.runIf(peered.length > 0)('the doors that stand on a peer', () => {
+describe('the doors that stand on a peer', () => {
   beforeAll(async () => {
     const { peerDependencies = {} } = manifest();
     const wanted = Object.entries(peerDependencies).filter(([peer]) => peer !== 'msw');
