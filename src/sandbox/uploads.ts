@@ -1,6 +1,7 @@
 import { UPLOAD_URL_TTL_MS } from './choices.js';
 import { type Fields, show } from './fields.js';
 import { HEAD_BYTES } from './image-size.js';
+import { joinBytes } from './join-bytes.js';
 import { randomId } from './random.js';
 import { Refusal } from './refusal.js';
 import type { StoredUpload } from './store.js';
@@ -74,7 +75,7 @@ export async function receiveBytes(upload: StoredUpload, body: ReadableStream<Ui
     throw error;
   }
   upload.receivedBytes = size;
-  upload.head = joined(head);
+  upload.head = joinBytes(head);
 }
 
 /** Checks step 3 and makes the upload usable; throws `upload_invalid` where bytes are missing or too many. */
@@ -114,14 +115,4 @@ function requireText(fields: Fields, name: string): string {
   const value = fields.raw(name);
   if (typeof value === 'string' && value.trim() !== '') return value;
   throw new Refusal('upload_invalid', `${name}: a non-empty string is required.`);
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

@@ -1,4 +1,5 @@
 // Written by hand, because the file must be the same bytes each time: muxers stamp it with the time of day.
+import { joinBytes } from '../join-bytes.js';
 
 /** An H.264 track, ready to be put into a file. */
 export interface VideoTrack {
@@ -22,7 +23,7 @@ export function writeMp4(track: VideoTrack): Uint8Array<ArrayBuffer> {
   const size = movie(track, 0).length;
   const index = movie(track, type.length + size + 8);
   const frames = track.frames.flatMap(({ data }) => [u32(data.length), data]);
-  return concat([type, index, box('mdat', ...frames)]);
+  return joinBytes([type, index, box('mdat', ...frames)]);
 }
 
 function movie(track: VideoTrack, firstFrameAt: number): Uint8Array {
@@ -86,17 +87,7 @@ function samples({ frames, ...track }: VideoTrack, firstFrameAt: number): Uint8A
 
 function box(name: string, ...parts: readonly Part[]): Uint8Array<ArrayBuffer> {
   const size = parts.reduce((sum, part) => sum + part.length, 8);
-  return concat([u32(size), ascii(name), ...parts]);
-}
-
-function concat(parts: readonly Part[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+  return joinBytes([u32(size), ascii(name), ...parts]);
 }
 
 function u32(value: number): number[] {
