@@ -1,4 +1,5 @@
 // The sandbox's own clock: the only reader of time and maker of timers here.
+import { type Clock, sleep } from '../clock.js';
 import type { DueEvent, State } from './store.js';
 
 /** What the clock is made with. */
@@ -81,18 +82,8 @@ export class Timeline {
 
   /** Waits: sandbox time on a manual clock, real time on the real one. An abort ends it at once. */
   sleep(ms: number, signal?: AbortSignal | null): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const cancel = this.#wakeIn(ms, () => {
-        signal?.removeEventListener('abort', abort);
-        resolve();
-      });
-      const abort = () => {
-        cancel();
-        reject(signal?.reason);
-      };
-      signal?.addEventListener('abort', abort, { once: true });
-    });
+    const clock: Clock = { now: () => this.now(), after: (wait, fire) => this.#wakeIn(wait, fire) };
+    return sleep(clock, ms, signal ?? undefined);
   }
 
   /** Wakes a sleeper whose moment has come. */
