@@ -3,8 +3,8 @@ import { ConnectionDropped } from '../../src/sandbox/faults.js';
 import { serve } from '../../src/sandbox/serve.js';
 import { cutBody } from './cut-body.js';
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 let slowBegan = () => {};
+let endSlow = () => {};
 
 const server = await serve(answer, { port: 0 });
 const seen: Record<string, unknown> = { host: new URL(server.url).hostname };
@@ -24,7 +24,9 @@ const began = new Promise<void>((resolve) => {
 const slow = attempt(async () => (await fetch(`${server.url}/slow`)).text());
 await began;
 const start = performance.now();
-await server.close();
+const closed = server.close();
+endSlow();
+await closed;
 seen.drained = await slow;
 seen.closedMs = Math.round(performance.now() - start);
 seen.closed = await attempt(async () => (await fetch(`${server.url}/fine`)).status);
@@ -36,8 +38,11 @@ async function answer(request: Request): Promise<Response> {
   if (pathname === '/bug') throw new TypeError('a mistake');
   if (pathname === '/cut') return new Response(cutBody('{"a":'), { headers: { 'content-length': '100' } });
   if (pathname === '/slow') {
+    const ended = new Promise<void>((resolve) => {
+      endSlow = resolve;
+    });
     slowBegan();
-    await pause(150);
+    await ended;
     return new Response('drained');
   }
   return new Response(await request.text(), {

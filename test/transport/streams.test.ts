@@ -116,9 +116,10 @@ describe('a stream', () => {
 
 describe('on a real connection', () => {
   it('a cut stream is a ConnectionError in the reader, after the bytes that came', async () => {
+    let cut = () => {};
     const server = await rawServer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello');
-      setTimeout(() => socket.destroy(), 20);
+      cut = () => socket.destroy();
     });
     const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url });
     const response = await client.jobs.output('job_1');
@@ -126,6 +127,7 @@ describe('on a real connection', () => {
     expect(response.url).toBe(`${server.url}/v1/jobs/job_1/output`);
     const reader = response.body?.getReader();
     expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('hello');
+    cut();
     expect(await rejection(Promise.resolve(reader?.read()))).toBeInstanceOf(ConnectionError);
     await server.close();
   });
