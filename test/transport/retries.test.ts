@@ -175,8 +175,10 @@ describe('on a real connection', () => {
     expect(new Set(seen).size).toBe(1);
     await server.close();
   });
+});
 
-  it('a key of the caller stands on the request, the result and the error, whichever way it was given', async () => {
+describe('the key', () => {
+  it('of the caller stands on the request, the result and the error, whichever way it was given', async () => {
     const { client, seen } = stubbed([() => json(created()), () => json(created()), () => json({}, { status: 400 })]);
     expect((await client.videos.create(PROMPT, { idempotencyKey: 'order-1' })).idempotencyKey).toBe('order-1');
     expect((await client.videos.create({ ...PROMPT, idempotency_key: 'order-2' })).idempotencyKey).toBe('order-2');
@@ -186,7 +188,7 @@ describe('on a real connection', () => {
     expect(seen.map((request) => request.headers['idempotency-key'])).toEqual(['order-1', 'order-2', 'order-3']);
   });
 
-  it('a POST through client.request has a key too, and a GET has none', async () => {
+  it('is on a POST through client.request too, and on no GET', async () => {
     const { client, seen } = stubbed(() => json({ data: { ok: true } }));
     expect(await client.request({ method: 'POST', path: '/v1/speech', body: { text: 'hi' } })).toEqual({ ok: true });
     await client.request({ method: 'GET', path: '/v1/voices' });
