@@ -72,10 +72,9 @@ export function createCall(config: Config, parts: CallParts, options: RequestOpt
     toService,
     isPublic: parts.isPublic ?? false,
     noStore: parts.noStore ?? false,
-    headers: {
-      ...(toService && { ...config.headers, ...(options.headers && readHeaders(options.headers)) }),
-      ...ownHeaders,
-    },
+    headers: toService
+      ? Object.assign({}, config.headers, options.headers && readHeaders(options.headers), ownHeaders)
+      : ownHeaders,
     ownHeaders,
     signal: options.signal,
     timeoutMs: checkOption('timeoutMs', options.timeoutMs ?? config.timeoutMs),

@@ -17,35 +17,49 @@ export type Read<T> = (response: Response, attempt: Attempt) => Promise<T>;
 
 /** Sends the call until an attempt is read without an error or the policy gives up. */
 export async function exchange<T>(wiring: Wiring, call: Call, read: Read<T>): Promise<T> {
+  call.signal?.throwIfAborted();
+  try {
+    // Most calls succeed at once and need no more than this.
+    return await attemptOnce(wiring, { call, number: 1, notBefore: 0 }, read);
+  } catch (first) {
+    return retried(wiring, call, { read, first });
+  }
+}
+
+/** Sends the call again after its `first` failure, as long as the policy wants it. */
+function retried<T>(
+  wiring: Wiring,
+  call: Call,
+  { read, first }: { readonly read: Read<T>; readonly first: unknown },
+): Promise<T> {
   const { config, clock, observer } = wiring;
+  const { maxRetries, repeatable, signal } = call;
   let notBefore = 0;
-  const pause = async (plan: RetryPlan, error: Error, attempt: number) => {
+  let sent = 1;
+  const pause = async (plan: RetryPlan, error: Error) => {
     if (!plan.limited) {
-      observer?.retry({ ...eventOf(call, attempt), delayMs: plan.delayMs, error });
-      return sleep(clock, plan.delayMs, call.signal);
+      observer?.retry({ ...eventOf(call, sent), delayMs: plan.delayMs, error });
+      return sleep(clock, plan.delayMs, signal);
     }
     // The account's own limiter holds up the lane by itself; another one may not.
     if (!(holdsLane(wiring, call) && APIError.isInstance(error) && error.retryAfterMs)) {
       notBefore = clock.now() + plan.delayMs;
     }
   };
-  let sent = 1;
   const attempt = (number: number) => {
+    if (number === 1) return Promise.reject(first);
     sent = number;
     return attemptOnce(wiring, { call, number, notBefore }, read);
   };
-  call.signal?.throwIfAborted();
-  // Most calls succeed at once and need no more than this.
-  return attempt(1).catch((first: unknown) =>
-    withRetries((number) => (number === 1 ? Promise.reject(first) : attempt(number)), {
-      maxRetries: call.maxRetries,
-      maxRetryAfterMs: config.maxRetryAfterMs,
-      waits: config.rateLimit !== 'throw',
-      repeatable: call.repeatable,
-      signal: call.signal,
-      pause: (plan, error) => pause(plan, error, sent),
-    }),
-  );
+  const { maxRetryAfterMs, rateLimit } = config;
+  return withRetries(attempt, {
+    maxRetries,
+    maxRetryAfterMs,
+    waits: rateLimit !== 'throw',
+    repeatable,
+    signal,
+    pause,
+  });
 }
 
 function holdsLane({ config }: Wiring, call: Call): boolean {

@@ -77,14 +77,10 @@ async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: Req
   const { method, body, query, lane, isPublic, noStore, decode } = request;
   if (options.preflight ?? config.preflight) request.check?.(body, (message) => observer?.warn(message));
   const json = body === undefined ? undefined : JSON.stringify(body);
-  const parts = {
-    method,
-    path: pathOf(request.path) + queryText(query),
-    lane,
-    json: body,
-    headers: JSON_HEADERS[json ? 1 : 0],
-  };
-  const call = createCall(config, { ...parts, isPublic, noStore, body: json, send: wiring.fetch }, options);
+  const path = pathOf(request.path) + queryText(query);
+  const headers = JSON_HEADERS[json ? 1 : 0];
+  const parts = { method, path, lane, isPublic, noStore, headers, json: body, body: json, send: wiring.fetch };
+  const call = createCall(config, parts, options);
   return exchange(wiring, call, async (response, attempt) => {
     const text = await readText(wiring, response, attempt);
     const value = parseJson(text);
@@ -185,7 +181,8 @@ function pathOf(path: RequestPath): string {
 }
 
 function queryText(query: JsonRequest<unknown>['query']): string {
-  const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
+  if (!query) return '';
+  const pairs = Object.entries(query).filter(([, value]) => value !== undefined);
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}`;
 }
 

@@ -43,7 +43,7 @@ function drop(response: Response): void {
 
 function initOf({ agent, takesNoStore }: Wiring, { call, guard, secret }: Attempt) {
   const { method, idempotencyKey, toService } = call;
-  const headers: Record<string, string> = { ...(toService && agent), ...call.headers };
+  const headers: Record<string, string> = Object.assign({}, toService && agent, call.headers);
   if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey;
   const init: RequestInit & { headers: typeof headers } = {
