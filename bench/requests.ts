@@ -5,8 +5,11 @@ import { type Figures, interleaved, ratio, spread, table, told } from './frame.j
 import { bare, type Caller, kyAlone, own, peers } from './requests/candidates.js';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 21);
-const SEQUENTIAL = 150;
-const PARALLEL = 500;
+/** Calls a round: enough for a collection of garbage or two in each, so that no candidate pays for another's. */
+const SEQUENTIAL = 500;
+const PARALLEL = 2_000;
+/** Rounds that are not counted: the compiler has seen every candidate some thousand times by then. */
+const WARMUPS = 5;
 const AT_ONCE = 50;
 const TARGETS = { sequential: 1.3, parallel: 1.5 } as const;
 const BASE = 'bare fetch';
@@ -56,7 +59,7 @@ async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<Meas
       return figure.wall;
     },
   }));
-  const wall = await interleaved(candidates, { rounds: ROUNDS, warmups: 3 });
+  const wall = await interleaved(candidates, { rounds: ROUNDS, warmups: WARMUPS });
   // The warm-ups were noted, too.
   const settled = new Map([...cpu].map(([name, figures]) => [name, figures.slice(-ROUNDS)]));
   return { mode, wall, cpu: settled };
