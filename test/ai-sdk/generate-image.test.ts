@@ -2,11 +2,16 @@ import { APICallError } from '@ai-sdk/provider';
 import { createProviderRegistry, generateImage, wrapImageModel } from 'ai';
 import { GenClient, InsufficientBalanceError, JobFailedError, PreflightError } from 'gen-client';
 import { createGen } from 'gen-client/ai-sdk';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { pass } from '../support/pass.js';
 import { createsOf, providerOnSandbox, QUICK } from './provider-setup.js';
 
 const PNG = [0x89, 0x50, 0x4e, 0x47];
 const prompt = 'a fox at dawn';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 describe('generateImage', () => {
   it('gives the bytes of the finished file with the job and its cost in the metadata', async () => {
@@ -86,9 +91,10 @@ describe('generateImage', () => {
   });
 
   it('pays once when the connection drops after the service has taken the job', async () => {
+    vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true, times: 2 });
-    await generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK });
+    await pass(generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK }));
     expect(sandbox.jobs).toHaveLength(1);
   });
 

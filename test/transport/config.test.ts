@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, GenError } from '../../src/index.js';
+import { pass } from '../support/pass.js';
 import { BASE_URL, created, freshKey, json, stubbed } from './support.js';
 
 afterEach(() => {
+  vi.useRealTimers();
   vi.unstubAllEnvs();
   vi.unstubAllGlobals();
 });
@@ -91,12 +93,13 @@ describe('the environment', () => {
   });
 
   it('GEN_LOG turns the console on, and a wrong level is named', async () => {
+    vi.useFakeTimers();
     const info = vi.spyOn(globalThis.console, 'info').mockImplementation(() => {});
     const answers = [() => json({}, { status: 500 }), () => json(created())];
-    await stubbed(answers).client.images.create({ prompt: 'x' });
+    await pass(stubbed(answers).client.images.create({ prompt: 'x' }));
     expect(info).not.toHaveBeenCalled();
     vi.stubEnv('GEN_LOG', 'info');
-    await stubbed(answers).client.images.create({ prompt: 'x' });
+    await pass(stubbed(answers).client.images.create({ prompt: 'x' }));
     expect(info).toHaveBeenCalledTimes(1);
     vi.stubEnv('GEN_LOG', 'everything');
     expect(() => stubbed(answers)).toThrow(/^GEN_LOG must be one of off, error/);

@@ -1,9 +1,14 @@
 import { inspect } from 'node:util';
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { AuthenticationError, ConnectionError, GenClient, type GenError } from '../../src/index.js';
+import { pass } from '../support/pass.js';
 import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 /** Everything that a log, a debugger or an error page may show of a value. */
 function shown(value: unknown): string {
@@ -53,6 +58,7 @@ describe('the API key', () => {
   });
 
   it('is in no log line, at any level', async () => {
+    vi.useFakeTimers();
     const apiKey = freshKey();
     const write = vi.fn();
     const logger = { error: write, warn: write, info: write, debug: write };
@@ -61,17 +67,18 @@ describe('the API key', () => {
       logger,
       logLevel: 'debug',
     });
-    await client.images.create(PROMPT);
+    await pass(client.images.create(PROMPT));
     expect(write.mock.calls.length).toBeGreaterThan(3);
     expect(shown(write.mock.calls)).not.toContain(apiKey);
   });
 
   it('is asked for at each attempt, so that a rotated one is picked up', async () => {
+    vi.useFakeTimers();
     const keys = [freshKey(), freshKey()];
     let asked = 0;
     const apiKey = async () => keys[asked++] ?? '';
     const { client, seen } = stubbed([() => json({}, { status: 500 }), () => json(created())], { apiKey });
-    await client.videos.create(PROMPT);
+    await pass(client.videos.create(PROMPT));
     expect(seen.map((request) => request.headers.authorization)).toEqual(keys.map((key) => `Bearer ${key}`));
     expect(asked).toBe(2);
   });

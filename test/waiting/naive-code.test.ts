@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client.js';
 import { createSandbox } from '../../src/sandbox/sandbox.js';
+import { pass } from '../support/pass.js';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -8,17 +9,6 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
 });
-
-/** Lets time pass until `promise` settles. */
-async function pass<T>(promise: Promise<T>, stepMs = 1000): Promise<T> {
-  let open = true;
-  const close = () => {
-    open = false;
-  };
-  promise.then(close, close);
-  while (open) await vi.advanceTimersByTimeAsync(stepMs);
-  return promise;
-}
 
 it.each(['sliding', 'fixed'] as const)(
   'makes 500 videos with one Promise.all under the documented limits, counted in %s windows',

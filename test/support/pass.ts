@@ -1,0 +1,12 @@
+import { vi } from 'vitest';
+
+/** Lets time pass on vitest's held timers until `promise` settles. */
+export async function pass<T>(promise: Promise<T>, stepMs = 1000): Promise<T> {
+  let open = true;
+  const close = () => {
+    open = false;
+  };
+  promise.then(close, close);
+  while (open) await vi.advanceTimersByTimeAsync(stepMs);
+  return promise;
+}
