@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   type APIError,
   BadRequestError,
@@ -170,8 +170,11 @@ it.each(['message', 'errorMessage', 'error_message'])('a %s of one word is the m
 
 describe('unhandled rejections', () => {
   const unhandled = vi.fn();
-  process.on('unhandledRejection', unhandled);
+  beforeEach(() => {
+    process.on('unhandledRejection', unhandled);
+  });
   afterEach(() => {
+    process.off('unhandledRejection', unhandled);
     unhandled.mockReset();
   });
 
