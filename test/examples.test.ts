@@ -101,22 +101,25 @@ test('receive-a-webhook: handles an event once and refuses a forged one', async 
   vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
   const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
   const { app } = await import('../examples/receive-a-webhook.js');
-  const job = { id: 'job_1', status: 'completed', providerOutputUrl: `${sandbox.baseUrl}/v1/jobs/job_1/output` };
-  const { body, headers } = await signWebhook(
-    {
-      object: 'service.event',
-      id: 'evt_job_1_completed',
-      type: 'job.completed',
-      created: new Date().toISOString(),
-      data: { job },
-    },
-    { secret: sandbox.webhookSecret },
-  );
-  const deliver = (content: string) => app.request('/webhooks', { method: 'POST', body: content, headers });
-  expect((await deliver(body)).ok).toBe(true);
-  expect((await deliver(body)).ok).toBe(true);
-  expect((await deliver(`${body} `)).ok).toBe(false);
-  await vi.waitFor(() => expect(log.mock.calls).toEqual([[`job_1 is ready: ${job.providerOutputUrl}`]]));
+  const urlOf = (id: string) => `${sandbox.baseUrl}/v1/jobs/${id}/output`;
+  const eventOf = (id: string) => ({
+    object: 'service.event',
+    id: `evt_${id}_completed`,
+    type: 'job.completed',
+    created: new Date().toISOString(),
+    data: { job: { id, status: 'completed', providerOutputUrl: urlOf(id) } },
+  });
+  const deliver = async (id: string, forge = '') => {
+    const { body, headers } = await signWebhook(eventOf(id), { secret: sandbox.webhookSecret });
+    return app.request('/webhooks', { method: 'POST', body: `${body}${forge}`, headers });
+  };
+  expect((await deliver('job_1')).ok).toBe(true);
+  expect((await deliver('job_1')).ok).toBe(true);
+  expect((await deliver('job_3', ' ')).ok).toBe(false);
+  // Sent last, so that whatever came before it has been dealt with.
+  expect((await deliver('job_2')).ok).toBe(true);
+  const lines = ['job_1', 'job_2'].map((id) => [`${id} is ready: ${urlOf(id)}`]);
+  await vi.waitFor(() => expect(log.mock.calls).toEqual(lines));
 });
 
 test('the examples of the front page are five to twenty-five lines', () => {
