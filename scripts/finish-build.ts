@@ -1,30 +1,41 @@
 // Runs after tsup: makes one set of declarations serve both module systems and gathers the licences of bundled code.
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { decode, encode, type SourceMapSegment } from '@jridgewell/sourcemap-codec';
+import { condenseDeclarations } from './condense-declarations.ts';
+import { type Door, mergeDeclarations } from './merge-declarations.ts';
 
-/** A class with `#private` stays the same class to the compiler when both module systems share its declaration. */
+/**
+ * One set of declarations for both module systems: a class with `#private` stays the same class to the compiler where an
+ * import and a `require` of it meet. Each door's is written once, in the form that CommonJS needs.
+ */
 function shareDeclarations() {
-  for (const file of readdirSync('dist').filter((name) => name.endsWith('.d.cts'))) {
-    const text = readFileSync(`dist/${file}`, 'utf8');
-    writeFileSync(`dist/${file}`, fitForCommonJs(text));
-    const door = file.slice(0, -'.d.cts'.length);
-    if (existsSync(`dist/${door}.js`)) writeFileSync(`dist/${door}.d.ts`, `export * from './${door}.cjs';\n`);
+  const bundled = readdirSync('dist').filter((name) => name.endsWith('.d.cts'));
+  const files = new Map(
+    bundled.map((name) => [name.slice(0, -'.d.cts'.length), readFileSync(`dist/${name}`, 'utf8')] as const),
+  );
+  for (const name of bundled) rmSync(`dist/${name}`);
+  for (const [door, text] of mergeDeclarations(files, DOORS.map(readDoor))) {
+    writeFileSync(`dist/${door}.d.cts`, condenseDeclarations(fitForCommonJs(text)));
+    writeFileSync(`dist/${door}.d.ts`, `export * from './${door}.cjs';\n`);
   }
+}
+
+/** The first ones take in what they share with the others. */
+const DOORS = ['index', 'webhooks', 'redis', 'node', 'sandbox', 'ai-sdk', 'bullmq'];
+
+/** The bundler of declarations forgets which names a door gives as types only; the door's source tells. */
+function readDoor(name: string): Door {
+  const text = readFileSync(name === 'index' ? 'src/index.ts' : `src/${name}/index.ts`, 'utf8');
+  const lists = [...text.matchAll(/^export type \{([^}]*)\}/gm)].map(([, list = '']) => list);
+  return { name, typeOnly: new Set(lists.flatMap((list) => list.match(/\w+/g) ?? [])) };
 }
 
 /** Peers that are ESM only: a CommonJS declaration may name their types, and has to say which form it means. */
 const ESM_ONLY = ['@ai-sdk/provider'];
 
-/** One space a level: a tenth of the declarations was indentation. */
-function narrow(indent: string): string {
-  return ' '.repeat(indent.length / 4);
-}
-
 function fitForCommonJs(declarations: string): string {
-  // The bundler of declarations leaves `import 'ky';` behind, which no CommonJS consumer's compiler accepts.
-  const withoutBare = declarations.replace(/^import '[^']+';\n/gm, '').replace(/^(?: {4})+/gm, narrow);
-  return withoutBare.replace(/^import (\{[^}]*\}) from '([^']+)';$/gm, (whole, names: string, from: string) =>
+  return declarations.replace(/^import (\{[^}]*\}) from '([^']+)';$/gm, (whole, names: string, from: string) =>
     ESM_ONLY.includes(from) ? `import type ${names} from '${from}' with { 'resolution-mode': 'import' };` : whole,
   );
 }

@@ -65,7 +65,7 @@ function stateOfSources(): string {
     'README.md',
     'CHANGELOG.md',
     'AGENTS.md',
-    'scripts/finish-build.ts',
+    ...readdirSync(join(ROOT, 'scripts')).map((file) => `scripts/${file}`),
   ];
   for (const file of [...files.sort(), ...others]) {
     const path = join(ROOT, file);
