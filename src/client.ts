@@ -30,21 +30,21 @@ const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
  * const job = await client.videos.createAndWait({ prompt: 'a fox at dawn' });
  */
 export class GenClient {
-  /** Image jobs. */
+  /** @remarks Image jobs. */
   readonly images: Images;
-  /** Registered characters, and one-off character images. */
+  /** @remarks Registered characters, and one-off character images. */
   readonly characters: Characters;
-  /** Video jobs. */
+  /** @remarks Video jobs. */
   readonly videos: Videos;
-  /** Transform, restyle or extend a source video. */
+  /** @remarks Transform, restyle or extend a source video. */
   readonly videoEdits: VideoEdits;
-  /** Files for use as references and sources. */
+  /** @remarks Files for use as references and sources. */
   readonly uploads: Uploads;
-  /** Jobs and their finished files. */
+  /** @remarks Jobs and their finished files. */
   readonly jobs: Jobs;
-  /** What the service's models can do. */
+  /** @remarks What the service's models can do. */
   readonly models: Models;
-  /** Voices usable for speech. */
+  /** @remarks Voices usable for speech. */
   readonly voices: Voices;
 
   readonly #options: ClientOptions;
@@ -52,7 +52,7 @@ export class GenClient {
   readonly #transport: LimitedTransport;
   readonly #waiter: Waiter;
 
-  /** Throws a GenError that names the option and the fix when one is missing or wrong. Calls nothing. */
+  /** Calls nothing. Throws a GenError that names the option and the fix. */
   constructor(options: ClientOptions = {}) {
     const config = readConfig(options);
     const transport = createTransport(config);
@@ -77,40 +77,37 @@ export class GenClient {
     this.voices = new Voices(transport);
   }
 
-  /** A client with these options changed. It shares limits and waits with this one while the account is the same. */
+  /** A client with some options changed. It shares limits and waits with this one while the account is the same. */
   withOptions(overrides: ClientOptions): GenClient {
     return new GenClient({ ...this.#options, ...overrides });
   }
 
   /**
-   * Calls an endpoint that the SDK has no method for, with the same key, retries, deadlines and errors; `data` comes
-   * unwrapped. A POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
+   * Calls an endpoint without a method here; `data` comes unwrapped. Key, retries, deadlines and errors are the same as
+   * everywhere, and a POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
    */
   request<T = unknown>(request: RawRequest, options?: RequestOptions): RequestPromise<T> {
     return this.#transport.send(rawRequest<T>(request), options);
   }
 
-  /** Waits until the job has completed. Throws a JobError when it ends otherwise, a WaitTimeoutError after `timeoutMs`. */
+  /** Waits for a job. Throws a JobError when it does not complete, a WaitTimeoutError after `timeoutMs`. */
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob> {
     return this.#waiter.waitForJob(job, options);
   }
 
-  /** The jobs in the order in which they end. Throws after the last for those that could not be waited for. */
+  /** The jobs in the order in which they end. Throws at the end for those that could not be waited for. */
   waitForJobs(jobs: Iterable<Job | string>, options?: WaitOptions): AsyncGenerator<Job, void, undefined> {
     return waitForJobs(jobs, this.#waiter, options);
   }
 
-  /** Wakes the waits on the job of a verified webhook event at once, in every client of the account in this process. */
+  /** Wakes the waits on a verified event's job (at once, in every client of the account in this process). */
   notify(event: JobNotice): void {
     this.#waiter.notify(event);
   }
 
-  /**
-   * Verifies a webhook with the client's `webhookSecret` (spec: Events).
-   * Throws a WebhookVerificationError whose `reason` says why it was refused.
-   */
+  /** Verifies a webhook with `webhookSecret` (spec: Events). Throws a WebhookVerificationError with its `reason`. */
   verifyWebhook(
     received: Request | ReceivedWebhook,
     options: Partial<VerifyWebhookOptions> = {},
@@ -119,18 +116,19 @@ export class GenClient {
   }
 
   /**
-   * How each documented limit of the account stands, by lane (spec: Limits). Empty before a key function was asked for the
-   * first time, and with a limiter of your own that cannot tell.
+   * How each limit stands, by lane (spec: Limits). Empty before a key function was asked for the first time, and with a
+   * limiter of your own that cannot tell.
    */
   limits(): Record<string, LaneSnapshot> {
     return this.#transport.limiter()?.snapshot?.() ?? {};
   }
 
-  /** What may be seen of a client: never its key or its secrets. */
+  /** Without key and secrets. */
   toJSON(): Record<string, unknown> {
     return { baseUrl: this.#transport.baseUrl, apiKey: '[redacted]' };
   }
 
+  /** @internal */
   [INSPECT](): string {
     return `GenClient { baseUrl: '${this.#transport.baseUrl}', apiKey: '[redacted]' }`;
   }

@@ -19,21 +19,24 @@ export const DOCUMENTED_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
 /** What an {@link InProcessLimiter} is made with. */
 export interface InProcessLimiterOptions {
   /**
-   * Limits by lane, on top of the documented ones; `limit: Infinity` takes a lane's limit away.
-   * @default the documented limits (spec: Limits)
+   * By lane; `limit: Infinity` takes one away (on top of the documented ones).
+   * @default the documented (spec: Limits)
    */
   readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
 }
 
 /**
- * The default limiter: keeps the documented limits inside one process, first come first served. A lane without a limit
- * lets everything through, unless it is paused. Throws a {@link GenError} for a limit that is none.
+ * The default limiter: one process, first come first served. It keeps the documented limits. A lane without a limit
+ * lets everything through, unless it is paused.
  */
 export class InProcessLimiter implements LaneLimiter {
   readonly #lanes = new Map<string, LaneState>();
   readonly #ports: LanePorts;
 
-  /** `clock` is for tests. */
+  /** @remarks `clock` is for tests. */
+  constructor(options?: InProcessLimiterOptions);
+  /** @internal `clock` is for tests. */
+  constructor(options?: InProcessLimiterOptions, clock?: Clock);
   constructor(options: InProcessLimiterOptions = {}, clock: Clock = systemClock) {
     this.#ports = { clock: steady(clock), aborts: new AbortFan() };
     for (const [lane, limit] of Object.entries({ ...DOCUMENTED_LIMITS, ...options.limits })) {
@@ -49,7 +52,7 @@ export class InProcessLimiter implements LaneLimiter {
     return this.#lane(lane).tryAcquire();
   }
 
-  /** Adds up to a tenth (a second at most) to `ms`, so that processes that were refused together do not return together. */
+  /** Adds up to a tenth, so that not all return at once (a second at most). */
   pause(lane: string, ms: number): void {
     if (!(ms > 0 && ms < Number.POSITIVE_INFINITY)) return;
     const state = this.#lane(lane);

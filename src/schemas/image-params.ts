@@ -1,40 +1,40 @@
 import type { ImageModel, ImageRatioOf, ImageResolutionOf, OpenString, VideoModel } from '../catalog.js';
-import type { CreateFields } from './create-fields.js';
+import type { CreateFields, Many } from './create-fields.js';
 
-/** An image that guides the result, by its public HTTPS URL (spec: POST /v1/images, references). */
+/** A guiding image (spec: POST /v1/images, references). */
 export interface ImageReference {
   /** The only documented kind. */
   type: 'image_url';
-  /** Public HTTPS URL of the image. */
+  /** Public HTTPS URL. */
   url: string;
 }
 
 /** What an image job takes (spec: POST /v1/images). Ratio and resolution follow the model. */
 export interface ImageParams<M extends string = ImageModel | OpenString> extends CreateFields {
-  /** Image alias; the service chooses when left out. An alias the catalog does not know is left to the service. */
+  /** Left out, the service chooses. An alias that the catalog does not know is left to the service. */
   model?: (M extends VideoModel ? never : M) | undefined;
-  /** What the image shows. Not empty. */
+  /** What to show (not empty). */
   prompt: string;
-  /** Aspect ratio, one of the model's. */
+  /** One of the model's. */
   ratio?: ImageRatioOf<M> | undefined;
-  /** Resolution, one of the model's. */
+  /** One of the model's. */
   resolution?: ImageResolutionOf<M> | undefined;
-  /** How the image comes back; `url` is the documented value. */
+  /** `url` is documented. */
   response_format?: 'url' | OpenString | undefined;
-  /** Whether the image carries a watermark. */
+  /** Add a watermark. */
   watermark?: boolean | undefined;
   /** Hashed id of the end user. */
   safety_identifier?: string | undefined;
   /** Reference images by URL. */
   references?: readonly ImageReference[] | undefined;
-  /** Reference images by upload id. */
-  reference_upload_ids?: readonly string[] | undefined;
-  /** Registered characters, by id or slug. */
-  character_ids?: readonly string[] | undefined;
-  /** Reference images by public HTTPS URL. */
-  reference_image_urls?: readonly string[] | undefined;
+  /** Reference images by upload. */
+  reference_upload_ids?: Many;
+  /** Registered characters' ids or slugs. */
+  character_ids?: Many;
+  /** Public HTTPS URLs. */
+  reference_image_urls?: Many;
   /** Alias of `reference_image_urls`. */
-  referenceImageUrls?: readonly string[] | undefined;
+  referenceImageUrls?: Many;
   /** Alias of `reference_image_urls`. */
-  reference_images?: readonly string[] | undefined;
+  reference_images?: Many;
 }

@@ -1,22 +1,22 @@
-import type { DurationOf, EditModel, OpenString, VideoResolutionOf } from '../catalog.js';
-import type { CreateFields } from './create-fields.js';
+import type { EditModel, OpenString } from '../catalog.js';
+import type { Many, ModelFields } from './create-fields.js';
 
 /** Where the edited clip comes from: exactly one of the three (spec: POST /v1/video-edits). */
 export type EditSource =
   | {
-      /** A clip uploaded with `upload_type` VIDEO. */
+      /** Uploaded as VIDEO. */
       source_video_upload_id: string;
       video?: undefined;
       source_video_url?: undefined;
     }
   | {
-      /** Public HTTPS URL of the clip. */
+      /** Public HTTPS URL. */
       video: string;
       source_video_upload_id?: undefined;
       source_video_url?: undefined;
     }
   | {
-      /** Public HTTPS URL of the clip, as `video`. */
+      /** Public HTTPS URL, as `video`. */
       source_video_url: string;
       source_video_upload_id?: undefined;
       video?: undefined;
@@ -26,30 +26,26 @@ export type EditSource =
 export type EditModelOf<M> = string extends M ? M : M extends EditModel ? M : never;
 
 /** The fields of an edit beside its model and source. */
-export interface EditFields<M> extends CreateFields {
-  /** What to change, and what to keep. */
+export interface EditFields<M> extends ModelFields<M> {
+  /** What to change, what to keep. */
   prompt: string;
-  /** What is done to the clip. */
+  /** What to do. */
   edit_mode?: 'transform' | 'restyle' | 'extend' | OpenString | undefined;
-  /** Seconds, one of the model's durations. */
-  duration?: DurationOf<M> | undefined;
-  /** Aspect ratio of the result. @default adaptive */
+  /** Aspect ratio. @default adaptive */
   ratio?: 'adaptive' | '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString | undefined;
-  /** Resolution, one of the model's. */
-  resolution?: VideoResolutionOf<M> | undefined;
-  /** Whether the result has sound. */
+  /** Add sound. */
   generate_audio?: boolean | undefined;
-  /** Owned reference images, by upload id. */
-  reference_image_upload_ids?: readonly string[] | undefined;
-  /** Reference images, by public HTTPS URL. */
-  reference_images?: readonly string[] | undefined;
-  /** Reference audio, by public HTTPS URL. */
-  reference_audios?: readonly string[] | undefined;
+  /** Owned images. */
+  reference_image_upload_ids?: Many;
+  /** Public HTTPS URLs. */
+  reference_images?: Many;
+  /** Public HTTPS URLs. */
+  reference_audios?: Many;
 }
 
-/** What a source-video edit takes (spec: POST /v1/video-edits): a model of the three, a source and a prompt. */
+/** What an edit takes (a model of the three, a source and a prompt; spec: POST /v1/video-edits). */
 export type VideoEditParams<M extends string = EditModel> = EditFields<M> &
   EditSource & {
-    /** `svc-video-pro`, `svc-video-fast` or `svc-video-mini`. */
+    /** A model that edits (`svc-video-pro`, `svc-video-fast` or `svc-video-mini`). */
     model: EditModelOf<M>;
   };

@@ -1,55 +1,44 @@
-import type { DurationOf, ImageModel, OpenString, VideoModel, VideoResolutionOf } from '../catalog.js';
-import type { CreateFields } from './create-fields.js';
+import type { ImageModel, OpenString, VideoModel } from '../catalog.js';
+import type { Many, ModelFields } from './create-fields.js';
 import type { ContentItem, TextContent } from './video-content.js';
 import type { EditFields, EditModelOf, EditSource } from './video-edit-params.js';
 
-/** An aspect ratio of a video: the documented examples, and any other that the service takes. */
+/** A documented ratio, or another (that the service takes). */
 export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString;
 
-/** A list of URLs or ids. */
-type Many = readonly string[] | undefined;
-
-/** Fields of a video job whose types follow the model `M`. */
-interface ModelFields<M> {
-  /** Seconds, one of the model's durations. */
-  duration?: DurationOf<M> | undefined;
-  /** Resolution, one of the model's. */
-  resolution?: VideoResolutionOf<M> | undefined;
-}
-
 /** Fields of a video job beside model, prompt and the references that exclude each other. */
-interface VideoFields<M> extends CreateFields, ModelFields<M> {
-  /** Aspect ratio, for example `16:9`. */
+interface VideoFields<M> extends ModelFields<M> {
+  /** `16:9`, say. */
   aspect_ratio?: VideoRatio | undefined;
   /** Alias of `aspect_ratio`. */
   ratio?: VideoRatio | undefined;
-  /** Whether the video has sound; only on models that support it. */
+  /** Add sound, where supported (only some models do). */
   generate_audio?: boolean | undefined;
-  /** Integer that fixes the seed, for a similar result. */
+  /** An integer; repeats similar results. */
   seed?: number | undefined;
-  /** Keeps the camera still. Leave it out beside image or frame inputs. */
+  /** Keep the camera still; not beside image or frame inputs. */
   camera_fixed?: boolean | undefined;
-  /** Whether the video carries a watermark. @default false */
+  /** Add a watermark. @default false */
   watermark?: boolean | undefined;
-  /** Clips that guide motion or camera, by public HTTPS URL. */
+  /** Clips for motion or camera, by HTTPS URL. */
   reference_video_urls?: Many;
   /** Alias of `reference_video_urls`. */
   referenceVideoUrls?: Many;
   /** Alias of `reference_video_urls`. */
   reference_videos?: Many;
-  /** Clips that guide motion or camera, by upload id. */
+  /** Clips for motion or camera. */
   reference_video_upload_ids?: Many;
-  /** Audio that guides voice, music or timing, by public HTTPS URL. */
+  /** Guide voice, music or timing, by HTTPS URL. */
   reference_audio_urls?: Many;
   /** Alias of `reference_audio_urls`. */
   referenceAudioUrls?: Many;
   /** Alias of `reference_audio_urls`. */
   reference_audios?: Many;
-  /** Audio that guides voice, music or timing, by upload id. */
+  /** Guide voice, music or timing. */
   reference_audio_upload_ids?: Many;
-  /** Registered characters, by id or slug. */
+  /** Registered characters' ids or slugs. */
   character_ids?: Many;
-  /** `strict`: fail rather than go on without the clips. Left out, the service may omit a failing clip and warn. */
+  /** `strict` fails rather than omit a clip (left out, the service may omit a failing one and warn). */
   video_reference_mode?: 'strict' | OpenString | undefined;
   /** Hashed id of the end user. */
   safety_identifier?: string | undefined;
@@ -57,25 +46,25 @@ interface VideoFields<M> extends CreateFields, ModelFields<M> {
 
 /** Start and end images. */
 interface Frames {
-  /** Start image, by public HTTPS URL. */
+  /** Public HTTPS URL. */
   first_frame_url?: string | undefined;
-  /** Start image, by upload id. */
+  /** The start image. */
   first_frame_upload_id?: string | undefined;
-  /** End image, by public HTTPS URL; send with a first frame. */
+  /** The end image's URL; goes with a first frame. */
   last_frame_url?: string | undefined;
-  /** End image, by upload id; send with a first frame. */
+  /** The end image; goes with a first frame. */
   last_frame_upload_id?: string | undefined;
 }
 
 /** Images that guide appearance, style, product or outfit. */
 interface ReferenceImages {
-  /** Reference images, by public HTTPS URL. */
+  /** Public HTTPS URLs. */
   reference_image_urls?: Many;
   /** Alias of `reference_image_urls`. */
   referenceImageUrls?: Many;
   /** Alias of `reference_image_urls`. */
   reference_images?: Many;
-  /** Reference images, by upload id. */
+  /** For look, style, product or outfit. */
   reference_image_upload_ids?: Many;
 }
 
@@ -99,18 +88,18 @@ type NewVideo<M, C extends readonly ContentItem[]> = VideoFields<M> &
   Prompt<C> &
   Without<EditOnly> & {
     intent?: undefined;
-    /** Alternative input: text, images, clips and sound as items. A text item stands in for `prompt`. */
+    /** In place of `prompt` with a text item (the alternative input: text, images, clips and sound as items). */
     content?: C | undefined;
-    /** Alias. @default svc-video-fast */
+    /** A video alias. @default svc-video-fast */
     model?: (M extends ImageModel ? never : M) | undefined;
   };
 
 /** An edit of an existing video, sent to POST /v1/videos. */
 type VideoEditByIntent<M> = EditFields<M> &
   EditSource & {
-    /** Routes the request as a source-video edit, with its fields and rules. */
+    /** Routes the request as an edit, with its fields and rules. */
     intent: 'video_edit';
-    /** `svc-video-pro`, `svc-video-fast` or `svc-video-mini`. @default svc-video-fast */
+    /** A model that edits (`svc-video-pro`, `svc-video-fast` or `svc-video-mini`). @default svc-video-fast */
     model?: EditModelOf<M> | undefined;
   };
 
