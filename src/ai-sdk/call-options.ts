@@ -1,14 +1,16 @@
 import { GenError } from '../index.js';
 
-/** Settings under `providerOptions.gen`: how to wait, the caller's key, and any field of the service's own. */
+/** Settings under `providerOptions.gen` (how to wait, the caller's key, and any field of the service's own). */
 export interface GenProviderOptions {
-  /** One job at most is made under it; several outputs get keys derived from it. */
+  /** Makes one job at most; several outputs get keys derived from it. */
   readonly idempotencyKey?: string;
-  /** Milliseconds between two reads of the job. @default the client's own schedule */
+  /** Between two reads of the job. @default the client's schedule */
   readonly pollIntervalMs?: number;
-  /** Milliseconds to wait for the job at most. @default 1_800_000 (30 min) */
+  /** To wait for the job at most. @default 1_800_000 (30 min) */
   readonly waitTimeoutMs?: number;
-  /** Fields of the service, sent as given: `resolution`, `character_ids`, `camera_fixed`, … (spec: POST /v1/videos). */
+  /**
+   * A field of the service, sent as given (`resolution`, `character_ids`, `camera_fixed`, …; spec: POST /v1/videos).
+   */
   readonly [field: string]: unknown;
 }
 

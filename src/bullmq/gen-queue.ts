@@ -16,47 +16,47 @@ import { type QueueLocation, queueNames } from './connection.js';
 import type { CallKind, GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';
 
-/** A queued call as the engine holds it. */
+/** A queued call. */
 export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
 
 /** How to queue a call. */
 export interface EnqueueOptions extends Omit<JobsOptions, 'jobId'> {
   /**
-   * The queue job's id, which is also the Idempotency-Key of the call: the same id never makes a second job, in the
-   * queue or on the service. No colon and no bare number, as the engine wants it.
-   * @default `params.idempotency_key`, else a fresh UUID
+   * Also the call's Idempotency-Key. The same id never makes a second job, in the queue or on the service. No colon and
+   * no bare number, as the engine wants it.
+   * @default `params.idempotency_key`, else a UUID
    */
   readonly jobId?: string;
 }
 
-/** Queues create calls and wakes those that wait. */
+/** Queues calls, wakes waits. */
 export interface GenQueue {
-  /** The engine's own queue, for a dashboard. */
+  /** @remarks The engine's own queue, for a dashboard. */
   readonly queue: Queue<GenJobData, GenJobResult>;
-  /** Queues `images.create` (spec: POST /v1/images). */
+  /** @remarks Queues `images.create` (spec: POST /v1/images). */
   readonly images: {
     create<const M extends ImageModel | OpenString>(
       params: ImageParams<M>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
-  /** Queues `videos.create` (spec: POST /v1/videos). */
+  /** @remarks Queues `videos.create` (spec: POST /v1/videos). */
   readonly videos: {
     create<const M extends VideoModel | OpenString = VideoModel, const C extends readonly ContentItem[] = readonly []>(
       params: VideoParams<M, C>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
-  /** Queues `videoEdits.create` (spec: POST /v1/video-edits). */
+  /** @remarks Queues `videoEdits.create` (spec: POST /v1/video-edits). */
   readonly videoEdits: {
     create<const M extends EditModel | OpenString>(
       params: VideoEditParams<M>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
-  /** Queues `characters.create`, the one-off reference image (spec: POST /v1/characters). */
+  /** @remarks Queues `characters.create`, the one-off reference image (spec: POST /v1/characters). */
   readonly characters: { create(params: CharacterParams, options?: EnqueueOptions): Promise<GenQueueJob> };
-  /** Hand it a verified webhook event: the call that waits for the job reads it at once, in whichever process it runs. */
+  /** Wakes the call that waits for a verified event's job. It reads the job at once, in whichever process it runs. */
   wake(event: WebhookEvent): Promise<void>;
   /** Closes the connections; what is queued stays. */
   close(): Promise<void>;
@@ -66,8 +66,8 @@ export interface GenQueue {
 const DEFAULT_JOB_OPTIONS = { attempts: 5, backoff: { type: 'exponential', delay: 2000 } } as const;
 
 /**
- * Opens the queue on a connection of BullMQ's kind (an ioredis client or its options).
- * Calls are made by {@link createGenWorker} in any number of processes.
+ * Opens a queue of create calls on an ioredis client or its options. Calls are made by {@link createGenWorker} in any
+ * number of processes.
  */
 export function createGenQueue(connection: ConnectionOptions, location: QueueLocation = {}): GenQueue {
   const { calls, options } = queueNames(connection, location);

@@ -6,22 +6,22 @@ import type { GenQueueJob } from './gen-queue.js';
 /** How a worker runs. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Told the completed job before the queue job ends, so that a crash in between tells it again: at least once. Copy the
-   * file to your own storage here. When it throws, the queue job is tried again.
+   * Told the completed job, at least once; when it throws, the queue job is retried. It runs before the queue job ends,
+   * so that a crash in between tells it again: copy the file to your own storage here.
    */
   readonly onCompleted?: (job: CompletedJob, queueJob: GenQueueJob) => void | Promise<void>;
-  /** Told the error that ended a call, before the queue job fails; at least once. */
+  /** Told what ended a call, at least once (before the queue job fails). */
   readonly onFailed?: (error: GenError, queueJob: GenQueueJob) => void | Promise<void>;
-  /** Told errors of the worker's own connection; the engine reconnects by itself. */
+  /** Told errors of the worker's connection (the engine reconnects by itself). */
   readonly onError?: (error: Error) => void;
-  /** How many calls this process works on at once; sleeping ones are not among them. @default 10 */
+  /** Calls in work at once; sleeping ones do not count. @default 10 */
   readonly concurrency?: number;
-  /** Milliseconds between two reads of a job. @default 10-15 s for video and edits, 3-4.5 s for images, stretched when many sleep */
+  /** Between two reads of a job. @default 10-15 s for videos, 3-4.5 s for images, stretched when many sleep */
   readonly pollIntervalMs?: number;
-  /** Milliseconds to pause after the service or the connection failed and named no time. @default 30_000 */
+  /** Pause after a failure that names no time. @default 30_000 */
   readonly retryDelayMs?: number;
-  /** Milliseconds after its queueing at which a call that has not ended fails; the service's job goes on. @default 86_400_000 (24 h) */
+  /** From queueing until a call fails; its job goes on. @default 86_400_000 (24 h) */
   readonly timeoutMs?: number;
-  /** Further options of the engine's Worker, for example `lockDuration` and `stalledInterval`. */
+  /** Further options of the engine's (`lockDuration` and `stalledInterval`, for example). */
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'>;
 }

@@ -1,13 +1,13 @@
 import { GenError } from './gen-error.js';
 
-/** An upload step failed. The message names the step and what is left on the service. */
+/** An upload failed; the message says what is left (and which step it was). */
 export class UploadError extends GenError {
   protected static override readonly family = 'GenError/UploadError';
-  /** The step that failed (spec: Uploads). */
+  /** @remarks The step that failed (spec: Uploads). */
   readonly step: 'prepare' | 'create' | 'put' | 'complete';
-  /** The upload's id, once the service had given one. */
+  /** @remarks The upload's id, once the service had given one. */
   readonly uploadId: string | undefined;
-  /** Whether something of the upload is still on the service. */
+  /** What is left on the service. */
   readonly left: 'nothing' | 'upload' | 'unknown';
 
   constructor(
@@ -26,12 +26,12 @@ export class UploadError extends GenError {
   }
 }
 
-/** A finished file could not be brought home whole. */
+/** A file could not be fetched whole. */
 export class DownloadError extends GenError {
   protected static override readonly family = 'GenError/DownloadError';
-  /** The job whose file it is. */
+  /** @remarks The job whose file it is. */
   readonly jobId: string;
-  /** When the link expired (ISO 8601), where that is the reason. */
+  /** @remarks When the link expired (ISO 8601), where that is the reason. */
   readonly expiredAt: string | undefined;
 
   constructor(

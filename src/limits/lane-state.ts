@@ -3,11 +3,10 @@ import type { AbortFan } from './abort-fan.js';
 import { Fifo } from './fifo.js';
 import type { LaneSnapshot, LaneWait } from './rate-limiter.js';
 
-/** How many calls a lane takes in each window. */
+/** How many calls in which time. */
 export interface LaneLimit {
-  /** Calls per window; `Infinity` for none. */
+  /** `Infinity` for none. */
   readonly limit: number;
-  /** The window in milliseconds. */
   readonly windowMs: number;
 }
 

@@ -17,7 +17,7 @@ import type { RequestOptions, Transport } from '../transport/transport.js';
 
 const CHARACTERS = '/v1/characters';
 
-/** Reusable characters, and one-off character-reference images (spec: POST /v1/characters). */
+/** Characters, and one-off images of them (spec: POST /v1/characters). */
 export class Characters {
   readonly #jobs: JobMaker;
 
@@ -27,8 +27,8 @@ export class Characters {
   }
 
   /**
-   * Registers a reusable character from an owned image upload (register mode). Its `character_id` goes into
-   * `character_ids`; it may be under review for a while.
+   * Registers a character from an image upload. Its `character_id` goes into `character_ids`; it may be under review
+   * for a while.
    */
   register(params: RegisterCharacterParams, options?: RequestOptions): RequestPromise<Character> {
     return this.#jobs.transport.send(
@@ -45,17 +45,14 @@ export class Characters {
   }
 
   /**
-   * Starts a one-off character-reference image (prompt mode); resolves as soon as the service has accepted it.
-   * Throws a PreflightError before any call for what the documented rules refuse, and an APIError when the service refuses.
+   * Starts a one-off character image. It resolves as soon as the service has accepted it. Throws a PreflightError
+   * before the call, or an APIError.
    */
   create(params: CharacterParams, options?: RequestOptions): RequestPromise<CreatedJob> {
     return this.#jobs.transport.send(request(params), options);
   }
 
-  /**
-   * Starts a one-off character-reference image and waits until its file is there.
-   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`.
-   */
+  /** Creates and waits for the file. Throws as `create`, and a JobError or WaitTimeoutError. */
   createAndWait<Throws extends boolean = true>(
     params: CharacterParams,
     options?: CreateOptionsOf<Throws>,
@@ -63,12 +60,12 @@ export class Characters {
     return createAndAwait(this.#jobs, request(params), options);
   }
 
-  /** The account's characters, as the service gives them. */
+  /** The account's characters. */
   list(options?: RequestOptions): RequestPromise<CharacterList> {
     return this.#jobs.transport.send({ method: 'GET', path: CHARACTERS, decode: decodeList('characters') }, options);
   }
 
-  /** One character by id or slug. Throws a NotFoundError for an unknown one. */
+  /** One by id or slug. Throws a NotFoundError. */
   get(id: string, options?: RequestOptions): RequestPromise<Character> {
     return this.#jobs.transport.send(
       { method: 'GET', path: path`/v1/characters/${id}`, decode: decodeCharacter },
@@ -76,7 +73,7 @@ export class Characters {
     );
   }
 
-  /** Deletes a character by id or slug; resolves with what the service answers. Throws a NotFoundError for an unknown one. */
+  /** Deletes one by id or slug. It resolves with what the service answers. Throws a NotFoundError. */
   delete(id: string, options?: RequestOptions): RequestPromise<DeletedCharacter> {
     return this.#jobs.transport.send(
       { method: 'DELETE', path: path`/v1/characters/${id}`, decode: decodeFields },

@@ -23,8 +23,8 @@ export class Images {
   }
 
   /**
-   * Starts an image job; resolves as soon as the service has accepted it.
-   * Throws a PreflightError before any call for what the documented rules refuse, and an APIError when the service refuses.
+   * Starts an image job. It resolves as soon as the service has accepted it. Throws a PreflightError before the call,
+   * or an APIError.
    */
   create<const M extends ImageModel | OpenString>(
     params: ImageParams<M>,
@@ -34,9 +34,8 @@ export class Images {
   }
 
   /**
-   * Starts an image job and waits until its file is there.
-   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
-   * throws as `create` does. A reference or character still under review is waited for and submitted again.
+   * Creates and waits for the file. Throws as `create`, and a JobError or WaitTimeoutError. A reference or character
+   * still under review is waited for and submitted again.
    */
   createAndWait<const M extends ImageModel | OpenString, Throws extends boolean = true>(
     params: ImageParams<M>,

@@ -6,19 +6,19 @@ import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from './re
 
 /** Where a sandbox is served. */
 export interface Listening {
-  /** The base URL for clients. */
+  /** @remarks The base URL for clients. */
   readonly url: string;
   /** Ends the server and its connections. */
   close(): Promise<void>;
 }
 
-/** A moment of a sandbox, for {@link Sandbox.restore}. */
+/** A moment of a sandbox. */
 export interface SandboxSnapshot {
-  /** Milliseconds since the epoch, in the sandbox's time. */
+  /** @remarks Milliseconds since the epoch, in the sandbox's time. */
   readonly takenAt: number;
 }
 
-/** Whose ledger or secret is meant. */
+/** Whose ledger or secret. */
 export interface AccountChoice {
   /** @default the first account */
   readonly account?: string | undefined;
@@ -26,43 +26,43 @@ export interface AccountChoice {
 
 /** The documented service in memory. */
 export interface Sandbox {
-  /** The first account's key, with every scope. */
+  /** @remarks The first account's key, with every scope. */
   readonly apiKey: string;
-  /** The base URL that goes with {@link Sandbox.fetch}; its host can never resolve. */
+  /** Goes with {@link Sandbox.fetch} (its host can never resolve). */
   readonly baseUrl: string;
-  /** The first account's signing secret. */
+  /** @remarks The first account's signing secret. */
   readonly webhookSecret: string;
   /** The signing secret of any account. */
   webhookSecretOf(choice?: AccountChoice): string;
-  /** The service as a client's `fetch`: faults look like the network's. Works unbound. */
+  /** For a client; faults look like the network's (works unbound). */
   readonly fetch: typeof fetch;
-  /** The service as a server's handler; rejects with a {@link ConnectionDropped} where the connection is to be cut. Works unbound. */
+  /** For a server (works unbound). Rejects with a {@link ConnectionDropped} to cut the connection. */
   readonly handle: (request: Request) => Promise<Response>;
-  /** Serves it on Node, Bun and Deno, on loopback unless told. @default a free port on 127.0.0.1 */
+  /** Serves it on Node, Bun and Deno (on loopback unless told). @default a free port on 127.0.0.1 */
   listen(options?: { readonly port?: number; readonly host?: string }): Promise<Listening>;
 
-  /** Milliseconds since the epoch, in the sandbox's time. */
+  /** In the sandbox's time, since the epoch (milliseconds). */
   now(): number;
-  /** Moves the time on: everything due in it happens in order, and webhook deliveries are awaited. */
+  /** Moves the time on; webhook deliveries are awaited. Everything due in it happens in order. */
   advance(ms: number): Promise<void>;
-  /** Resolves when no webhook delivery is under way. */
+  /** Awaits webhook deliveries under way. */
   settled(): Promise<void>;
 
-  /** How jobs to come will end. */
+  /** @remarks How jobs to come will end. */
   readonly outcomes: {
-    /** Lines up the end of the next job; calls queue. Throws a TypeError for a status that is not final. */
+    /** Lines up the next job's end; calls queue. Throws a TypeError for a status that is not final. */
     next(outcome: Outcome): void;
-    /** Forgets what was lined up. */
+    /** Forgets them. */
     clear(): void;
   };
-  /** Failures to come. */
+  /** @remarks Failures to come. */
   readonly faults: {
-    /** Adds a rule; gives its id. Throws a TypeError or RangeError for one that could do nothing. */
+    /** Gives the rule's id. Throws a TypeError or RangeError for one that could do nothing. */
     add(rule: FaultRule): string;
-    /** Takes a rule away; tells whether there was one. */
+    /** Tells whether there was one. */
     remove(id: string): boolean;
     clear(): void;
-    /** The rules, with how often each has matched and struck. */
+    /** With how often each matched and struck. */
     list(): readonly {
       readonly id: string;
       readonly rule: FaultRule;
@@ -70,38 +70,37 @@ export interface Sandbox {
       readonly struck: number;
     }[];
   };
-  /** Whether creates are dispatched; `disabled` answers 503 dispatch_disabled. Can be set. */
+  /** Can be set; `disabled` answers 503 (creates get `dispatch_disabled`). */
   dispatch: 'enabled' | 'disabled';
 
-  /** Makes a key; an account that is new opens with `balanceTokens` and a secret of its own. */
+  /** A new account opens with `balanceTokens` (and with a secret of its own). */
   createKey(options?: KeyOptions): string;
-  /** From now on the key answers 401. Tells whether there was one. */
+  /** Tells whether there was one (from now on the key answers 401). */
   revokeKey(key: string): boolean;
-  /** Suspends an account, or with `false` lets it back in. */
+  /** `false` lets it back in. */
   suspend(account: string, isSuspended?: boolean): void;
-  /** Pays in dollars, 20 at least; a token is 0.05. Gives the new balance in tokens. Throws a RangeError below 20. */
+  /** Pays in; gives the balance in tokens, 20 a dollar. Throws a RangeError below 20 dollars. */
   topUp(usd: number, choice?: AccountChoice): number;
 
-  /** Ends a job under way at once. Throws an Error for an unknown id; a job that has ended stays as it is. */
+  /** Ends a job at once (one that has ended stays as it is). Throws an Error for an unknown id. */
   finish(jobId: string, outcome?: Outcome): void;
-  /** Delivers the event of a finished job again, under the same event id. Rejects for a job without an event or a webhook URL. */
+  /** Sends a job's event again (under the same event id). Rejects for a job without an event or a webhook URL. */
   redeliver(jobId: string): Promise<void>;
 
-  /** Requests so far, oldest first, without keys. */
+  /** @remarks Requests so far, oldest first, without keys. */
   readonly requests: readonly RequestRecord[];
-  /** Webhook deliveries so far, oldest first. */
+  /** @remarks Webhook deliveries so far, oldest first. */
   readonly deliveries: readonly DeliveryRecord[];
-  /** All jobs of all accounts, oldest first. */
+  /** @remarks All jobs of all accounts, oldest first. */
   readonly jobs: readonly SandboxJob[];
-  /** An account's money and how it moved. */
+  /** An account's money. */
   ledger(choice?: AccountChoice): LedgerView;
-  /** Every account's name. */
   readonly accounts: readonly string[];
 
-  /** Back to the start: jobs, files, extra keys and accounts, faults, outcomes and logs are gone. Time goes on. */
+  /** Back to the start; time goes on. Jobs, files, extra keys and accounts, faults, outcomes and logs are gone. */
   reset(): void;
-  /** Remembers everything as it stands. */
+  /** Remembers everything. */
   snapshot(): SandboxSnapshot;
-  /** Goes back to a snapshot of this sandbox, time included. */
+  /** Goes back to a snapshot, time included. */
   restore(snapshot: SandboxSnapshot): void;
 }

@@ -10,11 +10,9 @@ interface Execution {
 }
 
 /**
- * msw handlers that answer every call below the sandbox's base URL with the sandbox:
- * `setupServer(...sandboxHandlers(sandbox))` in Node, `setupWorker(...sandboxHandlers(sandbox))` in a browser (msw 3).
- * A reset that a fault asks for reaches the caller as a network error.
- *
- * The element type is `never`, which fits msw's own handler type without this package depending on msw.
+ * msw 3 handlers: every call below its base URL goes to the sandbox. `setupServer(...sandboxHandlers(sandbox))` in
+ * Node, `setupWorker(...sandboxHandlers(sandbox))` in a browser. A reset that a fault asks for reaches the caller as a
+ * network error. The element type is `never`, which fits msw's own handler type without this package depending on msw.
  */
 export function sandboxHandlers(sandbox: MockedService): never[] {
   return [createHandler(sandbox)] as never[];

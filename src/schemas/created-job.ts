@@ -1,17 +1,17 @@
 import { isFields, unwrap } from './envelope.js';
 import type { Job } from './job.js';
 
-/** The service's answer to a create (spec: Create response envelope). Unknown fields pass through untouched. */
+/** An accepted job (spec: Create response envelope). Unknown fields pass through untouched. */
 export interface CreatedJob {
-  /** The job as it stood when it was accepted: processing, completed or already failed. */
+  /** @remarks The job as it stood when it was accepted: processing, completed or already failed. */
   job: Job;
-  /** Tokens quoted and reserved for the job. */
+  /** @remarks Tokens quoted and reserved for the job. */
   quoted_token_cost?: number;
-  /** Tokens left. */
+  /** @remarks Tokens left. */
   balance_tokens?: number;
-  /** What the service warned of, wherever in the answer it did: `video_reference_fallback_omitted_clips`, say. */
+  /** From anywhere in the answer (`video_reference_fallback_omitted_clips`, say). */
   warnings: string[];
-  /** The key the job was created under: the same call with it gives this job again and not a second one. */
+  /** The same call with it gives this job again (and not a second one). */
   idempotencyKey: string;
   [field: string]: unknown;
 }

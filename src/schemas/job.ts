@@ -1,4 +1,4 @@
-/** A job's state (spec: States and transitions). Open: a status the SDK does not know means still running. */
+/** A status unknown here is not final (the job is still running; spec: States and transitions). */
 export type JobStatus =
   | 'created'
   | 'queued'
@@ -11,42 +11,38 @@ export type JobStatus =
 
 /** A generation job (spec: Job). Unknown fields pass through untouched. */
 export interface Job {
-  /** Job id, used in GET /v1/jobs/{id}. */
   id: string;
-  /** Kind of media, for example `video`. */
+  /** @remarks Kind of media, for example `video`. */
   mediaType?: string;
-  /** Model alias the job ran on. */
+  /** @remarks Model alias the job ran on. */
   modelId?: string;
-  /** Where the job stands. */
   status: JobStatus;
-  /** Tokens reserved at acceptance. */
+  /** @remarks Tokens reserved at acceptance. */
   quotedTokenCost?: number;
-  /** Tokens charged; 0 for a failed job. */
+  /** Charged; 0 for a failed job. */
   finalTokenCost?: number | null;
-  /** Authenticated download link of the finished file, null until then. It needs the API key and it expires. */
+  /** Needs the API key, expires; null until there is a file. */
   providerOutputUrl?: string | null;
-  /** ISO timestamp at which the link expires. */
+  /** ISO 8601. */
   providerOutputExpiresAt?: string | null;
-  /** Job error code when the job failed (spec: Job errors). */
+  /** @remarks Job error code when the job failed (spec: Job errors). */
   errorCode?: string | null;
-  /** Human-readable reason. */
   errorMessage?: string | null;
-  /** Extra error data; `retry_after` in seconds for `reference_asset_pending`. */
+  /** `retry_after` in seconds, for example (with `reference_asset_pending`). */
   errorData?: Record<string, unknown> | null;
-  /** ISO 8601 timestamp. */
+  /** @remarks ISO 8601 timestamp. */
   createdAt?: string;
-  /** ISO 8601 timestamp. */
+  /** @remarks ISO 8601 timestamp. */
   completedAt?: string | null;
   [field: string]: unknown;
 }
 
-/** A job that completed: its file can be downloaded until `providerOutputExpiresAt`. */
+/** A job with its file (to be downloaded until `providerOutputExpiresAt`). */
 export interface CompletedJob extends Job {
-  /** Final: the file is there. */
   status: 'completed';
-  /** Authenticated download link of the file. It needs the API key and it expires. */
+  /** @remarks Authenticated download link of the file. It needs the API key and it expires. */
   providerOutputUrl: string;
-  /** ISO timestamp at which the link expires. */
+  /** @remarks ISO timestamp at which the link expires. */
   providerOutputExpiresAt: string;
 }
 

@@ -2,36 +2,34 @@ import type { UploadType } from './media-type.js';
 
 /** An upload (spec: Upload). Unknown fields pass through untouched. */
 export interface Upload {
-  /** The upload's id, to be passed wherever a `*_upload_id` is taken. */
+  /** @remarks The upload's id, to be passed wherever a `*_upload_id` is taken. */
   upload_id: string;
-  /** The name it was uploaded under. */
   file_name?: string;
-  /** Its media type. */
   mime_type?: string;
-  /** Its size in bytes. */
+  /** @remarks Its size in bytes. */
   file_size?: number;
-  /** VIDEO is the only kind accepted as an edit source. */
+  /** Only VIDEO can be edited. */
   upload_type?: UploadType;
   [field: string]: unknown;
 }
 
-/** An upload that waits for its bytes (spec: Uploads, step 1). */
+/** An upload without its bytes (spec: Uploads, step 1). */
 export interface CreatedUpload extends Upload {
   /** Where the bytes are PUT. Expires. */
   direct_upload_url: string;
-  /** The headers that go with the PUT, exactly. */
+  /** @remarks The headers that go with the PUT, exactly. */
   headers: Record<string, string>;
 }
 
 /** Step 1's body (spec: Uploads). All four are required. */
 export interface CreateUploadParams {
-  /** File name. */
+  /** The file's name. */
   file_name: string;
-  /** Media type, for example `video/mp4`. */
+  /** `video/mp4`, say. */
   mime_type: string;
-  /** Size in bytes. */
+  /** In bytes. */
   file_size: number;
-  /** Decides the size limit and what it may be used for. */
+  /** Sets the size limit (and what it may be used for). */
   upload_type: UploadType;
 }
 

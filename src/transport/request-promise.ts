@@ -1,4 +1,4 @@
-/** What is known of an answer beside its data. */
+/** An answer beside its data. */
 export interface ResponseMeta {
   readonly response: Response;
   readonly requestId?: string | undefined;
@@ -6,11 +6,11 @@ export interface ResponseMeta {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** A Promise of the data, which also gives the answer it came with. */
+/** A Promise that also gives the answer. */
 export interface RequestPromise<T> extends Promise<T> {
-  /** The data with the answer it came in, the service's request id, the number of attempts and the idempotency key. */
+  /** The data with its answer (the service's request id, the number of attempts and the idempotency key too). */
   withResponse(): Promise<ResponseMeta & { readonly data: T }>;
-  /** The plain answer, its body readable. */
+  /** The plain answer, unread. */
   asResponse(): Promise<Response>;
 }
 

@@ -3,19 +3,19 @@ import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
 import type { RequestPromise } from './request-promise.js';
 
-/** What every call takes as its last argument. */
+/** What every call takes. */
 export interface RequestOptions {
-  /** Ends the call at once, in every phase; it rejects with the signal's own reason. */
+  /** Ends the call with its own reason (at once, in every phase). */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for one attempt: connect, headers and the whole JSON body. @default the client's (60_000) */
+  /** One attempt with its JSON body (connecting and headers included). @default the client's */
   readonly timeoutMs?: number | undefined;
-  /** How many failures are retried; a waited-out 429 is none. @default the client's (3) */
+  /** Failures that are retried; a waited-out 429 is none. @default the client's */
   readonly maxRetries?: number | undefined;
-  /** The key under which a creating call makes one job at most. @default a fresh UUID per call */
+  /** One key makes one job at most. @default a UUID */
   readonly idempotencyKey?: string | undefined;
-  /** Extra headers for this call. */
+  /** Sent with this call. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
+  /** Refuse what the documents rule out before the call. @default the client's */
   readonly preflight?: boolean | undefined;
 }
 

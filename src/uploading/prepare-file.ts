@@ -8,21 +8,21 @@ import { type OpenFile, openFile, type PreparedFile } from './prepared-file.js';
 import type { UploadProgress } from './progress-stream.js';
 import { type Content, contentOf } from './upload-source.js';
 
-/** What a caller may say about a file that is uploaded. */
+/** What to say of a file. */
 export interface FileOptions {
-  /** Name for the service; reduced to a safe one. @default the source's own name, else `upload` with the type's extension */
+  /** Made safe. @default the source's, else `upload` with the type's extension */
   readonly filename?: string | undefined;
-  /** Media type, for example `video/mp4`. @default the Blob's, else by the name, else by the first bytes */
+  /** `video/mp4`, say. @default the Blob's, else by name, else by first bytes */
   readonly mimeType?: string | undefined;
-  /** What the service takes it for; sets the size limit. @default by the media type: IMAGE, VIDEO or AUDIO */
+  /** Sets the size limit (what the service takes it for). @default by media type */
   readonly uploadType?: UploadType | undefined;
-  /** Size in bytes. Needed for streams, whose size cannot be seen; the service wants it before the first byte. */
+  /** Needed for streams (whose size cannot be seen; the service wants it before the first byte). */
   readonly sizeBytes?: number | undefined;
-  /** Told how far the upload has come. Begins at 0 again when the PUT has to be repeated. */
+  /** Begins again at 0 when the PUT is repeated. */
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
-  /** `character`: also refuse an image whose header says that it is less than 300 px wide (spec: POST /v1/characters). */
+  /** `character`: refuse images under 300 px wide (as far as the header says it; spec: POST /v1/characters). */
   readonly purpose?: 'character' | undefined;
-  /** Whether what the documented limits refuse is refused before the first call. @default the client's (true) */
+  /** Refuse what passes the documented limits before the call. @default the client's */
   readonly preflight?: boolean | undefined;
 }
 

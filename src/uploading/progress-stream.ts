@@ -1,8 +1,7 @@
 /** How far an upload has come. */
 export interface UploadProgress {
-  /** Bytes of this attempt that left; begins at 0 again when the PUT is repeated, and ends at exactly `totalBytes`. */
+  /** Begins again at 0 when the PUT is repeated (bytes of this attempt that left; ends at exactly `totalBytes`). */
   readonly sentBytes: number;
-  /** Size of the file in bytes. */
   readonly totalBytes: number;
 }
 

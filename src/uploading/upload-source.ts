@@ -1,23 +1,23 @@
 /**
- * Content that can be read again from its start: what `fromPath()` gives, and every Blob. Anything of this shape is
- * taken, a database blob or a cloud file say.
+ * What can be read again from its start. That is what `fromPath()` gives, every Blob, and anything of this shape: a
+ * database blob or a cloud file, say.
  */
 export interface RereadableSource {
-  /** File name, where it has one. */
+  /** @remarks File name, where it has one. */
   readonly name?: string | undefined;
-  /** Size in bytes. */
+  /** @remarks Size in bytes. */
   readonly size: number;
-  /** Media type, where it is known. */
+  /** @remarks Media type, where it is known. */
   readonly type?: string | undefined;
-  /** A fresh stream of the whole content at each call. */
+  /** A fresh stream (of the whole content) at each call. */
   stream(): ReadableStream<Uint8Array>;
-  /** The same without a stream around it, where the source has it: half the work. */
+  /** The same without a stream, at half the work (where the source has it). */
   chunks?(): AsyncIterator<Uint8Array>;
 }
 
 /**
- * What `uploads.upload` takes (spec: Uploads). Blobs, bytes, `fromPath()` and factories can be read again and are retried
- * whole; a Response, a stream and an async iterable are read once. Where the size cannot be seen, say `sizeBytes`.
+ * Blobs, bytes and functions are retried whole (as is what `fromPath()` gives); streams need `sizeBytes`. A Response, a
+ * stream and an async iterable are read once (spec: Uploads).
  */
 export type UploadSource =
   | Blob

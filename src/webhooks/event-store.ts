@@ -1,30 +1,30 @@
 import { GenError } from '../errors/gen-error.js';
 
-/** What a claim found: nobody had the event, somebody is at it, or it was handled. */
+/** `busy`: somebody is at it (`new`: nobody had the event; `done`: it was handled). */
 export type WebhookClaim = 'new' | 'busy' | 'done';
 
-/** Remembers which events were handled, so that each is handled once (spec: Events, delivery rule 6). */
+/** Remembers which events were handled (so that each is handled once; spec: Events, delivery rule 6). */
 export interface WebhookStore {
   /**
-   * Takes the event for `leaseMs` milliseconds, atomically: of any number of claims at once, one hears `new`. After the
-   * lease an event that was neither completed nor released can be claimed again: whoever held it crashed.
+   * Takes the event, atomically; a crash frees it after `leaseMs`. Of any number of claims at once, one hears `new`.
+   * After the lease an event that was neither completed nor released can be claimed again.
    */
   claim(id: string, leaseMs: number): Promise<WebhookClaim>;
-  /** The event was handled: for `ttlMs` milliseconds every claim hears `done`. */
+  /** Handled: for `ttlMs` a claim hears `done`. */
   complete(id: string, ttlMs: number): Promise<void>;
-  /** The event was not handled: the next claim hears `new`. */
+  /** Not handled: the next claim hears `new`. */
   release(id: string): Promise<void>;
 }
 
-/** How much a {@link memoryStore} remembers. */
+/** How much is remembered. */
 export interface MemoryStoreOptions {
-  /** Handled events that are remembered at most, and claims that are held at most; the oldest go first. @default 10_000 */
+  /** The oldest go first (handled events at most, and as many claims that are held). @default 10_000 */
   readonly maxEntries?: number | undefined;
-  /** The current time in milliseconds, for tests. @default the system's */
+  /** For tests (the current time in milliseconds). @default the system's */
   readonly now?: (() => number) | undefined;
 }
 
-/** A {@link WebhookStore} in this process's memory, for a receiver that is one process. Bounded; gone on a restart. */
+/** For a receiver that is one process (a {@link WebhookStore} in its memory: bounded, and gone on a restart). */
 export function memoryStore({ maxEntries = 10_000, now = Date.now }: MemoryStoreOptions = {}): WebhookStore {
   if (!(maxEntries >= 1)) throw new GenError('`maxEntries` must be at least 1.');
   const held = new Map<string, number>();

@@ -3,25 +3,24 @@ import { signatureOf, WEBHOOK_HEADERS } from './signature.js';
 
 /** How to sign a webhook. */
 export interface SignWebhookOptions {
-  /** The signing secret; several give one `v1` each, as during a rotation. Blank is refused. */
+  /** Several (as during a rotation) give one `v1` each. Blank is refused. */
   readonly secret: WebhookSecret;
-  /** Unix seconds to sign with. @default the current time */
+  /** Unix seconds. @default now */
   readonly timestamp?: number | undefined;
-  /** The current time in milliseconds, for tests. @default the system's */
+  /** For tests (the current time in milliseconds). @default the system's */
   readonly now?: (() => number) | undefined;
 }
 
-/** A webhook as the service would send it: POST `body` with `headers`. */
+/** POST `body` with `headers` (a webhook as the service would send it). */
 export interface SignedWebhook {
-  /** The exact text that is signed. */
+  /** @remarks The exact text that is signed. */
   readonly body: string;
-  /** `Content-Type` and the documented `X-Service-*` headers. */
   readonly headers: Record<string, string>;
 }
 
 /**
- * Signs an event as the service does (spec: Events), for tests of a receiver. An event given as a string is signed as it
- * stands, so that broken bodies can be tried too.
+ * Signs an event as the service does, for tests (spec: Events). An event given as a string is signed as it stands, so
+ * that broken bodies can be tried too.
  */
 export async function signWebhook(event: object | string, options: SignWebhookOptions): Promise<SignedWebhook> {
   const body = typeof event === 'string' ? event : JSON.stringify(event);

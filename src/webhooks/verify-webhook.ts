@@ -4,24 +4,24 @@ import { refusal } from './refusal.js';
 import { secretsOf, type WebhookSecret } from './secrets.js';
 import { type RawBody, sameDigest, signatureOf, WEBHOOK_HEADERS } from './signature.js';
 
-/** The headers of a webhook: a web `Headers`, a plain object or Node's, in any case. */
+/** Of any kind, in any case (a web `Headers`, a plain object or Node's). */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** A webhook as received. */
 export interface ReceivedWebhook {
-  /** The raw body, before any parsing. */
+  /** Before any parsing. */
   readonly body: WebhookBody;
-  /** All headers, or at least `X-Service-Signature`. */
+  /** At least `X-Service-Signature`. */
   readonly headers: WebhookHeaders;
 }
 
 /** How to verify a webhook. */
 export interface VerifyWebhookOptions {
-  /** The signing secret from the console's Webhooks tab; several (8 at most) during a rotation. Blank is refused. */
+  /** Several (8 at most) during a rotation (from the console's Webhooks tab). Blank is refused. */
   readonly secret: WebhookSecret;
-  /** Seconds: a stamp this far away or further, past or future, is refused. @default 300 (spec: Limits) */
+  /** A stamp so far away (or further), past or future, is refused. @default 300 */
   readonly toleranceSeconds?: number | undefined;
-  /** The current time in milliseconds, for tests. @default the system's */
+  /** For tests (the current time in milliseconds). @default the system's */
   readonly now?: (() => number) | undefined;
 }
 
@@ -29,10 +29,9 @@ export interface VerifyWebhookOptions {
 const SIGNATURE = /^t=(0|[1-9]\d{0,11})((?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16})$/;
 
 /**
- * Verifies a webhook and gives its event (spec: Events): the signature over the raw bytes, in constant time, and the
- * age of its stamp. Takes a web `Request`, or its body and headers.
- *
- * @throws {WebhookVerificationError} whose `reason` says why it was refused.
+ * Verifies a webhook and gives its event (spec: Events). By the signature over the raw bytes, in constant time, and the
+ * age of its stamp. Takes a web `Request`, or its body and headers. Throws a WebhookVerificationError with its
+ * `reason`.
  */
 export async function verifyWebhook(
   received: Request | ReceivedWebhook,
