@@ -1,12 +1,16 @@
 // The types as they are published: what holds for the sources holds for the declarations in the tarball.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { membersAreDocumented } from './architecture/documented.js';
+import { told } from './architecture/source.js';
+import fields from './fixtures/fields.json' with { type: 'json' };
 import { packTarball, ROOT } from './support/build.js';
+import { openEditor } from './support/completions.js';
 import { type Compiler, checkSnippets, MODES, type Mode } from './support/type-check.js';
-import { SNIPPETS } from './types/snippets.js';
+import { ALIASES, SNIPPETS } from './types/snippets.js';
 
 const EVERY_METHOD = readFileSync(new URL('./types/every-method.ts', import.meta.url), 'utf8').replace(
   '../../src/index.js',
@@ -43,3 +47,24 @@ test.each(SETTINGS)(
     expect(await checkSnippets(folder, { compiler, mode, snippets: SNIPPETS, beside: EVERY_METHOD })).toEqual([]);
   },
 );
+
+test('every option and every method keeps a comment in the published declarations', { timeout: 60_000 }, () => {
+  const doors = readdirSync(join(ROOT, 'dist')).filter((file) => file.endsWith('.d.cts'));
+  expect(doors).toHaveLength(7);
+  expect(told(membersAreDocumented(doors.map((door) => `dist/${door}`)))).toEqual([]);
+});
+
+test('every documented parameter keeps a comment in the published declarations', { timeout: 60_000 }, () => {
+  const offered = openEditor(folder, 'typescript');
+  for (const [call, rows] of Object.entries(fields)) {
+    const offer = offered(`client.${call}({ | })`);
+    for (const { name } of rows.filter((row) => !(call === 'characters.register' && row.name === 'mode'))) {
+      expect(offer.docOf(name), `${call} ${name}`).not.toBe('');
+    }
+  }
+  for (const [call, alias, name] of ALIASES) {
+    expect(offered(`client.${call}({ prompt: 'x', | })`).docOf(alias), `${call} ${alias}`).toContain(
+      `Alias of \`${name}\``,
+    );
+  }
+});

@@ -21,7 +21,10 @@ export const exportsAreDocumented: Law = eachNode((node, { path }) => {
   return without(node);
 });
 
-/** What a door gives, followed to its declaration: each option, each parameter and each method has a doc comment. */
+/**
+ * What a door gives, followed to its declaration: each option, each parameter and each method has a doc comment. A door is a
+ * source, or the published declarations of one, where fields of what is only read may go without.
+ */
 export function membersAreDocumented(doors: readonly string[]): Breach[] {
   const { options } = ts.parseJsonConfigFileContent(
     {
@@ -60,10 +63,11 @@ function undocumentedMembers(declaration: ts.Declaration): Breach[] {
   if (!ts.isInterfaceDeclaration(declaration) && !ts.isClassDeclaration(declaration)) return [];
   if (!isForUsersToFillInOrCall(declaration)) return [];
   const path = declaration.getSourceFile().fileName.replace(ROOT, '');
-  if (!path.startsWith('src/')) return [];
+  if (!/^(src|dist)\//.test(path)) return [];
   const members: readonly (ts.TypeElement | ts.ClassElement)[] = declaration.members;
   return members
     .filter(isReachable)
+    .filter((member) => path.startsWith('src/') || !ts.isPropertyDeclaration(member))
     .filter((member) => !hasComment(member) && !isLaterOverload(member))
     .map((member) => ({
       path,
@@ -74,7 +78,8 @@ function undocumentedMembers(declaration: ts.Declaration): Breach[] {
 
 /** Options, parameters and classes. What implements a documented port says the same as the port. */
 function isForUsersToFillInOrCall(declaration: ts.InterfaceDeclaration | ts.ClassDeclaration): boolean {
-  if (ts.isInterfaceDeclaration(declaration)) return /(Options|Params|Rule|Match)$/.test(declaration.name.text);
+  if (ts.isInterfaceDeclaration(declaration))
+    return /(Options|Params|Rule|Match|Outcome|Hooks)$/.test(declaration.name.text);
   return !declaration.heritageClauses?.some(({ token }) => token === ts.SyntaxKind.ImplementsKeyword);
 }
 
