@@ -1,8 +1,9 @@
 // Runs after tsup: makes one set of declarations serve both module systems and gathers the licences of bundled code.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join } from 'node:path';
+import { basename, dirname, isAbsolute, join, posix } from 'node:path';
 import { decode, encode, type SourceMapSegment } from '@jridgewell/sourcemap-codec';
 import { condenseDeclarations } from './condense-declarations.ts';
+import { mapDeclarations, placesIn } from './map-declarations.ts';
 import { type Door, mergeDeclarations } from './merge-declarations.ts';
 
 /**
@@ -26,9 +27,13 @@ const DOORS = ['index', 'webhooks', 'redis', 'node', 'sandbox', 'ai-sdk', 'bullm
 
 /** The bundler of declarations forgets which names a door gives as types only; the door's source tells. */
 function readDoor(name: string): Door {
-  const text = readFileSync(name === 'index' ? 'src/index.ts' : `src/${name}/index.ts`, 'utf8');
+  const text = readFileSync(sourceOf(name), 'utf8');
   const lists = [...text.matchAll(/^export type \{([^}]*)\}/gm)].map(([, list = '']) => list);
   return { name, typeOnly: new Set(lists.flatMap((list) => list.match(/\w+/g) ?? [])) };
+}
+
+function sourceOf(door: string): string {
+  return door === 'index' ? 'src/index.ts' : `src/${door}/index.ts`;
 }
 
 /** Peers that are ESM only: a CommonJS declaration may name their types, and has to say which form it means. */
@@ -56,6 +61,33 @@ function lightenMaps() {
     map.sources = map.sources.map((source) => (isAbsolute(source) ? basename(source) : source));
     writeFileSync(`dist/${file}`, JSON.stringify(map));
   }
+}
+
+/** The sandbox's sources are not in the package: its declarations are all there is to go to. */
+function mapAllDeclarations() {
+  const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).map(
+    (file) => `src/${file.replaceAll('\\', '/')}`,
+  );
+  const shipped = files.filter((file) => file.endsWith('.ts') && SHIPPED.test(`../${file}`));
+  const places = placesIn(new Map(shipped.map((file) => [file, readFileSync(file, 'utf8')])));
+  for (const door of DOORS.filter((name) => name !== 'sandbox')) {
+    const declarations = `${door}.d.cts`;
+    const text = readFileSync(`dist/${declarations}`, 'utf8');
+    const map = mapDeclarations(declarations, text, { places, files: namedBy(door) });
+    writeFileSync(`dist/${declarations}.map`, map);
+    writeFileSync(`dist/${declarations}`, `${text}//# sourceMappingURL=${declarations}.map\n`);
+  }
+}
+
+/** Which file a door takes each of its names from. */
+function namedBy(door: string): Map<string, string> {
+  const index = sourceOf(door);
+  const lists = readFileSync(index, 'utf8').matchAll(/\{([^}]*)\} from '(\..*)\.js'/g);
+  return new Map(
+    [...lists].flatMap(([, list = '', path = '']) =>
+      (list.match(/\w+/g) ?? []).map((name) => [name, `${posix.join(posix.dirname(index), path)}.ts`] as const),
+    ),
+  );
 }
 
 /** Bundled packages stay unmapped: one mark says where each begins. */
@@ -112,3 +144,4 @@ interface Manifest {
 shareDeclarations();
 lightenMaps();
 gatherLicences();
+mapAllDeclarations();

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { decode } from '@jridgewell/sourcemap-codec';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { membersAreDocumented } from './architecture/documented.js';
 import { told } from './architecture/source.js';
@@ -67,4 +68,31 @@ test('every documented parameter keeps a comment in the published declarations',
       `Alias of \`${name}\``,
     );
   }
+});
+
+test('a definition leads into the sources of the package, to the same name', () => {
+  const home = join(folder, 'node_modules/gen-client/dist');
+  const maps = readdirSync(home).filter((file) => file.endsWith('.d.cts.map'));
+  const names = maps.flatMap((file) => {
+    const map = JSON.parse(readFileSync(join(home, file), 'utf8')) as {
+      file: string;
+      sources: string[];
+      mappings: string;
+    };
+    const read = (path: string) => readFileSync(join(home, path), 'utf8').split('\n');
+    const word = (lines: readonly string[], line: number, column: number) =>
+      /^\W?[\w$]+/.exec((lines[line] ?? '').slice(column))?.[0];
+    const declarations = read(map.file);
+    expect(declarations).toContain(`//# sourceMappingURL=${file}`);
+    return decode(map.mappings).flatMap((segments, line) =>
+      segments.map(([column, source = 0, sourceLine = 0, sourceColumn = 0]) => {
+        const name = word(declarations, line, column);
+        expect(word(read(map.sources[source] ?? ''), sourceLine, sourceColumn)).toBe(name);
+        return name;
+      }),
+    );
+  });
+  expect(names).toEqual(
+    expect.arrayContaining(['GenClient', 'createAndWait', 'timeoutMs', 'redisLimiter', 'fromPath']),
+  );
 });

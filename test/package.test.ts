@@ -42,7 +42,7 @@ test('the tarball holds the build, the sources behind it, the papers and nothing
       .filter((file) => file.startsWith('dist/'))
       .map((file) => file.replace(/^.*?(\.d)?(\.[a-z]+)(\.map)?$/, '$1$2$3')),
   );
-  expect([...kinds].sort()).toEqual(['.cjs', '.cjs.map', '.d.cts', '.d.ts', '.js', '.js.map', '.txt']);
+  expect([...kinds].sort()).toEqual(['.cjs', '.cjs.map', '.d.cts', '.d.cts.map', '.d.ts', '.js', '.js.map', '.txt']);
   expect(files.filter((file) => /test|fixture|spec\.|metafile/i.test(file))).toEqual([]);
 });
 
