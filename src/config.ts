@@ -17,7 +17,7 @@ export interface ClientOptions {
   readonly webhookSecret?: string | readonly string[] | undefined;
   /** One attempt with its JSON body (connecting and headers included), or a pause in a stream. @default 60_000 */
   readonly timeoutMs?: number | undefined;
-  /** Failures that are retried; a waited-out 429 is none. @default 3 */
+  /** Failures retried; a waited-out 429 is none. @default 3 */
   readonly maxRetries?: number | undefined;
   /** Retry-After that is obeyed; a longer one is thrown (at once, with the figure on the error). @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;

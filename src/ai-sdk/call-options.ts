@@ -4,7 +4,7 @@ import { GenError } from '../index.js';
 export interface GenProviderOptions {
   /** Makes one job at most; several outputs get keys derived from it. */
   readonly idempotencyKey?: string;
-  /** Between two reads of the job. @default the client's schedule */
+  /** Between two reads. @default the client's schedule */
   readonly pollIntervalMs?: number;
   /** To wait for the job at most. @default 1_800_000 (30 min) */
   readonly waitTimeoutMs?: number;

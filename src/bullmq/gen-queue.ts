@@ -66,7 +66,7 @@ export interface GenQueue {
 const DEFAULT_JOB_OPTIONS = { attempts: 5, backoff: { type: 'exponential', delay: 2000 } } as const;
 
 /**
- * Opens a queue of create calls on an ioredis client or its options. Calls are made by {@link createGenWorker} in any
+ * Opens a queue on an ioredis client or its options. Calls are made by {@link createGenWorker} in any
  * number of processes.
  */
 export function createGenQueue(connection: ConnectionOptions, location: QueueLocation = {}): GenQueue {

@@ -16,7 +16,7 @@ export interface GenWorkerOptions extends QueueLocation {
   readonly onError?: (error: Error) => void;
   /** Calls in work at once; sleeping ones do not count. @default 10 */
   readonly concurrency?: number;
-  /** Between two reads of a job. @default 10-15 s for videos, 3-4.5 s for images, stretched when many sleep */
+  /** Between two reads of a job. @default 10-15 s for videos, 3-4.5 s for images (stretched when many sleep) */
   readonly pollIntervalMs?: number;
   /** Pause after a failure that names no time. @default 30_000 */
   readonly retryDelayMs?: number;

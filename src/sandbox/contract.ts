@@ -57,7 +57,7 @@ export interface Sandbox {
   };
   /** @remarks Failures to come. */
   readonly faults: {
-    /** Gives the rule's id. Throws a TypeError or RangeError for one that could do nothing. */
+    /** Gives the rule's id. Throws a TypeError or RangeError for a useless one. */
     add(rule: FaultRule): string;
     /** Tells whether there was one. */
     remove(id: string): boolean;

@@ -15,7 +15,7 @@ export interface Upload {
 
 /** An upload without its bytes (spec: Uploads, step 1). */
 export interface CreatedUpload extends Upload {
-  /** Where the bytes are PUT. Expires. */
+  /** @remarks Where the bytes are PUT. Expires. */
   direct_upload_url: string;
   /** @remarks The headers that go with the PUT, exactly. */
   headers: Record<string, string>;

@@ -9,7 +9,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** One attempt with its JSON body (connecting and headers included). @default the client's */
   readonly timeoutMs?: number | undefined;
-  /** Failures that are retried; a waited-out 429 is none. @default the client's */
+  /** Failures retried; a waited-out 429 is none. @default the client's */
   readonly maxRetries?: number | undefined;
   /** One key makes one job at most. @default a UUID */
   readonly idempotencyKey?: string | undefined;

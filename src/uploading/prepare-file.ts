@@ -22,7 +22,7 @@ export interface FileOptions {
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
   /** `character`: refuse images under 300 px wide (as far as the header says it; spec: POST /v1/characters). */
   readonly purpose?: 'character' | undefined;
-  /** Refuse what passes the documented limits before the call. @default the client's */
+  /** Refuse what passes the limits before the call (the documented ones). @default the client's */
   readonly preflight?: boolean | undefined;
 }
 

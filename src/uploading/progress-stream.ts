@@ -1,6 +1,9 @@
 /** How far an upload has come. */
 export interface UploadProgress {
-  /** Begins again at 0 when the PUT is repeated (bytes of this attempt that left; ends at exactly `totalBytes`). */
+  /**
+   * @remarks Bytes of this attempt that left; begins at 0 again when the PUT is repeated, and ends at exactly
+   * `totalBytes`.
+   */
   readonly sentBytes: number;
   readonly totalBytes: number;
 }

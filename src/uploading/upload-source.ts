@@ -16,8 +16,8 @@ export interface RereadableSource {
 }
 
 /**
- * Blobs, bytes and functions are retried whole (as is what `fromPath()` gives); streams need `sizeBytes`. A Response, a
- * stream and an async iterable are read once (spec: Uploads).
+ * Blobs, bytes and functions are retried whole; streams need `sizeBytes`. What `fromPath()` gives is retried too; a
+ * Response, a stream and an async iterable are read once (spec: Uploads).
  */
 export type UploadSource =
   | Blob
