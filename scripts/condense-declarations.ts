@@ -3,7 +3,7 @@
 import ts from 'typescript';
 
 /** What a caller writes: `readonly` on a property of it would bind nobody. */
-const WRITTEN_BY_CALLERS = /(Options|Params|Details|Rule|Match|Outcome|Hooks)$/;
+const WRITTEN_BY_CALLERS = /(Options|Params|Details|Request|Rule|Match|Outcome|Hooks|Location|Choice)$/;
 
 /**
  * Of a doc comment the first sentence, what is thrown and the default stay, on one line and without what is in parentheses. The
@@ -19,7 +19,7 @@ export function condenseDeclarations(text: string): string {
       edits.push({ from: node.getFullStart(), to: node.end, text: '' });
       return;
     }
-    const [doc] = ts.getJSDocCommentsAndTags(node).filter(ts.isJSDoc);
+    const doc = ts.getJSDocCommentsAndTags(node).filter(ts.isJSDoc).at(-1);
     if (doc?.parent === node && !isHidden(node, given)) docs.set(doc.pos, condensed(doc));
     const binding = bindingNobody(node);
     if (binding) edits.push({ from: binding.getStart(source), to: binding.end + 1, text: '' });

@@ -46,11 +46,11 @@ interface VideoFields<M> extends ModelFields<M> {
 
 /** Start and end images. */
 interface Frames {
-  /** Public HTTPS URL. */
+  /** The start image's URL (public, HTTPS). */
   first_frame_url?: string | undefined;
   /** The start image. */
   first_frame_upload_id?: string | undefined;
-  /** The end image's URL; goes with a first frame. */
+  /** The end image's URL (public, HTTPS); goes with a first frame. */
   last_frame_url?: string | undefined;
   /** The end image; goes with a first frame. */
   last_frame_upload_id?: string | undefined;
