@@ -8,23 +8,23 @@ export interface Clock {
   after(ms: number, fire: () => void): () => void;
 }
 
-/** Longest delay a runtime's timer holds; a longer one would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Longest wait in one timer: one whose delay does not fit into 31 bits would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 2;
 
 /** The runtime's own clock. Timers are looked up at each call, so a test's fake timers are seen. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, fire) {
-    let timer: ReturnType<typeof setTimeout>;
-    const arm = (left: number) => {
-      timer =
-        left < LONGEST_TIMER_MS
-          ? // A timer may fire up to 0.8 ms early, so round up and add one.
-            setTimeout(fire, Math.ceil(left) + 1)
-          : setTimeout(() => arm(left - LONGEST_TIMER_MS), LONGEST_TIMER_MS);
+    if (ms <= LONGEST_TIMER_MS) {
+      // A timer may fire up to 0.8 ms early, so round up and add one.
+      const timer = setTimeout(fire, Math.ceil(ms) + 1);
+      return () => clearTimeout(timer);
+    }
+    const goOn = () => {
+      cancel = systemClock.after(ms - LONGEST_TIMER_MS, fire);
     };
-    arm(ms);
-    return () => clearTimeout(timer);
+    let cancel = systemClock.after(LONGEST_TIMER_MS, goOn);
+    return () => cancel();
   },
 };
 

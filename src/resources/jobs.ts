@@ -48,7 +48,7 @@ export class Jobs {
     const head = this.#transport.open({ method: 'HEAD', path: outputPath(job), lane: 'jobs.output' }, options);
     const answer = head.withResponse().then(async ({ data: _, response, ...meta }) => {
       const { outputInfoOf } = await import('../downloading/output-info.js');
-      return { meta, response: () => response, data: () => outputInfoOf(response) };
+      return { meta: () => meta, response: () => response, data: () => outputInfoOf(response) };
     });
     return requestPromise(answer);
   }

@@ -13,7 +13,7 @@ import { asConnectionError, exchange } from './exchange.js';
 import { guardBody } from './idle-stream.js';
 import { createKeyRing } from './key-ring.js';
 import { createObserver } from './observe.js';
-import { type Answer, requestPromise } from './request-promise.js';
+import { type Answer, type ResponseMeta, requestPromise } from './request-promise.js';
 import { networkFailure } from './send-attempt.js';
 import type {
   JsonRequest,
@@ -89,7 +89,7 @@ async function sendJson<T>(wiring: Wiring, request: JsonRequest<T>, options: Req
     if (isFields(value) && value.success === false) throw refusal(wiring, { response, text, attempt });
     const { idempotencyKey } = call;
     return {
-      meta: metaOf(response, attempt),
+      meta: () => metaOf(response, attempt),
       response: () => rebuilt(response, text),
       data: () => decode(value, { method, path: call.path, idempotencyKey, attempts: attempt.number, response }),
     };
@@ -105,7 +105,7 @@ async function openStream(wiring: Wiring, request: StreamRequest, options?: Requ
     attempt.guard.suspend();
     const broken = (cause: unknown) => asConnectionError(cause, attempt);
     const guarded = guardBody(response, attempt.guard, { idleMs: call.timeoutMs, broken });
-    return { meta: metaOf(response, attempt), response: () => guarded, data: () => guarded };
+    return { meta: () => metaOf(response, attempt), response: () => guarded, data: () => guarded };
   });
 }
 
@@ -125,20 +125,22 @@ async function transferBytes(
   return exchange(wiring, call, async (response, attempt) => {
     const text = await readText(wiring, response, attempt);
     const whole = () => rebuilt(response, text);
-    return { meta: metaOf(response, attempt), response: whole, data: whole };
+    return { meta: () => metaOf(response, attempt), response: whole, data: whole };
   });
 }
 
 /** The body, read whole within the attempt's deadline. Throws the APIError of a refusal. */
-async function readText(wiring: Wiring, response: Response, attempt: Attempt): Promise<string> {
+function readText(wiring: Wiring, response: Response, attempt: Attempt): Promise<string> {
   const reading = attempt.guard.race(response.text(), undefined, networkFailure);
   if (response.ok) return reading;
   // The status alone says that it is refused: a refusal whose body is cut or stalled is not a failure to be retried.
-  const text = await reading.catch((error: unknown) => {
+  const cut = (error: unknown) => {
     if (attempt.call.signal?.aborted) throw error;
     return '';
+  };
+  return reading.catch(cut).then((text) => {
+    throw refusal(wiring, { response, text, attempt });
   });
-  throw refusal(wiring, { response, text, attempt });
 }
 
 interface Told {
@@ -166,7 +168,7 @@ function notJson(response: Response, { call, number: attempts }: Attempt, text: 
   );
 }
 
-function metaOf(response: Response, { call, number: attempts }: Attempt): Answer<unknown>['meta'] {
+function metaOf(response: Response, { call, number: attempts }: Attempt): Omit<ResponseMeta, 'response'> {
   return { requestId: requestIdOf(response.headers), attempts, idempotencyKey: call.idempotencyKey };
 }
 

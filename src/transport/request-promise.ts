@@ -14,9 +14,9 @@ export interface RequestPromise<T> extends Promise<T> {
   asResponse(): Promise<Response>;
 }
 
-/** An answer, of which the Response and the data are made only when asked for. */
+/** An answer, of which each part is made only when asked for. */
 export interface Answer<T> {
-  readonly meta: Omit<ResponseMeta, 'response'>;
+  meta(): Omit<ResponseMeta, 'response'>;
   /** A Response whose body can be read. */
   response(): Response;
   /** The decoded data; throws a ResponseError for a missing essential. */
@@ -36,7 +36,7 @@ export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T>
     withResponse: async () => {
       handled();
       const { meta, response } = await answer;
-      return { ...meta, data: await data, response: response() };
+      return { ...meta(), data: await data, response: response() };
     },
     asResponse: async () => {
       handled();
