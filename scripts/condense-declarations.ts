@@ -6,8 +6,8 @@ import ts from 'typescript';
 const WRITTEN_BY_CALLERS = /(Options|Params|Details|Request|Rule|Match|Outcome|Hooks|Location|Choice)$/;
 
 /**
- * Of a doc comment the first sentence, what is thrown and the default stay, on one line and without what is in parentheses. The
- * comment of a name that no door gives goes, and so do protected members. White space is minified, as in the JavaScript.
+ * Of the comment on what a caller calls or writes stay the first sentence, what is thrown and the default, on one line and
+ * without what is in parentheses or behind a semicolon. Other comments go, and so do protected members and white space.
  */
 export function condenseDeclarations(text: string): string {
   const source = parse(text);
@@ -20,7 +20,7 @@ export function condenseDeclarations(text: string): string {
       return;
     }
     const doc = ts.getJSDocCommentsAndTags(node).filter(ts.isJSDoc).at(-1);
-    if (doc?.parent === node && !isHidden(node, given)) docs.set(doc.pos, condensed(doc));
+    if (doc?.parent === node && !isHidden(node, given) && isTold(node)) docs.set(doc.pos, condensed(doc));
     const binding = bindingNobody(node);
     if (binding) edits.push({ from: binding.getStart(source), to: binding.end + 1, text: '' });
     node.forEachChild(visit);
@@ -66,10 +66,15 @@ function commentsIn(text: string): ts.TextRange[] {
 function condensed(comment: ts.JSDoc): string {
   const [first = '', ...more] = plain(comment.comment).split(/(?<=[.!?]) (?=[^a-z])/);
   const thrown = more.filter((sentence) => /^(Throws|Rejects)\b/.test(sentence));
-  const words = [first, ...thrown].join(' ').replace(/\.$/, '');
+  const words = [first, ...thrown].map(upToSemicolon).join(' ').replace(/\.$/, '');
   const byDefault = comment.tags?.find(({ tagName }) => tagName.text === 'default');
   const parts = [words, byDefault ? `@default ${plain(byDefault.comment)}` : ''].filter((part) => part !== '');
   return parts.length === 0 ? '' : `/**${parts.join(' ')}*/`;
+}
+
+/** What stands behind a semicolon is an afterthought, unless it is code. */
+function upToSemicolon(sentence: string): string {
+  return sentence.replace(/^((?:[^;`]|`[^`]*`)*);.*/, '$1.');
 }
 
 /** On one line, without links and what stands in parentheses. */
@@ -92,6 +97,13 @@ function namesGiven(source: ts.SourceFile): Set<string> {
 function isHidden(node: ts.Node, given: ReadonlySet<string>): boolean {
   if (!ts.isSourceFile(node.parent) || has(node, ts.SyntaxKind.ExportKeyword)) return false;
   return !(ts.isClassDeclaration(node) && given.has(node.name?.text ?? ''));
+}
+
+/** What a caller calls or writes is told. A type's name speaks for itself, and so does a field that can only be read. */
+function isTold(node: ts.Node): boolean {
+  if (ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)) return false;
+  const isRead = ts.isPropertySignature(node) || ts.isPropertyDeclaration(node);
+  return !isRead || !has(node, ts.SyntaxKind.ReadonlyKeyword) || isWritten(node.parent);
 }
 
 function bindingNobody(node: ts.Node): ts.ModifierLike | undefined {

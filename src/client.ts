@@ -90,7 +90,7 @@ export class GenClient {
     return this.#transport.send(rawRequest<T>(request), options);
   }
 
-  /** Waits for a job. Throws a JobError unless it completes, a WaitTimeoutError after `timeoutMs`. */
+  /** Waits for a job. Throws a JobError when it does not complete, a WaitTimeoutError after `timeoutMs`. */
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob> {

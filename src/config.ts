@@ -6,42 +6,40 @@ import type { RateLimiter } from './limits/rate-limiter.js';
 /** How to set up a {@link GenClient}. */
 export interface ClientOptions {
   /**
-   * The key, or what gives it at each attempt (so that a rotated key is picked up). Only calls that need a key ask for
-   * one.
-   * @default GEN_API_KEY
+   * The bearer key, or a function that gives it, asked per attempt so that a rotated key is picked up. Needed only by
+   * calls that need one. @default the environment's GEN_API_KEY
    */
   readonly apiKey?: string | (() => string | Promise<string>) | undefined;
-  /** The service; may carry a path prefix. @default GEN_BASE_URL (there is no other) */
+  /** Where the service is; may carry a path prefix. @default the environment's GEN_BASE_URL; there is no other */
   readonly baseUrl?: string | URL | undefined;
-  /** Signs the webhooks; several while rotating. @default GEN_WEBHOOK_SECRET */
+  /** Signing secret of the webhooks; several while rotating. @default the environment's GEN_WEBHOOK_SECRET */
   readonly webhookSecret?: string | readonly string[] | undefined;
-  /** One attempt with its JSON body (connecting and headers included), or a pause in a stream. @default 60_000 */
+  /** Milliseconds for one attempt: connect, headers and the whole JSON body; between two chunks of a stream. @default 60_000 */
   readonly timeoutMs?: number | undefined;
-  /** Failures retried; a waited-out 429 is none. @default 3 */
+  /** How many failures of a call are retried. Waiting out a 429 is not a failure. @default 3 */
   readonly maxRetries?: number | undefined;
-  /** Retry-After that is obeyed; a longer one is thrown (at once, with the figure on the error). @default 120_000 */
+  /** Milliseconds of Retry-After that are obeyed; a longer one is thrown at once, with the figure. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
-  /** Sent with every call to the service (and never to another origin). */
+  /** Extra headers for every call to the service; never sent to another origin. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Called as `fetch(url, init)`. @default globalThis.fetch */
+  /** Called as `fetch(url, init)` in place of the runtime's own. @default globalThis.fetch */
   readonly fetch?: typeof fetch | undefined;
-  /** Refuse what the documents rule out before the call. @default true */
+  /** Whether what the documented rules refuse is refused before the call. @default true */
   readonly preflight?: boolean | undefined;
   /**
-   * At a documented limit `wait` queues, `throw` rejects, `off` sends. `throw` rejects with a RateLimitError, on the
-   * service's own 429 too; the others wait that out.
-   * @default 'wait'
+   * `wait` queues calls that would pass a documented limit, `throw` rejects them (and the service's own 429) with a
+   * RateLimitError, `off` sends them and waits out a 429. @default 'wait'
    */
   readonly rateLimit?: 'wait' | 'throw' | 'off' | undefined;
-  /** Replaces the account's own in this process. */
+  /** Replaces the limiter that the clients of one account share in this process. */
   readonly limiter?: RateLimiter | undefined;
-  /** Where to write. @default console when a level is set */
+  /** Where to write what the client does. @default console when a level is asked for, else nothing */
   readonly logger?: Logger | undefined;
-  /** How much to write. @default GEN_LOG, else `info` with a logger, else `off` */
+  /** How much to write. @default the environment's GEN_LOG, else `info` when a logger is given, else `off` */
   readonly logLevel?: LogLevel | undefined;
-  /** Told of attempts, retries and waits. */
+  /** Told of every attempt, retry and wait. */
   readonly hooks?: Hooks | undefined;
-  /** Allows a page, which shows its key to all. @default false */
+  /** Lets a page in a browser make a client, and so show its key to whoever opens the page. @default false */
   readonly dangerouslyAllowBrowser?: boolean | undefined;
 }
 

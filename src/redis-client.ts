@@ -1,18 +1,22 @@
 // The two Redis clients that people use, as one. Neither is imported: the caller brings the connected client.
 
-/** What is needed of `ioredis`. */
+/** What is needed of a client of `ioredis`. */
 export interface IoRedisClient {
+  /** Runs a Lua script. */
   eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
+  /** Runs a Lua script that Redis has kept, by its SHA-1. */
   evalsha(sha1: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
 }
 
-/** What is needed of node-redis. */
+/** What is needed of a client of `redis` (node-redis). */
 export interface NodeRedisClient {
+  /** Runs a Lua script. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
+  /** Runs a Lua script that Redis has kept, by its SHA-1. */
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
 }
 
-/** A connected client (of `ioredis` or of `redis`, that is node-redis; a cluster's too). */
+/** A connected client of `ioredis` or of `redis` (node-redis), a cluster's too. */
 export type RedisClient = IoRedisClient | NodeRedisClient;
 
 /** A Lua script that Redis runs as one step. */

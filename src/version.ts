@@ -1,2 +1,2 @@
-/** Of this package (sent in the `User-Agent` where the runtime lets a client set it). */
+/** The version of this package, as published; sent in the `User-Agent` where the runtime lets a client set it. */
 export const VERSION = '0.1.0';

@@ -1,16 +1,14 @@
 import { GenError } from '../index.js';
 
-/** Settings under `providerOptions.gen` (how to wait, the caller's key, and any field of the service's own). */
+/** Settings under `providerOptions.gen`: how to wait, the caller's key, and any field of the service's own. */
 export interface GenProviderOptions {
-  /** Makes one job at most; several outputs get keys derived from it. */
+  /** One job at most is made under it; several outputs get keys derived from it. */
   readonly idempotencyKey?: string;
-  /** Between two reads. @default the client's schedule */
+  /** Milliseconds between two reads of the job. @default the client's own schedule */
   readonly pollIntervalMs?: number;
-  /** To wait for the job at most. @default 1_800_000 (30 min) */
+  /** Milliseconds to wait for the job at most. @default 1_800_000 (30 min) */
   readonly waitTimeoutMs?: number;
-  /**
-   * A field of the service, sent as given (`resolution`, `character_ids`, `camera_fixed`, …; spec: POST /v1/videos).
-   */
+  /** Fields of the service, sent as given: `resolution`, `character_ids`, `camera_fixed`, … (spec: POST /v1/videos). */
   readonly [field: string]: unknown;
 }
 

@@ -3,23 +3,24 @@ import { type ClientOptions, GenClient, type ImageModel, type VideoModel } from 
 import { createImageModel } from './image-model.js';
 import { createVideoModel } from './video-model.js';
 
-/** The service as an AI SDK provider (for `generateImage`, `experimental_generateVideo` and a provider registry). */
+/** The service as an AI SDK provider: `generateImage`, `experimental_generateVideo` and a provider registry take it. */
 export interface GenProvider extends ProviderV4 {
-  /** An image model: `gen.image('svc-image-pro')`. */
+  /** An image model, for example `gen.image('svc-image-pro')`. */
   image(modelId: ImageModel | (string & {})): ImageModelV4;
-  /** `image` under the registries' name. */
+  /** The same as `image`, under the name that registries use. */
   imageModel(modelId: ImageModel | (string & {})): ImageModelV4;
-  /** A video model: `gen.video('svc-video-pro')`. */
+  /** A video model, for example `gen.video('svc-video-pro')`. */
   video(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
-  /** `video` under the registries' name. */
+  /** The same as `video`, under the name that registries use. */
   videoModel(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
 }
 
-/** A client or its options (left out, everything comes from the environment). */
+/** A ready client, else the options for one; left out, everything comes from the environment. */
 export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;
 
 /**
- * Makes a provider, and its client on the first call. A missing option is an error of that call and not of the import.
+ * Makes a provider. The client is made on the first call, so that a missing option is an error of that call and not of
+ * the import.
  */
 export function createGen(settings: GenProviderSettings = {}): GenProvider {
   let made: GenClient | undefined;
@@ -43,5 +44,5 @@ export function createGen(settings: GenProviderSettings = {}): GenProvider {
   };
 }
 
-/** The provider set up by GEN_API_KEY and GEN_BASE_URL. */
+/** The provider with everything from the environment (GEN_API_KEY, GEN_BASE_URL). */
 export const gen: GenProvider = createGen();

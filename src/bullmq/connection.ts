@@ -5,9 +5,9 @@ const DEFAULT_QUEUE = 'gen-client';
 
 /** What queue and worker must agree on. */
 export interface QueueLocation {
-  /** The queue. @default 'gen-client' */
+  /** The queue's name. @default 'gen-client' */
   readonly name?: string;
-  /** Of all keys in Redis. @default 'bull' */
+  /** The prefix of all keys in Redis. @default 'bull' */
   readonly prefix?: string;
 }
 

@@ -16,47 +16,47 @@ import { type QueueLocation, queueNames } from './connection.js';
 import type { CallKind, GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';
 
-/** A queued call. */
+/** A queued call as the engine holds it. */
 export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
 
 /** How to queue a call. */
 export interface EnqueueOptions extends Omit<JobsOptions, 'jobId'> {
   /**
-   * Also the call's Idempotency-Key. The same id never makes a second job, in the queue or on the service. No colon and
-   * no bare number, as the engine wants it.
-   * @default `params.idempotency_key`, else a UUID
+   * The queue job's id, which is also the Idempotency-Key of the call. The same id never makes a second job, in the
+   * queue or on the service. No colon and no bare number, as the engine wants it.
+   * @default `params.idempotency_key`, else a fresh UUID
    */
   readonly jobId?: string;
 }
 
-/** Queues calls, wakes waits. */
+/** Queues create calls and wakes those that wait. */
 export interface GenQueue {
-  /** @remarks The engine's own queue, for a dashboard. */
+  /** The engine's own queue, for a dashboard. */
   readonly queue: Queue<GenJobData, GenJobResult>;
-  /** @remarks Queues `images.create` (spec: POST /v1/images). */
+  /** Queues `images.create` (spec: POST /v1/images). */
   readonly images: {
     create<const M extends ImageModel | OpenString>(
       params: ImageParams<M>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
-  /** @remarks Queues `videos.create` (spec: POST /v1/videos). */
+  /** Queues `videos.create` (spec: POST /v1/videos). */
   readonly videos: {
     create<const M extends VideoModel | OpenString = VideoModel, const C extends readonly ContentItem[] = readonly []>(
       params: VideoParams<M, C>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
-  /** @remarks Queues `videoEdits.create` (spec: POST /v1/video-edits). */
+  /** Queues `videoEdits.create` (spec: POST /v1/video-edits). */
   readonly videoEdits: {
     create<const M extends EditModel | OpenString>(
       params: VideoEditParams<M>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
-  /** @remarks Queues `characters.create`, the one-off reference image (spec: POST /v1/characters). */
+  /** Queues `characters.create`, the one-off reference image (spec: POST /v1/characters). */
   readonly characters: { create(params: CharacterParams, options?: EnqueueOptions): Promise<GenQueueJob> };
-  /** Wakes the call that waits for a verified event's job. It reads the job at once, in whichever process it runs. */
+  /** Hand it a verified webhook event. The call that waits for the job reads it at once, in whichever process it runs. */
   wake(event: WebhookEvent): Promise<void>;
   /** Closes the connections; what is queued stays. */
   close(): Promise<void>;
@@ -66,8 +66,8 @@ export interface GenQueue {
 const DEFAULT_JOB_OPTIONS = { attempts: 5, backoff: { type: 'exponential', delay: 2000 } } as const;
 
 /**
- * Opens a queue on an ioredis client or its options. Calls are made by {@link createGenWorker} in any
- * number of processes.
+ * Opens the queue on a connection of BullMQ's kind (an ioredis client or its options).
+ * Calls are made by {@link createGenWorker} in any number of processes.
  */
 export function createGenQueue(connection: ConnectionOptions, location: QueueLocation = {}): GenQueue {
   const { calls, options } = queueNames(connection, location);

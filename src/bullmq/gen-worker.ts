@@ -8,9 +8,9 @@ import type { GenWorkerOptions } from './worker-options.js';
 
 /** A running worker. */
 export interface GenWorker {
-  /** @remarks The engine's own worker, for its events. */
+  /** The engine's own worker, for its events. */
   readonly worker: Worker<GenJobData, GenJobResult>;
-  /** Finishes the calls in work; those asleep stay queued. */
+  /** Ends after the calls that are being worked on; those asleep stay in the queue. */
   close(): Promise<void>;
 }
 
@@ -21,8 +21,9 @@ const RETRY_MS = 30_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Makes the queued calls; a crash at any point loses none. Creates under the queue job's own id, stores the service's
- * job id, sleeps as a delayed job and ends with the completed job or its error. Kill it at any point; another goes on.
+ * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
+ * sleeps as a delayed job and ends with the completed job or its error. Kill it at any point; another goes on.
+ *
  * Give the client a `redisLimiter` when several processes share an account.
  */
 export function createGenWorker(

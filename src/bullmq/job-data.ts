@@ -1,27 +1,31 @@
 import type { Job } from '../index.js';
 
-/** Which `create`. */
+/** The namespaces whose `create` can be queued. */
 export type CallKind = 'images' | 'videos' | 'videoEdits' | 'characters';
 
-/** What a queue job carries (the call, and what has become of it: everything needed to go on after a crash). */
+/** What a queue job carries: the call, and what has become of it. Everything needed to go on after a crash is here. */
 export interface GenJobData {
+  /** Which `create` it is. */
   readonly call: CallKind;
+  /** The body of the call, as the service takes it. */
   readonly params: Readonly<Record<string, unknown>>;
-  /** @remarks The service's job, once there is one. Stored before anything else is done with it. */
+  /** The service's job, once there is one. Stored before anything else is done with it. */
   readonly jobId?: string | undefined;
-  /** @remarks How often the call was made again because a reference was still in review. */
+  /** How often the call was made again because a reference was still in review. */
   readonly resubmissions?: number;
-  /** @remarks How often the service refused it because a character was still in review. */
+  /** How often the service refused it because a character was still in review. */
   readonly refusals?: number;
-  /** @remarks Why it failed, as the error's JSON form. */
+  /** Why it failed, as the error's JSON form. */
   readonly failure?: Readonly<Record<string, unknown>>;
 }
 
-/** Where the service's job stands. */
+/** The progress of a queue job: where the service's job stands. */
 export interface GenJobProgress {
+  /** The service's job id. */
   readonly jobId: string;
+  /** Its status. */
   readonly status: string;
 }
 
-/** The completed job. */
+/** The result of a queue job: the completed job of the service. */
 export type GenJobResult = Job;

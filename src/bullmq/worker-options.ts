@@ -6,22 +6,22 @@ import type { GenQueueJob } from './gen-queue.js';
 /** How a worker runs. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Told the completed job, at least once; when it throws, the queue job is retried. It runs before the queue job ends,
-   * so that a crash in between tells it again: copy the file to your own storage here.
+   * Told the completed job, at least once. That is before the queue job ends, so that a crash in between tells it again.
+   * Copy the file to your own storage here. When it throws, the queue job is tried again.
    */
   readonly onCompleted?: (job: CompletedJob, queueJob: GenQueueJob) => void | Promise<void>;
-  /** Told what ended a call, at least once (before the queue job fails). */
+  /** Told the error that ended a call, before the queue job fails; at least once. */
   readonly onFailed?: (error: GenError, queueJob: GenQueueJob) => void | Promise<void>;
-  /** Told errors of the worker's connection (the engine reconnects by itself). */
+  /** Told errors of the worker's own connection; the engine reconnects by itself. */
   readonly onError?: (error: Error) => void;
-  /** Calls in work at once; sleeping ones do not count. @default 10 */
+  /** How many calls this process works on at once; sleeping ones are not among them. @default 10 */
   readonly concurrency?: number;
-  /** Between two reads of a job. @default 10-15 s for videos, 3-4.5 s for images (stretched when many sleep) */
+  /** Milliseconds between two reads of a job. @default 10-15 s for video and edits, 3-4.5 s for images, stretched when many sleep */
   readonly pollIntervalMs?: number;
-  /** Pause after a failure that names no time. @default 30_000 */
+  /** Milliseconds to pause after the service or the connection failed and named no time. @default 30_000 */
   readonly retryDelayMs?: number;
-  /** From queueing until a call fails; its job goes on. @default 86_400_000 (24 h) */
+  /** Milliseconds after its queueing at which a call that has not ended fails; the service's job goes on. @default 86_400_000 (24 h) */
   readonly timeoutMs?: number;
-  /** Further options of the engine's (`lockDuration` and `stalledInterval`, for example). */
+  /** Further options of the engine's Worker, for example `lockDuration` and `stalledInterval`. */
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'>;
 }

@@ -1,24 +1,23 @@
-/** `bytes=0-1023` (a Range header as it stands), or first and last byte (counted from 0), both included. */
+/** Which bytes of a file: a Range header as it stands (`bytes=0-1023`), or first and last byte, both counted from 0 and included. */
 export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
 
-/** A finished file without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
+/** What is known of a finished file without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
 export interface OutputInfo {
+  /** Media type, for example `video/mp4`. */
   readonly contentType: string | undefined;
-  /** @remarks Whole size in bytes, where the service says it. */
+  /** Whole size in bytes, where the service says it. */
   readonly sizeBytes: number | undefined;
-  /** @remarks Changes with the bytes. */
+  /** Changes with the bytes. */
   readonly etag: string | undefined;
-  /** @remarks When it was last changed, as the service writes it. */
+  /** When it was last changed, as the service writes it. */
   readonly lastModified: string | undefined;
-  /** @remarks Whether a part of it can be asked for. */
+  /** Whether a part of it can be asked for. */
   readonly acceptsRanges: boolean;
-  /**
-   * @remarks When the link expires (ISO 8601), where the answer says it; else see the job's `providerOutputExpiresAt`.
-   */
+  /** When the link expires (ISO 8601), where the answer says it; else see the job's `providerOutputExpiresAt`. */
   readonly expiresAt: string | undefined;
 }
 
-/** A job or its id. */
+/** A job or its id, as every call on a job's output takes it. */
 export type JobRef = string | { readonly id: string };
 
 /** The id of a job or id. */

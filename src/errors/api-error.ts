@@ -18,30 +18,30 @@ export interface APIErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The service refused (spec: Request errors). */
+/** The service answered and refused (spec: Request errors). */
 export class APIError extends GenError {
   protected static override readonly family: string = 'GenError/APIError';
-  /** @remarks HTTP status of the answer. */
+  /** HTTP status of the answer. */
   readonly status: number;
-  /** `http_<status>` where the answer names none. */
+  /** The service's code; `http_<status>` where the answer names none. */
   readonly code: RequestErrorCode;
-  /** @remarks What to do about it. */
+  /** What to do about it. */
   readonly recovery: Recovery;
-  /** @remarks The HTTP method of the request. */
+  /** The HTTP method of the request. */
   readonly method: string;
-  /** @remarks The URL of the request, without its query. */
+  /** The URL of the request, without its query. */
   readonly url: string;
-  /** The body's `data`, else the body (as far as it could be read). */
+  /** The `data` of the answer's body, else the body itself, as far as it could be read. */
   readonly data: unknown;
-  /** @remarks The service's id for this request, when it sent one. */
+  /** The service's id for this request, when it sent one. */
   readonly requestId: string | undefined;
-  /** @remarks How long the service asks to wait, in milliseconds, from the Retry-After header or the body. */
+  /** How long the service asks to wait, in milliseconds, from the Retry-After header or the body. */
   readonly retryAfterMs: number | undefined;
-  /** Calling again with it never makes a second job (the Idempotency-Key that was sent). */
+  /** The Idempotency-Key that was sent: calling again with it never makes a second job. */
   readonly idempotencyKey: string | undefined;
-  /** @remarks How many times the request was sent. */
+  /** How many times the request was sent. */
   readonly attempts: number;
-  /** @remarks The answer's headers. Not part of the JSON form. */
+  /** The answer's headers. Not part of the JSON form. */
   declare readonly headers: Headers;
 
   constructor(message: string, details: APIErrorDetails) {
@@ -60,21 +60,21 @@ export class APIError extends GenError {
   }
 }
 
-/** 400: the request must change. */
+/** 400: the request itself must change. */
 export class BadRequestError extends APIError {
   protected static override readonly family = 'GenError/APIError/BadRequestError';
 }
 
-/** 401: the key is wrong or revoked (or missing). */
+/** 401: the key is missing, wrong or revoked. */
 export class AuthenticationError extends APIError {
   protected static override readonly family = 'GenError/APIError/AuthenticationError';
 }
 
-/** 402: the balance is below the quote. */
+/** 402: the balance is below the quoted cost. */
 export class InsufficientBalanceError extends APIError {
   protected static override readonly family = 'GenError/APIError/InsufficientBalanceError';
 
-  /** @remarks The billing page (spec: data.top_up_url). */
+  /** The billing page (spec: data.top_up_url). */
   readonly topUpUrl: string | undefined;
 
   constructor(message: string, details: APIErrorDetails) {
@@ -83,22 +83,22 @@ export class InsufficientBalanceError extends APIError {
   }
 }
 
-/** 403: scope missing or account suspended. */
+/** 403: the key lacks the scope, or the account is suspended. */
 export class PermissionDeniedError extends APIError {
   protected static override readonly family = 'GenError/APIError/PermissionDeniedError';
 }
 
-/** 404: no such job, character or upload (in this account). */
+/** 404: no such job, character or upload in this account. */
 export class NotFoundError extends APIError {
   protected static override readonly family = 'GenError/APIError/NotFoundError';
 }
 
-/** 409: in use, or under review. */
+/** 409: in use, or still under review. */
 export class ConflictError extends APIError {
   protected static override readonly family = 'GenError/APIError/ConflictError';
 }
 
-/** 413: the file is too large (over its type's limit). */
+/** 413: the file is over its type's limit. */
 export class PayloadTooLargeError extends APIError {
   protected static override readonly family = 'GenError/APIError/PayloadTooLargeError';
 }
@@ -108,12 +108,12 @@ export class UnprocessableEntityError extends APIError {
   protected static override readonly family = 'GenError/APIError/UnprocessableEntityError';
 }
 
-/** 429, or a full lane under `rateLimit: 'throw'`. `retryAfterMs` says how long to wait. */
+/** 429: too many requests, or a full lane under `rateLimit: 'throw'`; `retryAfterMs` says how long to wait. */
 export class RateLimitError extends APIError {
   protected static override readonly family = 'GenError/APIError/RateLimitError';
 }
 
-/** 5xx: the service failed. */
+/** 5xx: a failure on the service's side. */
 export class ServerError extends APIError {
   protected static override readonly family = 'GenError/APIError/ServerError';
 }

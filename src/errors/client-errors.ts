@@ -1,7 +1,7 @@
 import type { RequestErrorCode } from './codes.js';
 import { GenError } from './gen-error.js';
 
-/** What is known of a call without an answer. */
+/** What is known of a call that got no usable answer. */
 export interface CallDetails {
   readonly method?: string;
   /** Without its query. */
@@ -11,12 +11,12 @@ export interface CallDetails {
   readonly cause?: unknown;
 }
 
-/** Refused before any call (as the documented rules say that the service would refuse it). */
+/** Refused before any call: the documented rules say that the service would refuse it. */
 export class PreflightError extends GenError {
   protected static override readonly family = 'GenError/PreflightError';
-  /** @remarks The code that the service itself would give. */
+  /** The code that the service itself would give. */
   readonly code: RequestErrorCode;
-  /** @remarks The parameter at fault. */
+  /** The parameter at fault. */
   readonly param: string;
 
   constructor(
@@ -31,13 +31,13 @@ export class PreflightError extends GenError {
 
 /** A call that got no usable answer: what was sent, how often, and under which key. */
 class CallError extends GenError {
-  /** @remarks The HTTP method of the request. */
+  /** The HTTP method of the request. */
   readonly method: string | undefined;
-  /** @remarks The URL of the request, without its query. */
+  /** The URL of the request, without its query. */
   readonly url: string | undefined;
-  /** @remarks The Idempotency-Key that was sent: calling again with it never makes a second job. */
+  /** The Idempotency-Key that was sent: calling again with it never makes a second job. */
   readonly idempotencyKey: string | undefined;
-  /** @remarks How many times the request was sent. */
+  /** How many times the request was sent. */
   readonly attempts: number;
 
   constructor(message: string, details: CallDetails = {}) {
@@ -49,7 +49,7 @@ class CallError extends GenError {
   }
 }
 
-/** The service was not reached, or the answer broke off. */
+/** The service could not be reached, or the connection broke before the answer was whole. */
 export class ConnectionError extends CallError {
   protected static override readonly family = 'GenError/ConnectionError';
 }
@@ -57,7 +57,7 @@ export class ConnectionError extends CallError {
 /** No whole answer within `timeoutMs`. */
 export class TimeoutError extends CallError {
   protected static override readonly family = 'GenError/TimeoutError';
-  /** @remarks The limit that was passed, in milliseconds. */
+  /** The limit that was passed, in milliseconds. */
   readonly timeoutMs: number | undefined;
 
   constructor(message: string, details: CallDetails & { readonly timeoutMs?: number } = {}) {
@@ -66,10 +66,10 @@ export class TimeoutError extends CallError {
   }
 }
 
-/** A success not in the documented shape. */
+/** The service answered with success, but not in the documented shape. */
 export class ResponseError extends CallError {
   protected static override readonly family = 'GenError/ResponseError';
-  /** Where in the body the essential is missing: `data.job.id`, say (or mistyped). */
+  /** Where in the body the essential is missing or mistyped, for example `data.job.id`. */
   readonly path: string | undefined;
 
   constructor(message: string, details: CallDetails & { readonly path?: string | undefined } = {}) {

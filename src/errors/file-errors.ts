@@ -1,13 +1,13 @@
 import { GenError } from './gen-error.js';
 
-/** An upload failed; the message says what is left (and which step it was). */
+/** An upload step failed. The message names the step and what is left on the service. */
 export class UploadError extends GenError {
   protected static override readonly family = 'GenError/UploadError';
-  /** @remarks The step that failed (spec: Uploads). */
+  /** The step that failed (spec: Uploads). */
   readonly step: 'prepare' | 'create' | 'put' | 'complete';
-  /** @remarks The upload's id, once the service had given one. */
+  /** The upload's id, once the service had given one. */
   readonly uploadId: string | undefined;
-  /** What is left on the service. */
+  /** Whether something of the upload is still on the service. */
   readonly left: 'nothing' | 'upload' | 'unknown';
 
   constructor(
@@ -26,12 +26,12 @@ export class UploadError extends GenError {
   }
 }
 
-/** A file could not be fetched whole. */
+/** A finished file could not be brought home whole. */
 export class DownloadError extends GenError {
   protected static override readonly family = 'GenError/DownloadError';
-  /** @remarks The job whose file it is. */
+  /** The job whose file it is. */
   readonly jobId: string;
-  /** @remarks When the link expired (ISO 8601), where that is the reason. */
+  /** When the link expired (ISO 8601), where that is the reason. */
   readonly expiredAt: string | undefined;
 
   constructor(

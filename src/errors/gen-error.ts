@@ -1,7 +1,7 @@
 /** Marks an error of this family across every copy of the package in the process, ESM and CommonJS alike. */
 const FAMILY = Symbol.for('gen-client.error-family');
 
-/** The root of all errors here; an abort rejects with its own reason (the signal's, which is not of this family). */
+/** The root of every error that this package throws. An abort is not one of them: it rejects with the signal's own reason. */
 export class GenError extends Error {
   /** The line of descent, so that {@link GenError.isInstance} needs no shared class object. */
   protected static readonly family: string = 'GenError';
@@ -17,14 +17,14 @@ export class GenError extends Error {
     Object.defineProperty(this, FAMILY, { value: family });
   }
 
-  /** Like `instanceof`, across copies of the package. */
+  /** Whether `value` is an error of this class or below, whichever copy of the package made it. */
   static isInstance<T extends typeof GenError>(this: T, value: unknown): value is InstanceType<T> {
     if (typeof value !== 'object' || value === null || !(FAMILY in value)) return false;
     // biome-ignore lint/complexity/noThisInStatic: each class asks for its own family.
     return `${value[FAMILY]}/`.startsWith(`${this.family}/`);
   }
 
-  /** As plain data for a log (no secret, no stack). */
+  /** The error as plain data, fit for a log: no secret, no stack. */
   toJSON(): Record<string, unknown> {
     const { name, message, cause } = this;
     const plain: Record<string, unknown> = { name, message };

@@ -4,16 +4,16 @@ import { GenError } from './gen-error.js';
 
 const RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
 
-/** A job did not complete (it ended otherwise, or was not waited for to its end). */
+/** A job ended otherwise than completed, or was not waited for to its end. The job is on the error. */
 export class JobError extends GenError {
   protected static override readonly family: string = 'GenError/JobError';
-  /** @remarks The job as it was last read. */
+  /** The job as it was last read. */
   readonly job: Job;
-  /** @remarks The job's `errorCode` (spec: Job errors). */
+  /** The job's `errorCode` (spec: Job errors). */
   readonly code: JobErrorCode | undefined;
-  /** @remarks The job's `errorData`, for example `retry_after` in seconds. */
+  /** The job's `errorData`, for example `retry_after` in seconds. */
   readonly data: Readonly<Record<string, unknown>> | undefined;
-  /** @remarks What to do about it. */
+  /** What to do about it. */
   readonly recovery: Recovery;
 
   constructor(message: string, details: { readonly job: Job; readonly cause?: unknown; readonly recovery?: Recovery }) {

@@ -1,14 +1,14 @@
 import type { Job } from '../schemas/job.js';
 import { GenError } from './gen-error.js';
 
-/** The wait's `timeoutMs` passed; the job goes on (and waiting can be taken up again with its id). */
+/** The wait's own `timeoutMs` passed. The job goes on, and waiting can be taken up again with its id. */
 export class WaitTimeoutError extends GenError {
   protected static override readonly family = 'GenError/WaitTimeoutError';
-  /** @remarks The job as it was last read; undefined when no read succeeded. */
+  /** The job as it was last read; undefined when no read succeeded. */
   readonly job: Job | undefined;
-  /** @remarks The id that was waited for. */
+  /** The id that was waited for. */
   readonly jobId: string;
-  /** @remarks The limit that passed, in milliseconds. */
+  /** The limit that passed, in milliseconds. */
   readonly timeoutMs: number;
 
   constructor(

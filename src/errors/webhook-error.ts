@@ -1,8 +1,8 @@
 import { GenError } from './gen-error.js';
 
 /**
- * Why a webhook was refused. `secret_missing`, `options_invalid`, `body_unavailable` and `body_parsed` are the
- * receiver's own mistakes (answer 500, so that the service sends again); the others are the sender's (answer 400).
+ * Why a webhook was refused. `secret_missing`, `options_invalid`, `body_unavailable` and `body_parsed` are the receiver's
+ * own mistakes (answer 500, so that the service sends again); the others are the sender's (answer 400).
  */
 export type WebhookRefusal =
   /** No signing secret was given, or a blank one. */
@@ -26,10 +26,10 @@ export type WebhookRefusal =
   /** Rightly signed, but not an event. */
   | 'event_malformed';
 
-/** An unverified webhook: do not act on it (spec: Events). */
+/** A webhook that could not be verified: do not act on it (spec: Events). */
 export class WebhookVerificationError extends GenError {
   protected static override readonly family = 'GenError/WebhookVerificationError';
-  /** @remarks Why, as one of a closed set. */
+  /** Why, as one of a closed set. */
   readonly reason: WebhookRefusal;
 
   constructor(message: string, details: { readonly reason: WebhookRefusal; readonly cause?: unknown }) {

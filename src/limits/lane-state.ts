@@ -3,10 +3,11 @@ import type { AbortFan } from './abort-fan.js';
 import { Fifo } from './fifo.js';
 import type { LaneSnapshot, LaneWait } from './rate-limiter.js';
 
-/** How many calls in which time. */
+/** How many calls a lane takes in each window. */
 export interface LaneLimit {
-  /** `Infinity` for none. */
+  /** Calls per window; `Infinity` for none. */
   readonly limit: number;
+  /** The window in milliseconds. */
   readonly windowMs: number;
 }
 

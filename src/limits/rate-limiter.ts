@@ -1,43 +1,44 @@
-/** A documented per-minute limit (by the name that the SDK gives it; spec: Limits). */
+/** The documented per-minute limits, by the name the SDK gives each (spec: Limits). */
 export type Lane = 'uploads.create' | 'uploads.put' | 'uploads.delete' | 'videos.create' | 'jobs.get' | 'jobs.output';
 
-/** A call that waits for its lane (told once for each). */
+/** Told once for each call that has to wait for its lane. */
 export interface LaneWait {
-  /** @remarks The lane that is full or paused. */
+  /** The lane that is full or paused. */
   readonly lane: string;
-  /** @remarks Milliseconds the call will wait, as far as can be said now. */
+  /** Milliseconds the call will wait, as far as can be said now. */
   readonly waitMs: number;
-  /** @remarks Calls that wait on the lane, this one included. */
+  /** Calls that wait on the lane, this one included. */
   readonly queued: number;
-  /** @remarks `limit`: the documented limit is used up. `pause`: the service asked to wait. */
+  /** `limit`: the documented limit is used up. `pause`: the service asked to wait. */
   readonly reason: 'limit' | 'pause';
 }
 
-/** Keeps calls under limits. Bring your own to share one budget between processes. */
+/** Keeps calls under the service's limits. Bring your own to share one budget between processes. */
 export interface RateLimiter {
   /**
-   * Resolves when a call may go out, with what to call when its answer's head has come (or the attempt has failed).
-   * Calls are served first come first served; only from the function's call on is the slot's window known to have
-   * begun. An abort rejects at once with the signal's own reason. `onWait` may be told when the call has to queue.
+   * Resolves when a call on `lane` may go out, first come first served, with the function that lets its slot go. Call it
+   * once the answer's head has come or the attempt has failed: only from then on is the slot's window known to have begun.
+   * An abort rejects at once with the signal's own reason. `onWait` may be told when the call has to queue.
    */
   acquire(lane: string, signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<() => void>;
-  /** Nothing goes out on `lane` for `ms` (the service said so). */
+  /** Nothing goes out on `lane` for `ms` milliseconds: the service said so. */
   pause(lane: string, ms: number): void;
 }
 
 /** One lane as it stands. */
 export interface LaneSnapshot {
-  /** Calls under way, and in the window. */
+  /** Slots taken: calls under way and those whose window has not passed. */
   readonly inUse: number;
+  /** Calls that wait for a slot. */
   readonly queued: number;
-  /** @remarks Milliseconds until the next slot is free; 0 when one is free now. */
+  /** Milliseconds until the next slot is free; 0 when one is free now. */
   readonly nextFreeMs: number;
 }
 
-/** A limiter that can refuse, and say how it stands. */
+/** A limiter that can also refuse instead of queueing, and say how it stands. */
 export interface LaneLimiter extends RateLimiter {
-  /** A slot's release, or the milliseconds until one may be free. Never passes those who queue. */
+  /** A slot at once (its release function), or the milliseconds until one may be free. Never passes those who queue. */
   tryAcquire(lane: string): (() => void) | number;
-  /** Every limited lane. */
+  /** Every limited lane as it stands. */
   snapshot(): Record<string, LaneSnapshot>;
 }

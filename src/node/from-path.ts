@@ -79,9 +79,8 @@ function readAhead(path: string): AsyncIterator<Uint8Array<ArrayBuffer>> {
 }
 
 /**
- * A file on disk as an upload source, read in pieces. It is never held whole, and read again from its start when the
- * PUT is repeated. The file is first looked at when it is uploaded; one that is missing fails the upload before any
- * call.
+ * A file on disk as an upload source. It is read in pieces, never held whole, and read again from its start when the PUT is
+ * repeated. The file is first looked at when it is uploaded; one that is missing fails the upload before any call.
  */
 export function fromPath(path: string | URL): RereadableSource & { readonly name: string } {
   return new PathSource(typeof path === 'string' ? path : fileURLToPath(path));

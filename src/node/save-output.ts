@@ -16,7 +16,7 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What is needed of a client. */
+/** What `saveOutput` needs of a client; a GenClient has it. */
 export interface SaveClient {
   readonly jobs: {
     get(id: string, options?: CallOptions): PromiseLike<Job>;
@@ -27,35 +27,37 @@ export interface SaveClient {
 
 /** How far a download has come. */
 export interface SaveProgress {
-  /** @remarks Bytes received so far; begins at 0 again when the download has to start over. */
+  /** Bytes received so far; begins at 0 again when the download has to start over. */
   readonly receivedBytes: number;
-  /** @remarks Size of the file in bytes, where the service says it. */
+  /** Size of the file in bytes, where the service says it. */
   readonly totalBytes: number | undefined;
 }
 
-/** How to save a file. */
+/** What `saveOutput` takes beside the job and the path. */
 export interface SaveOutputOptions {
-  /** Told after each piece. */
+  /** Told how far the download has come, after each piece. */
   readonly onProgress?: ((progress: SaveProgress) => void) | undefined;
-  /** Ends it at once and leaves no file (it rejects with the signal's own reason). */
+  /** Ends the download at once; it rejects with the signal's own reason and leaves no file. */
   readonly signal?: AbortSignal | undefined;
-  /** Replace a file that is there. @default false */
+  /** Whether a file that is already there is replaced. @default false */
   readonly overwrite?: boolean | undefined;
 }
 
 /** A file that was saved. */
 export interface SavedOutput {
-  /** @remarks Absolute path of the file. */
+  /** Absolute path of the file. */
   readonly path: string;
+  /** Its size in bytes. */
   readonly sizeBytes: number;
+  /** Its media type, as the service gave it. */
   readonly contentType: string | undefined;
 }
 
 /**
- * Saves a job's file, whole or not at all; resumes after a cut (spec: GET /v1/jobs/{job_id}/output). It is written
- * beside the target under a temporary name, checked, flushed to the disk and only then renamed. After a cut it goes on
- * where it was, if the service takes ranges and the file is still the same, and starts over otherwise. A path that is a
- * directory gets a file named after the job. Throws a {@link DownloadError}, also where a file is there.
+ * Saves a finished job's file (spec: GET /v1/jobs/{job_id}/output). It is written beside the target under a temporary
+ * name, checked, flushed to the disk and only then renamed, so that the path holds the whole file or none. After a cut it
+ * goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise. A path
+ * that is a directory gets a file named after the job. Throws a {@link DownloadError}, also for a file that is there.
  */
 export async function saveOutput(
   client: SaveClient,

@@ -5,15 +5,16 @@ import type { CompletedJob, Job } from '../schemas/job.js';
 import { checkWait, DEFAULT_TIMEOUT_MS, type Waiter } from './wait-for-job.js';
 import type { WaitOptions } from './wait-options.js';
 
-/** How to wait for a created job. */
+/** How to wait for a job that a call creates. */
 export interface CreateAndWaitOptions extends WaitOptions {
-  /** The same call under it takes up a crashed run (it is the first create's key). @default a UUID */
+  /** The first create's key: the same call under the same key takes up a crashed run. @default a fresh UUID */
   readonly idempotencyKey?: string | undefined;
-  /** Awaited for each accepted job, before its wait (the place to note its id). */
+  /** Told, and awaited, each time the service has accepted a job, before the wait. The place to note its id. */
   readonly onCreated?: ((created: CreatedJob) => unknown) | undefined;
   /**
-   * Repeat what is still under review. A job that failed with `reference_asset_pending`, and a create refused with
-   * `character_pending`, are sent again when the service says so; 20 times at most and within `timeoutMs`.
+   * Whether what waits for the review of a reference or character is sent again. That is a job that failed with
+   * `reference_asset_pending` and a create refused with `character_pending`: again when the service says so, 20 times at
+   * most and within `timeoutMs`.
    * @default true
    */
   readonly resubmitPending?: boolean | undefined;

@@ -29,7 +29,7 @@ export interface WaiterPorts {
   readonly warn?: ((message: string) => void) | undefined;
 }
 
-/** Which job an event is about. */
+/** The part of a webhook event that says which job it is about. */
 export interface JobNotice {
   readonly data: { readonly job: { readonly id: string } };
 }

@@ -10,29 +10,31 @@ import { RedisLane } from './redis-lane.js';
 /** What a {@link redisLimiter} is made with. */
 export interface RedisLimiterOptions {
   /**
-   * By lane, the same in all processes; `limit: Infinity` takes one away (on top of the documented ones).
-   * @default the documented (spec: Limits)
+   * Limits by lane, on top of the documented ones; `limit: Infinity` takes a lane's limit away. The same in all processes.
+   * @default the documented limits (spec: Limits)
    */
   readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
   /**
-   * Without Redis, each process limits itself or calls are rejected. `local`: each process keeps the limits for itself
-   * until Redis is back, so that together they may pass them; a 429 is waited out as ever. `throw`: calls are rejected.
+   * What happens when Redis is away. `local`: each process keeps the limits for itself until Redis is back, so that
+   * together they may pass them; a 429 is waited out as ever. `throw`: calls are rejected.
    * @default 'local'
    */
   readonly onUnavailable?: 'local' | 'throw' | undefined;
-  /** One for each account (put before each key). @default 'gen-client:limit:' */
+  /** Put before each key: one for each account of the service. @default 'gen-client:limit:' */
   readonly prefix?: string | undefined;
-  /** Until Redis counts as away. @default 2000 */
+  /** Milliseconds after which a Redis that does not answer is away. @default 2000 */
   readonly timeoutMs?: number | undefined;
   /** Told each failure of Redis. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 /**
- * One limiter for many processes over one Redis (5 or later). Give it to each process's client as `limiter`. It takes a
- * connected client of `ioredis` or `redis` (node-redis). The count is exact for a sliding window, by the Redis server's
- * clock, and calls are served in order of arrival over all processes. A process that dies gives up its place within 15
- * seconds. Throws a {@link GenError} for a wrong option.
+ * One limiter for any number of processes and machines, over one Redis (5 or later). Give it to each process's client as
+ * `limiter`. Takes a connected client of `ioredis` or `redis` (node-redis).
+ *
+ * The count is exact for a sliding window, by the Redis server's clock, and calls are served in order of arrival over
+ * all processes. A process that dies gives up its place within 15 seconds. Throws a {@link GenError} for an option that
+ * cannot be right.
  */
 export function redisLimiter(client: RedisClient, options: RedisLimiterOptions = {}): RateLimiter {
   const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:' } = options;

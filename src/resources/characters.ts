@@ -17,7 +17,7 @@ import type { RequestOptions, Transport } from '../transport/transport.js';
 
 const CHARACTERS = '/v1/characters';
 
-/** Characters, and one-off images of them (spec: POST /v1/characters). */
+/** Reusable characters, and one-off character-reference images (spec: POST /v1/characters). */
 export class Characters {
   readonly #jobs: JobMaker;
 
@@ -27,8 +27,8 @@ export class Characters {
   }
 
   /**
-   * Registers a character from an image upload. Its `character_id` goes into `character_ids`; it may be under review
-   * for a while.
+   * Registers a reusable character from an owned image upload (register mode). Its `character_id` goes into
+   * `character_ids`; it may be under review for a while.
    */
   register(params: RegisterCharacterParams, options?: RequestOptions): RequestPromise<Character> {
     return this.#jobs.transport.send(
@@ -45,14 +45,17 @@ export class Characters {
   }
 
   /**
-   * Starts a one-off character image. It resolves as soon as the service has accepted it. Throws a PreflightError
-   * before the call, or an APIError.
+   * Starts a one-off character-reference image (prompt mode); resolves as soon as the service has accepted it.
+   * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
    */
   create(params: CharacterParams, options?: RequestOptions): RequestPromise<CreatedJob> {
     return this.#jobs.transport.send(request(params), options);
   }
 
-  /** Creates and waits for the file. Throws as `create`, and a JobError or WaitTimeoutError. */
+  /**
+   * Starts a one-off character-reference image and waits until its file is there.
+   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`.
+   */
   createAndWait<Throws extends boolean = true>(
     params: CharacterParams,
     options?: CreateOptionsOf<Throws>,
@@ -60,12 +63,12 @@ export class Characters {
     return createAndAwait(this.#jobs, request(params), options);
   }
 
-  /** The account's characters. */
+  /** The account's characters, as the service gives them. */
   list(options?: RequestOptions): RequestPromise<CharacterList> {
     return this.#jobs.transport.send({ method: 'GET', path: CHARACTERS, decode: decodeList('characters') }, options);
   }
 
-  /** One by id or slug. Throws a NotFoundError. */
+  /** One character by id or slug. Throws a NotFoundError for an unknown one. */
   get(id: string, options?: RequestOptions): RequestPromise<Character> {
     return this.#jobs.transport.send(
       { method: 'GET', path: path`/v1/characters/${id}`, decode: decodeCharacter },
@@ -73,7 +76,7 @@ export class Characters {
     );
   }
 
-  /** Deletes one by id or slug. It resolves with what the service answers. Throws a NotFoundError. */
+  /** Deletes a character by id or slug; resolves with what the service answers. Throws a NotFoundError for an unknown one. */
   delete(id: string, options?: RequestOptions): RequestPromise<DeletedCharacter> {
     return this.#jobs.transport.send(
       { method: 'DELETE', path: path`/v1/characters/${id}`, decode: decodeFields },

@@ -23,8 +23,8 @@ export class Images {
   }
 
   /**
-   * Starts an image job. It resolves as soon as the service has accepted it. Throws a PreflightError before the call,
-   * or an APIError.
+   * Starts an image job; resolves as soon as the service has accepted it.
+   * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
    */
   create<const M extends ImageModel | OpenString>(
     params: ImageParams<M>,
@@ -34,8 +34,9 @@ export class Images {
   }
 
   /**
-   * Creates and waits for the file. Throws as `create`, and a JobError or WaitTimeoutError. A reference or character
-   * still under review is waited for and submitted again.
+   * Starts an image job and waits until its file is there.
+   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
+   * throws as `create` does. A reference or character still under review is waited for and submitted again.
    */
   createAndWait<const M extends ImageModel | OpenString, Throws extends boolean = true>(
     params: ImageParams<M>,

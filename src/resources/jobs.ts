@@ -5,15 +5,15 @@ import { path } from '../transport/path.js';
 import { type RequestPromise, requestPromise } from '../transport/request-promise.js';
 import type { RequestOptions, RequestPath, Transport } from '../transport/transport.js';
 
-/** How to fetch a file. */
+/** What `jobs.output` takes beside the job. */
 export interface OutputOptions extends RequestOptions {
-  /** These bytes only. @default all of it */
+  /** Only these bytes of the file. @default all of it */
   readonly range?: OutputRange | undefined;
-  /** The part's ETag; a changed file comes whole. */
+  /** The entity tag that the part must belong to. Of a file that has changed, all comes. */
   readonly ifRange?: string | undefined;
 }
 
-/** Jobs and their files (spec: GET /v1/jobs/{job_id}). */
+/** Jobs and their finished files (spec: GET /v1/jobs/{job_id}). */
 export class Jobs {
   readonly #transport: Transport;
 
@@ -22,7 +22,7 @@ export class Jobs {
     this.#transport = transport;
   }
 
-  /** The job as it stands. Throws a NotFoundError for an unknown id (one of another account is unknown too). */
+  /** The job as it stands. Throws a NotFoundError for an unknown id, or one of another account. */
   get(id: string, options?: RequestOptions): RequestPromise<Job> {
     return this.#transport.send(
       { method: 'GET', path: path`/v1/jobs/${id}`, lane: 'jobs.get', noStore: true, decode: decodeJob },
@@ -31,8 +31,8 @@ export class Jobs {
   }
 
   /**
-   * The file as a streaming Response (spec: GET /v1/jobs/{job_id}/output). Storage behind a redirect never sees the
-   * key. The link expires at `providerOutputExpiresAt`. Throws a DownloadError without a file, or with an expired one.
+   * The finished file as a streaming Response (spec: GET /v1/jobs/{job_id}/output). Storage behind a redirect never sees
+   * the key. The link expires at `providerOutputExpiresAt`.
    */
   output(job: JobRef, options: OutputOptions = {}, requestOptions?: RequestOptions): RequestPromise<Response> {
     const { range, ifRange, ...rest } = options;
@@ -43,7 +43,7 @@ export class Jobs {
     );
   }
 
-  /** The file's size and type, without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
+  /** What the service says of the finished file, without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
     const head = this.#transport.open({ method: 'HEAD', path: outputPath(job), lane: 'jobs.output' }, options);
     const answer = head.withResponse().then(async ({ data: _, response, ...meta }) => {

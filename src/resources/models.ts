@@ -12,7 +12,7 @@ export class Models {
     this.#transport = transport;
   }
 
-  /** Names, aliases and limits; needs no key (spec: GET /v1/models). */
+  /** Model names, aliases, prompt limits and media limits (spec: GET /v1/models). Public: needs no key. */
   list(options?: RequestOptions): RequestPromise<ModelList> {
     return this.#transport.send(
       { method: 'GET', path: '/v1/models', isPublic: true, decode: decodeList('models') },
@@ -20,7 +20,7 @@ export class Models {
     );
   }
 
-  /** Machine-readable docs (the service's integration data; spec: What the service does). */
+  /** The service's machine-readable integration data (spec: What the service does). */
   integrationData(options?: RequestOptions): RequestPromise<IntegrationData> {
     return this.#transport.send(
       { method: 'GET', path: '/api/service/developers/docs.json', decode: decodeFields },

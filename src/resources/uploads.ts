@@ -14,25 +14,25 @@ import type { DecodeContext, RequestOptions, Transport } from '../transport/tran
 import type { FileOptions } from '../uploading/prepare-file.js';
 import type { UploadSource } from '../uploading/upload-source.js';
 
-/** How to upload a file. */
+/** What `uploads.upload` takes beside the source. */
 export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {
-  /** Delete an upload that could not be completed. @default true */
+  /** Whether an upload that could not be completed is deleted from the service. @default true */
   readonly cleanup?: boolean | undefined;
 }
 
-/** How to PUT the bytes. */
+/** What `uploads.put` takes beside the source. */
 export type PutOptions = Pick<FileOptions, 'sizeBytes' | 'onProgress'> &
   Omit<RequestOptions, 'idempotencyKey' | 'preflight'>;
 
-/** Where bytes go: what `create` gives. */
+/** Where the bytes of an upload go: what `uploads.create` gives. */
 export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
 
-/** The answer as it came (none is documented). */
+/** What a deletion answers; not documented, passed through. */
 export type DeletedUpload = Record<string, unknown>;
 
 const CREATE = '/v1/uploads';
 
-/** Files to refer to (spec: Uploads). */
+/** Files held for use as references and source videos (spec: Uploads). */
 export class Uploads {
   readonly #transport: Transport;
 
@@ -42,15 +42,15 @@ export class Uploads {
   }
 
   /**
-   * Uploads a file in all three steps. It gives the `upload_id`; nothing is held in memory whole. Throws a
-   * PreflightError before any byte moves (`upload_too_large`), or an {@link UploadError} with the step.
+   * Uploads a file in all three steps and gives its `upload_id`. Nothing is held in memory whole. Throws a PreflightError
+   * with `upload_too_large` before any byte moves, and an {@link UploadError} that names the step that failed.
    */
   async upload(source: UploadSource, options: UploadOptions = {}): Promise<Upload> {
     const { uploadFile } = await import('../uploading/upload-file.js');
     return uploadFile({ steps: this, carrier: this.#transport }, source, options).catch(rethrow);
   }
 
-  /** Step 1: announces a file; tells where its bytes go (and with which headers). */
+  /** Step 1: tells the service of a file; gives where its bytes go and with which headers. */
   create(params: CreateUploadParams, options?: RequestOptions): RequestPromise<CreatedUpload> {
     return this.#transport.send(
       {
@@ -66,8 +66,8 @@ export class Uploads {
   }
 
   /**
-   * Step 2: PUTs the bytes; the key goes to the base URL's origin only. They go to `direct_upload_url` with the
-   * returned headers. It resolves with the storage's answer, its body read.
+   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers; the API key goes along only to the base
+   * URL's own origin. Resolves with the storage's answer, its body read.
    */
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     const { putFile } = await import('../uploading/put-file.js');
@@ -87,7 +87,7 @@ export class Uploads {
     );
   }
 
-  /** Deletes an upload. Throws a ConflictError while a job uses it (`upload_in_use`), or a NotFoundError. */
+  /** Removes an upload. Throws a ConflictError (`upload_in_use`) while a running job uses it, and a NotFoundError for an unknown id. */
   delete(uploadId: string, options?: RequestOptions): RequestPromise<DeletedUpload> {
     return this.#transport.send(
       { method: 'DELETE', path: path`/v1/uploads/${uploadId}`, lane: 'uploads.delete', decode: decodeFields },

@@ -13,7 +13,7 @@ import {
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 
-/** Edits of existing videos (spec: POST /v1/video-edits). They are transformed, restyled or extended. */
+/** Transforms, restyles and extensions of an existing video (spec: POST /v1/video-edits). */
 export class VideoEdits {
   readonly #jobs: JobMaker;
 
@@ -23,8 +23,8 @@ export class VideoEdits {
   }
 
   /**
-   * Starts an edit. It resolves as soon as the service has accepted it. Throws a PreflightError before the call, or an
-   * APIError.
+   * Starts an edit; resolves as soon as the service has accepted it.
+   * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
    */
   create<const M extends EditModel | OpenString>(
     params: VideoEditParams<M>,
@@ -34,8 +34,9 @@ export class VideoEdits {
   }
 
   /**
-   * Creates and waits for the file. Throws as `create`, and a JobError or WaitTimeoutError. A reference or character
-   * still under review is waited for and submitted again.
+   * Starts an edit and waits until its file is there.
+   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
+   * throws as `create` does. A reference or character still under review is waited for and submitted again.
    */
   createAndWait<const M extends EditModel | OpenString, Throws extends boolean = true>(
     params: VideoEditParams<M>,

@@ -14,7 +14,7 @@ import {
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 
-/** Video jobs, and edits by `intent` (spec: POST /v1/videos). */
+/** Video jobs, and source-video edits by `intent` (spec: POST /v1/videos). */
 export class Videos {
   readonly #jobs: JobMaker;
 
@@ -24,8 +24,8 @@ export class Videos {
   }
 
   /**
-   * Starts a video job. It resolves as soon as the service has accepted it. Throws a PreflightError before the call, or
-   * an APIError.
+   * Starts a video job; resolves as soon as the service has accepted it.
+   * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
    */
   create<const M extends VideoModel | OpenString = VideoModel, const C extends readonly ContentItem[] = readonly []>(
     params: VideoParams<M, C>,
@@ -35,8 +35,9 @@ export class Videos {
   }
 
   /**
-   * Creates and waits for the file. Throws as `create`, and a JobError or WaitTimeoutError. A reference or character
-   * still under review is waited for and submitted again.
+   * Starts a video job and waits until its file is there.
+   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
+   * throws as `create` does. A reference or character still under review is waited for and submitted again.
    */
   createAndWait<
     const M extends VideoModel | OpenString = VideoModel,

@@ -3,7 +3,7 @@ import { decodeList } from '../transport/decode-body.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 
-/** Voices for speech (spec: Other operations). */
+/** Voices usable for speech (spec: Other operations). */
 export class Voices {
   readonly #transport: Transport;
 

@@ -8,13 +8,13 @@ import type { World } from './world.js';
 /** The account of the first key. */
 export const MAIN_ACCOUNT = 'main';
 
-/** What a new key may do. */
+/** What a new key may do, and whose it is. */
 export interface KeyOptions {
-  /** @default all */
+  /** @default all of them */
   readonly scopes?: readonly (Scope | (string & {}))[] | undefined;
-  /** Made on first use (with the sandbox's opening balance). @default 'main' */
+  /** An account of its own, made on first use with the sandbox's opening balance. @default 'main' */
   readonly account?: string | undefined;
-  /** Every call with it answers 403 (`account_not_active`). @default false */
+  /** Every call with it answers 403 account_not_active. @default false */
   readonly suspended?: boolean | undefined;
 }
 

@@ -6,19 +6,19 @@ import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from './re
 
 /** Where a sandbox is served. */
 export interface Listening {
-  /** @remarks The base URL for clients. */
+  /** The base URL for clients. */
   readonly url: string;
   /** Ends the server and its connections. */
   close(): Promise<void>;
 }
 
-/** A moment of a sandbox. */
+/** A moment of a sandbox, for {@link Sandbox.restore}. */
 export interface SandboxSnapshot {
-  /** @remarks Milliseconds since the epoch, in the sandbox's time. */
+  /** Milliseconds since the epoch, in the sandbox's time. */
   readonly takenAt: number;
 }
 
-/** Whose ledger or secret. */
+/** Whose ledger or secret is meant. */
 export interface AccountChoice {
   /** @default the first account */
   readonly account?: string | undefined;
@@ -26,43 +26,43 @@ export interface AccountChoice {
 
 /** The documented service in memory. */
 export interface Sandbox {
-  /** @remarks The first account's key, with every scope. */
+  /** The first account's key, with every scope. */
   readonly apiKey: string;
-  /** Goes with {@link Sandbox.fetch} (its host can never resolve). */
+  /** The base URL that goes with {@link Sandbox.fetch}; its host can never resolve. */
   readonly baseUrl: string;
-  /** @remarks The first account's signing secret. */
+  /** The first account's signing secret. */
   readonly webhookSecret: string;
   /** The signing secret of any account. */
   webhookSecretOf(choice?: AccountChoice): string;
-  /** For a client; faults look like the network's (works unbound). */
+  /** The service as a client's `fetch`: faults look like the network's. Works unbound. */
   readonly fetch: typeof fetch;
-  /** For a server (works unbound). Rejects with a {@link ConnectionDropped} to cut the connection. */
+  /** The service as a server's handler; rejects with a {@link ConnectionDropped} where the connection is to be cut. Works unbound. */
   readonly handle: (request: Request) => Promise<Response>;
-  /** Serves it on Node, Bun and Deno (on loopback unless told). @default a free port on 127.0.0.1 */
+  /** Serves it on Node, Bun and Deno, on loopback unless told. @default a free port on 127.0.0.1 */
   listen(options?: { readonly port?: number; readonly host?: string }): Promise<Listening>;
 
-  /** In the sandbox's time, since the epoch (milliseconds). */
+  /** Milliseconds since the epoch, in the sandbox's time. */
   now(): number;
-  /** Moves the time on; webhook deliveries are awaited. Everything due in it happens in order. */
+  /** Moves the time on. Everything due in it happens in order, and webhook deliveries are awaited. */
   advance(ms: number): Promise<void>;
-  /** Awaits webhook deliveries under way. */
+  /** Resolves when no webhook delivery is under way. */
   settled(): Promise<void>;
 
-  /** @remarks How jobs to come will end. */
+  /** How jobs to come will end. */
   readonly outcomes: {
-    /** Lines up the next job's end; calls queue. Throws a TypeError for a status that is not final. */
+    /** Lines up the end of the next job; calls queue. Throws a TypeError for a status that is not final. */
     next(outcome: Outcome): void;
-    /** Forgets them. */
+    /** Forgets what was lined up. */
     clear(): void;
   };
-  /** @remarks Failures to come. */
+  /** Failures to come. */
   readonly faults: {
-    /** Gives the rule's id. Throws a TypeError or RangeError for a useless one. */
+    /** Adds a rule; gives its id. Throws a TypeError or RangeError for one that could do nothing. */
     add(rule: FaultRule): string;
-    /** Tells whether there was one. */
+    /** Takes a rule away; tells whether there was one. */
     remove(id: string): boolean;
     clear(): void;
-    /** With how often each matched and struck. */
+    /** The rules, with how often each has matched and struck. */
     list(): readonly {
       readonly id: string;
       readonly rule: FaultRule;
@@ -70,37 +70,38 @@ export interface Sandbox {
       readonly struck: number;
     }[];
   };
-  /** Can be set; `disabled` answers 503 (creates get `dispatch_disabled`). */
+  /** Whether creates are dispatched; `disabled` answers 503 dispatch_disabled. Can be set. */
   dispatch: 'enabled' | 'disabled';
 
-  /** A new account opens with `balanceTokens` (and with a secret of its own). */
+  /** Makes a key; an account that is new opens with `balanceTokens` and a secret of its own. */
   createKey(options?: KeyOptions): string;
-  /** Tells whether there was one (from now on the key answers 401). */
+  /** From now on the key answers 401. Tells whether there was one. */
   revokeKey(key: string): boolean;
-  /** `false` lets it back in. */
+  /** Suspends an account, or with `false` lets it back in. */
   suspend(account: string, isSuspended?: boolean): void;
-  /** Pays in; gives the balance in tokens, 20 a dollar. Throws a RangeError below 20 dollars. */
+  /** Pays in dollars, 20 at least; a token is 0.05. Gives the new balance in tokens. Throws a RangeError below 20. */
   topUp(usd: number, choice?: AccountChoice): number;
 
-  /** Ends a job at once (one that has ended stays as it is). Throws an Error for an unknown id. */
+  /** Ends a job under way at once. Throws an Error for an unknown id; a job that has ended stays as it is. */
   finish(jobId: string, outcome?: Outcome): void;
-  /** Sends a job's event again (under the same event id). Rejects for a job without an event or a webhook URL. */
+  /** Delivers the event of a finished job again, under the same event id. Rejects for a job without an event or a webhook URL. */
   redeliver(jobId: string): Promise<void>;
 
-  /** @remarks Requests so far, oldest first, without keys. */
+  /** Requests so far, oldest first, without keys. */
   readonly requests: readonly RequestRecord[];
-  /** @remarks Webhook deliveries so far, oldest first. */
+  /** Webhook deliveries so far, oldest first. */
   readonly deliveries: readonly DeliveryRecord[];
-  /** @remarks All jobs of all accounts, oldest first. */
+  /** All jobs of all accounts, oldest first. */
   readonly jobs: readonly SandboxJob[];
-  /** An account's money. */
+  /** An account's money and how it moved. */
   ledger(choice?: AccountChoice): LedgerView;
+  /** Every account's name. */
   readonly accounts: readonly string[];
 
-  /** Back to the start; time goes on. Jobs, files, extra keys and accounts, faults, outcomes and logs are gone. */
+  /** Back to the start. Jobs, files, extra keys and accounts, faults, outcomes and logs are gone. Time goes on. */
   reset(): void;
-  /** Remembers everything. */
+  /** Remembers everything as it stands. */
   snapshot(): SandboxSnapshot;
-  /** Goes back to a snapshot, time included. */
+  /** Goes back to a snapshot of this sandbox, time included. */
   restore(snapshot: SandboxSnapshot): void;
 }

@@ -1,4 +1,4 @@
-/** Requests per account and time, by lane (one that is missing has no limit). */
+/** Requests an account may make in a time, by lane; a lane that is missing has no limit. */
 export type RateTable = Readonly<Record<string, { readonly limit: number; readonly windowMs: number }>>;
 
 const MINUTE_MS = 60_000;

@@ -7,16 +7,16 @@
 // `sandbox.fetch` is the client's view: it turns ConnectionDropped into the TypeError that a real fetch rejects with.
 import type { RandomSource } from './random.js';
 
-/** Which requests it meets (what is left out matches everything). */
+/** Which requests a fault meets; what is left out matches everything. */
 export interface FaultMatch {
-  /** In any case. */
+  /** HTTP method, in any case. */
   readonly method?: string | undefined;
   /**
-   * Without query; exact, with `{job_id}` or `*`, or a RegExp. Ids are as the document writes them
-   * (`/v1/jobs/{job_id}`); `*` is any run of characters.
+   * The path without its query: exact, with `{job_id}` or `*`, or as a regular expression. Ids stand as the document
+   * writes them (`/v1/jobs/{job_id}`), and `*` for any run of characters.
    */
   readonly path?: string | RegExp | undefined;
-  /** From the nth match on, from 1. */
+  /** Only from the nth matching request on, counted from 1. */
   readonly nth?: number | undefined;
 }
 
@@ -24,27 +24,27 @@ export interface FaultMatch {
 export interface FaultRule {
   /** @default every request */
   readonly match?: FaultMatch | undefined;
-  /** Answered in place of handling it. */
+  /** Answers with this status instead of handling the request. */
   readonly status?: number | undefined;
-  /** @default the documented code of the status, `internal_error` for 5xx */
+  /** The code in that answer's body. @default the documented code of the status, `internal_error` for 5xx */
   readonly code?: string | undefined;
-  /** For that answer's Retry-After. */
+  /** Seconds for that answer's Retry-After. */
   readonly retryAfterS?: number | undefined;
-  /** With `status`: handle it first (so that a job is made and then denied). @default false */
+  /** With `status`: the request is handled first, so a job is made and then denied. @default false */
   readonly commit?: boolean | undefined;
-  /** Before anything happens (of the sandbox's time on a manual clock, else of real time). */
+  /** Milliseconds before anything happens: of the sandbox's time on a manual clock, else of real time. */
   readonly latencyMs?: number | undefined;
-  /** Drop the connection unhandled. */
+  /** The connection drops before the request is handled. */
   readonly reset?: boolean | undefined;
-  /** Handle it, then drop the connection. */
+  /** The request is handled, then the connection drops without an answer. */
   readonly commitThenDrop?: boolean | undefined;
-  /** Cut the body half-way. */
+  /** The answer's body is cut half-way. */
   readonly truncate?: boolean | undefined;
-  /** Stop the body half-way, for ever. */
+  /** The answer's body stops half-way and never ends. */
   readonly stall?: boolean | undefined;
-  /** Requests it strikes. @default 1; without end with `probability` */
+  /** How many requests it strikes. @default 1; without end where `probability` is given */
   readonly times?: number | undefined;
-  /** 0 to 1, drawn from the seed (the chance that it strikes a matching request). @default 1 */
+  /** The chance, 0 to 1, that it strikes a matching request; drawn from the seed. @default 1 */
   readonly probability?: number | undefined;
 }
 
@@ -56,7 +56,7 @@ export interface ArmedFault {
   struck: number;
 }
 
-/** Drop the connection: destroy the socket (thrown where no answer is to come). */
+/** Thrown where the connection is to drop without an answer. Serve it by destroying the socket. */
 export class ConnectionDropped extends Error {
   override readonly name = 'ConnectionDropped';
   constructor() {

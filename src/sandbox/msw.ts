@@ -10,9 +10,11 @@ interface Execution {
 }
 
 /**
- * msw 3 handlers: every call below its base URL goes to the sandbox. `setupServer(...sandboxHandlers(sandbox))` in
- * Node, `setupWorker(...sandboxHandlers(sandbox))` in a browser. A reset that a fault asks for reaches the caller as a
- * network error. The element type is `never`, which fits msw's own handler type without this package depending on msw.
+ * msw handlers that answer every call below the sandbox's base URL with the sandbox.
+ * Use `setupServer(...sandboxHandlers(sandbox))` in Node, `setupWorker(...sandboxHandlers(sandbox))` in a browser (msw 3).
+ * A reset that a fault asks for reaches the caller as a network error.
+ *
+ * The element type is `never`, which fits msw's own handler type without this package depending on msw.
  */
 export function sandboxHandlers(sandbox: MockedService): never[] {
   return [createHandler(sandbox)] as never[];

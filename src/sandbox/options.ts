@@ -1,54 +1,54 @@
 import { DISPATCH_STALL_MS, OUTPUT_TTL_MS, STALE_AFTER_MS } from './choices.js';
 import { documentedLimits, type RateTable } from './documented-limits.js';
 
-/** Milliseconds, or a range to draw from (by the seed). */
+/** Milliseconds, or a range that the seed draws from. */
 export type JobDuration = number | readonly [least: number, most: number];
 
 /** What a sandbox is made with. */
 export interface SandboxOptions {
-  /** `manual`: only `advance()` moves it. @default 'real' */
+  /** `manual`: time moves only by `advance()`. @default 'real' */
   readonly clock?: 'real' | 'manual' | undefined;
-  /** Its milliseconds in a real one (on the real clock; waits told to clients shrink with it). @default 1 */
+  /** Sandbox milliseconds in a real one, on the real clock; waits told to clients shrink with it. @default 1 */
   readonly speed?: number | undefined;
-  /** Milliseconds since the epoch (where the sandbox's time starts). @default now */
+  /** The moment the sandbox's time starts at, in milliseconds since the epoch. @default now */
   readonly startTime?: number | undefined;
-  /** Repeats ids, durations and media bytes (keys and secrets are fresh each time). @default 1 */
+  /** The same seed gives the same ids, durations and media bytes. Keys and secrets are fresh each time. @default 1 */
   readonly seed?: number | undefined;
-  /** 0 ends a job before its create is answered (milliseconds that a job takes, or that by kind). @default 3000 */
+  /** Milliseconds a job takes, or that by kind; 0 ends it before the create is answered. @default 3000 */
   readonly jobDurationMs?:
     | JobDuration
     | { readonly image?: JobDuration; readonly video?: JobDuration; readonly edit?: JobDuration }
     | undefined;
-  /** Every account's at the start. @default 1000 */
+  /** Tokens every account starts with. @default 1000 */
   readonly balanceTokens?: number | undefined;
-  /** The documented, none, or a table by lane (`videos.create`, `jobs.get`, …). @default 'documented' */
+  /** The documented limits per account, none, or a table of your own by lane (`videos.create`, `jobs.get`, …). @default 'documented' */
   readonly limits?: 'documented' | 'off' | RateTable | undefined;
-  /** How limits count (the document does not say). @default 'sliding' */
+  /** How a limit counts: the document does not say. @default 'sliding' */
   readonly limitWindow?: 'sliding' | 'fixed' | undefined;
-  /** `disabled`: creates answer 503 (`dispatch_disabled`). @default 'enabled' */
+  /** `disabled`: creates answer 503 dispatch_disabled. @default 'enabled' */
   readonly dispatch?: 'enabled' | 'disabled' | undefined;
-  /** Milliseconds under review (of a new character, or of a new reference). @default 'instant' */
+  /** How many milliseconds a new character, or a new reference, stays under review. @default 'instant' */
   readonly review?: 'instant' | { readonly character?: number; readonly asset?: number } | undefined;
   /**
-   * Beside the API, or behind redirects (and links to another origin, as object storage does).
+   * Where files live. Beside the API, or behind links and redirects to another origin, as object storage does.
    * @default 'same-origin'
    */
   readonly storage?: 'same-origin' | 'other-origin' | undefined;
-  /** How long an output link stays good. @default 86_400_000 */
+  /** Milliseconds that an output link stays good. @default 86_400_000 */
   readonly outputTtlMs?: number | undefined;
-  /** Until stale repair fails a stalled job (whose dispatch never started). @default 600_000 */
+  /** Milliseconds until stale repair fails a job whose dispatch stalled. @default 600_000 */
   readonly staleAfterMs?: number | undefined;
-  /** Until a stalled strict job fails (whose dispatch never started). @default 60_000 */
+  /** Milliseconds until a strict job whose dispatch stalled is failed. @default 60_000 */
   readonly dispatchStallMs?: number | undefined;
   /** Delivers webhooks. @default globalThis.fetch */
   readonly webhookFetch?: typeof fetch | undefined;
-  /** May carry a path prefix (the URL that in-process clients use). @default 'https://sandbox.invalid' */
+  /** The URL that in-process clients use; may carry a path prefix. @default 'https://sandbox.invalid' */
   readonly baseUrl?: string | undefined;
-  /** The first key (where it has to be known beforehand). @default a fresh one */
+  /** The first key, where it has to be known beforehand. @default a fresh one */
   readonly apiKey?: string | undefined;
-  /** The first account's (where it has to be known beforehand). @default a fresh one */
+  /** The first account's signing secret, where it has to be known beforehand. @default a fresh one */
   readonly webhookSecret?: string | undefined;
-  /** Requests, and deliveries, kept. @default 10_000 */
+  /** How many requests, and how many deliveries, the logs keep. @default 10_000 */
   readonly logLimit?: number | undefined;
 }
 

@@ -1,26 +1,26 @@
 import type { JOB_ERRORS } from '../errors/codes.js';
 
-/** How a job is to end (and on the way there). */
+/** How a job is to end, and on the way there. */
 export interface Outcome {
-  /** @default `failed` with an error code, else `completed` */
+  /** @default `failed` where an error code is given, else `completed` */
   readonly status?: 'completed' | 'failed' | 'canceled' | 'blocked' | undefined;
-  /** @default `generation_failed` for a failed job */
+  /** The job's `errorCode`. @default `generation_failed` for a failed job */
   readonly errorCode?: string | undefined;
-  /** @default a sentence on the code */
+  /** The job's `errorMessage`. @default a sentence on the code */
   readonly errorMessage?: string | undefined;
-  /** @default `{ retry_after }` for `reference_asset_pending` */
+  /** The job's `errorData`. @default `{ retry_after }` for `reference_asset_pending` */
   readonly errorData?: Readonly<Record<string, unknown>> | undefined;
-  /** 0 ends it before its create is answered (milliseconds until it ends). @default `jobDurationMs` */
+  /** Milliseconds until it ends; 0 ends it before the create is answered. @default `jobDurationMs` */
   readonly durationMs?: number | undefined;
-  /** Its dispatch never starts (until stale repair, or the strict mode's dispatch check, fails it). */
+  /** Its dispatch never starts. It stays where it is until stale repair, or the strict mode's dispatch check, fails it. */
   readonly stall?: boolean | undefined;
-  /** Its clip references fail (so that the fallback, or in strict mode the failure, sets in). */
+  /** Its video clip references fail, so the fallback (or in strict mode the failure) sets in. */
   readonly clipsFail?: boolean | undefined;
-  /** At most the quote (charged on completion; the rest is released). @default the quote */
+  /** Tokens charged on completion, at most the quote; the rest is released. @default the quote */
   readonly finalTokenCost?: number | undefined;
-  /** How often its event is delivered. 0 loses it, 2 doubles it. @default 1 */
+  /** How often its webhook is delivered: 0 loses it, 2 doubles it. @default 1 */
   readonly webhookCopies?: number | undefined;
-  /** For the next such job only. @default the next of any kind */
+  /** Only for the next job of this kind. @default the next job of any kind */
   readonly kind?: 'image' | 'video' | 'edit' | 'speech' | undefined;
 }
 

@@ -24,8 +24,8 @@ interface Identity {
 }
 
 /**
- * Makes the documented service in memory. It is stateful, strict and deterministic, and can misbehave on purpose. No
- * port and no Node API is needed. Throws a TypeError or RangeError that names a wrong option.
+ * Makes the documented service in memory: stateful, strict, deterministic, and able to misbehave on purpose. No port and
+ * no Node API is needed. Throws a TypeError or RangeError that names a wrong option.
  */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const world = createWorld(options);

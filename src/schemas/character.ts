@@ -2,18 +2,19 @@ import { type Fields, isFields, recordIn } from './envelope.js';
 
 /** A registered character (spec: Character). Beside its id the spec shows no field: all of them pass through. */
 export interface Character {
-  /** @remarks The character's id, an element of `character_ids`. */
+  /** The character's id, an element of `character_ids`. */
   character_id: string;
   [field: string]: unknown;
 }
 
-/** The account's characters (with whatever else the service answers). */
+/** The characters of the account, with whatever else the service answers. */
 export interface CharacterList {
+  /** The records as the service gives them. */
   characters: Fields[];
   [field: string]: unknown;
 }
 
-/** The answer as it came (the spec shows none). */
+/** The service's answer to a deletion. The spec shows none: all of it passes through. */
 export type DeletedCharacter = Fields;
 
 /** The field of a character that the SDK relies on. */

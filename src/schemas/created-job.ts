@@ -1,17 +1,17 @@
 import { isFields, unwrap } from './envelope.js';
 import type { Job } from './job.js';
 
-/** An accepted job (spec: Create response envelope). Unknown fields pass through untouched. */
+/** The service's answer to a create (spec: Create response envelope). Unknown fields pass through untouched. */
 export interface CreatedJob {
-  /** @remarks The job as it stood when it was accepted: processing, completed or already failed. */
+  /** The job as it stood when it was accepted: processing, completed or already failed. */
   job: Job;
-  /** @remarks Tokens quoted and reserved for the job. */
+  /** Tokens quoted and reserved for the job. */
   quoted_token_cost?: number;
-  /** @remarks Tokens left. */
+  /** Tokens left. */
   balance_tokens?: number;
-  /** From anywhere in the answer (`video_reference_fallback_omitted_clips`, say). */
+  /** What the service warned of, wherever in the answer. `video_reference_fallback_omitted_clips`, say. */
   warnings: string[];
-  /** The same call with it gives this job again (and not a second one). */
+  /** The key the job was created under. The same call with it gives this job again and not a second one. */
   idempotencyKey: string;
   [field: string]: unknown;
 }

@@ -1,4 +1,4 @@
-/** A status unknown here is not final (the job is still running; spec: States and transitions). */
+/** A job's state (spec: States and transitions). Open: a status the SDK does not know means still running. */
 export type JobStatus =
   | 'created'
   | 'queued'
@@ -11,38 +11,42 @@ export type JobStatus =
 
 /** A generation job (spec: Job). Unknown fields pass through untouched. */
 export interface Job {
+  /** Job id, used in GET /v1/jobs/{id}. */
   id: string;
-  /** @remarks Kind of media, for example `video`. */
+  /** Kind of media, for example `video`. */
   mediaType?: string;
-  /** @remarks Model alias the job ran on. */
+  /** Model alias the job ran on. */
   modelId?: string;
+  /** Where the job stands. */
   status: JobStatus;
-  /** @remarks Tokens reserved at acceptance. */
+  /** Tokens reserved at acceptance. */
   quotedTokenCost?: number;
-  /** Charged; 0 for a failed job. */
+  /** Tokens charged; 0 for a failed job. */
   finalTokenCost?: number | null;
-  /** Needs the API key, expires; null until there is a file. */
+  /** Authenticated download link of the finished file, null until then. It needs the API key and it expires. */
   providerOutputUrl?: string | null;
-  /** ISO 8601. */
+  /** ISO timestamp at which the link expires. */
   providerOutputExpiresAt?: string | null;
-  /** @remarks Job error code when the job failed (spec: Job errors). */
+  /** Job error code when the job failed (spec: Job errors). */
   errorCode?: string | null;
+  /** Human-readable reason. */
   errorMessage?: string | null;
-  /** `retry_after` in seconds, for example (with `reference_asset_pending`). */
+  /** Extra error data; `retry_after` in seconds for `reference_asset_pending`. */
   errorData?: Record<string, unknown> | null;
-  /** @remarks ISO 8601 timestamp. */
+  /** ISO 8601 timestamp. */
   createdAt?: string;
-  /** @remarks ISO 8601 timestamp. */
+  /** ISO 8601 timestamp. */
   completedAt?: string | null;
   [field: string]: unknown;
 }
 
-/** A job with its file (to be downloaded until `providerOutputExpiresAt`). */
+/** A job that completed: its file can be downloaded until `providerOutputExpiresAt`. */
 export interface CompletedJob extends Job {
+  /** Final: the file is there. */
   status: 'completed';
-  /** @remarks Authenticated download link of the file. It needs the API key and it expires. */
+  /** Authenticated download link of the file. It needs the API key and it expires. */
   providerOutputUrl: string;
-  /** @remarks ISO timestamp at which the link expires. */
+  /** ISO timestamp at which the link expires. */
   providerOutputExpiresAt: string;
 }
 

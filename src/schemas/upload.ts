@@ -2,34 +2,36 @@ import type { UploadType } from './media-type.js';
 
 /** An upload (spec: Upload). Unknown fields pass through untouched. */
 export interface Upload {
-  /** @remarks The upload's id, to be passed wherever a `*_upload_id` is taken. */
+  /** The upload's id, to be passed wherever a `*_upload_id` is taken. */
   upload_id: string;
+  /** The name it was uploaded under. */
   file_name?: string;
+  /** Its media type. */
   mime_type?: string;
-  /** @remarks Its size in bytes. */
+  /** Its size in bytes. */
   file_size?: number;
-  /** Only VIDEO can be edited. */
+  /** VIDEO is the only kind accepted as an edit source. */
   upload_type?: UploadType;
   [field: string]: unknown;
 }
 
-/** An upload without its bytes (spec: Uploads, step 1). */
+/** An upload that waits for its bytes (spec: Uploads, step 1). */
 export interface CreatedUpload extends Upload {
-  /** @remarks Where the bytes are PUT. Expires. */
+  /** Where the bytes are PUT. Expires. */
   direct_upload_url: string;
-  /** @remarks The headers that go with the PUT, exactly. */
+  /** The headers that go with the PUT, exactly. */
   headers: Record<string, string>;
 }
 
 /** Step 1's body (spec: Uploads). All four are required. */
 export interface CreateUploadParams {
-  /** The file's name. */
+  /** File name. */
   file_name: string;
-  /** `video/mp4`, say. */
+  /** Media type, for example `video/mp4`. */
   mime_type: string;
-  /** In bytes. */
+  /** Size in bytes. */
   file_size: number;
-  /** Sets the size limit (and what it may be used for). */
+  /** Decides the size limit and what it may be used for. */
   upload_type: UploadType;
 }
 

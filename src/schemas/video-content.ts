@@ -1,39 +1,43 @@
-/** What an item is for (spec: POST /v1/videos, content). */
+/** What a non-text item is for (spec: POST /v1/videos, content). */
 export type ContentRole = 'first_frame' | 'reference_video' | 'reference_audio';
 
-/** A prompt in `content`. */
+/** A prompt as an item of `content`. */
 export interface TextContent {
+  /** Says what kind of item this is. */
   type: 'text';
-  /** Subject, action, camera, light, style. */
+  /** Subject, action, camera move, light, style. */
   text: string;
 }
 
-/** An image in `content`. */
+/** An image as an item of `content`. */
 export interface ImageContent {
+  /** Says what kind of item this is. */
   type: 'image_url';
-  /** Public HTTPS URL. */
+  /** Public HTTPS URL of the image. */
   image_url: string;
-  /** What it is for. */
+  /** What the image is for. */
   role: ContentRole;
 }
 
-/** A clip in `content`. */
+/** A clip as an item of `content`. */
 export interface VideoContent {
+  /** Says what kind of item this is. */
   type: 'video_url';
-  /** Public HTTPS URL. */
+  /** Public HTTPS URL of the clip. */
   video_url: { url: string };
-  /** What it is for. */
+  /** What the clip is for. */
   role: ContentRole;
 }
 
-/** Sound in `content`. */
+/** Sound as an item of `content`. */
 export interface AudioContent {
+  /** Says what kind of item this is. */
   type: 'audio_url';
-  /** Public HTTPS URL. */
+  /** Public HTTPS URL of the sound. */
   audio_url: string;
-  /** What it is for. */
+  /** What the sound is for. */
   role: ContentRole;
 }
 
-/** An item of `content` (the alternative input of a video job; spec: POST /v1/videos). */
+/** An item of `content`, the alternative input of a video job (spec: POST /v1/videos). */
 export type ContentItem = TextContent | ImageContent | VideoContent | AudioContent;

@@ -2,53 +2,60 @@ import type { Job } from './job.js';
 
 /** What every event carries (spec: Webhook event). Unknown fields pass through untouched. */
 interface JobEvent {
-  /** The same on every copy: handle it once (shape `evt_<job_id>_<outcome>`). */
+  /** Event id, shape `evt_<job_id>_<outcome>`. The same on every copy: handle each id once. */
   id: string;
+  /** Names the kind of object, a constant of the service. */
   object?: string;
-  /** @remarks ISO 8601 timestamp. */
+  /** ISO 8601 timestamp. */
   created?: string;
+  /** What the event is about. */
   data: {
-    /** In its final state (`id` and `status`, and `providerOutputUrl` when there is a file). */
+    /** The job in its final state. It has `id` and `status`, and `providerOutputUrl` when there is a file. */
     job: Job;
     [field: string]: unknown;
   };
   [field: string]: unknown;
 }
 
-/** The job completed: fetch its file (spec: Events). */
+/** The job completed: its file can be downloaded (spec: Events). */
 export interface JobCompletedEvent extends JobEvent {
+  /** What happened. */
   type: 'job.completed';
 }
 
 /** The job failed; nothing was charged (spec: Events). */
 export interface JobFailedEvent extends JobEvent {
+  /** What happened. */
   type: 'job.failed';
 }
 
 /** The job was canceled (spec: Events). */
 export interface JobCanceledEvent extends JobEvent {
+  /** What happened. */
   type: 'job.canceled';
 }
 
 /** The job was blocked (spec: Events). */
 export interface JobBlockedEvent extends JobEvent {
+  /** What happened. */
   type: 'job.blocked';
 }
 
-/** A type to come; its `data` is unchecked (the documentation does not have it yet). */
+/** An event of a type that the documentation does not have yet. What it carries in `data` is not checked. */
 export interface UnknownWebhookEvent extends JobEvent {
+  /** What happened. */
   type: string & {};
 }
 
 type DocumentedEvent = JobCompletedEvent | JobFailedEvent | JobCanceledEvent | JobBlockedEvent;
 
-/** A verified event, told apart by `type` (open: types to come pass; spec: Webhook event). */
+/** A verified webhook event, told apart by `type` (spec: Webhook event). Open: types to come pass. */
 export type WebhookEvent = DocumentedEvent | UnknownWebhookEvent;
 
-/** A documented event type (spec: Events). */
+/** The documented event types (spec: Events). */
 export type WebhookEventType = DocumentedEvent['type'];
 
-/** The event of one type. */
+/** The event of one documented type. */
 export type WebhookEventOf<T extends WebhookEventType> = Extract<DocumentedEvent, { type: T }>;
 
 const ABOUT_A_JOB = /^job\.(completed|failed|canceled|blocked)$/;

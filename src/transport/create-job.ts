@@ -6,7 +6,7 @@ import type { CompletedJob, Job } from '../schemas/job.js';
 import { decodeCreatedJob } from './decode-body.js';
 import type { JsonRequest, RequestOptions, Transport } from './transport.js';
 
-/** How to create and wait (the options of the call, of the wait, whose `timeoutMs` counts, and of the resubmission). */
+/** What `createAndWait` takes: the options of the call, of the wait (whose `timeoutMs` counts) and of the resubmission. */
 export type CreateOptions = Omit<RequestOptions, 'timeoutMs'> & CreateAndWaitOptions;
 
 /** What a resource needs to make jobs and wait for them. */

@@ -20,9 +20,9 @@ export function idempotencyKeyOf(option: string | undefined, body: unknown): str
 }
 
 /**
- * The same ids give the same key, in every process and version. Where one part ends and the next begins counts:
- * `('ab', 'c')` is not `('a', 'bc')`, and `1` is not `'1'`. At most 255 characters, safe in a header.
- * Throws a GenError without parts, or for one that is not finite.
+ * A stable idempotency key from your own ids. The same parts give the same key in every process and version, other parts
+ * another key. Where one part ends and the next begins counts: `('ab', 'c')` is not `('a', 'bc')`, and `1` is not `'1'`.
+ * At most 255 characters, safe in a header. Throws a GenError without parts, or for a part that is neither text nor a finite number.
  *
  * @example idempotencyKeyFrom('order', 42, 'intro-video')
  */

@@ -2,11 +2,11 @@ import type { Lane } from '../limits/rate-limiter.js';
 import { unwrap } from '../schemas/envelope.js';
 import type { JsonRequest } from './transport.js';
 
-/** A call without a method here. */
+/** A call to an endpoint that the SDK has no method for. */
 export interface RawRequest {
   /** The HTTP method. */
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
-  /** Below the base URL, encoded by the caller: `/v1/speech`. */
+  /** Below the base URL, for example `/v1/speech`; ids in it encoded by the caller. */
   readonly path: string;
   /** Appended to the path; undefined values are left out. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;

@@ -1,4 +1,4 @@
-/** An answer beside its data. */
+/** What is known of an answer beside its data. */
 export interface ResponseMeta {
   readonly response: Response;
   readonly requestId?: string | undefined;
@@ -6,11 +6,11 @@ export interface ResponseMeta {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** A Promise that also gives the answer. */
+/** A Promise of the data, which also gives the answer it came with. */
 export interface RequestPromise<T> extends Promise<T> {
-  /** The data with its answer (the service's request id, the number of attempts and the idempotency key too). */
+  /** The data with its answer. Beside them stand the service's request id, the number of attempts and the idempotency key. */
   withResponse(): Promise<ResponseMeta & { readonly data: T }>;
-  /** The plain answer, unread. */
+  /** The plain answer, its body readable. */
   asResponse(): Promise<Response>;
 }
 

@@ -3,19 +3,19 @@ import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
 import type { RequestPromise } from './request-promise.js';
 
-/** What every call takes. */
+/** What every call takes as its last argument. */
 export interface RequestOptions {
-  /** Ends the call with its own reason (at once, in every phase). */
+  /** Ends the call at once, in every phase; it rejects with the signal's own reason. */
   readonly signal?: AbortSignal | undefined;
-  /** One attempt with its JSON body (connecting and headers included). @default the client's */
+  /** Milliseconds for one attempt: connect, headers and the whole JSON body. @default the client's (60_000) */
   readonly timeoutMs?: number | undefined;
-  /** Failures retried; a waited-out 429 is none. @default the client's */
+  /** How many failures are retried; a waited-out 429 is none. @default the client's (3) */
   readonly maxRetries?: number | undefined;
-  /** One key makes one job at most. @default a UUID */
+  /** The key under which a creating call makes one job at most. @default a fresh UUID per call */
   readonly idempotencyKey?: string | undefined;
-  /** Sent with this call. */
+  /** Extra headers for this call. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Refuse what the documents rule out before the call. @default the client's */
+  /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
   readonly preflight?: boolean | undefined;
 }
 

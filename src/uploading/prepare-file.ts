@@ -8,21 +8,21 @@ import { type OpenFile, openFile, type PreparedFile } from './prepared-file.js';
 import type { UploadProgress } from './progress-stream.js';
 import { type Content, contentOf } from './upload-source.js';
 
-/** What to say of a file. */
+/** What a caller may say about a file that is uploaded. */
 export interface FileOptions {
-  /** Made safe. @default the source's, else `upload` with the type's extension */
+  /** Name for the service; reduced to a safe one. @default the source's own name, else `upload` with the type's extension */
   readonly filename?: string | undefined;
-  /** `video/mp4`, say. @default the Blob's, else by name, else by first bytes */
+  /** Media type, for example `video/mp4`. @default the Blob's, else by the name, else by the first bytes */
   readonly mimeType?: string | undefined;
-  /** Sets the size limit (what the service takes it for). @default by media type */
+  /** What the service takes it for; sets the size limit. @default by the media type: IMAGE, VIDEO or AUDIO */
   readonly uploadType?: UploadType | undefined;
-  /** Needed for streams (whose size cannot be seen; the service wants it before the first byte). */
+  /** Size in bytes. Needed for streams, whose size cannot be seen; the service wants it before the first byte. */
   readonly sizeBytes?: number | undefined;
-  /** Begins again at 0 when the PUT is repeated. */
+  /** Told how far the upload has come. Begins at 0 again when the PUT has to be repeated. */
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
-  /** `character`: refuse images under 300 px wide (as far as the header says it; spec: POST /v1/characters). */
+  /** `character`: also refuse an image whose header says that it is less than 300 px wide (spec: POST /v1/characters). */
   readonly purpose?: 'character' | undefined;
-  /** Refuse what passes the limits before the call (the documented ones). @default the client's */
+  /** Whether what the documented limits refuse is refused before the first call. @default the client's (true) */
   readonly preflight?: boolean | undefined;
 }
 

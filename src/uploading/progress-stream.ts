@@ -1,10 +1,8 @@
 /** How far an upload has come. */
 export interface UploadProgress {
-  /**
-   * @remarks Bytes of this attempt that left; begins at 0 again when the PUT is repeated, and ends at exactly
-   * `totalBytes`.
-   */
+  /** Bytes of this attempt that left; begins at 0 again when the PUT is repeated, and ends at exactly `totalBytes`. */
   readonly sentBytes: number;
+  /** Size of the file in bytes. */
   readonly totalBytes: number;
 }
 

@@ -1,23 +1,23 @@
 /**
- * What can be read again from its start. That is what `fromPath()` gives, every Blob, and anything of this shape: a
- * database blob or a cloud file, say.
+ * Content that can be read again from its start: what `fromPath()` gives, and every Blob. Anything of this shape is
+ * taken, a database blob or a cloud file say.
  */
 export interface RereadableSource {
-  /** @remarks File name, where it has one. */
+  /** File name, where it has one. */
   readonly name?: string | undefined;
-  /** @remarks Size in bytes. */
+  /** Size in bytes. */
   readonly size: number;
-  /** @remarks Media type, where it is known. */
+  /** Media type, where it is known. */
   readonly type?: string | undefined;
-  /** A fresh stream (of the whole content) at each call. */
+  /** A fresh stream of the whole content at each call. */
   stream(): ReadableStream<Uint8Array>;
-  /** The same without a stream, at half the work (where the source has it). */
+  /** The same without a stream around it, where the source has it: half the work. */
   chunks?(): AsyncIterator<Uint8Array>;
 }
 
 /**
- * Blobs, bytes and functions are retried whole; streams need `sizeBytes`. What `fromPath()` gives is retried too; a
- * Response, a stream and an async iterable are read once (spec: Uploads).
+ * What `uploads.upload` takes (spec: Uploads). Blobs, bytes, `fromPath()` and factories can be read again and are retried
+ * whole; a Response, a stream and an async iterable are read once. Where the size cannot be seen, say `sizeBytes`.
  */
 export type UploadSource =
   | Blob

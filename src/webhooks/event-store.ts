@@ -1,30 +1,30 @@
 import { GenError } from '../errors/gen-error.js';
 
-/** `busy`: somebody is at it (`new`: nobody had the event; `done`: it was handled). */
+/** What a claim found: nobody had the event, somebody is at it, or it was handled. */
 export type WebhookClaim = 'new' | 'busy' | 'done';
 
-/** Remembers which events were handled (so that each is handled once; spec: Events, delivery rule 6). */
+/** Remembers which events were handled, so that each is handled once (spec: Events, delivery rule 6). */
 export interface WebhookStore {
   /**
-   * Takes the event, atomically; a crash frees it after `leaseMs`. Of any number of claims at once, one hears `new`.
-   * After the lease an event that was neither completed nor released can be claimed again.
+   * Takes the event for `leaseMs` milliseconds, atomically. Of any number of claims at once, one hears `new`. After the
+   * lease an event that was neither completed nor released can be claimed again: whoever held it crashed.
    */
   claim(id: string, leaseMs: number): Promise<WebhookClaim>;
-  /** Handled: for `ttlMs` a claim hears `done`. */
+  /** The event was handled: for `ttlMs` milliseconds every claim hears `done`. */
   complete(id: string, ttlMs: number): Promise<void>;
-  /** Not handled: the next claim hears `new`. */
+  /** The event was not handled: the next claim hears `new`. */
   release(id: string): Promise<void>;
 }
 
-/** How much is remembered. */
+/** How much a {@link memoryStore} remembers. */
 export interface MemoryStoreOptions {
-  /** The oldest go first (handled events at most, and as many claims that are held). @default 10_000 */
+  /** Handled events that are remembered at most, and claims that are held at most; the oldest go first. @default 10_000 */
   readonly maxEntries?: number | undefined;
-  /** For tests (the current time in milliseconds). @default the system's */
+  /** The current time in milliseconds, for tests. @default the system's */
   readonly now?: (() => number) | undefined;
 }
 
-/** For a receiver that is one process (a {@link WebhookStore} in its memory: bounded, and gone on a restart). */
+/** A {@link WebhookStore} in this process's memory, for a receiver that is one process. Bounded; gone on a restart. */
 export function memoryStore({ maxEntries = 10_000, now = Date.now }: MemoryStoreOptions = {}): WebhookStore {
   if (!(maxEntries >= 1)) throw new GenError('`maxEntries` must be at least 1.');
   const held = new Map<string, number>();

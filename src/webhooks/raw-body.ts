@@ -1,7 +1,7 @@
 import { refusal } from './refusal.js';
 import type { RawBody } from './signature.js';
 
-/** Bytes as received, or their text. */
+/** What may be handed over as a webhook's body: the bytes as received, or the text they were read as. */
 export type WebhookBody = string | Uint8Array | ArrayBuffer;
 
 /** The exact bytes that were signed, of a web request; throws a `WebhookVerificationError` that says what became of them. */

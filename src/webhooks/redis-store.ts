@@ -1,9 +1,9 @@
 import { type RedisClient, redisScript } from '../redis-client.js';
 import type { WebhookClaim, WebhookStore } from './event-store.js';
 
-/** How keys are named. */
+/** How a {@link redisStore} names its keys. */
 export interface RedisStoreOptions {
-  /** Before each event id. @default 'gen-client:webhook:' */
+  /** Put before each event id. @default 'gen-client:webhook:' */
   readonly prefix?: string | undefined;
 }
 
@@ -20,7 +20,7 @@ const COMPLETE = `return redis.call('SET', KEYS[1], 'done', 'PX', ARGV[1])`;
 const RELEASE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
 
 /**
- * For any number of processes with one Redis (a {@link WebhookStore}). It takes a connected client of `ioredis` or
+ * A {@link WebhookStore} that any number of processes share through one Redis. Takes a connected client of `ioredis` or
  * `redis` (node-redis). Each event is one key, which Redis drops by itself.
  */
 export function redisStore(

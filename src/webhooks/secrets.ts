@@ -1,8 +1,6 @@
 import { refusal } from './refusal.js';
 
-/**
- * Several during a rotation; undefined is refused (it is in the type so that a secret can come from the environment).
- */
+/** A signing secret, or several during a rotation. Takes `undefined` so that it can come from the environment, and refuses it. */
 export type WebhookSecret = string | readonly string[] | undefined;
 
 const MAX_SECRETS = 8;

@@ -3,24 +3,25 @@ import { signatureOf, WEBHOOK_HEADERS } from './signature.js';
 
 /** How to sign a webhook. */
 export interface SignWebhookOptions {
-  /** Several (as during a rotation) give one `v1` each. Blank is refused. */
+  /** The signing secret; several give one `v1` each, as during a rotation. Blank is refused. */
   readonly secret: WebhookSecret;
-  /** Unix seconds. @default now */
+  /** Unix seconds to sign with. @default the current time */
   readonly timestamp?: number | undefined;
-  /** For tests (the current time in milliseconds). @default the system's */
+  /** The current time in milliseconds, for tests. @default the system's */
   readonly now?: (() => number) | undefined;
 }
 
-/** POST `body` with `headers` (a webhook as the service would send it). */
+/** A webhook as the service would send it: POST `body` with `headers`. */
 export interface SignedWebhook {
-  /** @remarks The exact text that is signed. */
+  /** The exact text that is signed. */
   readonly body: string;
+  /** `Content-Type` and the documented `X-Service-*` headers. */
   readonly headers: Record<string, string>;
 }
 
 /**
- * Signs an event as the service does, for tests (spec: Events). An event given as a string is signed as it stands, so
- * that broken bodies can be tried too.
+ * Signs an event as the service does (spec: Events), for tests of a receiver. An event given as a string is signed as it
+ * stands, so that broken bodies can be tried too.
  */
 export async function signWebhook(event: object | string, options: SignWebhookOptions): Promise<SignedWebhook> {
   const body = typeof event === 'string' ? event : JSON.stringify(event);

@@ -4,24 +4,24 @@ import { refusal } from './refusal.js';
 import { secretsOf, type WebhookSecret } from './secrets.js';
 import { type RawBody, sameDigest, signatureOf, WEBHOOK_HEADERS } from './signature.js';
 
-/** Of any kind, in any case (a web `Headers`, a plain object or Node's). */
+/** The headers of a webhook: a web `Headers`, a plain object or Node's, in any case. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** A webhook as received. */
 export interface ReceivedWebhook {
-  /** Before any parsing. */
+  /** The raw body, before any parsing. */
   readonly body: WebhookBody;
-  /** At least `X-Service-Signature`. */
+  /** All headers, or at least `X-Service-Signature`. */
   readonly headers: WebhookHeaders;
 }
 
 /** How to verify a webhook. */
 export interface VerifyWebhookOptions {
-  /** Several (8 at most) during a rotation (from the console's Webhooks tab). Blank is refused. */
+  /** The signing secret from the console's Webhooks tab; several (8 at most) during a rotation. Blank is refused. */
   readonly secret: WebhookSecret;
-  /** A stamp so far away (or further), past or future, is refused. @default 300 */
+  /** Seconds: a stamp this far away or further, past or future, is refused. @default 300 (spec: Limits) */
   readonly toleranceSeconds?: number | undefined;
-  /** For tests (the current time in milliseconds). @default the system's */
+  /** The current time in milliseconds, for tests. @default the system's */
   readonly now?: (() => number) | undefined;
 }
 
@@ -29,9 +29,9 @@ export interface VerifyWebhookOptions {
 const SIGNATURE = /^t=(0|[1-9]\d{0,11})((?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16})$/;
 
 /**
- * Verifies a webhook and gives its event (spec: Events). By the signature over the raw bytes, in constant time, and the
- * age of its stamp. Takes a web `Request`, or its body and headers. Throws a WebhookVerificationError with its
- * `reason`.
+ * Verifies a webhook and gives its event (spec: Events). Checked are the signature over the raw bytes, in constant time,
+ * and the age of its stamp. Takes a web `Request`, or its body and headers. Throws a {@link WebhookVerificationError}
+ * whose `reason` says why it was refused.
  */
 export async function verifyWebhook(
   received: Request | ReceivedWebhook,

@@ -5,53 +5,46 @@ import { memoryStore, type WebhookStore } from './event-store.js';
 import { createInbox, type Delivery, type Verdict } from './inbox.js';
 import { type VerifyWebhookOptions, verifyWebhook } from './verify-webhook.js';
 
-/** The work by event type. */
+/** What to do with an event, by its type. */
 export type WebhookListeners = {
   readonly [T in WebhookEventType]?: (event: WebhookEventOf<T>) => unknown;
 } & {
-  /** Events without a listener of their own (types to come included). */
+  /** Takes every event that has no listener of its own, types to come included. */
   readonly '*'?: (event: WebhookEvent) => unknown;
 };
 
-/** Keeps the runtime alive for `work` (until it has settled, after the answer went out). */
+/** Keeps the runtime alive until `work` has settled, after the answer went out. */
 export type WaitUntil = (work: Promise<unknown>) => void;
 
-/** What the runtime gives beside the request (a Cloudflare Worker's context, say; only `waitUntil` is looked at). */
+/** What the runtime gives beside the request: a Cloudflare Worker's context, say. Only `waitUntil` is looked at. */
 export type WebhookContext = { readonly waitUntil?: WaitUntil } | object;
 
-/** A web request in, the answer out. It never rejects. */
+/** A receiver of webhooks: a web request in, the answer out. It never rejects. */
 export type WebhookHandler = (request: Request, context?: WebhookContext) => Promise<Response>;
 
 /** How to receive webhooks. */
 export interface WebhookHandlerOptions extends VerifyWebhookOptions {
-  /** The work by event type, awaited; other events are acknowledged. */
+  /** The work, by event type; what a listener returns is awaited. An event without one is acknowledged. */
   readonly on?: WebhookListeners | undefined;
   /**
-   * Answer before the work, or after it: 500 if it fails. `before`: answers 200 as soon as the event is claimed; an
-   * event whose listener fails is not sent again. `after`: runs the listener first, so that the service sends again
-   * what failed.
+   * `before`: answers 200 as soon as the event is claimed and works afterwards; an event whose listener fails is not
+   * sent again. `after`: runs the listener first and answers 500 when it fails, so that the service sends again.
    * @default 'before'
    */
   readonly ack?: 'before' | 'after' | undefined;
-  /** Shared by several processes: {@link redisStore} (it remembers handled events). @default memoryStore() */
+  /** Remembers handled events. Several processes need a common one: {@link redisStore}. @default memoryStore() */
   readonly store?: WebhookStore | undefined;
-  /**
-   * Longer than any work: frees what a crash held (an event that was claimed and never finished can be handled again).
-   * @default 60_000
-   */
+  /** Milliseconds after which an event that was claimed and never finished (a crash) can be handled again. Longer than the longest listener. @default 60_000 */
   readonly leaseMs?: number | undefined;
-  /** How long a handled event is known. @default 259_200_000 (3 days) */
+  /** Milliseconds for which a handled event is remembered. @default 259_200_000 (3 days) */
   readonly rememberMs?: number | undefined;
-  /** More is answered 413. @default 1_048_576 */
+  /** A larger body is answered 413. @default 1_048_576 */
   readonly maxBodyBytes?: number | undefined;
-  /** Its waits on the job are woken (on repeated events too). */
+  /** Its waits on the event's job are woken, on repeated events too. */
   readonly client?: { notify(event: WebhookEvent): void } | undefined;
-  /** If the context has none (Next.js' `after`, say). */
+  /** Used where the runtime's context has none: Next.js' `after`, say. */
   readonly waitUntil?: WaitUntil | undefined;
-  /**
-   * Told refusals, failed work and failed stores. A refusal is a {@link WebhookVerificationError}, and comes without
-   * event.
-   */
+  /** Told every refusal (a {@link WebhookVerificationError}, without event), failed listener and failed store. */
   readonly onError?: ((error: unknown, event?: WebhookEvent) => unknown) | undefined;
 }
 
@@ -74,9 +67,9 @@ const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
 };
 
 /**
- * Makes a receiver that verifies, and handles each event once. It answers as the service expects (spec: Events,
- * delivery rules): 200 for an event, also a repeated one; 400 for a forged or stale one; 405, 413; 500 for what shall
- * be sent again. Fits every server that speaks `Request` and `Response`.
+ * Makes a receiver that verifies each webhook, handles each event id once and answers as the service expects (spec:
+ * Events, delivery rules). That is 200 for an event, also a repeated one; 400 for a forged or stale one; 405, 413; 500 for what
+ * shall be sent again. Fits every server that speaks `Request` and `Response`.
  */
 export function createWebhookHandler(options: WebhookHandlerOptions): WebhookHandler {
   const { ack = 'before', leaseMs = 60_000, rememberMs = 259_200_000, store = memoryStore() } = options;
