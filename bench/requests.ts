@@ -1,15 +1,17 @@
 // What a call costs beside a bare fetch: one after the other, and 50 at a time, against a server in a process of its own.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { type Figures, interleaved, ratio, spread, table, told } from './frame.js';
 import { bare, type Caller, kyAlone, own, peers } from './requests/candidates.js';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 21);
-/** Calls a round: enough for a collection of garbage or two in each, so that no candidate pays for another's. */
+/** Calls a round: enough for a collection of garbage or two in each. */
 const SEQUENTIAL = 500;
 const PARALLEL = 2_000;
-/** Rounds that are not counted: the compiler has seen every candidate some thousand times by then. */
-const WARMUPS = 5;
+/** Calls of each candidate before the first round: as long as the compiler is at work on one, it pays for its neighbours. */
+const WARMUP = 10_000;
 const AT_ONCE = 50;
 const TARGETS = { sequential: 1.3, parallel: 1.5 } as const;
 const BASE = 'bare fetch';
@@ -35,10 +37,18 @@ interface Measured {
   readonly cpu: Figures;
 }
 
+setFlagsFromString('--expose-gc');
+const collect: NodeJS.GCFunction = runInNewContext('gc');
+
 /** Microseconds of wall time and of CPU that one call takes. */
-async function measure(call: () => Promise<unknown>, atOnce: number): Promise<{ wall: number; cpu: number }> {
-  const calls = atOnce === 1 ? SEQUENTIAL : PARALLEL;
+async function measure(
+  call: () => Promise<unknown>,
+  atOnce: number,
+  calls = atOnce === 1 ? SEQUENTIAL : PARALLEL,
+): Promise<{ wall: number; cpu: number }> {
   let left = calls;
+  // Else each candidate would pay for the garbage of the one before it.
+  collect({ type: 'minor' });
   const [start, usage] = [performance.now(), process.cpuUsage()];
   await Promise.all(
     Array.from({ length: atOnce }, async () => {
@@ -50,6 +60,7 @@ async function measure(call: () => Promise<unknown>, atOnce: number): Promise<{ 
 }
 
 async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<Measured> {
+  for (const caller of callers) await measure(caller[mode.verb], AT_ONCE, WARMUP);
   const cpu = new Map<string, number[]>(callers.map(({ name }) => [name, []]));
   const candidates = callers.map((caller) => ({
     name: caller.name,
@@ -59,8 +70,8 @@ async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<Meas
       return figure.wall;
     },
   }));
-  const wall = await interleaved(candidates, { rounds: ROUNDS, warmups: WARMUPS });
-  // The warm-ups were noted, too.
+  const wall = await interleaved(candidates, { rounds: ROUNDS, warmups: 1 });
+  // The warm-up was noted, too.
   const settled = new Map([...cpu].map(([name, figures]) => [name, figures.slice(-ROUNDS)]));
   return { mode, wall, cpu: settled };
 }
@@ -91,7 +102,7 @@ function report(measured: readonly Measured[], callers: readonly Caller[]): stri
   });
   return [
     '## Requests',
-    `What one call takes until its JSON is there: a poll of a job, and a create with its idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} calls one after the other, and of ${PARALLEL} at ${AT_ONCE} at a time. This SDK runs with its limiter, deadline, abort signal and checks of the answer; the peers with their defaults.`,
+    `What one call takes until its JSON is there: a poll of a job, and a create with its idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} calls one after the other, and of ${PARALLEL} at ${AT_ONCE} at a time, after ${WARMUP} calls of each; the young heap is collected before each round of a candidate, so that none pays for the garbage of another. This SDK runs with its limiter, deadline, abort signal and checks of the answer; the peers with their defaults.`,
     ...sections,
   ].join('\n\n');
 }
