@@ -32,6 +32,19 @@ export async function filesScenario({ gen, node, baseUrl, path, directory }) {
     const error = await client.uploads.upload(stream(), { sizeBytes: sizeBytes + 1 }).catch((reason) => reason);
     if (!gen.UploadError.isInstance(error) || error.step !== 'put') throw new Error(String(error));
   });
+  await step(told, 'an output that is piped on, and a copy of it', async () => {
+    const output = await client.jobs.output('job_whole');
+    const copy = output.clone();
+    const { readable, writable } = new TransformStream();
+    const piped = output.body.pipeTo(writable);
+    const bodies = await Promise.all([new Response(readable).arrayBuffer(), copy.arrayBuffer()]);
+    await piped;
+    for (const body of bodies) {
+      const rest = new Uint8Array(body).filter((byte) => byte !== 9);
+      if (body.byteLength !== 2_000_000 || rest.length > 0)
+        throw new Error(`${body.byteLength} bytes, ${rest.length} of them wrong`);
+    }
+  });
   if (node) {
     await step(told, 'a download that is cut', async () => {
       const saved = await node.saveOutput(client, 'job_cut', `${directory}/saved.mp4`, { overwrite: true });

@@ -31,6 +31,7 @@ async function hold({ project }: Context, uploads: number, run: (place: Place) =
     const bytes = new Uint8Array(300_000).map((_, at) => at % 251);
     bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
     writeFileSync(join(directory, 'fox.png'), bytes);
+    service.addOutput('job_whole', { body: new Uint8Array(2_000_000).fill(9) });
     service.addOutput('job_cut', { body: new Uint8Array(2_000_000).fill(7), cuts: [500_000], redirect: true });
     const steps = await run({ baseUrl: service.baseUrl, path: join(directory, 'fox.png'), directory });
     const failed = steps.flatMap(({ name, error }) => (error === undefined ? [] : [`${name}: ${error}`]));
