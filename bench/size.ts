@@ -26,8 +26,6 @@ export const OWN_PROGRAMS = {
 /** Bytes of a bundled program: what its own calls load, soon or at once, and what only another call would fetch. */
 export interface BundleSize {
   readonly own: number;
-  /** What of `own` is loaded before the first call. */
-  readonly atOnce: number;
   readonly others: number;
 }
 
@@ -53,30 +51,21 @@ export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): 
     // The repository's own `paths` would lead to the source: what is published counts.
     tsconfigRaw: {},
   });
-  const sizes = new Map(
-    outputFiles.map(({ path, contents }) => [path.slice(path.lastIndexOf('/') + 1), gzipped(contents)]),
-  );
-  const files = new Map(
-    Object.entries(metafile.outputs).map(([path, output]) => [path.slice(path.lastIndexOf('/') + 1), output]),
-  );
   const name = (path: string) => path.slice(path.lastIndexOf('/') + 1);
-  const reach = (
-    path: string,
-    follows: (path: string, kind: string) => boolean,
-    seen = new Set<string>(),
-  ): Set<string> => {
-    if (seen.has(name(path))) return seen;
-    seen.add(name(path));
-    const imports = files.get(name(path))?.imports ?? [];
-    for (const next of imports) if (!next.external && follows(next.path, next.kind)) reach(next.path, follows, seen);
-    return seen;
+  const sizes = new Map(outputFiles.map(({ path, contents }) => [name(path), gzipped(contents)]));
+  const files = new Map(Object.entries(metafile.outputs).map(([path, output]) => [name(path), output]));
+  const own = new Set<string>();
+  const reach = (file: string) => {
+    if (own.has(file)) return;
+    own.add(file);
+    for (const { path, kind, external } of files.get(file)?.imports ?? []) {
+      if (!external && (kind === 'import-statement' || !FOR_OTHER_CALLS.test(path))) reach(name(path));
+    }
   };
-  const entry = [...files].find(([, { entryPoint }]) => entryPoint?.endsWith('program.js'))?.[0] ?? '';
-  const own = reach(entry, (path, kind) => kind === 'import-statement' || !FOR_OTHER_CALLS.test(path));
+  reach([...files].find(([, { entryPoint }]) => entryPoint?.endsWith('program.js'))?.[0] ?? '');
   const sum = (names: Iterable<string>) => [...names].reduce((total, file) => total + (sizes.get(file) ?? 0), 0);
   return {
     own: sum(own),
-    atOnce: sum(reach(entry, (_, kind) => kind === 'import-statement')),
     others: sum([...sizes.keys()].filter((file) => !own.has(file))),
   };
 }

@@ -9,6 +9,7 @@ import { signWebhook } from 'gen-client/webhooks';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { startRedis, whyNoRedis } from './redis/real-redis.js';
 import { ensureBuilt, ROOT } from './support/build.js';
+import { completedEvent } from './support/completed-event.js';
 
 const execute = promisify(execFile);
 const NODE = join(ROOT, 'node_modules/.bin/node');
@@ -101,16 +102,8 @@ test('receive-a-webhook: handles an event once and refuses a forged one', async 
   vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
   const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
   const { app } = await import('../examples/receive-a-webhook.js');
-  const urlOf = (id: string) => `${sandbox.baseUrl}/v1/jobs/${id}/output`;
-  const eventOf = (id: string) => ({
-    object: 'service.event',
-    id: `evt_${id}_completed`,
-    type: 'job.completed',
-    created: new Date().toISOString(),
-    data: { job: { id, status: 'completed', providerOutputUrl: urlOf(id) } },
-  });
   const deliver = async (id: string, forge = '') => {
-    const { body, headers } = await signWebhook(eventOf(id), { secret: sandbox.webhookSecret });
+    const { body, headers } = await signWebhook(completedEvent(id, sandbox.baseUrl), { secret: sandbox.webhookSecret });
     return app.request('/webhooks', { method: 'POST', body: `${body}${forge}`, headers });
   };
   expect((await deliver('job_1')).ok).toBe(true);
@@ -118,7 +111,7 @@ test('receive-a-webhook: handles an event once and refuses a forged one', async 
   expect((await deliver('job_3', ' ')).ok).toBe(false);
   // Sent last, so that whatever came before it has been dealt with.
   expect((await deliver('job_2')).ok).toBe(true);
-  const lines = ['job_1', 'job_2'].map((id) => [`${id} is ready: ${urlOf(id)}`]);
+  const lines = ['job_1', 'job_2'].map((id) => [`${id} is ready: ${sandbox.baseUrl}/v1/jobs/${id}/output`]);
   await vi.waitFor(() => expect(log.mock.calls).toEqual(lines));
 });
 

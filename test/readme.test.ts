@@ -15,6 +15,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { renderMedia } from '../src/sandbox/media/index.js';
 import { type Block, blocksOf } from './readme/blocks.js';
 import { ROOT } from './support/build.js';
+import { completedEvent } from './support/completed-event.js';
 import { manifest } from './support/consumer.js';
 
 const blocks = ['README.md', 'AGENTS.md'].flatMap(blocksOf);
@@ -73,15 +74,7 @@ describe('every ts block runs', () => {
     const sandbox = createSandbox({ jobDurationMs: 3_000, balanceTokens: 100_000 });
     const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
     const { job } = await client.videos.create({ prompt: 'a fox' });
-    const delivery = {
-      object: 'service.event',
-      id: `evt_${job.id}_completed`,
-      type: 'job.completed',
-      created: new Date().toISOString(),
-      data: {
-        job: { id: job.id, status: 'completed', providerOutputUrl: `${sandbox.baseUrl}/v1/jobs/${job.id}/output` },
-      },
-    };
+    const delivery = completedEvent(job.id, sandbox.baseUrl);
     const { body, headers } = await signWebhook(delivery, { secret: sandbox.webhookSecret });
     const event = await verifyWebhook({ body, headers }, { secret: sandbox.webhookSecret });
     const request = new Request('https://example.com/webhooks', { method: 'POST', body, headers });

@@ -2,6 +2,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { completedEvent } from '../support/completed-event.js';
 import type { ScenarioConfig } from './suite.js';
 
 /** The loopback service, and the storage on an origin of its own that uploads and outputs are redirected to. */
@@ -145,14 +146,7 @@ async function serveStorage(request: IncomingMessage, response: ServerResponse, 
 }
 
 function signedWebhook(baseUrl: string): ScenarioConfig['webhook'] {
-  const job = { id: 'job_1', status: 'completed', providerOutputUrl: `${baseUrl}/v1/jobs/job_1/output` };
-  const event = {
-    object: 'service.event',
-    id: 'evt_job_1_completed',
-    type: 'job.completed',
-    created: '2026-01-01T00:00:00Z',
-    data: { job },
-  };
+  const event = completedEvent('job_1', baseUrl, '2026-01-01T00:00:00Z');
   const body = JSON.stringify(event);
   const stamp = Math.floor(Date.now() / 1000);
   const digest = createHmac('sha256', SECRET).update(`${stamp}.${body}`).digest('hex');

@@ -1,0 +1,10 @@
+/** What the service sends once a job has completed (spec: Events), as a test writes it by hand. */
+export function completedEvent(id: string, baseUrl: string, created = new Date().toISOString()) {
+  return {
+    object: 'service.event',
+    id: `evt_${id}_completed`,
+    type: 'job.completed',
+    created,
+    data: { job: { id, status: 'completed', providerOutputUrl: `${baseUrl}/v1/jobs/${id}/output` } },
+  };
+}
