@@ -48,7 +48,7 @@ type Catalog = Readonly<{
   'svc-video-gen-2-5': VideoRow<readonly [...MoreSeconds, 20, 25, 30]>;
 }>;
 
-/** The documented models (spec: Model aliases). Types, preflight and sandbox read this table. */
+/** Every documented model alias with what it can do (spec: Model aliases). Types, preflight and sandbox read this table. */
 export const MODELS: Catalog = {
   'svc-image-fast': { kind: 'image', aspectRatios: ['1:1', '4:5', '3:4', '9:16', '16:9'], resolutions: ['standard'] },
   'svc-image-pro': {
@@ -86,19 +86,21 @@ export const MODELS: Catalog = {
 
 /** What a model can do (spec: Model aliases). */
 export interface ModelCapabilities {
+  /** What it makes. */
   readonly kind: 'image' | 'video';
-  /** Seconds, of a video. */
+  /** Seconds a video may last; video models only. */
   readonly durations?: readonly number[];
-  /** @remarks Ratios an image may have; image models only, the service documents none for video. */
+  /** Ratios an image may have; image models only, the service documents none for video. */
   readonly aspectRatios?: readonly string[];
+  /** Resolutions the model offers. */
   readonly resolutions: readonly string[];
-  /** @remarks The other alias of the same model. */
+  /** The other alias of the same model. */
   readonly sameAs?: string;
-  /** @remarks Whether source-video edits take this alias (spec: POST /v1/video-edits). */
+  /** Whether source-video edits take this alias (spec: POST /v1/video-edits). */
   readonly edits?: boolean;
 }
 
-/** A documented alias. */
+/** A documented model alias. */
 export type ModelAlias = keyof Catalog;
 /** The aliases whose row fits `Row`. */
 type AliasWith<Row> = { [A in ModelAlias]: Catalog[A] extends Row ? A : never }[ModelAlias];
@@ -106,12 +108,12 @@ type AliasWith<Row> = { [A in ModelAlias]: Catalog[A] extends Row ? A : never }[
 export type ImageModel = AliasWith<{ kind: 'image' }>;
 /** A documented video alias (spec: Model aliases). */
 export type VideoModel = AliasWith<{ kind: 'video' }>;
-/** An alias that edits take (spec: POST /v1/video-edits). */
+/** An alias that takes source-video edits (spec: POST /v1/video-edits). */
 export type EditModel = AliasWith<{ edits: true }>;
 
-/** What a video is made with when no model is named (spec: Limits). */
+/** The model a video is made with when the call names none (spec: Limits). */
 export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies EditModel;
-/** Any string, with the known ones still offered. */
+/** Any string, while an editor still offers the known ones beside it. */
 export type OpenString = string & {};
 /** Any number, while an editor still offers the known ones beside it. */
 type OpenNumber = number & {};
@@ -122,7 +124,7 @@ type OpenNumber = number & {};
  */
 type Meant<M> = string extends M ? M : [VideoModel] extends [M] ? typeof DEFAULT_VIDEO_MODEL : M;
 
-/** Seconds that model `M` offers (any number for an alias that the table does not know). */
+/** Seconds that a video of model `M` may last; any number for an alias that the table does not know. */
 export type DurationOf<M> =
   Meant<M> extends infer A
     ? A extends VideoModel
@@ -130,7 +132,7 @@ export type DurationOf<M> =
       : Catalog[VideoModel]['durations'][number] | OpenNumber
     : never;
 
-/** Resolutions of video model `M` (any string for an alias that the table does not know). */
+/** Resolutions of video model `M`; any string for an alias that the table does not know. */
 export type VideoResolutionOf<M> =
   Meant<M> extends infer A
     ? A extends VideoModel
@@ -138,12 +140,12 @@ export type VideoResolutionOf<M> =
       : Catalog[VideoModel]['resolutions'][number] | OpenString
     : never;
 
-/** Resolutions of image model `M` (any string for an alias that the table does not know). */
+/** Resolutions of image model `M`; any string for an alias that the table does not know. */
 export type ImageResolutionOf<M> = M extends ImageModel
   ? Catalog[M]['resolutions'][number]
   : Catalog[ImageModel]['resolutions'][number] | OpenString;
 
-/** Aspect ratios of image model `M` (any string for an alias that the table does not know). */
+/** Aspect ratios of image model `M`; any string for an alias that the table does not know. */
 export type ImageRatioOf<M> = M extends ImageModel
   ? Catalog[M]['aspectRatios'][number]
   : Catalog[ImageModel]['aspectRatios'][number] | OpenString;

@@ -30,21 +30,21 @@ const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
  * const job = await client.videos.createAndWait({ prompt: 'a fox at dawn' });
  */
 export class GenClient {
-  /** @remarks Image jobs. */
+  /** Image jobs. */
   readonly images: Images;
-  /** @remarks Registered characters, and one-off character images. */
+  /** Registered characters, and one-off character images. */
   readonly characters: Characters;
-  /** @remarks Video jobs. */
+  /** Video jobs. */
   readonly videos: Videos;
-  /** @remarks Transform, restyle or extend a source video. */
+  /** Transform, restyle or extend a source video. */
   readonly videoEdits: VideoEdits;
-  /** @remarks Files for use as references and sources. */
+  /** Files for use as references and sources. */
   readonly uploads: Uploads;
-  /** @remarks Jobs and their finished files. */
+  /** Jobs and their finished files. */
   readonly jobs: Jobs;
-  /** @remarks What the service's models can do. */
+  /** What the service's models can do. */
   readonly models: Models;
-  /** @remarks Voices usable for speech. */
+  /** Voices usable for speech. */
   readonly voices: Voices;
 
   readonly #options: ClientOptions;
@@ -102,7 +102,7 @@ export class GenClient {
     return waitForJobs(jobs, this.#waiter, options);
   }
 
-  /** Wakes the waits on a verified event's job (at once, in every client of the account in this process). */
+  /** Wakes the waits on a verified event's job at once; so in every client of the account in this process. */
   notify(event: JobNotice): void {
     this.#waiter.notify(event);
   }
@@ -123,7 +123,7 @@ export class GenClient {
     return this.#transport.limiter()?.snapshot?.() ?? {};
   }
 
-  /** Without key and secrets. */
+  /** What may be seen of a client; never its key or its secrets. */
   toJSON(): Record<string, unknown> {
     return { baseUrl: this.#transport.baseUrl, apiKey: '[redacted]' };
   }

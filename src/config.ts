@@ -6,8 +6,8 @@ import type { RateLimiter } from './limits/rate-limiter.js';
 /** How to set up a {@link GenClient}. */
 export interface ClientOptions {
   /**
-   * The bearer key, or a function that gives it, asked per attempt so that a rotated key is picked up. Needed only by
-   * calls that need one. @default the environment's GEN_API_KEY
+   * The bearer key, or a function that gives it. The function is asked per attempt, so that a rotated key is picked up.
+   * Needed only by calls that need one. @default the environment's GEN_API_KEY
    */
   readonly apiKey?: string | (() => string | Promise<string>) | undefined;
   /** Where the service is; may carry a path prefix. @default the environment's GEN_BASE_URL; there is no other */

@@ -3,7 +3,7 @@ import type { LaneWait } from './limits/rate-limiter.js';
 /** How much the logger is told. */
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
 
-/** `console`, pino, winston or the like (where the client writes what it does; secrets are never among it). */
+/** Where the client writes what it does: `console`, pino, winston and the like fit. Secrets are never among it. */
 export interface Logger {
   error(message: string, fields?: object): void;
   warn(message: string, fields?: object): void;
@@ -11,44 +11,45 @@ export interface Logger {
   debug(message: string, fields?: object): void;
 }
 
-/** One attempt of a call. */
+/** One attempt of a call, as the hooks see it. */
 export interface RequestEvent {
+  /** The HTTP method. */
   readonly method: string;
-  /** @remarks The path below the base URL, without its query; for a direct upload its origin and path. */
+  /** The path below the base URL, without its query; for a direct upload its origin and path. */
   readonly path: string;
-  /** @remarks The documented rate limit that the call counts against, if any. */
+  /** The documented rate limit that the call counts against, if any. */
   readonly lane: string | undefined;
-  /** @remarks 1 for the first attempt. */
+  /** 1 for the first attempt. */
   readonly attempt: number;
 }
 
 /** How an attempt ended. */
 export interface ResponseEvent extends RequestEvent {
-  /** @remarks HTTP status; undefined when no answer came. */
+  /** HTTP status; undefined when no answer came. */
   readonly status: number | undefined;
-  /** @remarks Milliseconds from sending to the end of the answer (of its head, for a stream). */
+  /** Milliseconds from sending to the end of the answer (of its head, for a stream). */
   readonly durationMs: number;
-  /** @remarks The service's id for the request, when it sent one. */
+  /** The service's id for the request, when it sent one. */
   readonly requestId: string | undefined;
-  /** @remarks What went wrong, if anything did. */
+  /** What went wrong, if anything did. */
   readonly error: unknown;
 }
 
 /** A failed attempt that will be repeated. */
 export interface RetryEvent extends RequestEvent {
-  /** @remarks Milliseconds until the next attempt. */
+  /** Milliseconds until the next attempt. */
   readonly delayMs: number;
-  /** @remarks What the attempt failed with. */
+  /** What the attempt failed with. */
   readonly error: Error;
 }
 
 /** A call that waits its turn. */
 export interface WaitEvent extends Omit<LaneWait, 'lane'> {
-  /** @remarks The lane that is full or paused; undefined for a call without one. */
+  /** The lane that is full or paused; undefined for a call without one. */
   readonly lane: string | undefined;
 }
 
-/** Observing only: what a hook returns or throws changes nothing. */
+/** Told of every attempt, retry and wait. Observing only: what a hook returns or throws changes nothing. */
 export interface Hooks {
   /** Before an attempt. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined;
@@ -56,6 +57,6 @@ export interface Hooks {
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined;
   /** Before a failed attempt is repeated. */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined;
-  /** A call waits for its lane (for a free slot, or because the service said so). */
+  /** A call waits for its lane; for a free slot, or because the service said so. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }

@@ -8,7 +8,7 @@ export interface GenProviderOptions {
   readonly pollIntervalMs?: number;
   /** Milliseconds to wait for the job at most. @default 1_800_000 (30 min) */
   readonly waitTimeoutMs?: number;
-  /** Fields of the service, sent as given: `resolution`, `character_ids`, `camera_fixed`, … (spec: POST /v1/videos). */
+  /** Fields of the service, sent as given. `resolution`, `character_ids`, `camera_fixed`, … (spec: POST /v1/videos). */
   readonly [field: string]: unknown;
 }
 

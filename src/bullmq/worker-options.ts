@@ -22,6 +22,6 @@ export interface GenWorkerOptions extends QueueLocation {
   readonly retryDelayMs?: number;
   /** Milliseconds after its queueing at which a call that has not ended fails; the service's job goes on. @default 86_400_000 (24 h) */
   readonly timeoutMs?: number;
-  /** Further options of the engine's Worker, for example `lockDuration` and `stalledInterval`. */
+  /** Further options of the engine's Worker; for example `lockDuration` and `stalledInterval`. */
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'>;
 }

@@ -1,4 +1,4 @@
-/** What to do about an error (the spec's "caller action" as a value that a program can switch on). */
+/** What the caller should do about an error: the spec's "caller action" as a value that a program can switch on. */
 export type Recovery =
   | 'retry'
   | 'retry_later'
@@ -101,7 +101,7 @@ export function rowOf<T>(table: Readonly<Record<string, T>>, code: string): T | 
   return Object.hasOwn(table, code) ? table[code] : undefined;
 }
 
-/** A documented code, or one to come (spec: Request errors). */
+/** A code of a refused request (spec: Request errors); open, because the service may add more. */
 export type RequestErrorCode = RequestCode | (string & {});
-/** A documented `errorCode`, or one to come (spec: Job errors). */
+/** The `errorCode` of a failed job (spec: Job errors); open, because the service may add more. */
 export type JobErrorCode = JobCode | (string & {});

@@ -19,21 +19,21 @@ export const DOCUMENTED_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
 /** What an {@link InProcessLimiter} is made with. */
 export interface InProcessLimiterOptions {
   /**
-   * By lane; `limit: Infinity` takes one away (on top of the documented ones).
-   * @default the documented (spec: Limits)
+   * Limits by lane, on top of the documented ones; `limit: Infinity` takes a lane's limit away.
+   * @default the documented limits (spec: Limits)
    */
   readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
 }
 
 /**
- * The default limiter: one process, first come first served. It keeps the documented limits. A lane without a limit
- * lets everything through, unless it is paused.
+ * The default limiter, for one process. It keeps the documented limits, first come first served. A lane without a limit
+ * lets everything through, unless it is paused. Throws a {@link GenError} for a limit that is none.
  */
 export class InProcessLimiter implements LaneLimiter {
   readonly #lanes = new Map<string, LaneState>();
   readonly #ports: LanePorts;
 
-  /** @remarks `clock` is for tests. */
+  /** Starts with every lane free. */
   constructor(options?: InProcessLimiterOptions);
   /** @internal `clock` is for tests. */
   constructor(options?: InProcessLimiterOptions, clock?: Clock);
@@ -52,7 +52,7 @@ export class InProcessLimiter implements LaneLimiter {
     return this.#lane(lane).tryAcquire();
   }
 
-  /** Adds up to a tenth, so that not all return at once (a second at most). */
+  /** Adds up to a tenth (a second at most) to `ms`. Processes that were refused together do not return together then. */
   pause(lane: string, ms: number): void {
     if (!(ms > 0 && ms < Number.POSITIVE_INFINITY)) return;
     const state = this.#lane(lane);

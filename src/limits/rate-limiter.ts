@@ -16,8 +16,9 @@ export interface LaneWait {
 /** Keeps calls under the service's limits. Bring your own to share one budget between processes. */
 export interface RateLimiter {
   /**
-   * Resolves when a call on `lane` may go out, first come first served, with the function that lets its slot go. Call it
-   * once the answer's head has come or the attempt has failed: only from then on is the slot's window known to have begun.
+   * Resolves when a call on `lane` may go out, with the function that lets its slot go. Calls go first come, first served.
+   * Call it once the answer's head has come or the attempt has failed: only from then on is the slot's window known to
+   * have begun.
    * An abort rejects at once with the signal's own reason. `onWait` may be told when the call has to queue.
    */
   acquire(lane: string, signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<() => void>;

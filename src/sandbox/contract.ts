@@ -84,7 +84,7 @@ export interface Sandbox {
 
   /** Ends a job under way at once. Throws an Error for an unknown id; a job that has ended stays as it is. */
   finish(jobId: string, outcome?: Outcome): void;
-  /** Delivers the event of a finished job again, under the same event id. Rejects for a job without an event or a webhook URL. */
+  /** Delivers the event of a finished job again; under the same event id. Rejects for a job without an event or a webhook URL. */
   redeliver(jobId: string): Promise<void>;
 
   /** Requests so far, oldest first, without keys. */

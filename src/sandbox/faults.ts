@@ -32,7 +32,7 @@ export interface FaultRule {
   readonly retryAfterS?: number | undefined;
   /** With `status`: the request is handled first, so a job is made and then denied. @default false */
   readonly commit?: boolean | undefined;
-  /** Milliseconds before anything happens: of the sandbox's time on a manual clock, else of real time. */
+  /** Milliseconds before anything happens; of the sandbox's time on a manual clock, else of real time. */
   readonly latencyMs?: number | undefined;
   /** The connection drops before the request is handled. */
   readonly reset?: boolean | undefined;

@@ -24,7 +24,7 @@ interface Identity {
 }
 
 /**
- * Makes the documented service in memory: stateful, strict, deterministic, and able to misbehave on purpose. No port and
+ * Makes the documented service in memory. It is stateful, strict, deterministic, and able to misbehave on purpose. No port and
  * no Node API is needed. Throws a TypeError or RangeError that names a wrong option.
  */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {

@@ -5,7 +5,7 @@ export type Many = readonly string[] | undefined;
 
 /** Fields that every creating call takes. */
 export interface CreateFields {
-  /** HTTPS URL for the signed final events (spec: Events). */
+  /** HTTPS URL that receives the signed events; of the job's final state (spec: Events). */
   webhook_url?: string | undefined;
   /** Alias of `webhook_url`. */
   callback_url?: string | undefined;
@@ -17,6 +17,6 @@ export interface CreateFields {
 export interface ModelFields<M> extends CreateFields {
   /** Seconds, one of the model's. */
   duration?: DurationOf<M> | undefined;
-  /** One of the model's. */
+  /** Resolution, one of the model's. */
   resolution?: VideoResolutionOf<M> | undefined;
 }

@@ -4,7 +4,7 @@ import type { Many, ModelFields } from './create-fields.js';
 /** Where the edited clip comes from: exactly one of the three (spec: POST /v1/video-edits). */
 export type EditSource =
   | {
-      /** Uploaded as VIDEO. */
+      /** A clip uploaded as VIDEO. */
       source_video_upload_id: string;
       video?: undefined;
       source_video_url?: undefined;
@@ -29,21 +29,21 @@ export type EditModelOf<M> = string extends M ? M : M extends EditModel ? M : ne
 export interface EditFields<M> extends ModelFields<M> {
   /** What to change, what to keep. */
   prompt: string;
-  /** What to do. */
+  /** What is done to the clip. */
   edit_mode?: 'transform' | 'restyle' | 'extend' | OpenString | undefined;
-  /** Aspect ratio. @default adaptive */
+  /** Aspect ratio of the result. @default adaptive */
   ratio?: 'adaptive' | '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString | undefined;
-  /** Add sound. */
+  /** Whether the result has sound. */
   generate_audio?: boolean | undefined;
-  /** Owned images. */
+  /** Owned reference images; by upload id. */
   reference_image_upload_ids?: Many;
-  /** Public HTTPS URLs. */
+  /** Reference images by HTTPS URL. */
   reference_images?: Many;
-  /** Public HTTPS URLs. */
+  /** Reference audio by HTTPS URL. */
   reference_audios?: Many;
 }
 
-/** What an edit takes (a model of the three, a source and a prompt; spec: POST /v1/video-edits). */
+/** What a source-video edit takes (spec: POST /v1/video-edits): a model of the three, a source and a prompt. */
 export type VideoEditParams<M extends string = EditModel> = EditFields<M> &
   EditSource & {
     /** A model that edits (`svc-video-pro`, `svc-video-fast` or `svc-video-mini`). */

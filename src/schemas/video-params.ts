@@ -3,22 +3,22 @@ import type { Many, ModelFields } from './create-fields.js';
 import type { ContentItem, TextContent } from './video-content.js';
 import type { EditFields, EditModelOf, EditSource } from './video-edit-params.js';
 
-/** A documented ratio, or another (that the service takes). */
+/** An aspect ratio of a video: the documented examples, and any other that the service takes. */
 export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString;
 
 /** Fields of a video job beside model, prompt and the references that exclude each other. */
 interface VideoFields<M> extends ModelFields<M> {
-  /** `16:9`, say. */
+  /** Aspect ratio; `16:9`, say. */
   aspect_ratio?: VideoRatio | undefined;
   /** Alias of `aspect_ratio`. */
   ratio?: VideoRatio | undefined;
-  /** Add sound, where supported (only some models do). */
+  /** Whether the video has sound; only on models that support it. */
   generate_audio?: boolean | undefined;
-  /** An integer; repeats similar results. */
+  /** Integer that fixes the seed; for a similar result. */
   seed?: number | undefined;
-  /** Keep the camera still; not beside image or frame inputs. */
+  /** Keeps the camera still; leave it out beside image or frame inputs. */
   camera_fixed?: boolean | undefined;
-  /** Add a watermark. @default false */
+  /** Whether the video carries a watermark. @default false */
   watermark?: boolean | undefined;
   /** Clips for motion or camera, by HTTPS URL. */
   reference_video_urls?: Many;
@@ -26,19 +26,19 @@ interface VideoFields<M> extends ModelFields<M> {
   referenceVideoUrls?: Many;
   /** Alias of `reference_video_urls`. */
   reference_videos?: Many;
-  /** Clips for motion or camera. */
+  /** Clips for motion or camera, by upload id. */
   reference_video_upload_ids?: Many;
-  /** Guide voice, music or timing, by HTTPS URL. */
+  /** Audio for voice, music or timing, by HTTPS URL. */
   reference_audio_urls?: Many;
   /** Alias of `reference_audio_urls`. */
   referenceAudioUrls?: Many;
   /** Alias of `reference_audio_urls`. */
   reference_audios?: Many;
-  /** Guide voice, music or timing. */
+  /** Audio for voice, music or timing, by upload id. */
   reference_audio_upload_ids?: Many;
-  /** Registered characters' ids or slugs. */
+  /** Registered characters, by id or slug. */
   character_ids?: Many;
-  /** `strict` fails rather than omit a clip (left out, the service may omit a failing one and warn). */
+  /** `strict` fails rather than omit a clip; left out, the service may omit a failing one and warn. */
   video_reference_mode?: 'strict' | OpenString | undefined;
   /** Hashed id of the end user. */
   safety_identifier?: string | undefined;
@@ -46,25 +46,25 @@ interface VideoFields<M> extends ModelFields<M> {
 
 /** Start and end images. */
 interface Frames {
-  /** The start image's URL (public, HTTPS). */
+  /** Start image, by public HTTPS URL. */
   first_frame_url?: string | undefined;
-  /** The start image. */
+  /** Start image, by upload id. */
   first_frame_upload_id?: string | undefined;
-  /** The end image's URL (public, HTTPS); goes with a first frame. */
+  /** End image, by public HTTPS URL; send with a first frame. */
   last_frame_url?: string | undefined;
-  /** The end image; goes with a first frame. */
+  /** End image, by upload id; send with a first frame. */
   last_frame_upload_id?: string | undefined;
 }
 
 /** Images that guide appearance, style, product or outfit. */
 interface ReferenceImages {
-  /** Public HTTPS URLs. */
+  /** Reference images, by public HTTPS URL. */
   reference_image_urls?: Many;
   /** Alias of `reference_image_urls`. */
   referenceImageUrls?: Many;
   /** Alias of `reference_image_urls`. */
   reference_images?: Many;
-  /** For look, style, product or outfit. */
+  /** Reference images, by upload id. */
   reference_image_upload_ids?: Many;
 }
 
@@ -88,7 +88,7 @@ type NewVideo<M, C extends readonly ContentItem[]> = VideoFields<M> &
   Prompt<C> &
   Without<EditOnly> & {
     intent?: undefined;
-    /** In place of `prompt` with a text item (the alternative input: text, images, clips and sound as items). */
+    /** Text, images, clips and sound as items. A text item stands in for `prompt`. */
     content?: C | undefined;
     /** A video alias. @default svc-video-fast */
     model?: (M extends ImageModel ? never : M) | undefined;
