@@ -153,7 +153,7 @@ function signedWebhook(baseUrl: string): ScenarioConfig['webhook'] {
   const headers = {
     'x-service-event-id': event.id,
     'x-service-event-type': event.type,
-    'x-service-job-id': job.id,
+    'x-service-job-id': event.data.job.id,
     'x-service-timestamp': String(stamp),
     'x-service-signature': `t=${stamp},v1=${digest}`,
   };
