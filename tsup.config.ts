@@ -55,6 +55,8 @@ export default defineConfig(({ dts = true }) => [
     name: 'cjs',
     format: 'cjs',
     entry: DOORS,
+    // tsup makes CommonJS of the split modules in a second step, whose maps would lead to the first step's output.
+    sourcemap: false,
     // These packages are ESM only, and `require` of ESM came with Node 22.12.
     noExternal: ['ky', 'p-retry', 'is-network-error'],
   },

@@ -30,12 +30,15 @@ function gatherLicences(): void {
   for (const file of readdirSync('dist').filter((name) => /^metafile-.*\.json$/.test(name))) {
     const { inputs } = JSON.parse(readFileSync(`dist/${file}`, 'utf8')) as { readonly inputs: object };
     for (const input of Object.keys(inputs)) {
-      const folder = /^node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
+      const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
       if (folder !== undefined) folders.add(folder);
     }
     rmSync(`dist/${file}`);
   }
-  const notices = [...folders].sort().map(notice).join(`\n${'-'.repeat(80)}\n\n`);
+  const notices = [...folders]
+    .sort()
+    .map(notice)
+    .join(`\n${'-'.repeat(80)}\n\n`);
   writeFileSync('dist/THIRD-PARTY-LICENSES.txt', `The code of these packages is bundled into dist.\n\n${notices}`);
 }
 

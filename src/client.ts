@@ -7,16 +7,16 @@ import { Characters } from './resources/characters.js';
 import { Images } from './resources/images.js';
 import { Jobs } from './resources/jobs.js';
 import { Models } from './resources/models.js';
+import { type RawRequest, rawRequest } from './resources/raw-request.js';
 import { Uploads } from './resources/uploads.js';
 import { VideoEdits } from './resources/video-edits.js';
 import { Videos } from './resources/videos.js';
 import { Voices } from './resources/voices.js';
 import type { CompletedJob, Job } from './schemas/job.js';
+import type { RequestOptions } from './schemas/request-options.js';
 import type { WebhookEvent } from './schemas/webhook-event.js';
 import { createTransport, type LimitedTransport } from './transport/http-transport.js';
-import { type RawRequest, rawRequest } from './transport/raw-request.js';
 import type { RequestPromise } from './transport/request-promise.js';
-import type { RequestOptions } from './transport/transport.js';
 import { verifyWebhook } from './webhooks/verify-on-demand.js';
 import type { ReceivedWebhook, VerifyWebhookOptions } from './webhooks/verify-webhook.js';
 

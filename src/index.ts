@@ -58,9 +58,11 @@ export type { CreateAndWaitOptions } from './polling/create-and-wait.js';
 export type { JobNotice } from './polling/wait-for-job.js';
 export type { WaitOptions } from './polling/wait-options.js';
 export type { Characters } from './resources/characters.js';
+export type { CreateOptions } from './resources/created-jobs.js';
 export type { Images } from './resources/images.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
 export type { Models } from './resources/models.js';
+export type { RawRequest } from './resources/raw-request.js';
 export type { DeletedUpload, PutOptions, UploadOptions, Uploads, UploadTarget } from './resources/uploads.js';
 export type { VideoEdits } from './resources/video-edits.js';
 export type { Videos } from './resources/videos.js';
@@ -72,6 +74,7 @@ export type { ImageParams, ImageReference } from './schemas/image-params.js';
 export type { CompletedJob, Job, JobStatus } from './schemas/job.js';
 export type { UploadType } from './schemas/media-type.js';
 export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';
+export type { RequestOptions } from './schemas/request-options.js';
 export type { CreatedUpload, CreateUploadParams, Upload } from './schemas/upload.js';
 export type {
   AudioContent,
@@ -94,11 +97,8 @@ export type {
   WebhookEventOf,
   WebhookEventType,
 } from './schemas/webhook-event.js';
-export type { CreateOptions } from './transport/create-job.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
-export type { RawRequest } from './transport/raw-request.js';
 export type { RequestPromise, ResponseMeta } from './transport/request-promise.js';
-export type { RequestOptions } from './transport/transport.js';
 export type { FileOptions } from './uploading/prepare-file.js';
 export type { UploadProgress } from './uploading/progress-stream.js';
 export type { RereadableSource, UploadSource } from './uploading/upload-source.js';

@@ -1,4 +1,4 @@
-import { GenError } from '../index.js';
+import { GenError } from '../errors/index.js';
 
 /** Settings under `providerOptions.gen`: how to wait, the caller's key, and any field of the service's own. */
 export interface GenProviderOptions {

@@ -1,5 +1,5 @@
 import type { ImageModelV4, ImageModelV4CallOptions, ImageModelV4Result, SharedV4Warning } from '@ai-sdk/provider';
-import type { GenClient } from '../index.js';
+import type { GenClient } from '../client.js';
 import { readProviderOptions } from './call-options.js';
 import { IMAGE_REFERENCE, sendInputs } from './inputs.js';
 import { makeOutputs } from './make-outputs.js';

@@ -1,4 +1,4 @@
-import type { GenClient } from '../index.js';
+import type { GenClient } from '../client.js';
 
 /** A file as the AI SDK hands it over: bytes, base64 text, or an address. */
 export type ModelFile =

@@ -1,5 +1,9 @@
 import type { SharedV4Warning } from '@ai-sdk/provider';
-import type { CompletedJob, CreatedJob, GenClient, RequestOptions, WaitOptions } from '../index.js';
+import type { GenClient } from '../client.js';
+import type { WaitOptions } from '../polling/wait-options.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import type { CompletedJob } from '../schemas/job.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import { discardInputs, type SentInputs } from './inputs.js';
 import { type Output, readOutput, type Settled, serviceWarnings, settle } from './outputs.js';
 

@@ -1,6 +1,8 @@
 import type { SharedV4Warning } from '@ai-sdk/provider';
+import type { GenClient } from '../client.js';
 import { systemClock } from '../clock.js';
-import type { CompletedJob, CreatedJob, GenClient, Job } from '../index.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import type { CompletedJob, Job } from '../schemas/job.js';
 
 /** One finished file with the job that made it. */
 export interface Output {

@@ -1,5 +1,7 @@
 import { type Experimental_VideoModelV4, type ImageModelV4, NoSuchModelError, type ProviderV4 } from '@ai-sdk/provider';
-import { type ClientOptions, GenClient, type ImageModel, type VideoModel } from '../index.js';
+import type { ImageModel, VideoModel } from '../catalog.js';
+import { GenClient } from '../client.js';
+import type { ClientOptions } from '../config.js';
 import { createImageModel } from './image-model.js';
 import { createVideoModel } from './video-model.js';
 

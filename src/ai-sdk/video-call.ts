@@ -1,5 +1,5 @@
 import type { Experimental_VideoModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider';
-import type { GenClient } from '../index.js';
+import type { GenClient } from '../client.js';
 import { type ReadProviderOptions, readProviderOptions } from './call-options.js';
 import { FIRST_FRAME, LAST_FRAME, type PlacedFile, referenceSlot, type SentInputs, sendInputs } from './inputs.js';
 import { videoSettings } from './settings.js';

@@ -3,7 +3,7 @@ import type {
   Experimental_VideoModelV4CallOptions,
   Experimental_VideoModelV4Result,
 } from '@ai-sdk/provider';
-import type { GenClient } from '../index.js';
+import type { GenClient } from '../client.js';
 import { readProviderOptions } from './call-options.js';
 import { discardInputs } from './inputs.js';
 import { makeOutputs } from './make-outputs.js';

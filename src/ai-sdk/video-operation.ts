@@ -3,7 +3,9 @@ import type {
   Experimental_VideoModelV4OperationStatusResult,
   JSONValue,
 } from '@ai-sdk/provider';
-import { type GenClient, GenError, type Job } from '../index.js';
+import type { GenClient } from '../client.js';
+import { GenError } from '../errors/index.js';
+import type { Job } from '../schemas/job.js';
 import { isFinal } from '../schemas/job.js';
 import { describeJob, type Output, readOutput, responseOf, serviceWarnings, settle } from './outputs.js';
 import type { PreparedVideo } from './video-call.js';

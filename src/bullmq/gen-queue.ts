@@ -1,17 +1,12 @@
 import { type Job as BullJob, type ConnectionOptions, type JobsOptions, Queue } from 'bullmq';
-import {
-  type CharacterParams,
-  type ContentItem,
-  type EditModel,
-  GenError,
-  type ImageModel,
-  type ImageParams,
-  type OpenString,
-  type VideoEditParams,
-  type VideoModel,
-  type VideoParams,
-  type WebhookEvent,
-} from '../index.js';
+import type { EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
+import { GenError } from '../errors/index.js';
+import type { CharacterParams } from '../schemas/character-params.js';
+import type { ImageParams } from '../schemas/image-params.js';
+import type { ContentItem } from '../schemas/video-content.js';
+import type { VideoEditParams } from '../schemas/video-edit-params.js';
+import type { VideoParams } from '../schemas/video-params.js';
+import type { WebhookEvent } from '../schemas/webhook-event.js';
 import { type QueueLocation, queueNames } from './connection.js';
 import type { CallKind, GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';

@@ -1,5 +1,6 @@
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
-import { type GenClient, GenError } from '../index.js';
+import type { GenClient } from '../client.js';
+import { GenError } from '../errors/index.js';
 import { queueNames } from './connection.js';
 import type { GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';

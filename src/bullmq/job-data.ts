@@ -1,4 +1,4 @@
-import type { Job } from '../index.js';
+import type { Job } from '../schemas/job.js';
 
 /** The namespaces whose `create` can be queued. */
 export type CallKind = 'images' | 'videos' | 'videoEdits' | 'characters';

@@ -1,16 +1,9 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
+import type { GenClient } from '../client.js';
 import { systemClock } from '../clock.js';
-import {
-  APIError,
-  ConnectionError,
-  type CreatedJob,
-  type GenClient,
-  GenError,
-  type Job,
-  ResponseError,
-  TimeoutError,
-  WaitTimeoutError,
-} from '../index.js';
+import { APIError, ConnectionError, GenError, ResponseError, TimeoutError, WaitTimeoutError } from '../errors/index.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import type { Job } from '../schemas/job.js';
 import { isFinal } from '../schemas/job.js';
 import { type GenQueueJob, promoteIfAsleep } from './gen-queue.js';
 import type { GenJobData, GenJobResult } from './job-data.js';

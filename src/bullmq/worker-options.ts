@@ -1,5 +1,6 @@
 import type { WorkerOptions } from 'bullmq';
-import type { CompletedJob, GenError } from '../index.js';
+import type { GenError } from '../errors/index.js';
+import type { CompletedJob } from '../schemas/job.js';
 import type { QueueLocation } from './connection.js';
 import type { GenQueueJob } from './gen-queue.js';
 

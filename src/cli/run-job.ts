@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import type { CreateOptions } from '../resources/created-jobs.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
-import type { CreateOptions } from '../transport/create-job.js';
-import type { RequestOptions } from '../transport/transport.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import { UsageError } from './exit-codes.js';
 import type { JobFlags } from './flags.js';
 import { plannedParams, type ReferenceSlot, referenceParams } from './references.js';

@@ -3,17 +3,12 @@ import { checkCharacter, checkRegistration } from '../preflight/check-character.
 import type { Character, CharacterList, DeletedCharacter } from '../schemas/character.js';
 import type { CharacterParams, RegisterCharacterParams } from '../schemas/character-params.js';
 import type { CreatedJob } from '../schemas/created-job.js';
-import {
-  type CreateOptionsOf,
-  createAndAwait,
-  type FinalJob,
-  type JobMaker,
-  jobRequest,
-} from '../transport/create-job.js';
-import { decodeCharacter, decodeFields, decodeList } from '../transport/decode-body.js';
-import { path } from '../transport/path.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { RequestOptions, Transport } from '../transport/transport.js';
+import type { Transport } from '../transport/transport.js';
+import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
+import { decodeCharacter, decodeFields, decodeList } from './decode.js';
+import { path } from './path.js';
 
 const CHARACTERS = '/v1/characters';
 

@@ -3,15 +3,10 @@ import type { Waiter } from '../polling/wait-for-job.js';
 import { checkImage } from '../preflight/check-image.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { ImageParams } from '../schemas/image-params.js';
-import {
-  type CreateOptionsOf,
-  createAndAwait,
-  type FinalJob,
-  type JobMaker,
-  jobRequest,
-} from '../transport/create-job.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { RequestOptions, Transport } from '../transport/transport.js';
+import type { Transport } from '../transport/transport.js';
+import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
 
 /** Image jobs (spec: POST /v1/images). */
 export class Images {

@@ -1,9 +1,10 @@
 import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders } from '../downloading/output.js';
 import type { Job } from '../schemas/job.js';
-import { decodeJob } from '../transport/decode-body.js';
-import { path } from '../transport/path.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import { type RequestPromise, requestPromise } from '../transport/request-promise.js';
-import type { RequestOptions, RequestPath, Transport } from '../transport/transport.js';
+import type { RequestPath, Transport } from '../transport/transport.js';
+import { decodeJob } from './decode.js';
+import { path } from './path.js';
 
 /** What `jobs.output` takes beside the job. */
 export interface OutputOptions extends RequestOptions {

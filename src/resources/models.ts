@@ -1,7 +1,8 @@
 import type { IntegrationData, ModelList } from '../schemas/model-list.js';
-import { decodeFields, decodeList } from '../transport/decode-body.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { RequestOptions, Transport } from '../transport/transport.js';
+import type { Transport } from '../transport/transport.js';
+import { decodeFields, decodeList } from './decode.js';
 
 /** What the service offers. */
 export class Models {

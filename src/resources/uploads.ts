@@ -1,18 +1,19 @@
 import { PreflightError, UploadError } from '../errors/index.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
 import { missingText } from '../schemas/essentials.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import {
   CREATED_UPLOAD_ESSENTIALS,
   type CreatedUpload,
   type CreateUploadParams,
   type Upload,
 } from '../schemas/upload.js';
-import { checkedRecord, decodeFields } from '../transport/decode-body.js';
-import { path } from '../transport/path.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { DecodeContext, RequestOptions, Transport } from '../transport/transport.js';
+import type { DecodeContext, Transport } from '../transport/transport.js';
 import type { FileOptions } from '../uploading/prepare-file.js';
 import type { UploadSource } from '../uploading/upload-source.js';
+import { checkedRecord, decodeFields } from './decode.js';
+import { path } from './path.js';
 
 /** What `uploads.upload` takes beside the source. */
 export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {

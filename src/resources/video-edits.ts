@@ -2,16 +2,11 @@ import type { EditModel, OpenString } from '../catalog.js';
 import type { Waiter } from '../polling/wait-for-job.js';
 import { checkVideoEdit } from '../preflight/check-video-edit.js';
 import type { CreatedJob } from '../schemas/created-job.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import type { VideoEditParams } from '../schemas/video-edit-params.js';
-import {
-  type CreateOptionsOf,
-  createAndAwait,
-  type FinalJob,
-  type JobMaker,
-  jobRequest,
-} from '../transport/create-job.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { RequestOptions, Transport } from '../transport/transport.js';
+import type { Transport } from '../transport/transport.js';
+import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
 
 /** Transforms, restyles and extensions of an existing video (spec: POST /v1/video-edits). */
 export class VideoEdits {

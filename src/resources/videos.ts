@@ -2,17 +2,12 @@ import type { OpenString, VideoModel } from '../catalog.js';
 import type { Waiter } from '../polling/wait-for-job.js';
 import { checkVideo } from '../preflight/check-video.js';
 import type { CreatedJob } from '../schemas/created-job.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import type { ContentItem } from '../schemas/video-content.js';
 import type { VideoParams } from '../schemas/video-params.js';
-import {
-  type CreateOptionsOf,
-  createAndAwait,
-  type FinalJob,
-  type JobMaker,
-  jobRequest,
-} from '../transport/create-job.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { RequestOptions, Transport } from '../transport/transport.js';
+import type { Transport } from '../transport/transport.js';
+import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
 
 /** Video jobs, and source-video edits by `intent` (spec: POST /v1/videos). */
 export class Videos {

@@ -1,7 +1,8 @@
+import type { RequestOptions } from '../schemas/request-options.js';
 import type { VoiceList } from '../schemas/voice-list.js';
-import { decodeList } from '../transport/decode-body.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { RequestOptions, Transport } from '../transport/transport.js';
+import type { Transport } from '../transport/transport.js';
+import { decodeList } from './decode.js';
 
 /** Voices usable for speech (spec: Other operations). */
 export class Voices {

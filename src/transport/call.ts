@@ -1,9 +1,9 @@
 import { type Config, checkOption, readHeaders } from '../config.js';
 import { GenError } from '../errors/index.js';
 import type { RequestEvent } from '../hooks.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import { idempotencyKeyOf } from './idempotency.js';
 import { withoutQuery } from './redirect.js';
-import type { RequestOptions } from './transport.js';
 
 const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH'];
 

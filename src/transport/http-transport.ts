@@ -4,6 +4,7 @@ import { type APIError, ResponseError, TimeoutError } from '../errors/index.js';
 import { type Account, accountFor } from '../limits/account-state.js';
 import type { LaneLimiter, RateLimiter } from '../limits/rate-limiter.js';
 import { isFields } from '../schemas/envelope.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import { VERSION } from '../version.js';
 import type { Attempt, Wiring } from './attempt.js';
 import { createAttemptGuard } from './attempt-guard.js';
@@ -15,14 +16,7 @@ import { createKeyRing } from './key-ring.js';
 import { createObserver } from './observe.js';
 import { type Answer, type ResponseMeta, requestPromise } from './request-promise.js';
 import { networkFailure } from './send-attempt.js';
-import type {
-  JsonRequest,
-  RequestOptions,
-  RequestPath,
-  StreamRequest,
-  TransferRequest,
-  Transport,
-} from './transport.js';
+import type { JsonRequest, RequestPath, StreamRequest, TransferRequest, Transport } from './transport.js';
 
 const ACCEPT = { accept: 'application/json' } as const;
 const JSON_HEADERS = [ACCEPT, { ...ACCEPT, 'content-type': 'application/json' }] as const;

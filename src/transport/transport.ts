@@ -1,23 +1,8 @@
 // The port that resources see: types only. http-transport.ts stands behind it.
 import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
+import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from './request-promise.js';
-
-/** What every call takes as its last argument. */
-export interface RequestOptions {
-  /** Ends the call at once, in every phase; it rejects with the signal's own reason. */
-  readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for one attempt: connect, headers and the whole JSON body. @default the client's (60_000) */
-  readonly timeoutMs?: number | undefined;
-  /** How many failures are retried; a waited-out 429 is none. @default the client's (3) */
-  readonly maxRetries?: number | undefined;
-  /** The key under which a creating call makes one job at most. @default a fresh UUID per call */
-  readonly idempotencyKey?: string | undefined;
-  /** Extra headers for this call. */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
-  readonly preflight?: boolean | undefined;
-}
 
 /** Where an answer came from, for the messages of a decoder. */
 export interface Endpoint {

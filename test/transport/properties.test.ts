@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { APIError } from '../../src/index.js';
+import { path } from '../../src/resources/path.js';
 import { decodeError } from '../../src/transport/decode-error.js';
-import { path } from '../../src/transport/path.js';
 import { readRetryAfter } from '../../src/transport/retry-after.js';
 import { scrubCause, scrubText } from '../../src/transport/scrub.js';
 import { BASE_URL, created, json, stubbed } from './support.js';

@@ -1,6 +1,6 @@
 import type { Lane } from '../limits/rate-limiter.js';
 import { unwrap } from '../schemas/envelope.js';
-import type { JsonRequest } from './transport.js';
+import type { JsonRequest } from '../transport/transport.js';
 
 /** A call to an endpoint that the SDK has no method for. */
 export interface RawRequest {

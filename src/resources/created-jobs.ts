@@ -3,8 +3,9 @@ import type { Waiter } from '../polling/wait-for-job.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
-import { decodeCreatedJob } from './decode-body.js';
-import type { JsonRequest, RequestOptions, Transport } from './transport.js';
+import type { RequestOptions } from '../schemas/request-options.js';
+import type { JsonRequest, Transport } from '../transport/transport.js';
+import { decodeCreatedJob } from './decode.js';
 
 /** What `createAndWait` takes: the options of the call, of the wait (whose `timeoutMs` counts) and of the resubmission. */
 export type CreateOptions = Omit<RequestOptions, 'timeoutMs'> & CreateAndWaitOptions;

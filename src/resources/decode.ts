@@ -4,7 +4,7 @@ import { type CreatedJob, warningsIn } from '../schemas/created-job.js';
 import { type Fields, isFields, listIn, recordIn, unwrap } from '../schemas/envelope.js';
 import { missingText } from '../schemas/essentials.js';
 import { JOB_ESSENTIALS, type Job } from '../schemas/job.js';
-import type { DecodeContext } from './transport.js';
+import type { DecodeContext } from '../transport/transport.js';
 
 /** What is to be found in an answer, and where. */
 export interface Wanted {
