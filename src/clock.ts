@@ -1,4 +1,5 @@
 // The only reader of time and maker of timers in the client: everything else takes a Clock that a test can hold.
+import { onAbort } from './abort.js';
 
 /** Where the client gets its time from. */
 export interface Clock {
@@ -54,21 +55,17 @@ export function steady(clock: Clock): Clock {
   };
 }
 
-/**
- * Resolves after `ms` milliseconds. An abort rejects at once with the signal's own reason; timer and listener are gone
- * either way.
- */
+/** Resolves after `ms` milliseconds. An abort rejects at once with the signal's own reason, and takes the timer away. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     const cancel = clock.after(ms, () => {
-      signal?.removeEventListener('abort', abort);
+      forget();
       resolve();
     });
-    const abort = () => {
+    const forget = onAbort(signal, () => {
       cancel();
       reject(signal?.reason);
-    };
-    signal?.addEventListener('abort', abort, { once: true });
+    });
   });
 }

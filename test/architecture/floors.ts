@@ -3,9 +3,10 @@ import { importsOf } from './source.js';
 
 /** Lowest first: an import may only point to a lower floor, or stay inside its own folder. Type imports count. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['catalog', 'version', 'clock'],
-  ['schemas'],
+  ['catalog', 'version', 'abort', 'callbacks'],
+  ['clock', 'schemas'],
   ['errors'],
+  ['options'],
   ['limits', 'redis-client'],
   ['hooks', 'events'],
   ['config', 'uploading', 'downloading', 'preflight', 'webhooks'],
@@ -18,7 +19,8 @@ const FLOORS: readonly (readonly string[])[] = [
 ];
 
 /** What the sandbox's tower may see of the rest: it is the other side of the wire, and shares only the contract. */
-const SEEN_BY_SANDBOX = /^src\/(schemas\/|errors\/|catalog\.ts$|version\.ts$|clock\.ts$|webhooks\/signature\.ts$)/;
+const SEEN_BY_SANDBOX =
+  /^src\/(schemas\/|errors\/|(catalog|version|clock|abort|callbacks|options)\.ts$|webhooks\/signature\.ts$)/;
 
 /** The one file that talks to the network: resources never reach it, not even through another file. */
 const BEHIND_THE_PORT = 'src/transport/http-transport.ts';

@@ -6,7 +6,7 @@ import { eachNode, importsOf } from './source.js';
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/bytes\.ts$/,
   'p-retry': /^src\/transport\/retry-policy\.ts$/,
-  'zod/mini': /^src\/(schemas|sandbox)\//,
+  'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|[a-z-]+\/[a-z-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   hono: /^src\/sandbox\//,
   '@hono/node-server': /^src\/sandbox\/serve[^/]*\.ts$/,

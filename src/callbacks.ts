@@ -1,0 +1,54 @@
+// How the functions that a caller hands over are called: in the caller's own async context, and never to the harm of others.
+
+/** Runs a function in the async context in which {@link callerContext} was called. */
+export type RunInContext = <T>(run: () => T) => T;
+
+/**
+ * Captures the caller's async context (AsyncLocalStorage), so that a callback which is called later still sees the
+ * caller's request, tenant or trace. Where the runtime has no async context, functions simply run.
+ */
+export function callerContext(): RunInContext {
+  const hooks = asyncHooks();
+  return hooks ? hooks.AsyncLocalStorage.snapshot() : (run) => run();
+}
+
+interface AsyncHooks {
+  readonly AsyncLocalStorage: { snapshot(): RunInContext };
+}
+
+/** Asked for without an import, so that the module loads where there is no such thing. */
+function asyncHooks(): AsyncHooks | undefined {
+  const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
+  try {
+    return runtime?.getBuiltinModule?.('node:async_hooks') as AsyncHooks | undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Calls something of the caller's that only observes: whatever it throws, or rejects with later, changes nothing. It goes
+ * to `failed`, in words.
+ */
+export function callObserver(act: () => unknown, failed: (reason: string) => void = () => {}): void {
+  const report = (error: unknown) => failed(reasonOf(error));
+  try {
+    const outcome = act();
+    if (isThenable(outcome)) outcome.then(undefined, report);
+  } catch (error) {
+    report(error);
+  }
+}
+
+/** What was thrown, in words. Anything can be thrown, also what has no text form. */
+export function reasonOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+  } catch {
+    return 'something without a text form';
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
