@@ -15,10 +15,9 @@ import { Voices } from './resources/voices.js';
 import type { CompletedJob, Job } from './schemas/job.js';
 import type { RequestOptions } from './schemas/request-options.js';
 import type { WebhookEvent } from './schemas/webhook-event.js';
-import { createTransport, type LimitedTransport } from './transport/http-transport.js';
+import { createTransport, type LimitedTransport } from './transport/create-transport.js';
 import type { RequestPromise } from './transport/request-promise.js';
-import { verifyWebhook } from './webhooks/verify-on-demand.js';
-import type { ReceivedWebhook, VerifyWebhookOptions } from './webhooks/verify-webhook.js';
+import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from './webhooks/verify-webhook.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
@@ -49,6 +48,7 @@ export class GenClient {
 
   readonly #options: ClientOptions;
   readonly #secrets: () => readonly string[];
+  readonly #baseUrl: () => string | undefined;
   readonly #transport: LimitedTransport;
   readonly #waiter: Waiter;
 
@@ -61,10 +61,14 @@ export class GenClient {
       // The scheduler repeats a read that failed, with all that wait in view.
       readJob: (id, signal) => jobs.get(id, { signal, maxRetries: 0 }),
       account: transport.account,
+      limiter: () => (config.rateLimit === 'off' ? 'off' : (transport.limiter() ?? 'documented')),
+      maxRetryAfterMs: config.maxRetryAfterMs,
+      clock: config.clock,
       warn: transport.warn,
     });
     this.#options = { ...options };
     this.#secrets = config.webhookSecrets;
+    this.#baseUrl = config.knownBaseUrl;
     this.#transport = transport;
     this.#waiter = waiter;
     this.images = new Images(transport, waiter);
@@ -87,7 +91,7 @@ export class GenClient {
    * everywhere, and a POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
    */
   request<T = unknown>(request: RawRequest, options?: RequestOptions): RequestPromise<T> {
-    return this.#transport.send(rawRequest<T>(request), options);
+    return this.#transport.send(rawRequest<T>(request ?? {}), options);
   }
 
   /** Waits for a job. Throws a JobError when it does not complete, a WaitTimeoutError after `timeoutMs`. */
@@ -125,11 +129,11 @@ export class GenClient {
 
   /** What may be seen of a client; never its key or its secrets. */
   toJSON(): Record<string, unknown> {
-    return { baseUrl: this.#transport.baseUrl, apiKey: '[redacted]' };
+    return { baseUrl: this.#baseUrl(), apiKey: '[redacted]' };
   }
 
   /** @internal */
   [INSPECT](): string {
-    return `GenClient { baseUrl: '${this.#transport.baseUrl}', apiKey: '[redacted]' }`;
+    return `GenClient { baseUrl: '${this.#baseUrl()}', apiKey: '[redacted]' }`;
   }
 }

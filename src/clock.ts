@@ -7,6 +7,11 @@ export interface Clock {
   now(): number;
   /** Runs `fire` once after `ms` milliseconds, never early; gives the function that calls it off. */
   after(ms: number, fire: () => void): () => void;
+  /**
+   * Whether timers and promises belong to the request that made them and end with it, as on Cloudflare Workers. A call
+   * must then not wait for anything that another call does.
+   */
+  readonly perRequest?: boolean;
 }
 
 /** Longest wait in one timer: one whose delay does not fit into 31 bits would fire at once. */
@@ -15,6 +20,9 @@ const LONGEST_TIMER_MS = 2 ** 31 - 2;
 /** The runtime's own clock. Timers are looked up at each call, so a test's fake timers are seen. */
 export const systemClock: Clock = {
   now: () => Date.now(),
+  get perRequest() {
+    return globalThis.navigator?.userAgent === 'Cloudflare-Workers';
+  },
   after(ms, fire) {
     if (ms <= LONGEST_TIMER_MS) {
       // A timer may fire up to 0.8 ms early, so round up and add one.
@@ -45,6 +53,9 @@ export function steady(clock: Clock): Clock {
   const now = () => reach(last);
   return {
     now,
+    get perRequest() {
+      return clock.perRequest ?? false;
+    },
     after(ms, fire) {
       const due = now() + ms;
       return clock.after(ms, () => {

@@ -1,210 +1,277 @@
 // The only reader of the environment outside the command line.
+import * as z from 'zod/mini';
+import { type Clock, systemClock } from './clock.js';
 import { GenError } from './errors/index.js';
 import type { Hooks, Logger, LogLevel } from './hooks.js';
 import type { RateLimiter } from './limits/rate-limiter.js';
+import * as option from './options.js';
 
 /** How to set up a {@link GenClient}. */
 export interface ClientOptions {
   /**
-   * The bearer key, or a function that gives it. The function is asked per attempt, so that a rotated key is picked up.
-   * Needed only by calls that need one. @default the environment's GEN_API_KEY
+   * The bearer key, or a function that gives it. The function is asked before each attempt, so that a rotated key is
+   * picked up. Only calls that need a key ask for it. @default the environment variable GEN_API_KEY
    */
   readonly apiKey?: string | (() => string | Promise<string>) | undefined;
-  /** Where the service is; may carry a path prefix. @default the environment's GEN_BASE_URL; there is no other */
+  /**
+   * Address of the service, for example `https://host/prefix`; the paths begin with `/v1`. There is no default host.
+   * @default the environment variable GEN_BASE_URL
+   */
   readonly baseUrl?: string | URL | undefined;
-  /** Signing secret of the webhooks; several while rotating. @default the environment's GEN_WEBHOOK_SECRET */
+  /** Signing secret of the webhooks; several during a rotation. @default the environment variable GEN_WEBHOOK_SECRET */
   readonly webhookSecret?: string | readonly string[] | undefined;
-  /** Milliseconds for one attempt: connect, headers and the whole JSON body; between two chunks of a stream. @default 60_000 */
+  /**
+   * Milliseconds for one attempt: connecting, headers and the whole JSON body. For a stream, milliseconds between two
+   * chunks. @default 60_000
+   */
   readonly timeoutMs?: number | undefined;
   /** How many failures of a call are retried. Waiting out a 429 is not a failure. @default 3 */
   readonly maxRetries?: number | undefined;
-  /** Milliseconds of Retry-After that are obeyed; a longer one is thrown at once, with the figure. @default 120_000 */
+  /** Longest Retry-After, in milliseconds, that a call waits for. A longer one is thrown at once, with the figure. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
-  /** Extra headers for every call to the service; never sent to another origin. */
+  /** Largest JSON answer that is read, in bytes after decompression. A larger one is a ResponseError. @default 16_777_216 (16 MiB) */
+  readonly maxResponseBytes?: number | undefined;
+  /** Extra headers for every call to the service. They are never sent to another origin. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Called as `fetch(url, init)` in place of the runtime's own. @default globalThis.fetch */
+  /** Replaces the runtime's `fetch`. It is called with a Request. @default globalThis.fetch */
   readonly fetch?: typeof fetch | undefined;
-  /** Whether what the documented rules refuse is refused before the call. @default true */
+  /** Whether a call that breaks a documented rule is refused before anything is sent. @default true */
   readonly preflight?: boolean | undefined;
   /**
-   * `wait` queues calls that would pass a documented limit, `throw` rejects them (and the service's own 429) with a
-   * RateLimitError, `off` sends them and waits out a 429. @default 'wait'
+   * `wait` queues calls that would exceed a documented limit. `throw` rejects them, and the service's own 429, with a
+   * RateLimitError. `off` sends them at once and waits out a 429. @default 'wait'
    */
   readonly rateLimit?: 'wait' | 'throw' | 'off' | undefined;
   /** Replaces the limiter that the clients of one account share in this process. */
   readonly limiter?: RateLimiter | undefined;
-  /** Where to write what the client does. @default console when a level is asked for, else nothing */
+  /** Where to write what the client does. @default console when a level is set, else nothing is written */
   readonly logger?: Logger | undefined;
-  /** How much to write. @default the environment's GEN_LOG, else `info` when a logger is given, else `off` */
+  /** How much to write. @default the environment variable GEN_LOG, else `info` when a logger is given, else `off` */
   readonly logLevel?: LogLevel | undefined;
-  /** Told of every attempt, retry and wait. */
+  /** Functions that are told of every attempt, retry and wait. */
   readonly hooks?: Hooks | undefined;
-  /** Lets a page in a browser make a client, and so show its key to whoever opens the page. @default false */
+  /** Allows a client in a browser page, which shows its key to everyone who opens the page. @default false */
   readonly dangerouslyAllowBrowser?: boolean | undefined;
 }
 
-/** The options, checked and complete. Secrets are behind functions, so that no inspection shows them. */
+/** The options, checked and complete. What the environment may give is behind functions, and so is every secret. */
 export interface Config {
-  readonly baseUrl: string;
+  /** The base URL without a trailing slash. Throws a {@link GenError} where there is none. */
+  readonly baseUrl: () => string;
+  /** The base URL, as far as it is known. */
+  readonly knownBaseUrl: () => string | undefined;
+  /** The key, or undefined where there is none. */
   readonly apiKey: () => string | undefined | Promise<string>;
-  /** Whether the key is a function, to be asked per attempt. */
+  /** Whether the key is a function, to be asked before each attempt. */
   readonly rotates: boolean;
   readonly webhookSecrets: () => readonly string[];
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly maxRetryAfterMs: number;
+  readonly maxResponseBytes: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: typeof fetch | undefined;
   readonly preflight: boolean;
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly limiter: RateLimiter | undefined;
   readonly hooks: Hooks;
-  readonly logger: Logger | undefined;
-  readonly logLevel: LogLevel;
+  /** Where to write, and how much. */
+  readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };
+  readonly clock: Clock;
 }
 
 /** The levels, each including those before it. */
-export const LOG_LEVELS: readonly LogLevel[] = ['off', 'error', 'warn', 'info', 'debug'];
+export const LOG_LEVELS = ['off', 'error', 'warn', 'info', 'debug'] as const satisfies readonly LogLevel[];
 
-/** What an option may be, in words and as a check. */
-type Rule = readonly [what: string, fits: (value: unknown) => boolean];
+const LEVEL = option.oneOf(...LOG_LEVELS);
 
-const oneOf = (...allowed: readonly unknown[]): Rule => [
-  `one of ${allowed.join(', ')}`,
-  (value) => allowed.includes(value),
-];
-const methods = (...names: readonly string[]): Rule => [
-  `an object with the methods ${names.join(', ')}`,
-  (value) => names.every((name) => typeof Object(value)[name] === 'function'),
-];
-const LEVEL = oneOf(...LOG_LEVELS);
+const HOOKS = z.optional(
+  z.strictObject(
+    {
+      onRequest: option.callback,
+      onResponse: option.callback,
+      onRetry: option.callback,
+      onWait: option.callback,
+    },
+    'an object with hooks',
+  ),
+);
 
-const RULES: Readonly<Record<string, Rule>> = {
-  timeoutMs: ['a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0],
-  maxRetryAfterMs: ['a number of milliseconds, 0 or more', (value) => typeof value === 'number' && value >= 0],
-  maxRetries: [
-    'a whole number, 0 or more',
-    (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) >= 0),
-  ],
-  headers: ['an object', (value) => typeof value === 'object' && value !== null],
-  hooks: ['an object', (value) => typeof value === 'object' && value !== null],
-  fetch: ['a function', (value) => typeof value === 'function'],
-  preflight: oneOf(true, false),
-  rateLimit: oneOf('wait', 'throw', 'off'),
-  limiter: methods('acquire', 'pause'),
-  logger: methods('error', 'warn', 'info', 'debug'),
+const CLIENT_OPTIONS = z.strictObject({
+  // These three have messages of their own, which never show the value.
+  apiKey: option.anything,
+  baseUrl: option.anything,
+  webhookSecret: option.anything,
+  timeoutMs: option.milliseconds,
+  maxRetries: option.count,
+  maxRetryAfterMs: option.millisecondsOrZero,
+  maxResponseBytes: option.bytes,
+  headers: option.anObject,
+  fetch: option.callback,
+  preflight: option.flag,
+  rateLimit: option.oneOf('wait', 'throw', 'off'),
+  limiter: option.methods<RateLimiter>('acquire', 'pause'),
+  logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
   logLevel: LEVEL,
-  GEN_LOG: LEVEL,
-};
+  hooks: HOOKS,
+  dangerouslyAllowBrowser: option.flag,
+});
 
-/** The option, if it is what its name asks for or left out; throws a GenError that says what it must be. */
-export function checkOption<T>(name: keyof typeof RULES, value: T): T {
-  const [what, fits] = RULES[name] ?? LEVEL;
-  if (value === undefined || fits(value)) return value;
-  throw new GenError(`${name} must be ${what}, not ${String(value)}.`);
-}
+/** Only for the sandbox and for tests: the clock that a client waits by. */
+export const CLOCK = Symbol.for('gen-client.clock');
 
-/** Checks the options and fills in what the environment and the defaults say. Throws a GenError that names the option. */
-export function readConfig(options: ClientOptions): Config {
-  refuseBrowser(options);
-  const { apiKey, logger } = options;
-  for (const name of Object.keys(RULES)) checkOption(name, options[name as keyof ClientOptions]);
-  const logLevel =
-    options.logLevel ?? checkOption('GEN_LOG', environment('GEN_LOG') as LogLevel) ?? (logger ? 'info' : 'off');
+/**
+ * Checks the options. What is wrong throws a {@link GenError} that names the option. What is missing is looked for in
+ * the environment when a call first needs it, so that a client can be made where the environment is not set.
+ */
+export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
+  refuseRuntime(options);
+  option.checkOptions('GenClient', CLIENT_OPTIONS, options);
+  const { apiKey, baseUrl, webhookSecret, logger, logLevel } = options;
+  const givenUrl = baseUrl === undefined ? undefined : checkBaseUrl(baseUrl);
+  const givenKey = typeof apiKey === 'function' || apiKey === undefined ? undefined : checkKey(apiKey);
+  const givenSecrets = webhookSecret === undefined ? undefined : checkSecrets(webhookSecret);
+  const knownBaseUrl = once(() => givenUrl ?? fromEnvironment('GEN_BASE_URL', checkBaseUrl));
   return Object.freeze({
-    baseUrl: readBaseUrl(options.baseUrl ?? environment('GEN_BASE_URL')),
-    apiKey: readKey(apiKey ?? environment('GEN_API_KEY')),
+    baseUrl: () => knownBaseUrl() ?? missingBaseUrl(),
+    knownBaseUrl,
+    apiKey: typeof apiKey === 'function' ? apiKey : once(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkKey)),
     rotates: typeof apiKey === 'function',
-    webhookSecrets: readSecrets(options.webhookSecret ?? environment('GEN_WEBHOOK_SECRET')),
+    webhookSecrets: once(() => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? []),
     timeoutMs: options.timeoutMs ?? 60_000,
     maxRetries: options.maxRetries ?? 3,
     maxRetryAfterMs: options.maxRetryAfterMs ?? 120_000,
+    maxResponseBytes: options.maxResponseBytes ?? 16 * 1024 * 1024,
     headers: Object.freeze(readHeaders(options.headers)),
     fetch: options.fetch,
     preflight: options.preflight ?? true,
     rateLimit: options.rateLimit ?? 'wait',
     limiter: options.limiter,
     hooks: options.hooks ?? {},
-    logger: logger ?? (logLevel === 'off' ? undefined : globalThis.console),
-    logLevel,
+    log: once(() => {
+      const level = logLevel ?? fromEnvironment('GEN_LOG', checkLevel) ?? (logger ? 'info' : 'off');
+      return { level, logger: logger ?? (level === 'off' ? undefined : globalThis.console) };
+    }),
+    clock: options[CLOCK] ?? systemClock,
   });
 }
 
-/** Whether this is Node itself, whose fetch copies request bodies unless redirects are errors. */
-export function isNode(): boolean {
-  const versions: Readonly<Record<string, string | undefined>> | undefined = globalThis.process?.versions;
-  const agent = globalThis.navigator?.userAgent ?? '';
-  return Boolean(versions?.node) && !versions?.bun && !('Deno' in globalThis) && !/Cloudflare|Edge/.test(agent);
+/** Keeps the first value that is there. A variable that is not set yet is looked for again. */
+function once<T>(read: () => T): () => T {
+  let value: T | undefined;
+  return () => {
+    const found = value ?? read();
+    value = found;
+    return found;
+  };
 }
 
-/** Whether this is a page in a browser, where whoever opens it can read the key. */
+/** Whether this is Node.js itself, whose fetch keeps a copy of a request body unless redirects are errors. */
+export function isNode(): boolean {
+  return nodeVersion() !== undefined;
+}
+
+/** The version of Node.js, and undefined on the runtimes that only name one for compatibility. */
+function nodeVersion(): string | undefined {
+  const versions: Readonly<Record<string, string | undefined>> | undefined = globalThis.process?.versions;
+  const agent = globalThis.navigator?.userAgent ?? '';
+  return versions?.bun || 'Deno' in globalThis || /Cloudflare|Edge/.test(agent) ? undefined : versions?.node;
+}
+
+/** Whether this is a page in a browser, where everyone who opens it can read the key. */
 export function isBrowser(): boolean {
   return typeof window === 'object' && typeof document === 'object' && typeof navigator === 'object';
 }
 
-function refuseBrowser(options: ClientOptions): void {
-  if (options.dangerouslyAllowBrowser || !isBrowser()) return;
+const OLDEST_NODE = 22;
+
+function refuseRuntime(options: ClientOptions | undefined): void {
+  const version = nodeVersion();
+  if (version !== undefined && Number.parseInt(version, 10) < OLDEST_NODE) {
+    throw new GenError(`gen-client needs Node.js ${OLDEST_NODE} or later, and this is ${version}.`);
+  }
+  if (options?.dangerouslyAllowBrowser || !isBrowser()) return;
   throw new GenError(
-    'A browser page shows its apiKey to all. Call from your server, or set dangerouslyAllowBrowser: true.',
+    'A client in a browser page shows its apiKey to everyone who opens the page. Call the service from your server, or set dangerouslyAllowBrowser: true.',
   );
 }
 
-/** A runtime without `process`, or one that asks for permission, has no environment. */
-function environment(name: string): string | undefined {
+/** A variable that is set and not blank, checked. The message of the check names the variable. */
+function fromEnvironment<T>(name: string, check: (value: string, name: string) => T): T | undefined {
+  const { value } = readVariable(name);
+  return value === undefined ? undefined : check(value, name);
+}
+
+/** A runtime without `process` has no environment, and one that asks for permission may deny it. */
+function readVariable(name: string): { readonly value?: string | undefined; readonly denied?: string } {
   try {
-    return globalThis.process?.env?.[name]?.trim() || undefined;
-  } catch {
-    return undefined;
+    return { value: globalThis.process?.env?.[name]?.trim() || undefined };
+  } catch (error) {
+    return { denied: error instanceof Error ? error.message : String(error) };
   }
 }
 
-function readBaseUrl(value: string | URL | undefined): string {
-  const bad = (why: string) => new GenError(`baseUrl ${why}, for example https://host/prefix.`);
-  if (value === undefined) throw bad('is missing: pass it or set GEN_BASE_URL');
+/** What to add to a message when the environment could not be read. */
+export function whyNotRead(name: string): string {
+  const { denied } = readVariable(name);
+  return denied === undefined ? '' : ` ${name} could not be read: ${denied}`;
+}
+
+function missingBaseUrl(): never {
+  throw new GenError(
+    `baseUrl is missing. Pass { baseUrl } to GenClient or set GEN_BASE_URL, for example https://host/prefix.${whyNotRead('GEN_BASE_URL')}`,
+  );
+}
+
+function checkBaseUrl(value: string | URL, name = 'baseUrl'): string {
+  const bad = (why: string) => new GenError(`${name} ${why}, for example https://host/prefix.`);
   const text = String(value).trim();
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw bad('must be an absolute http(s) URL');
-  if (url.username + url.password + url.search + url.hash) {
-    throw bad('must have no credentials, query or hash');
-  }
-  return url.origin + url.pathname.replace(/\/+$/, '');
+  if (url.username + url.password + url.search + url.hash) throw bad('must have no credentials, query or hash');
+  const path = url.pathname.replace(/\/+$/, '');
+  if (/\/v1$/.test(path)) throw bad('ends in /v1, which every path begins with: leave /v1 off');
+  return url.origin + path;
 }
 
-function readKey(value: ClientOptions['apiKey']): Config['apiKey'] {
-  if (typeof value === 'function') return value;
-  const key = value === undefined ? undefined : checkKey(value);
-  return () => key;
-}
-
-/** A key as it may stand in a header, without the line break that files and variables end in. The message never shows it. */
-export function checkKey(value: unknown): string {
+/** The key, without the line break that files and variables end in. The message never shows it. */
+export function checkKey(value: unknown, name = 'apiKey'): string {
   const key = typeof value === 'string' ? value.trim() : '';
   if (/^[\x21-\x7e]+$/.test(key)) return key;
-  throw new GenError(`apiKey ${key ? 'holds what no key holds' : 'is empty or no string'}.`);
+  throw new GenError(
+    key === ''
+      ? `${name} must be a non-empty string.`
+      : `${name} contains whitespace or non-ASCII characters. If it starts with "Bearer ", remove that prefix.`,
+  );
 }
 
-function readSecrets(value: ClientOptions['webhookSecret']): Config['webhookSecrets'] {
-  const secrets = value === undefined ? [] : [value].flat();
-  if (secrets.some((secret) => typeof secret !== 'string' || secret.trim() === '')) {
-    throw new GenError('webhookSecret must be one signing secret or several, none blank.');
+function checkSecrets(value: string | readonly string[]): readonly string[] {
+  const secrets = [value].flat();
+  if (secrets.length > 0 && secrets.every((secret) => typeof secret === 'string' && secret.trim() !== '')) {
+    return secrets;
   }
-  return () => secrets;
+  throw new GenError('webhookSecret must be a signing secret, or a list of them, and none may be blank.');
 }
 
-/** Headers that the client itself answers for, and what to use instead. */
+function checkLevel(value: string): LogLevel {
+  option.checkOptions('The environment', z.strictObject({ GEN_LOG: LEVEL }), { GEN_LOG: value });
+  return value as LogLevel;
+}
+
+/** Headers that the client sets itself, and what to use instead. */
 const OWN_HEADERS: Readonly<Record<string, string>> = {
   authorization: 'the apiKey option',
   'idempotency-key': '{ idempotencyKey } of the call',
 };
 
-/** Headers with lower-case names. Those that the client itself answers for are refused. */
+/** The headers with lower-case names. Throws a {@link GenError} for those that the client sets itself. */
 export function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   const read: Record<string, string> = {};
-  for (const [name, value] of Object.entries(checkOption('headers', headers))) {
+  for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
     if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}: use ${OWN_HEADERS[key]}.`);
     if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name) || typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
-      throw new GenError(`headers has a name or value that HTTP does not allow: "${name}".`);
+      throw new GenError(`headers contains a name or value that HTTP does not allow: "${name}".`);
     }
     read[key] = value;
   }

@@ -63,7 +63,7 @@ export type { Images } from './resources/images.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
 export type { Models } from './resources/models.js';
 export type { RawRequest } from './resources/raw-request.js';
-export type { DeletedUpload, PutOptions, UploadOptions, Uploads, UploadTarget } from './resources/uploads.js';
+export type { DeletedUpload, Uploads } from './resources/uploads.js';
 export type { VideoEdits } from './resources/video-edits.js';
 export type { Videos } from './resources/videos.js';
 export type { Voices } from './resources/voices.js';
@@ -75,7 +75,7 @@ export type { CompletedJob, Job, JobStatus } from './schemas/job.js';
 export type { UploadType } from './schemas/media-type.js';
 export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';
 export type { RequestOptions } from './schemas/request-options.js';
-export type { CreatedUpload, CreateUploadParams, Upload } from './schemas/upload.js';
+export type { CreatedUpload, CreateUploadParams, RereadableSource, Upload, UploadSource } from './schemas/upload.js';
 export type {
   AudioContent,
   ContentItem,
@@ -99,9 +99,9 @@ export type {
 } from './schemas/webhook-event.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
 export type { RequestPromise, ResponseMeta } from './transport/request-promise.js';
-export type { FileOptions } from './uploading/prepare-file.js';
-export type { UploadProgress } from './uploading/progress-stream.js';
-export type { RereadableSource, UploadSource } from './uploading/upload-source.js';
+export type { UploadProgress } from './uploading/progress.js';
+export type { UploadTarget } from './uploading/upload.js';
+export type { FileOptions, PutOptions, UploadOptions } from './uploading/upload-options.js';
 export { VERSION } from './version.js';
-export { verifyWebhook } from './webhooks/verify-on-demand.js';
 export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './webhooks/verify-webhook.js';
+export { verifyWebhook } from './webhooks/verify-webhook.js';

@@ -93,3 +93,6 @@ function hasMethods(value: unknown, names: readonly string[]): boolean {
   const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
   return isObject && names.every((name) => typeof Reflect.get(value, name) === 'function');
 }
+
+/** An option that is checked elsewhere. */
+export const anything = z.optional(z.unknown());

@@ -1,6 +1,6 @@
+import { isByteStream } from '../bytes.js';
 import { type Clock, sleep } from '../clock.js';
 import { APIError, DownloadError } from '../errors/index.js';
-import { isByteStream } from './byte-stream.js';
 import { outputInfoOf } from './output-info.js';
 
 /** Where the bytes go. */

@@ -1,4 +1,4 @@
-import type { Recovery, RequestErrorCode } from './codes.js';
+import { REQUEST_ERRORS, type Recovery, type RequestErrorCode, rowOf } from './codes.js';
 import { GenError } from './gen-error.js';
 
 /** What is known of a refused request. */
@@ -116,4 +116,9 @@ export class RateLimitError extends APIError {
 /** 5xx: a failure on the service's side. */
 export class ServerError extends APIError {
   protected static override readonly family = 'GenError/APIError/ServerError';
+}
+
+/** The status that the spec gives the error's code, for an answer that said 200 and `success: false`. */
+export function documentedStatus(error: APIError): number {
+  return error.status < 400 ? (rowOf(REQUEST_ERRORS, error.code)?.[0] ?? error.status) : error.status;
 }

@@ -4,6 +4,7 @@ export {
   AuthenticationError,
   BadRequestError,
   ConflictError,
+  documentedStatus,
   InsufficientBalanceError,
   NotFoundError,
   PayloadTooLargeError,

@@ -1,5 +1,7 @@
 // Holds the one piece of mutable module state there is: a limit is the account's, not a client's, so every client of an
 // account must count together, also when the ESM and the CommonJS copy of this package are both loaded.
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { InProcessLimiter } from './in-process-limiter.js';
 import type { LaneLimiter } from './rate-limiter.js';
 
@@ -7,57 +9,77 @@ import type { LaneLimiter } from './rate-limiter.js';
 export interface Account {
   /** The in-process limiter of the account's lanes. */
   readonly limiter: LaneLimiter;
-  /** The one thing of this name for the account, made on first use: the poll scheduler, say. */
+  /** The one thing of this name for the account, made on first use: the poll scheduler, for example. */
   shared<T extends object>(name: string, make: () => T): T;
 }
 
-/** Something shared may say that it is in use, which keeps its account from being forgotten. */
+/** Something shared may say that it is in use, which keeps its account. */
 interface MaybeBusy {
   readonly busy?: boolean;
 }
 
-interface Registered extends Account {
+interface RegisteredAccount extends Account {
   readonly busy: boolean;
 }
 
 interface Registry {
+  /** Never leaves the process, so that the ids below cannot be used to test a guessed key. */
   readonly salt: string;
-  readonly accounts: Map<string, Registered>;
+  /** Accounts in use, and those that were used last. */
+  readonly accounts: Map<string, RegisteredAccount>;
+  /** All other accounts that a client still holds. */
+  readonly held: Map<string, WeakRef<RegisteredAccount>>;
   pruneAt: number;
 }
 
-/** The number is the protocol's: copies that share the symbol must agree on what stands behind it. */
-const REGISTRY = Symbol.for('gen-client.accounts/1');
-/** A service for many tenants may see any number of keys; only idle accounts are forgotten. */
+/** The key that a client used before, and its account. */
+export interface PreviousKey {
+  readonly account: Account;
+  readonly apiKey: string;
+}
+
+/** The number is the protocol's: copies that share the symbol must agree on what is behind it. */
+const REGISTRY = Symbol.for('gen-client.accounts/2');
+/** A service for many tenants may use any number of keys. Idle accounts beyond this are kept only while a client holds them. */
 const KEPT_ACCOUNTS = 1000;
 
 /**
- * The account behind a base URL and key, the same object for all who ask in this process. `previous` is the account the
- * same client had under its last key: a rotated key goes on with it, so that its limits are not counted afresh.
+ * The account behind a base URL and key: the same object for all who ask in this process. With a rotated key the account
+ * of the key before goes on, so that its limits are not counted afresh, and the old key is forgotten.
  */
-export function accountFor(baseUrl: string, apiKey: string, previous?: Account): Account {
-  const registry = registered();
-  const { accounts } = registry;
-  const id = hash(`${registry.salt}\n${baseUrl}\n${apiKey}`);
-  const account = accounts.get(id) ?? (isRegistered(previous) ? previous : createAccount());
-  // Taken out and put back at the end: the least recently used stand first.
+export function accountFor(baseUrl: string, apiKey: string, previous?: PreviousKey): Account {
+  const registry = openRegistry();
+  const { accounts, held } = registry;
+  const idOf = (key: string) => bytesToHex(sha256(utf8ToBytes(`${registry.salt}\n${baseUrl}\n${key}`)));
+  const id = idOf(apiKey);
+  const account =
+    accounts.get(id) ?? held.get(id)?.deref() ?? (isRegistered(previous?.account) ? previous.account : createAccount());
+  if (previous?.account === account) {
+    accounts.delete(idOf(previous.apiKey));
+    held.delete(idOf(previous.apiKey));
+  }
+  held.delete(id);
+  // Taken out and put back at the end: the least recently used come first.
   accounts.delete(id);
   accounts.set(id, account);
   if (accounts.size > registry.pruneAt) prune(registry, account);
   return account;
 }
 
-function prune(registry: Registry, spared: Registered): void {
-  const { accounts } = registry;
+function prune(registry: Registry, spared: RegisteredAccount): void {
+  const { accounts, held } = registry;
   for (const [id, account] of accounts) {
     if (accounts.size <= KEPT_ACCOUNTS / 2) break;
-    if (account !== spared && !account.busy) accounts.delete(id);
+    if (account === spared || account.busy) continue;
+    accounts.delete(id);
+    held.set(id, new WeakRef(account));
   }
+  for (const [id, account] of held) if (account.deref() === undefined) held.delete(id);
   // Looking again only after as many more keeps the cost of a new account constant on average.
   registry.pruneAt = accounts.size + KEPT_ACCOUNTS / 2;
 }
 
-function createAccount(): Registered {
+function createAccount(): RegisteredAccount {
   const things = new Map<string, object & MaybeBusy>();
   const limiter = new InProcessLimiter();
   return {
@@ -77,34 +99,19 @@ function createAccount(): Registered {
   };
 }
 
-function isRegistered(account: Account | undefined): account is Registered {
+function isRegistered(account: Account | undefined): account is RegisteredAccount {
   return account !== undefined && 'busy' in account;
 }
 
-function registered(): Registry {
+function openRegistry(): Registry {
   const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
-  if (!home[REGISTRY]) {
-    const value: Registry = { salt: crypto.randomUUID(), accounts: new Map(), pruneAt: KEPT_ACCOUNTS };
-    Object.defineProperty(home, REGISTRY, { value });
-    return value;
-  }
-  return home[REGISTRY];
-}
-
-/**
- * 128 bits, at once (WebCrypto's digest is a promise). The key cannot be read back from it, and without the salt, which
- * never leaves the process, not even a guess can be tried; so the registry gives no key away.
- */
-function hash(text: string): string {
-  return [1, 2, 3, 4].map((seed) => hash32(text, Math.imul(seed, 0x9e3779b1)).toString(36)).join('.');
-}
-
-function hash32(text: string, seed: number): number {
-  let mixed = seed;
-  for (let at = 0; at < text.length; at++) {
-    mixed = Math.imul(mixed ^ text.charCodeAt(at), 0x5bd1e995);
-    mixed ^= mixed >>> 15;
-  }
-  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
-  return (mixed ^ (mixed >>> 13)) >>> 0;
+  if (home[REGISTRY]) return home[REGISTRY];
+  const value: Registry = {
+    salt: crypto.randomUUID(),
+    accounts: new Map(),
+    held: new Map(),
+    pruneAt: KEPT_ACCOUNTS,
+  };
+  Object.defineProperty(home, REGISTRY, { value });
+  return value;
 }

@@ -1,8 +1,7 @@
 import { type Clock, steady, systemClock } from '../clock.js';
-import { GenError } from '../errors/index.js';
-import { AbortFan } from './abort-fan.js';
-import { type LaneLimit, type LanePorts, LaneState } from './lane-state.js';
-import type { Lane, LaneLimiter, LaneSnapshot, LaneWait } from './rate-limiter.js';
+import { type LaneLimit, LaneState } from './lane-state.js';
+import { checkLimiterOptions } from './limiter-options.js';
+import type { Lane, LaneLimiter, LaneSnapshot, LaneWait, Release } from './rate-limiter.js';
 
 const PER_MINUTE = { windowMs: 60_000 } as const;
 
@@ -19,7 +18,7 @@ export const DOCUMENTED_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
 /** What an {@link InProcessLimiter} is made with. */
 export interface InProcessLimiterOptions {
   /**
-   * Limits by lane, on top of the documented ones; `limit: Infinity` takes a lane's limit away.
+   * Limits by lane, in place of the documented ones of the same lane. `limit: Infinity` removes a lane's limit.
    * @default the documented limits (spec: Limits)
    */
   readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
@@ -27,32 +26,35 @@ export interface InProcessLimiterOptions {
 
 /**
  * The default limiter, for one process. It keeps the documented limits, first come first served. A lane without a limit
- * lets everything through, unless it is paused. Throws a {@link GenError} for a limit that is none.
+ * lets everything through unless it is paused. Throws a GenError for a limit that cannot be right.
  */
 export class InProcessLimiter implements LaneLimiter {
   readonly #lanes = new Map<string, LaneState>();
-  readonly #ports: LanePorts;
+  readonly #clock: Clock;
 
   /** Starts with every lane free. */
   constructor(options?: InProcessLimiterOptions);
   /** @internal `clock` is for tests. */
   constructor(options?: InProcessLimiterOptions, clock?: Clock);
   constructor(options: InProcessLimiterOptions = {}, clock: Clock = systemClock) {
-    this.#ports = { clock: steady(clock), aborts: new AbortFan() };
+    this.#clock = steady(clock);
+    checkLimiterOptions(options);
     for (const [lane, limit] of Object.entries({ ...DOCUMENTED_LIMITS, ...options.limits })) {
-      this.#lanes.set(lane, new LaneState(lane, checked(lane, limit), this.#ports));
+      this.#lanes.set(lane, new LaneState(lane, limit, this.#clock));
     }
   }
 
-  acquire(lane: string, signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<() => void> {
+  /** Waits for a slot. Resolves with the function that releases it. */
+  acquire(lane: string, signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<Release> {
     return this.#lane(lane).acquire(signal, onWait);
   }
 
-  tryAcquire(lane: string): (() => void) | number {
+  /** Takes a slot that is free now, or tells the milliseconds until one may be free. */
+  tryAcquire(lane: string): Release | number {
     return this.#lane(lane).tryAcquire();
   }
 
-  /** Adds up to a tenth (a second at most) to `ms`. Processes that were refused together do not return together then. */
+  /** Adds up to a tenth (a second at most) to `ms`, so that processes which were refused together do not return together. */
   pause(lane: string, ms: number): void {
     if (!(ms > 0 && ms < Number.POSITIVE_INFINITY)) return;
     const state = this.#lane(lane);
@@ -60,21 +62,14 @@ export class InProcessLimiter implements LaneLimiter {
     state.pause(ms + Math.random() * Math.min(ms / 10, 1000));
   }
 
+  /** The state of every lane. */
   snapshot(): Record<string, LaneSnapshot> {
     return Object.fromEntries([...this.#lanes].map(([lane, state]) => [lane, state.snapshot()]));
   }
 
-  /** A lane without a limit is remembered only once it was paused: names may come from anywhere and must not pile up. */
+  /** A lane without a limit is kept only once it was paused: names may come from anywhere and must not pile up. */
   #lane(name: string): LaneState {
-    return this.#lanes.get(name) ?? new LaneState(name, { limit: Number.POSITIVE_INFINITY, windowMs: 0 }, this.#ports);
+    const unlimited = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
+    return this.#lanes.get(name) ?? new LaneState(name, unlimited, this.#clock);
   }
-}
-
-function checked(lane: string, given: LaneLimit): LaneLimit {
-  const { limit, windowMs } = Object(given);
-  if (!(limit >= 1 && (Number.isInteger(limit) || limit === Number.POSITIVE_INFINITY)))
-    throw new GenError(`limits['${lane}'].limit must be a whole number of at least 1, or Infinity, not ${limit}.`);
-  if (!(windowMs > 0 && windowMs < Number.POSITIVE_INFINITY))
-    throw new GenError(`limits['${lane}'].windowMs must be a positive number of milliseconds, not ${windowMs}.`);
-  return { limit, windowMs };
 }

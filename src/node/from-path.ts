@@ -2,7 +2,8 @@ import { statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { CHUNK_BYTES, type RereadableSource } from '../uploading/upload-source.js';
+import type { RereadableSource } from '../schemas/upload.js';
+import { CHUNK_BYTES } from '../uploading/source.js';
 
 /** A file on disk, opened afresh each time it is read. */
 class PathSource implements RereadableSource {

@@ -1,9 +1,10 @@
 import { sleep, steady } from '../clock.js';
 import { ConflictError } from '../errors/index.js';
+import { checkOptions } from '../options.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
-import { checkWait, DEFAULT_TIMEOUT_MS, type Waiter } from './wait-for-job.js';
-import type { WaitOptions } from './wait-options.js';
+import { DEFAULT_TIMEOUT_MS, type Waiter } from './wait-for-job.js';
+import { CREATE_AND_WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 
 /** How to wait for a job that a call creates. */
 export interface CreateAndWaitOptions extends WaitOptions {
@@ -102,18 +103,20 @@ export async function createAndWait(
   waiter: Waiter,
   options: CreateAndWaitOptions = {},
 ): Promise<CompletedJob> {
+  checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
   const key = options.idempotencyKey ?? crypto.randomUUID();
-  checkWait(options);
   const own = options.idempotencyKey !== undefined;
   const left = patience(waiter, options);
   for (let failed = 0; ; failed++) {
     const created = await submit(create, failed ? `${key}:r${failed + 1}` : key, { own, patience: left });
     const timeoutMs = left.leftMs();
     await options.onCreated?.(created);
-    const job: Job = await waiter.waitForJob(created.job, { ...options, timeoutMs, throwOnFailure: false });
+    const { signal, pollIntervalMs, onUpdate, throwOnFailure } = options;
+    const wait = { signal, pollIntervalMs, onUpdate, timeoutMs };
+    const job: Job = await waiter.waitForJob(created.job, { ...wait, throwOnFailure: false });
     const pending = job.status === 'failed' && job.errorCode === 'reference_asset_pending';
     const again = pending && (await left.waitOut(Number(job.errorData?.retry_after) * 1000));
     // A final job costs no read: this gives it, or its error, as the options say.
-    if (!again) return waiter.waitForJob(job, options);
+    if (!again) return waiter.waitForJob(job, { ...wait, throwOnFailure });
   }
 }

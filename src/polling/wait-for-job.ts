@@ -1,4 +1,7 @@
+import { abortable, onAbort } from '../abort.js';
+import { callerContext, callObserver } from '../callbacks.js';
 import { type Clock, systemClock } from '../clock.js';
+import { Deadline } from '../deadline.js';
 import {
   GenError,
   JobBlockedError,
@@ -7,22 +10,30 @@ import {
   JobFailedError,
   WaitTimeoutError,
 } from '../errors/index.js';
-import { AbortFan } from '../limits/abort-fan.js';
-import { type CompletedJob, isFinal, type Job } from '../schemas/job.js';
+import { checkOptions } from '../options.js';
+import { isFields } from '../schemas/envelope.js';
+import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { JobWatcher } from './job-watcher.js';
-import type { WaitOptions } from './wait-options.js';
+import type { ReadLimiter } from './pace.js';
+import { endsWait } from './poll-order.js';
+import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
+import { RESTART, type Watch } from './watch.js';
 
 /** Where the one scheduler of an account is kept. */
 export interface SharedState {
   shared<T extends object>(name: string, make: () => T): T;
 }
 
-/** What a waiter needs of the client. */
-export interface WaiterPorts {
-  /** Reads the job once; a failed read is not repeated, because the watcher does that. */
+/** What waiting needs of the client. */
+export interface WaiterContext {
+  /** Reads the job once. A failed read is not repeated, because the watcher does that. */
   readonly readJob: (id: string, signal: AbortSignal) => Promise<Job>;
   /** What all clients of the account share. */
   readonly account: () => Promise<SharedState>;
+  /** The limiter that reads go through. @default the documented limit */
+  readonly limiter?: (() => ReadLimiter) | undefined;
+  /** Longest Retry-After of a failed read that is waited for, in milliseconds. @default 120_000 */
+  readonly maxRetryAfterMs?: number | undefined;
   /** @default the runtime's own */
   readonly clock?: Clock | undefined;
   /** Told of an `onUpdate` that threw, which must not end the wait. */
@@ -31,43 +42,39 @@ export interface WaiterPorts {
 
 /** The part of a webhook event that says which job it is about. */
 export interface JobNotice {
+  /** What the event is about. */
   readonly data: { readonly job: { readonly id: string } };
 }
 
-/** Waits for jobs; all waits under one account share one scheduler. */
+/** Waits for jobs. All waits under one account share one scheduler. */
 export interface Waiter {
   /** Resolves with the final job; see {@link WaitOptions}. */
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   /** Wakes the waits on the event's job, which read it at once. */
   notify(event: JobNotice): void;
-  /** For those who wait between two calls. */
+  /** For what waits between two calls. */
   readonly clock: Clock;
 }
 
 /** How long a wait lasts at most unless it says otherwise. */
 export const DEFAULT_TIMEOUT_MS = 30 * 60_000;
-/** Copies of the package share the scheduler by this name; the number is the protocol's. */
-const WATCHER = 'watcher/1';
+/** Copies of the package share the scheduler by this name. The number is the protocol's. */
+const WATCHER = 'watcher/2';
 
 /** Makes the waiting of one client. */
-export function createWaiter(ports: WaiterPorts): Waiter {
-  const clock = ports.clock ?? systemClock;
-  const aborts = new AbortFan();
-  const watcher = async () => (await ports.account()).shared(WATCHER, () => new JobWatcher(clock));
-
-  async function waitForJob(target: Job | string, options: WaitOptions = {}): Promise<CompletedJob> {
-    const { id, job } = targetOf(target);
-    checkWait(options);
-    const timeoutMs =
-      options.timeoutMs === false ? Number.POSITIVE_INFINITY : (options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
-    options.signal?.throwIfAborted();
-    if (job && isFinal(job)) return outcome(job, options);
-    return outcome(await follow({ ...ports, clock, aborts, watcher }, { id, job, timeoutMs, options }), options);
-  }
-
+export function createWaiter(context: WaiterContext): Waiter {
+  const clock = context.clock ?? systemClock;
+  const watcher = async () => (await context.account()).shared(WATCHER, () => new JobWatcher(clock));
   return {
-    waitForJob,
+    clock,
+    async waitForJob(target: Job | string, options: WaitOptions = {}): Promise<CompletedJob> {
+      const { id, job } = targetOf(target);
+      checkOptions('waitForJob', WAIT_OPTIONS, options);
+      options.signal?.throwIfAborted();
+      const settled = job && isSettled(job) ? job : await follow({ ...context, clock, watcher }, { id, job, options });
+      return outcome(settled, options);
+    },
     notify(event) {
       const id: unknown = event?.data?.job?.id;
       // Without a key there are no waits to wake.
@@ -77,76 +84,96 @@ export function createWaiter(ports: WaiterPorts): Waiter {
           () => {},
         );
     },
-    clock,
   };
 }
 
-interface Following {
-  readonly id: string;
-  readonly job: Job | undefined;
-  readonly timeoutMs: number;
-  readonly options: WaitOptions;
-}
-
-interface FollowPorts extends WaiterPorts {
+interface FollowContext extends WaiterContext {
   readonly clock: Clock;
-  readonly aborts: AbortFan;
   readonly watcher: () => Promise<JobWatcher>;
 }
 
-/** Follows a job to its final status. Whatever ends it takes timer, listener and watch along. */
-function follow(ports: FollowPorts, { id, job: known, timeoutMs, options }: Following): Promise<Job> {
-  const { readJob, watcher, clock, aborts, warn } = ports;
-  const { signal, pollIntervalMs, onUpdate } = options;
-  return new Promise((resolve, reject) => {
-    let job = known;
-    let cause: unknown;
-    let open = true;
-    let leave = () => {};
-    const close = () => {
-      open = false;
-      stopTimer();
-      forgetAbort();
-      leave();
-    };
-    const fail = (error: unknown) => {
-      close();
-      reject(error);
-    };
-    const stopTimer =
-      timeoutMs < Number.POSITIVE_INFINITY
-        ? clock.after(timeoutMs, () => fail(timedOut({ id, job, timeoutMs, cause })))
-        : () => {};
-    const forgetAbort = aborts.on(signal, () => fail(signal?.reason));
-    const onRead = (read: Job) => {
-      if (!open) return;
-      job = read;
-      cause = undefined;
-      try {
-        onUpdate?.(read);
-      } catch (error) {
-        warn?.(`onUpdate threw, the wait for job ${id} goes on: ${error}`);
+interface Followed {
+  readonly id: string;
+  readonly job: Job | undefined;
+  readonly options: WaitOptions;
+}
+
+/** Follows a job until it is settled. Whatever ends the wait takes its timer, listener and place at the watcher along. */
+async function follow(context: FollowContext, { id, job: known, options }: Followed): Promise<Job> {
+  const { clock, warn } = context;
+  const { signal, onUpdate, timeoutMs = DEFAULT_TIMEOUT_MS, pollIntervalMs } = options;
+  const inContext = onUpdate && callerContext();
+  const limitMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
+  let job = known;
+  let watch: Watch | undefined;
+  const late = () => timedOut({ id, job, timeoutMs: limitMs, cause: watch?.lastError });
+  const deadline = new Deadline({ clock, ms: limitMs, signal, late });
+  try {
+    const watcher = await deadline.race(context.watcher());
+    watch = watcher.watch(id, { job, pollIntervalMs, limiter: context.limiter?.() ?? 'documented' });
+    for (;;) {
+      const step = watch.next();
+      if (step.kind === 'sleep') await deadline.race(watch.sleeper.sleep(step.ms));
+      else if (step.kind === 'read')
+        await readOnce(context, { id, watch, reading: step.signal, ended: deadline.signal });
+      else {
+        job = step.job;
+        const seen = job;
+        if (onUpdate) {
+          inContext?.(() =>
+            callObserver(
+              () => onUpdate(seen),
+              (reason) => warn?.(`onUpdate failed, and the wait for job ${id} goes on: ${reason}`),
+            ),
+          );
+        }
+        if (isSettled(job)) return job;
       }
-      if (open && isFinal(read)) {
-        close();
-        resolve(read);
-      }
-    };
-    const onMiss = (error: unknown, ends: boolean) => {
-      cause = error;
-      if (open && ends) fail(error);
-    };
-    watcher().then((shared) => {
-      if (open) leave = shared.watch(id, { readJob, job, pollIntervalMs, onRead, onMiss });
-    }, fail);
-  });
+    }
+  } finally {
+    watch?.leave();
+    deadline.end();
+  }
+}
+
+interface Reading {
+  readonly id: string;
+  readonly watch: Watch;
+  /** Aborted when the read is to be made again. */
+  readonly reading: AbortSignal;
+  /** Aborted when the wait has ended. */
+  readonly ended: AbortSignal;
+}
+
+/** Reads the job and tells the watcher. Throws what ends the wait. */
+async function readOnce(context: FollowContext, { id, watch, reading, ended }: Reading): Promise<void> {
+  const controller = new AbortController();
+  const forget = [reading, ended].map((signal) => onAbort(signal, () => controller.abort(signal.reason)));
+  try {
+    const read = Promise.resolve().then(() => context.readJob(id, controller.signal));
+    watch.seen(await abortable(read, controller.signal));
+  } catch (error) {
+    ended.throwIfAborted();
+    const isRestart = reading.aborted && reading.reason === RESTART;
+    const ends = !isRestart && endsWait(error);
+    watch.missed({ error: isRestart ? RESTART : error, ends, mostAskedMs: context.maxRetryAfterMs ?? 120_000 });
+    if (ends) throw error;
+  } finally {
+    for (const stop of forget) stop();
+  }
 }
 
 function timedOut(seen: { id: string; job: Job | undefined; timeoutMs: number; cause: unknown }): WaitTimeoutError {
-  const state = seen.job ? `was ${seen.job.status} when last read` : 'could not be read';
+  const { id, job, timeoutMs } = seen;
+  const state =
+    job === undefined
+      ? 'it could not be read'
+      : job.status === 'completed'
+        ? 'it was completed when last read, but had no providerOutputUrl'
+        : `it was ${job.status} when last read`;
   return new WaitTimeoutError(
-    `Job ${seen.id} did not end within ${seen.timeoutMs} ms (it ${state}). It goes on: wait again, or raise timeoutMs.`,
-    { ...seen, jobId: seen.id },
+    `Job ${id} did not end within ${timeoutMs} ms (${state}). The job goes on: wait for it again, or raise timeoutMs.`,
+    { ...seen, jobId: id },
   );
 }
 
@@ -181,16 +208,11 @@ function outcome(job: Job, { throwOnFailure = true }: WaitOptions): CompletedJob
 
 function targetOf(target: unknown): { readonly id: string; readonly job: Job | undefined } {
   if (typeof target === 'string' && target) return { id: target, job: undefined };
-  const { id, status } = Object(target);
-  if (typeof id !== 'string' || !id)
-    throw new GenError('waitForJob takes a job or its id; of what a create gives, its job.');
-  return { id, job: typeof status === 'string' ? (target as Job) : undefined };
-}
-
-/** Throws a {@link GenError} for numbers that are none, before anything is sent. */
-export function checkWait({ timeoutMs = 1, pollIntervalMs = 1 }: WaitOptions): void {
-  if (timeoutMs !== false && !(timeoutMs > 0))
-    throw new GenError(`timeoutMs must be a positive number of milliseconds, or false for no limit, not ${timeoutMs}.`);
-  if (!(pollIntervalMs > 0 && pollIntervalMs < Number.POSITIVE_INFINITY))
-    throw new GenError(`pollIntervalMs must be a positive number of milliseconds, not ${pollIntervalMs}.`);
+  const { id, status, job } = isFields(target) ? target : {};
+  if (typeof id === 'string' && id) return { id, job: typeof status === 'string' ? (target as Job) : undefined };
+  throw new GenError(
+    job === undefined
+      ? 'waitForJob takes a job or its id.'
+      : 'waitForJob takes a job or its id. Pass the `job` of what create returns: waitForJob(created.job).',
+  );
 }

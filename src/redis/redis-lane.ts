@@ -2,9 +2,9 @@ import type { Clock } from '../clock.js';
 import { GenError } from '../errors/gen-error.js';
 import type { InProcessLimiter } from '../limits/in-process-limiter.js';
 import type { LaneLimit } from '../limits/lane-state.js';
-import type { LaneWait } from '../limits/rate-limiter.js';
+import type { LaneWait, Release } from '../limits/rate-limiter.js';
 import type { LaneScripts } from './lane-scripts.js';
-import { type Release, WaitingLine } from './waiting-line.js';
+import { WaitingLine } from './waiting-line.js';
 
 /** What all lanes of a limiter have in common. */
 export interface RedisLaneSettings {

@@ -1,9 +1,5 @@
-import { AbortFan } from '../limits/abort-fan.js';
-import { Fifo } from '../limits/fifo.js';
-import type { LaneWait } from '../limits/rate-limiter.js';
-
-/** Lets a slot go. */
-export type Release = () => void;
+import { onAbort } from '../abort.js';
+import type { LaneWait, Release } from '../limits/rate-limiter.js';
 
 /** A call that waits for its slot. */
 export interface Waiter {
@@ -12,15 +8,14 @@ export interface Waiter {
   readonly onWait: ((wait: LaneWait) => void) | undefined;
   readonly resolve: (release: Release | PromiseLike<Release>) => void;
   readonly reject: (reason: unknown) => void;
-  /** Takes it out of the line, and rejects it. */
+  /** Takes it out of the queue, and rejects it. */
   readonly leave: (reason: unknown) => void;
 }
 
-/** The calls of this process that wait on one lane, first come first served; an abort leaves it at once. */
+/** The calls of this process that wait on one lane, first come first served. An abort leaves at once. */
 export class WaitingLine {
-  readonly #line = new Fifo<Waiter>();
+  readonly #queue = new Set<Waiter>();
   readonly #untold = new Set<Waiter>();
-  readonly #aborts = new AbortFan();
   readonly #left: () => void;
 
   /** `left` is told each time that a call gave up. */
@@ -29,12 +24,13 @@ export class WaitingLine {
   }
 
   get size(): number {
-    return this.#line.size;
+    return this.#queue.size;
   }
 
   join(signal: AbortSignal | undefined, onWait: Waiter['onWait']): Promise<Release> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
+      let forget = () => {};
       const waiter: Waiter = {
         signal,
         onWait,
@@ -47,26 +43,29 @@ export class WaitingLine {
           reject(reason);
         },
         leave: (reason) => {
-          this.#line.remove(link);
+          this.#queue.delete(waiter);
           this.#untold.delete(waiter);
           waiter.reject(reason);
           this.#left();
         },
       };
-      const link = this.#line.push(waiter);
+      this.#queue.add(waiter);
       this.#untold.add(waiter);
-      const forget = this.#aborts.on(signal, () => waiter.leave(signal?.reason));
+      forget = onAbort(signal, () => waiter.leave(signal?.reason));
     });
   }
 
   /** Takes the first out. */
   next(): Waiter | undefined {
-    const waiter = this.#line.shift();
-    if (waiter) this.#untold.delete(waiter);
-    return waiter;
+    const [first] = this.#queue;
+    if (first) {
+      this.#queue.delete(first);
+      this.#untold.delete(first);
+    }
+    return first;
   }
 
-  /** Tells those who wait and were not told yet; a listener that throws is the caller's own affair and rejects its call. */
+  /** Tells those who wait and were not told yet. A listener that throws rejects its own call. */
   tell(wait: LaneWait): void {
     const untold = [...this.#untold];
     this.#untold.clear();

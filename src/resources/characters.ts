@@ -28,6 +28,7 @@ export class Characters {
   register(params: RegisterCharacterParams, options?: RequestOptions): RequestPromise<Character> {
     return this.#jobs.transport.send(
       {
+        name: 'characters.register',
         method: 'POST',
         path: CHARACTERS,
         body: { mode: 'register', ...params },
@@ -60,13 +61,16 @@ export class Characters {
 
   /** The account's characters, as the service gives them. */
   list(options?: RequestOptions): RequestPromise<CharacterList> {
-    return this.#jobs.transport.send({ method: 'GET', path: CHARACTERS, decode: decodeList('characters') }, options);
+    return this.#jobs.transport.send(
+      { name: 'characters.list', method: 'GET', path: CHARACTERS, decode: decodeList('characters') },
+      options,
+    );
   }
 
   /** One character by id or slug. Throws a NotFoundError for an unknown one. */
   get(id: string, options?: RequestOptions): RequestPromise<Character> {
     return this.#jobs.transport.send(
-      { method: 'GET', path: path`/v1/characters/${id}`, decode: decodeCharacter },
+      { name: 'characters.get', method: 'GET', path: path`/v1/characters/${id}`, decode: decodeCharacter },
       options,
     );
   }
@@ -74,12 +78,18 @@ export class Characters {
   /** Deletes a character by id or slug; resolves with what the service answers. Throws a NotFoundError for an unknown one. */
   delete(id: string, options?: RequestOptions): RequestPromise<DeletedCharacter> {
     return this.#jobs.transport.send(
-      { method: 'DELETE', path: path`/v1/characters/${id}`, decode: decodeFields },
+      {
+        name: 'characters.delete',
+        method: 'DELETE',
+        path: path`/v1/characters/${id}`,
+        statusWhenDone: 404,
+        decode: decodeFields,
+      },
       options,
     );
   }
 }
 
 function request(body: object) {
-  return jobRequest({ path: CHARACTERS, body, check: checkCharacter });
+  return jobRequest({ name: 'characters.create', path: CHARACTERS, body, check: checkCharacter });
 }

@@ -4,6 +4,7 @@ import type { CreatedJob } from '../schemas/created-job.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
+import { idempotencyKeyOf } from '../transport/idempotency.js';
 import type { JsonRequest, Transport } from '../transport/transport.js';
 import { decodeCreatedJob } from './decode.js';
 
@@ -18,7 +19,7 @@ export interface JobMaker {
 
 /** A POST that makes a job. */
 export function jobRequest(
-  request: Pick<JsonRequest<CreatedJob>, 'path' | 'body' | 'lane' | 'check'>,
+  request: Pick<JsonRequest<CreatedJob>, 'name' | 'path' | 'body' | 'lane' | 'check'>,
 ): JsonRequest<CreatedJob> {
   return { method: 'POST', creates: true, decode: decodeCreatedJob, ...request };
 }
@@ -53,7 +54,9 @@ async function keyedCreate<Throws extends boolean>(
   const { signal, maxRetries, headers, preflight } = options;
   const create = (idempotencyKey: string) =>
     transport.send({ ...request, body }, { signal, maxRetries, headers, preflight, idempotencyKey });
-  const key = options.idempotencyKey ?? (typeof idempotency_key === 'string' ? idempotency_key : undefined);
-  const job: Job = await createAndWait(create, waiter, { ...options, idempotencyKey: key });
+  // A key that cannot be right is refused, and never left out.
+  const given = options.idempotencyKey ?? idempotency_key;
+  const idempotencyKey = given === undefined ? undefined : idempotencyKeyOf(given, undefined);
+  const job: Job = await createAndWait(create, waiter, { ...options, idempotencyKey });
   return job as FinalJob<Throws>;
 }

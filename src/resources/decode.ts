@@ -1,30 +1,23 @@
 import { ResponseError } from '../errors/index.js';
-import { CHARACTER_ESSENTIALS, type Character, characterIn } from '../schemas/character.js';
+import { type Character, characterSchema } from '../schemas/character.js';
 import { type CreatedJob, warningsIn } from '../schemas/created-job.js';
 import { type Fields, isFields, listIn, recordIn, unwrap } from '../schemas/envelope.js';
-import { missingText } from '../schemas/essentials.js';
-import { JOB_ESSENTIALS, type Job } from '../schemas/job.js';
+import type { Schema } from '../schemas/essentials.js';
+import { type Job, jobSchema } from '../schemas/job.js';
 import type { DecodeContext } from '../transport/transport.js';
-
-/** What is to be found in an answer, and where. */
-export interface Wanted {
-  readonly value: unknown;
-  readonly essentials: readonly string[];
-  /** The documented place, for the message. */
-  readonly at: string;
-}
 
 /** The job of an answer (spec: GET /v1/jobs/{job_id}): `data.job`, else `data`. */
 export function decodeJob(body: unknown, context: DecodeContext): Job {
-  return checkedRecord({ value: recordIn(body, 'job'), essentials: JOB_ESSENTIALS, at: 'data.job' }, context);
+  return decodeAs(jobSchema, { value: recordIn(body, 'job'), at: 'data.job' }, context);
 }
 
 /** The answer to a create (spec: Create response envelope). */
 export function decodeCreatedJob(body: unknown, context: DecodeContext): CreatedJob {
+  const found = recordIn(body, 'job');
   const job = decodeJob(body, context);
   const data = unwrap(body);
   return {
-    ...(isFields(data) && data !== job ? data : {}),
+    ...(isFields(data) && data !== found ? data : {}),
     job,
     warnings: warningsIn(body, job),
     idempotencyKey: context.idempotencyKey ?? '',
@@ -33,7 +26,7 @@ export function decodeCreatedJob(body: unknown, context: DecodeContext): Created
 
 /** A character (spec: Character): `data.character`, else `data`. */
 export function decodeCharacter(body: unknown, context: DecodeContext): Character {
-  return checkedRecord({ value: characterIn(body), essentials: CHARACTER_ESSENTIALS, at: 'data.character' }, context);
+  return decodeAs(characterSchema, { value: recordIn(body, 'character'), at: 'data.character' }, context);
 }
 
 /** A list that the spec does not show, under the name `noun`, beside what else the answer holds. */
@@ -50,12 +43,18 @@ export function decodeFields(body: unknown): Fields {
   return isFields(data) ? data : data === undefined || data === null ? {} : { data };
 }
 
-/** The record that an answer holds. Throws a ResponseError that names the first of its essentials which is not there. */
-export function checkedRecord<T>({ value, essentials, at }: Wanted, context: DecodeContext): T {
-  const missing = isFields(value) ? missingText(value, essentials) : '';
-  if (missing === undefined) return value as T;
+/** What was found in an answer, and the documented place of it. */
+export interface Found {
+  readonly value: unknown;
+  readonly at: string;
+}
+
+/** Checks what an answer holds. Throws a ResponseError that names the first field which cannot be right. */
+export function decodeAs<T>(schema: Schema<T>, { value, at }: Found, context: DecodeContext): T {
+  const { success, data, error } = schema.safeParse(value);
+  if (success) return data;
   const { method, path: url, idempotencyKey, attempts } = context;
-  const path = missing ? `${at}.${missing}` : at;
+  const path = [at, ...(error.issues[0]?.path ?? [])].join('.');
   const details = { method, url, idempotencyKey, attempts, path };
-  throw new ResponseError(`${method} ${url} answered without a usable "${path}".`, details);
+  throw new ResponseError(`${method} ${url}: the response has no usable "${path}"`, details);
 }

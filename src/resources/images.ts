@@ -42,5 +42,5 @@ export class Images {
 }
 
 function request(body: object) {
-  return jobRequest({ path: '/v1/images', body, check: checkImage });
+  return jobRequest({ name: 'images.create', path: '/v1/images', body, check: checkImage });
 }

@@ -1,8 +1,10 @@
 import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders } from '../downloading/output.js';
+import { outputInfoOf } from '../downloading/output-info.js';
+import { ResponseError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { type RequestPromise, requestPromise } from '../transport/request-promise.js';
-import type { RequestPath, Transport } from '../transport/transport.js';
+import type { DecodeContext, RequestPath, Transport } from '../transport/transport.js';
 import { decodeJob } from './decode.js';
 import { path } from './path.js';
 
@@ -26,7 +28,14 @@ export class Jobs {
   /** The job as it stands. Throws a NotFoundError for an unknown id, or one of another account. */
   get(id: string, options?: RequestOptions): RequestPromise<Job> {
     return this.#transport.send(
-      { method: 'GET', path: path`/v1/jobs/${id}`, lane: 'jobs.get', noStore: true, decode: decodeJob },
+      {
+        name: 'jobs.get',
+        method: 'GET',
+        path: path`/v1/jobs/${id}`,
+        lane: 'jobs.get',
+        noStore: true,
+        decode: (body, context) => sameJob(decodeJob(body, context), id, context),
+      },
       options,
     );
   }
@@ -39,20 +48,35 @@ export class Jobs {
     const { range, ifRange, ...rest } = options;
     const headers = () => outputHeaders(range, ifRange);
     return this.#transport.open(
-      { method: 'GET', path: outputPath(job), lane: 'jobs.output', headers },
+      { name: 'jobs.output', method: 'GET', path: outputPath(job), lane: 'jobs.output', headers },
       { ...rest, ...requestOptions },
     );
   }
 
   /** What the service says of the finished file, without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
-    const head = this.#transport.open({ method: 'HEAD', path: outputPath(job), lane: 'jobs.output' }, options);
-    const answer = head.withResponse().then(async ({ data: _, response, ...meta }) => {
-      const { outputInfoOf } = await import('../downloading/output-info.js');
-      return { meta: () => meta, response: () => response, data: () => outputInfoOf(response) };
-    });
+    const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), lane: 'jobs.output' } as const;
+    const answer = this.#transport
+      .open(request, options)
+      .withResponse()
+      .then(({ data: _, response, ...meta }) => ({
+        meta,
+        response: () => response,
+        data: () => outputInfoOf(response),
+      }));
     return requestPromise(answer);
   }
+}
+
+/** An answer about another job (of a shared cache, say) must not reach the wrong customer. */
+function sameJob(job: Job, id: string, { method, path: url, attempts }: DecodeContext): Job {
+  if (job.id === id) return job;
+  throw new ResponseError(`${method} ${url}: the response is about another job`, {
+    method,
+    url,
+    attempts,
+    path: 'data.job.id',
+  });
 }
 
 function outputPath(job: JobRef): RequestPath {

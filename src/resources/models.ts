@@ -16,7 +16,7 @@ export class Models {
   /** Model names, aliases, prompt limits and media limits (spec: GET /v1/models). Public: needs no key. */
   list(options?: RequestOptions): RequestPromise<ModelList> {
     return this.#transport.send(
-      { method: 'GET', path: '/v1/models', isPublic: true, decode: decodeList('models') },
+      { name: 'models.list', method: 'GET', path: '/v1/models', isPublic: true, decode: decodeList('models') },
       options,
     );
   }
@@ -24,7 +24,12 @@ export class Models {
   /** The service's machine-readable integration data (spec: What the service does). */
   integrationData(options?: RequestOptions): RequestPromise<IntegrationData> {
     return this.#transport.send(
-      { method: 'GET', path: '/api/service/developers/docs.json', decode: decodeFields },
+      {
+        name: 'models.integrationData',
+        method: 'GET',
+        path: '/api/service/developers/docs.json',
+        decode: decodeFields,
+      },
       options,
     );
   }

@@ -6,9 +6,9 @@ import type { JsonRequest } from '../transport/transport.js';
 export interface RawRequest {
   /** The HTTP method. */
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
-  /** Below the base URL, for example `/v1/speech`; ids in it encoded by the caller. */
+  /** Below the base URL, for example `/v1/speech`. Encode ids in it yourself. */
   readonly path: string;
-  /** Appended to the path; undefined values are left out. */
+  /** Appended to the path. Undefined values are left out. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
   /** Sent as JSON. */
   readonly body?: unknown;
@@ -24,11 +24,9 @@ const LANES: readonly (readonly [RegExp, Lane])[] = [
   [/^DELETE \/v1\/uploads\/[^/]+$/, 'uploads.delete'],
 ];
 
-/** The call as the transport takes it, its answer's `data` unwrapped. */
-export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
-  // Nothing at all is refused like a bad path is: the call rejects.
-  const { method, path, query, body }: RawRequest = Object(request);
+/** The call as the transport takes it, with the `data` of its answer unwrapped. */
+export function rawRequest<T>({ method, path, query, body }: RawRequest): JsonRequest<T> {
   const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
   const lane = LANES.find(([pattern]) => pattern.test(asked))?.[1];
-  return { method, path, query, body, ...(lane && { lane }), decode: (answer) => unwrap(answer) as T };
+  return { name: 'request', method, path, query, body, lane, decode: (answer) => unwrap(answer) as T };
 }

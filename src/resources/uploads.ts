@@ -1,121 +1,137 @@
-import { PreflightError, UploadError } from '../errors/index.js';
+import { abortable } from '../abort.js';
+import { checkOptions } from '../options.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
-import { missingText } from '../schemas/essentials.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import {
-  CREATED_UPLOAD_ESSENTIALS,
   type CreatedUpload,
   type CreateUploadParams,
+  createdUploadSchema,
   type Upload,
+  type UploadSource,
 } from '../schemas/upload.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { DecodeContext, Transport } from '../transport/transport.js';
-import type { FileOptions } from '../uploading/prepare-file.js';
-import type { UploadSource } from '../uploading/upload-source.js';
-import { checkedRecord, decodeFields } from './decode.js';
+import type { Transport } from '../transport/transport.js';
+import { describeFile } from '../uploading/file.js';
+import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
+import { PUT_OPTIONS, type PutOptions, UPLOAD_OPTIONS, type UploadOptions } from '../uploading/upload-options.js';
+import { decodeAs, decodeFields } from './decode.js';
 import { path } from './path.js';
 
-/** What `uploads.upload` takes beside the source. */
-export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {
-  /** Whether an upload that could not be completed is deleted from the service. @default true */
-  readonly cleanup?: boolean | undefined;
-}
-
-/** What `uploads.put` takes beside the source. */
-export type PutOptions = Pick<FileOptions, 'sizeBytes' | 'onProgress'> &
-  Omit<RequestOptions, 'idempotencyKey' | 'preflight'>;
-
-/** Where the bytes of an upload go: what `uploads.create` gives. */
-export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
-
-/** What a deletion answers; not documented, passed through. */
+/** What a deletion answers. It is not documented, and passed through. */
 export type DeletedUpload = Record<string, unknown>;
 
-const CREATE = '/v1/uploads';
+const UPLOADS = '/v1/uploads';
 
 /** Files held for use as references and source videos (spec: Uploads). */
 export class Uploads {
   readonly #transport: Transport;
+  readonly #steps: UploadSteps;
 
   /** @internal Made by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
+    this.#steps = {
+      baseUrl: () => transport.baseUrl(),
+      create: (params, options) => this.create(params, options),
+      put: (request, options) => transport.transfer({ name: 'uploads.put', ...request }, options),
+      complete: (uploadId, options) => this.complete(uploadId, options),
+      delete: (uploadId, options) => this.delete(uploadId, options),
+    };
   }
 
   /**
-   * Uploads a file in all three steps and gives its `upload_id`. Nothing is held in memory whole. Throws a PreflightError
-   * with `upload_too_large` before any byte moves, and an {@link UploadError} that names the step that failed.
+   * Uploads a file in all three steps and resolves with its `upload_id`. The file is never held in memory as a whole.
+   * Throws a PreflightError with code `upload_too_large` before any byte is sent, and an UploadError that names the step
+   * that failed and what is left on the service.
+   *
+   * @example
+   * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
+   * await client.videos.createAndWait({ prompt: 'the fox runs', first_frame_upload_id: upload_id });
    */
   async upload(source: UploadSource, options: UploadOptions = {}): Promise<Upload> {
-    const { uploadFile } = await import('../uploading/upload-file.js');
-    return uploadFile({ steps: this, carrier: this.#transport }, source, options).catch(rethrow);
+    checkOptions('uploads.upload', UPLOAD_OPTIONS, options);
+    options.signal?.throwIfAborted();
+    const file = await abortable(describeFile(source, options), options.signal, (late) => late.discard());
+    return uploadFile(this.#steps, file, options);
   }
 
-  /** Step 1: tells the service of a file; gives where its bytes go and with which headers. */
+  /** Step 1: announces a file. Resolves with the URL that its bytes are sent to, and the headers for it. */
   create(params: CreateUploadParams, options?: RequestOptions): RequestPromise<CreatedUpload> {
     return this.#transport.send(
       {
+        name: 'uploads.create',
         method: 'POST',
-        path: CREATE,
+        path: UPLOADS,
         body: params,
         lane: 'uploads.create',
         creates: true,
-        decode: decodeCreatedUpload,
+        decode: (body, context) => decodeAs(createdUploadSchema, { value: createdUploadIn(body), at: 'data' }, context),
       },
       options,
     );
   }
 
   /**
-   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers; the API key goes along only to the base
-   * URL's own origin. Resolves with the storage's answer, its body read.
+   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers. The API key is sent only to the base URL's
+   * own origin. Resolves with the storage's response, whose body has been read.
    */
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
-    const { putFile } = await import('../uploading/put-file.js');
-    return putFile({ carrier: this.#transport, target: upload, options }, source).catch(rethrow);
+    checkOptions('uploads.put', PUT_OPTIONS, options);
+    return putSource(this.#steps, { target: upload, source, options });
   }
 
-  /** Step 3: says that the bytes are there. Can be repeated safely. */
+  /** Step 3: tells the service that the bytes have arrived. It can be repeated safely. */
   complete(uploadId: string, options?: RequestOptions): RequestPromise<Upload> {
     return this.#transport.send(
       {
+        name: 'uploads.complete',
         method: 'POST',
-        path: `${CREATE}/complete`,
+        path: `${UPLOADS}/complete`,
         body: { upload_id: uploadId },
-        decode: (body) => decodeCompletedUpload(body, uploadId),
+        statusWhenDone: 409,
+        decode: (body) => completedUpload(body, uploadId),
       },
       options,
     );
   }
 
-  /** Removes an upload. Throws a ConflictError (`upload_in_use`) while a running job uses it, and a NotFoundError for an unknown id. */
+  /**
+   * Deletes an upload. Throws a ConflictError (`upload_in_use`) while a queued or processing job uses it, and a
+   * NotFoundError for an unknown id.
+   */
   delete(uploadId: string, options?: RequestOptions): RequestPromise<DeletedUpload> {
     return this.#transport.send(
-      { method: 'DELETE', path: path`/v1/uploads/${uploadId}`, lane: 'uploads.delete', decode: decodeFields },
+      {
+        name: 'uploads.delete',
+        method: 'DELETE',
+        path: path`/v1/uploads/${uploadId}`,
+        lane: 'uploads.delete',
+        statusWhenDone: 404,
+        decode: decodeFields,
+      },
       options,
     );
   }
 }
 
-/** Throws the public error of a problem with a file, and anything else as it is. */
-function rethrow(error: unknown): never {
-  const { message, details } = Object(error);
-  if (!details) throw error;
-  throw details.code ? new PreflightError(message, details) : new UploadError(message, details);
-}
+/** Where step 1's headers may be: the spec says "headers to use" and shows no name. */
+const HEADER_FIELDS = ['headers', 'upload_headers', 'direct_upload_headers', 'required_headers'];
 
 /** Step 1's answer: `data.upload`, `data` or the body itself, whichever carries the id. */
-async function decodeCreatedUpload(body: unknown, context: DecodeContext): Promise<CreatedUpload> {
+function createdUploadIn(body: unknown): Fields {
   const data = unwrap(body);
-  const value = { ...(isFields(data) && data), ...Object(recordIn(body, 'upload')) };
-  const upload: CreatedUpload = checkedRecord({ value, essentials: CREATED_UPLOAD_ESSENTIALS, at: 'data' }, context);
-  const { uploadHeaders } = await import('../uploading/upload-answer.js');
-  return { ...upload, headers: uploadHeaders(upload) };
+  const record = recordIn(body, 'upload');
+  const fields = { ...(isFields(data) && data), ...(isFields(record) && record) };
+  const headers = HEADER_FIELDS.map((name) => fields[name]).find(
+    (value) => typeof value === 'object' && value !== null,
+  );
+  return { ...fields, headers };
 }
 
-/** Step 3's answer. Its body is not documented: the id that was asked about stands where the answer names none. */
-function decodeCompletedUpload(body: unknown, uploadId: string): Upload {
+/** Step 3's answer. Its body is not documented: the id that was asked about stands in where the answer names none. */
+function completedUpload(body: unknown, uploadId: string): Upload {
   const record = recordIn(body, 'upload');
   const fields: Fields = isFields(record) ? record : {};
-  return { ...fields, upload_id: missingText(fields, ['upload_id']) ? uploadId : String(fields.upload_id) };
+  const named = typeof fields.upload_id === 'string' && fields.upload_id !== '' ? fields.upload_id : uploadId;
+  return { ...fields, upload_id: named };
 }

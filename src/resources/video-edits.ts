@@ -42,5 +42,5 @@ export class VideoEdits {
 }
 
 function request(body: object) {
-  return jobRequest({ path: '/v1/video-edits', body, check: checkVideoEdit });
+  return jobRequest({ name: 'videoEdits.create', path: '/v1/video-edits', body, check: checkVideoEdit });
 }

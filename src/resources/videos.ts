@@ -44,5 +44,5 @@ export class Videos {
 }
 
 function request(body: object) {
-  return jobRequest({ path: '/v1/videos', lane: 'videos.create', body, check: checkVideo });
+  return jobRequest({ name: 'videos.create', path: '/v1/videos', lane: 'videos.create', body, check: checkVideo });
 }

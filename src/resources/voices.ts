@@ -15,6 +15,9 @@ export class Voices {
 
   /** The voices, as the service gives them. */
   list(options?: RequestOptions): RequestPromise<VoiceList> {
-    return this.#transport.send({ method: 'GET', path: '/v1/voices', decode: decodeList('voices') }, options);
+    return this.#transport.send(
+      { name: 'voices.list', method: 'GET', path: '/v1/voices', decode: decodeList('voices') },
+      options,
+    );
   }
 }

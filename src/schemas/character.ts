@@ -1,4 +1,6 @@
-import { type Fields, isFields, recordIn } from './envelope.js';
+import * as z from 'zod/mini';
+import { type Fields, isFields } from './envelope.js';
+import { essentialText } from './essentials.js';
 
 /** A registered character (spec: Character). Beside its id the spec shows no field: all of them pass through. */
 export interface Character {
@@ -17,13 +19,12 @@ export interface CharacterList {
 /** The service's answer to a deletion. The spec shows none: all of it passes through. */
 export type DeletedCharacter = Fields;
 
-/** The field of a character that the SDK relies on. */
-export const CHARACTER_ESSENTIALS = ['character_id'] as const;
-
-/** The character in an answer: `data.character`, else `data`; its `id` stands in for a `character_id` that is missing. */
-export function characterIn(body: unknown): unknown {
-  const record = recordIn(body, 'character');
-  return isFields(record) && record.character_id === undefined && record.id !== undefined
-    ? { ...record, character_id: record.id }
-    : record;
-}
+/** A character as the SDK checks it. Its `id` stands in for a `character_id` that is missing. */
+export const characterSchema = z.pipe(
+  z.transform((record) =>
+    isFields(record) && record.character_id === undefined && record.id !== undefined
+      ? { ...record, character_id: record.id }
+      : record,
+  ),
+  z.looseObject({ character_id: essentialText }),
+);

@@ -1,13 +1,13 @@
-import { $ZodString, safeParse } from 'zod/v4/core';
-import type { Fields } from './envelope.js';
+import * as z from 'zod/mini';
+
+/** What an answer is checked by. */
+export type Schema<T> = z.ZodMiniType<T>;
+
+/** A text that the SDK relies on: there, and not empty. */
+export const essentialText = z.string().check(z.minLength(1));
 
 /**
- * One schema for one field, and no object schema: that alone would weigh 1.7 kB in every bundle. Built on the core that
- * `zod/mini` is made of, which spares its methods.
+ * A documented field that the SDK does not rely on. It passes as it came, whatever it is: a job that was paid for must not
+ * be lost because the service wrote a number as a string.
  */
-const text = new $ZodString({ type: 'string' });
-
-/** The first of the fields `names` that is not a text with something in it; undefined when all of them are. */
-export function missingText(record: Fields, names: readonly string[]): string | undefined {
-  return names.find((name) => !safeParse(text, record[name]).success || record[name] === '');
-}
+export const passes = <T>() => z.exactOptional(z.custom<T>());

@@ -1,3 +1,6 @@
+import * as z from 'zod/mini';
+import { essentialText, passes } from './essentials.js';
+
 /** A job's state (spec: States and transitions). Open: a status the SDK does not know means still running. */
 export type JobStatus =
   | 'created'
@@ -50,12 +53,34 @@ export interface CompletedJob extends Job {
   providerOutputExpiresAt: string;
 }
 
-/** The fields of a job that the SDK relies on; everything else passes. */
-export const JOB_ESSENTIALS = ['id', 'status'] as const;
+/** A job as the SDK checks it: `id` and `status` must be there, and everything else passes. */
+export const jobSchema = z.looseObject({
+  id: essentialText,
+  status: essentialText,
+  mediaType: passes<string>(),
+  modelId: passes<string>(),
+  quotedTokenCost: passes<number>(),
+  finalTokenCost: passes<number | null>(),
+  providerOutputUrl: passes<string | null>(),
+  providerOutputExpiresAt: passes<string | null>(),
+  errorCode: passes<string | null>(),
+  errorMessage: passes<string | null>(),
+  errorData: passes<Record<string, unknown> | null>(),
+  createdAt: passes<string>(),
+  completedAt: passes<string | null>(),
+});
 
 const FINAL: readonly string[] = ['completed', 'failed', 'canceled', 'blocked'];
 
 /** Whether polling ends here: completed, failed, canceled or blocked (spec: States and transitions). */
 export function isFinal(job: Job): boolean {
   return FINAL.includes(job.status);
+}
+
+/**
+ * Whether a wait for the job ends: it is final, and a completed one has its link. The service may show `completed` a
+ * moment before the link is there.
+ */
+export function isSettled(job: Job): boolean {
+  return isFinal(job) && (job.status !== 'completed' || Boolean(job.providerOutputUrl));
 }

@@ -1,3 +1,6 @@
+import * as z from 'zod/mini';
+import { isFields } from './envelope.js';
+import { essentialText, passes } from './essentials.js';
 import type { UploadType } from './media-type.js';
 
 /** An upload (spec: Upload). Unknown fields pass through untouched. */
@@ -35,5 +38,62 @@ export interface CreateUploadParams {
   upload_type: UploadType;
 }
 
-/** What the SDK relies on in the answer to step 1. */
-export const CREATED_UPLOAD_ESSENTIALS = ['upload_id', 'direct_upload_url'] as const;
+/**
+ * Content that can be read again from its start: what `fromPath()` gives, and every Blob. Any object of this shape is
+ * accepted, for example one that reads from a database.
+ */
+export interface RereadableSource {
+  /** File name, where it has one. */
+  readonly name?: string | undefined;
+  /** Size in bytes. */
+  readonly size: number;
+  /** Media type, where it is known. */
+  readonly type?: string | undefined;
+  /** A fresh stream of the whole content at each call. */
+  stream(): ReadableStream<Uint8Array>;
+  /** The same without a stream around it, where the source offers that. It costs half the work. */
+  chunks?(): AsyncIterator<Uint8Array>;
+}
+
+/**
+ * What `uploads.upload` takes (spec: Uploads). Blobs, bytes, `fromPath()` and functions can be read again and are retried
+ * as a whole. A Response, a stream and an async iterable can be read once. Pass `sizeBytes` where the source does not
+ * tell its size.
+ */
+export type UploadSource =
+  | Blob
+  | RereadableSource
+  | ArrayBuffer
+  | ArrayBufferView
+  | Response
+  | ReadableStream<Uint8Array>
+  | AsyncIterable<Uint8Array>
+  | (() => ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Promise<ReadableStream<Uint8Array>>);
+
+/** An upload as the SDK checks it. */
+export const uploadSchema = z.looseObject({
+  upload_id: essentialText,
+  file_name: passes<string>(),
+  mime_type: passes<string>(),
+  file_size: passes<number>(),
+  upload_type: passes<UploadType>(),
+});
+
+/** The answer to step 1 as the SDK checks it. The headers come as an object, or as a list of names and values. */
+export const createdUploadSchema = z.extend(uploadSchema, {
+  direct_upload_url: essentialText,
+  headers: z.pipe(z.transform(headersIn), z.record(z.string(), z.string())),
+});
+
+/** Headers as a plain record, also where they are listed as pairs or as name and value. */
+function headersIn(given: unknown): unknown {
+  if (given === undefined || given === null) return {};
+  const pairs = Array.isArray(given) ? given.map(pairOf) : Object.entries(given);
+  return Object.fromEntries(pairs.map(([name, value]) => [name, String(value)]));
+}
+
+function pairOf(item: unknown): readonly [string, unknown] {
+  if (Array.isArray(item)) return [String(item[0]), item[1]];
+  const { name, key, value } = isFields(item) ? item : {};
+  return [String(name ?? key), value];
+}

@@ -1,8 +1,7 @@
 import * as family from '../errors/api-error.js';
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
-import { readRetryAfter, readSeconds } from './retry-after.js';
-import { scrubHeaders, scrubText } from './scrub.js';
+import { scrubHeaders, scrubText, scrubValue } from './scrub.js';
 
 /** A refused request, read whole. */
 export interface Refusal {
@@ -42,36 +41,44 @@ const BY_STATUS: Readonly<Record<number, readonly [typeof family.APIError, Recov
 const REQUEST_ID_HEADERS = ['x-request-id', 'x-service-request-id', 'request-id', 'x-correlation-id', 'cf-ray'];
 const LONGEST_PLAIN_MESSAGE = 300;
 
-/** The error of a refusal, its code, message and figures found wherever an envelope may hold them (spec: Errors). */
+/**
+ * The error of a refusal. Its code, message and figures are looked for wherever an envelope may hold them (spec: Errors).
+ * They are read before the key is taken out, so that a key which is a word of a code does not change the code.
+ */
 export function decodeError(refusal: Refusal, call: RefusedCall): family.APIError {
-  const text = scrubText(refusal.text, call.secret);
+  const { text } = refusal;
+  const clean = (said: string | undefined) => (said === undefined ? undefined : scrubText(said, call.secret));
   const headers = scrubHeaders(refusal.headers, call.secret);
   const body = parseJson(text) ?? storageError(text);
   const places = placesIn(body);
-  const code = findCode(places) ?? `http_${refusal.status}`;
-  const documented = rowOf(BY_CODE, code);
+  const found = findCode(places);
+  // An unknown word that holds the key is an echo of it and not a code.
+  const code = found !== undefined && (isDocumented(found) || clean(found) === found) ? found : undefined;
+  const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
   const status = refusal.status < 400 ? (documented?.[0] ?? refusal.status) : refusal.status;
   const [Class, recovery] = BY_STATUS[status] ?? otherStatus(status);
   const { method, url, idempotencyKey, attempts } = call;
-  return new Class(findMessage(places) ?? plainMessage(refusal, call, body === undefined ? text : ''), {
+  const message = clean(findMessage(places) ?? plainMessage(refusal, call, body === undefined ? text : '')) ?? '';
+  return new Class(message, {
     status: refusal.status,
-    code,
-    recovery: documented?.[1] ?? rowOf(JOB_RECOVERY, code) ?? recovery,
+    code: code ?? `http_${refusal.status}`,
+    recovery: documented?.[1] ?? (code === undefined ? undefined : rowOf(JOB_RECOVERY, code)) ?? recovery,
     method,
     url,
     idempotencyKey,
     attempts,
     headers,
-    data: (isFields(body) ? body.data : undefined) ?? body ?? (isMarkup(text) ? undefined : text || undefined),
-    requestId: requestIdOf(headers) ?? first(places, ['request_id', 'requestId'], asText),
+    data: scrubValue(dataOf(body, text), call.secret),
+    requestId: requestIdOf(headers) ?? clean(first(places, ['request_id', 'requestId'], asText)),
     retryAfterMs: readRetryAfter(headers, call.now) ?? first(places, ['retry_after', 'retryAfter'], readSeconds),
-    topUpUrl: first(places, ['top_up_url'], asText),
+    topUpUrl: clean(first(places, ['top_up_url'], asText)),
   });
 }
 
-/** The status that the spec gives the error's code, for an answer that said 200 and `success: false`. */
-export function documentedStatus(error: family.APIError): number {
-  return error.status < 400 ? (rowOf(BY_CODE, error.code)?.[0] ?? error.status) : error.status;
+/** The `data` of the body, else the body itself. Markup is left out. */
+function dataOf(body: unknown, text: string): unknown {
+  if (body === undefined) return isMarkup(text) || text === '' ? undefined : text;
+  return (isFields(body) ? body.data : undefined) ?? body;
 }
 
 /** The service's id for a request, under any of the usual names. */
@@ -160,6 +167,27 @@ function asText(value: unknown): string | undefined {
 
 function asCode(value: unknown): string | undefined {
   return typeof value === 'string' && /^[a-z][\w.-]{0,79}$/i.test(value) ? value : undefined;
+}
+
+/**
+ * Milliseconds of a Retry-After header: seconds, or an HTTP date. A date is read against the answer's own Date, since the
+ * service's clock and this one may differ. Undefined for anything else.
+ */
+export function readRetryAfter(headers: Headers, now: number): number | undefined {
+  const value = headers.get('retry-after')?.trim();
+  if (!value) return undefined;
+  const seconds = readSeconds(value);
+  if (seconds !== undefined) return seconds;
+  const until = /^[a-z]{3,9},? /i.test(value) ? Date.parse(value) : Number.NaN;
+  if (Number.isNaN(until)) return undefined;
+  const sent = Date.parse(headers.get('date') ?? '');
+  return Math.max(0, until - (Number.isNaN(sent) ? now : sent));
+}
+
+/** Milliseconds of a number of seconds, written as a number or as digits. Undefined for anything else. */
+function readSeconds(value: unknown): number | undefined {
+  if (typeof value === 'string') return /^\d+(?:\.\d+)?$/.test(value) ? readSeconds(Number(value)) : undefined;
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.ceil(value * 1000) : undefined;
 }
 
 function isMarkup(text: string): boolean {

@@ -1,187 +1,251 @@
-import { sleep } from '../clock.js';
-import { APIError, ConnectionError, TimeoutError } from '../errors/index.js';
-import type { Attempt, Wiring } from './attempt.js';
-import { type AttemptGuard, createAttemptGuard } from './attempt-guard.js';
+// Only importer of p-retry: sends a call until an attempt succeeds or the policy gives up.
+import pRetry from 'p-retry';
+import { type Clock, sleep } from '../clock.js';
+import type { Config } from '../config.js';
+import { Deadline } from '../deadline.js';
+import { APIError, ConnectionError, documentedStatus, ResponseError, TimeoutError } from '../errors/index.js';
+import type { Release } from '../limits/rate-limiter.js';
 import { type Call, eventOf } from './call.js';
-import { documentedStatus, requestIdOf } from './decode-error.js';
-import { type Entry, type Release, takeSlot, waitForSlot } from './lane-gate.js';
-import { type RetryPlan, withRetries } from './retry-policy.js';
+import type { Credentials } from './credentials.js';
+import { requestIdOf } from './decode-error.js';
+import { takeSlot, waitForSlot } from './lane-gate.js';
+import type { Observer } from './observe.js';
 import { scrubCause, scrubText } from './scrub.js';
-import { follow, NetworkFailure } from './send-attempt.js';
 
-/** How long a 429 that does not say how long holds up its lane. */
-const UNSTATED_PAUSE_MS = 1_000;
-
-/** Reads the answer of an attempt; throws what the attempt has failed with. */
-export type Read<T> = (response: Response, attempt: Attempt) => Promise<T>;
-
-/** Sends the call until an attempt is read without an error or the policy gives up. */
-export async function exchange<T>(wiring: Wiring, call: Call, read: Read<T>): Promise<T> {
-  call.signal?.throwIfAborted();
-  try {
-    // Most calls succeed at once and need no more than this.
-    return await attemptOnce(wiring, { call, number: 1, notBefore: 0 }, read);
-  } catch (first) {
-    return retried(wiring, call, { read, first });
-  }
+/** What all calls of one client go through. */
+export interface Context {
+  readonly config: Config;
+  /** The client's clock, which never runs backwards. */
+  readonly time: Clock;
+  readonly credentials: Credentials;
+  /** Undefined when nobody listens. */
+  readonly observer: () => Observer | undefined;
 }
 
-/** Sends the call again after its `first` failure, as long as the policy wants it. */
-function retried<T>(
-  wiring: Wiring,
-  call: Call,
-  { read, first }: { readonly read: Read<T>; readonly first: unknown },
-): Promise<T> {
-  const { config, clock, observer } = wiring;
-  const { maxRetries, repeatable, signal } = call;
-  let notBefore = 0;
-  let sent = 1;
-  const pause = async (plan: RetryPlan, error: Error) => {
-    if (!plan.limited) {
-      observer?.retry({ ...eventOf(call, sent), delayMs: plan.delayMs, error });
-      return sleep(clock, plan.delayMs, signal);
-    }
-    // The account's own limiter holds up the lane by itself; another one may not.
-    if (!(holdsLane(wiring, call) && APIError.isInstance(error) && error.retryAfterMs)) {
-      notBefore = clock.now() + plan.delayMs;
-    }
-  };
-  const attempt = (number: number) => {
-    if (number === 1) return Promise.reject(first);
-    sent = number;
-    return attemptOnce(wiring, { call, number, notBefore }, read);
-  };
-  const { maxRetryAfterMs, rateLimit } = config;
-  return withRetries(attempt, {
-    maxRetries,
-    maxRetryAfterMs,
-    waits: rateLimit !== 'throw',
-    repeatable,
-    signal,
-    pause,
-  });
-}
-
-function holdsLane({ config }: Wiring, call: Call): boolean {
-  return call.lane !== undefined && !config.limiter && config.rateLimit === 'wait';
-}
-
-interface Turn {
+/** An attempt that is under way. */
+export interface Attempt {
   readonly call: Call;
   readonly number: number;
-  /** The time before which the service wants no more. */
-  readonly notBefore: number;
+  /** Failed attempts before this one. Refusals by a 429 are not among them. */
+  readonly failures: number;
+  readonly deadline: Deadline;
+  /** The key that is sent, to be kept out of messages. */
+  readonly secret: string | undefined;
 }
 
-async function attemptOnce<T>(wiring: Wiring, turn: Turn, read: Read<T>): Promise<T> {
+/** How an attempt is made. */
+export interface Exchange<T> {
+  /** Sends the request and resolves with the answer's headers. */
+  send(attempt: Attempt): Promise<Response>;
+  /** Reads the answer. What it throws, the attempt has failed with. */
+  read(response: Response, attempt: Attempt): Promise<T>;
+}
+
+/** Milliseconds before the first retry. Each further one waits twice as long. */
+const FIRST_BACKOFF_MS = 500;
+const LONGEST_BACKOFF_MS = 8_000;
+/** A call gives up on 429s that name a time after waiting this many times `maxRetryAfterMs` in all: it must come to an end. */
+const MOST_WAITS = 10;
+/** How long a 429 that does not say how long holds up its lane. */
+const UNSTATED_PAUSE_MS = 1_000;
+/** 520 to 524 are a proxy's words for an origin that is away or late. */
+const RETRIED_STATUS: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523, 524];
+
+/** Sends the call until an attempt is read without an error or the policy gives up. Rejects with the last error. */
+export function exchange<T>(context: Context, call: Call, steps: Exchange<T>): Promise<T> {
+  const { config } = context;
+  const waited = { count: 0, ms: 0 };
+  let turn: Turn = { call, number: 0, failures: 0 };
+  return pRetry(
+    (number) => {
+      turn = { ...turn, number };
+      return attempt(context, turn, steps);
+    },
+    {
+      // Whether to go on is decided below: p-retry would end on a 429 when no failure may be retried.
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: 0,
+      signal: call.signal,
+      shouldConsumeRetry: ({ error }) => !isLimit(error),
+      async shouldRetry({ error, retriesConsumed }) {
+        const asked = APIError.isInstance(error) ? error.retryAfterMs : undefined;
+        if (!call.repeatable || (asked !== undefined && asked > config.maxRetryAfterMs)) return false;
+        if (isLimit(error)) return waitOut(context, call, { asked, waited });
+        if (retriesConsumed >= call.maxRetries || !isTransient(error)) return false;
+        waited.count = 0;
+        turn = { ...turn, failures: retriesConsumed + 1 };
+        const delayMs = Math.max(asked ?? 0, backoff(retriesConsumed));
+        context.observer()?.retry({ ...eventOf(call, turn.number), delayMs, error });
+        await sleep(context.time, delayMs, call.signal);
+        return true;
+      },
+    },
+  );
+}
+
+interface Wait {
+  readonly asked: number | undefined;
+  /** How often and how long the call has waited for 429s; the count starts again after another failure. */
+  readonly waited: { count: number; ms: number };
+}
+
+/** Waits out a 429. False when the call must not wait any longer. */
+async function waitOut(context: Context, call: Call, { asked, waited }: Wait): Promise<boolean> {
+  const { config } = context;
+  const waitMs = Math.max(asked ?? 0, backoff(waited.count));
+  const mostMs = Math.max(config.maxRetryAfterMs * (asked === undefined ? 1 : MOST_WAITS), asked ?? 0);
+  if (config.rateLimit === 'throw' || waited.ms + waitMs > mostMs) return false;
+  waited.count += 1;
+  waited.ms += waitMs;
+  // The account's own limiter holds up the lane, for everyone on it.
+  if (asked !== undefined && asked > 0 && queuesInLane(config, call)) return true;
+  // Up to a tenth later than asked, so that those who wait do not come back in one moment. Never earlier.
+  const delayMs = waitMs + Math.random() * Math.min(waitMs / 10, 1_000);
+  context.observer()?.wait({ lane: call.lane, waitMs: delayMs, queued: 0, reason: 'pause' });
+  await sleep(context.time, delayMs, call.signal);
+  return true;
+}
+
+function queuesInLane(config: Config, call: Call): boolean {
+  return call.lane !== undefined && config.limiter === undefined && config.rateLimit === 'wait';
+}
+
+type Turn = Pick<Attempt, 'call' | 'number' | 'failures'>;
+
+async function attempt<T>(context: Context, turn: Turn, { send, read }: Exchange<T>): Promise<T> {
   const { call, number } = turn;
-  const { clock, observer, ring } = wiring;
-  let key = needsKeyFirst(wiring, call) ? await firstKey(wiring, turn) : undefined;
-  const entered = enter(wiring, turn);
-  let slot = entered instanceof Promise ? await entered : entered;
-  const release = () => {
-    slot?.();
+  const { time } = context;
+  const observer = context.observer();
+  let secret = needsKeyFirst(context, call) ? await firstKey(context, turn) : undefined;
+  let slot: Release | undefined = await enter(context, turn);
+  const release: Release = (outcome) => {
+    slot?.(outcome);
     slot = undefined;
   };
-  let guard: AttemptGuard | undefined;
-  let start: number | undefined;
-  let response: Response | undefined;
-  let failure: unknown;
+  const deadline = newDeadline(context, turn);
+  const event: { status?: number; requestId?: string | undefined; error?: unknown } = {};
+  let startMs: number | undefined;
   try {
-    const waitMs = turn.notBefore - clock.now();
-    if (waitMs > 0) {
-      observer?.wait({ lane: call.lane, waitMs, queued: 0, reason: 'pause' });
-      await sleep(clock, waitMs, call.signal);
-    }
-    guard = newGuard(wiring, turn);
-    const asked = call.isPublic || !call.toService ? undefined : (key ?? ring.ask(call));
-    key = typeof asked === 'object' ? await guard.race(asked) : asked;
-    start = clock.now();
+    if (!call.isPublic && call.toService)
+      secret ??= await deadline.race(inPromise(() => context.credentials.key(call)));
+    startMs = time.now();
     observer?.request(eventOf(call, number));
-    const attempt = { call, number, guard, secret: key };
-    response = await follow(wiring, attempt);
-    release();
-    const result = await read(response, attempt);
-    if (call.streams) guard = undefined;
+    const current = { ...turn, deadline, secret };
+    const response = await deadline.race(send(current), dropBody);
+    event.status = response.status;
+    event.requestId = requestIdOf(response.headers);
+    // The window of a slot begins with the answer. A 429 keeps its slot until the lane is paused.
+    if (response.status !== 429) release();
+    const result = await read(response, current);
+    if (!call.streams) deadline.end();
     return result;
-  } catch (error) {
-    failure = error;
-    if (error instanceof NetworkFailure) {
-      failure = guard?.signal.aborted
-        ? guard.signal.reason
-        : asConnectionError(error, { ...turn, secret: ring.last() });
-    }
-    pauseLane(wiring, call, failure);
-    throw failure;
+  } catch (thrown) {
+    const error = asFailure(thrown, { ...turn, deadline, secret });
+    event.error = error;
+    deadline.end();
+    pauseLane(context, call, error);
+    throw error;
   } finally {
-    release();
-    guard?.end();
-    if (observer && start !== undefined) {
-      const event = { status: response?.status, requestId: response && requestIdOf(response.headers), error: failure };
-      observer.response({ ...eventOf(call, number), ...event, durationMs: clock.now() - start });
+    // A call that never went out, or that was refused by a 429, has not used up a slot.
+    release(startMs === undefined || event.status === 429 ? 'unused' : undefined);
+    if (observer && startMs !== undefined) {
+      const { status, requestId, error } = event;
+      const durationMs = time.now() - startMs;
+      observer.response({ ...eventOf(call, number), status, requestId, error, durationMs });
     }
   }
-}
-
-/** The service's 429 holds up everyone on the lane, unless it asks for more than a call would wait: then each is told. */
-function pauseLane({ config, ring }: Wiring, { lane }: Call, failure: unknown): void {
-  if (lane === undefined || config.rateLimit === 'off') return;
-  if (!APIError.isInstance(failure) || documentedStatus(failure) !== 429) return;
-  const { retryAfterMs = UNSTATED_PAUSE_MS } = failure;
-  if (retryAfterMs <= config.maxRetryAfterMs) (config.limiter ?? ring.known()?.limiter)?.pause(lane, retryAfterMs);
 }
 
 /** Whether a key function has to be asked before it is known whose limits count. */
-function needsKeyFirst({ config, ring }: Wiring, { lane }: Call): boolean {
-  return lane !== undefined && config.rateLimit !== 'off' && !config.limiter && config.rotates && !ring.known();
+function needsKeyFirst({ config, credentials }: Context, { lane }: Call): boolean {
+  const hasLane = lane !== undefined && config.rateLimit !== 'off' && config.limiter === undefined;
+  return hasLane && config.rotates && credentials.account() === undefined;
 }
 
-/** A slot of the call's lane: at once where one is free. */
-function enter(
-  { clock, config, observer, ring }: Wiring,
-  { call, number }: Turn,
-): Release | Promise<Release> | undefined {
-  const { lane, method, shownUrl: url, idempotencyKey, signal } = call;
-  const limiter = config.limiter ?? ring.known()?.limiter;
+async function firstKey(context: Context, turn: Turn): Promise<string> {
+  const deadline = newDeadline(context, turn);
+  return deadline.race(inPromise(() => context.credentials.key(turn.call))).finally(() => deadline.end());
+}
+
+/** A slot of the call's lane, at once where one is free. */
+function enter(context: Context, { call, number }: Turn): Release | Promise<Release> | undefined {
+  const { config, credentials, time: clock } = context;
+  const { lane, method, url, idempotencyKey, signal } = call;
+  const limiter = config.limiter ?? credentials.account()?.limiter;
   if (lane === undefined || config.rateLimit === 'off' || !limiter) return undefined;
-  const entry: Entry = { lane, method, url, idempotencyKey, attempts: number - 1, signal, clock };
-  return config.rateLimit === 'throw' ? takeSlot(limiter, entry) : waitForSlot(limiter, entry, observer);
+  const observer = context.observer();
+  const onWait = observer?.wait;
+  const request = { lane, method, url, idempotencyKey, attempts: number - 1, signal, clock, onWait };
+  return config.rateLimit === 'throw' ? takeSlot(limiter, request) : waitForSlot(limiter, request);
 }
 
-function firstKey(wiring: Wiring, turn: Turn): Promise<string> {
-  const guard = newGuard(wiring, turn);
-  const asked = async () => wiring.ring.ask(turn.call);
-  return guard.race(asked()).finally(guard.end);
+/** The service's 429 holds up everyone on the lane, unless it asks for more than a call would wait: then each is told. */
+function pauseLane({ config, credentials }: Context, { lane }: Call, error: unknown): void {
+  if (lane === undefined || config.rateLimit === 'off' || !isLimit(error)) return;
+  const { retryAfterMs = UNSTATED_PAUSE_MS } = error;
+  const limiter = config.limiter ?? credentials.account()?.limiter;
+  if (retryAfterMs <= config.maxRetryAfterMs) limiter?.pause(lane, retryAfterMs);
 }
 
-function newGuard({ clock }: Wiring, { call, number: attempts }: Turn): AttemptGuard {
-  const { method, shownUrl: url, idempotencyKey, timeoutMs, signal } = call;
-  const late = () =>
-    new TimeoutError(`${method} ${url} gave no whole answer within ${timeoutMs} ms (timeoutMs).`, {
-      method,
-      url,
-      idempotencyKey,
-      attempts,
-      timeoutMs,
-    });
-  return createAttemptGuard({ clock, timeoutMs, signal, late });
+function newDeadline({ time: clock }: Context, { call, number: attempts }: Turn): Deadline {
+  const { method, url, idempotencyKey, timeoutMs, signal } = call;
+  const details = { method, url, idempotencyKey, attempts, timeoutMs };
+  const late = (ms: number) => {
+    const plain = `the response was not complete within ${timeoutMs} ms (timeoutMs)`;
+    const moving = `no bytes moved and no response came for ${Math.ceil(ms)} ms (timeoutMs plus time for buffered bytes)`;
+    return new TimeoutError(`${method} ${url}: ${ms === timeoutMs ? plain : moving}`, details);
+  };
+  return new Deadline({ clock, ms: timeoutMs, signal, late });
 }
 
-/** What a broken connection becomes, in whichever wording fetch has put it. */
-export function asConnectionError(thrown: unknown, { call, number, secret }: Omit<Attempt, 'guard'>): ConnectionError {
-  const { method, shownUrl: url, idempotencyKey } = call;
-  const cause = scrubCause(thrown instanceof NetworkFailure ? thrown.cause : thrown, secret);
+function inPromise<T>(work: () => T | Promise<T>): Promise<T> {
+  return new Promise((resolve) => resolve(work()));
+}
+
+/** Releases the connection of an answer that nobody reads. */
+export function dropBody(response: Response): void {
+  if (!response.bodyUsed) response.body?.cancel().catch(() => {});
+}
+
+/** Something that fetch or a body threw, in whichever words of a runtime. */
+export class NetworkFailure extends Error {}
+
+/** Marks what a promise was rejected with as the network's: a TypeError of fetch is not a mistake in the program. */
+export function networkFailure(cause: unknown): never {
+  throw new NetworkFailure('', { cause });
+}
+
+function asFailure(error: unknown, attempt: Attempt): unknown {
+  if (!(error instanceof NetworkFailure)) return error;
+  return attempt.deadline.signal.aborted ? attempt.deadline.signal.reason : connectionError(error.cause, attempt);
+}
+
+/** What a broken connection becomes. */
+export function connectionError(thrown: unknown, { call, number: attempts, secret }: Attempt): ConnectionError {
+  const { method, url, idempotencyKey } = call;
+  const cause = scrubCause(thrown, secret);
   const why = cause instanceof Error ? innermost(cause) : String(cause);
-  return new ConnectionError(`${method} ${url} got no whole answer: ${scrubText(why, secret)}`, {
-    method,
-    url,
-    idempotencyKey,
-    attempts: number,
-    cause,
-  });
+  const message = `${method} ${url}: the connection failed before the response was complete (${scrubText(why, secret)})`;
+  return new ConnectionError(message, { method, url, idempotencyKey, attempts, cause });
 }
 
 /** The message that says most: Node's "fetch failed" hides the reason in its cause. */
 function innermost(error: Error): string {
   return error.cause instanceof Error ? innermost(error.cause) : error.message || error.name;
+}
+
+function isLimit(error: unknown): error is APIError {
+  return APIError.isInstance(error) && documentedStatus(error) === 429;
+}
+
+function isTransient(error: Error): boolean {
+  if (!APIError.isInstance(error)) {
+    return ConnectionError.isInstance(error) || TimeoutError.isInstance(error) || ResponseError.isInstance(error);
+  }
+  if (error.code === 'dispatch_disabled' && error.retryAfterMs === undefined) return false;
+  return RETRIED_STATUS.includes(documentedStatus(error));
+}
+
+function backoff(failures: number): number {
+  return Math.min(FIRST_BACKOFF_MS * 2 ** failures, LONGEST_BACKOFF_MS) * (0.5 + Math.random() / 2);
 }

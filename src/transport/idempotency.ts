@@ -1,39 +1,46 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { GenError } from '../errors/index.js';
-import { sha256 } from './sha256.js';
+import { show } from '../schemas/show.js';
 
-/** Longest key that is sent; a service may refuse or cut a longer one. */
+/** Longest key that is sent. A service may refuse or cut a longer one. */
 const LONGEST_KEY = 255;
-/** Parts up to this length are readable in the key; longer ones are there as their fingerprint. */
+/** So many characters of the parts are readable in a key; the rest of them is in its hash. */
 const LONGEST_READABLE = 128;
+const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
 /**
  * The key of one logical call: the option, else the body's own `idempotency_key` (spec: Authentication 6), else a fresh
- * UUID. Throws a GenError for a key that a header cannot carry.
+ * UUID. Throws a GenError for a key that a header cannot carry. A key of another type is refused and never left out,
+ * because a rerun without it would create and charge a second job.
  */
-export function idempotencyKeyOf(option: string | undefined, body: unknown): string {
+export function idempotencyKeyOf(option: unknown, body: unknown): string {
   const own = typeof body === 'object' && body !== null && 'idempotency_key' in body ? body.idempotency_key : undefined;
-  const key = option ?? own ?? crypto.randomUUID();
-  if (typeof key === 'string' && key.length <= LONGEST_KEY && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(key)) {
-    return key;
-  }
-  throw new GenError(`idempotencyKey must be 1 to ${LONGEST_KEY} printable ASCII characters: see idempotencyKeyFrom.`);
+  const given = option === undefined ? own : option;
+  if (given === undefined) return crypto.randomUUID();
+  if (typeof given === 'string' && given.length <= LONGEST_KEY && HEADER_VALUE.test(given)) return given;
+  throw new GenError(
+    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${LONGEST_KEY} printable ASCII characters, not ${show(given)}. idempotencyKeyFrom() makes one from your own ids.`,
+  );
 }
 
 /**
- * A stable idempotency key from your own ids. The same parts give the same key in every process and version, other parts
- * another key. Where one part ends and the next begins counts: `('ab', 'c')` is not `('a', 'bc')`, and `1` is not `'1'`.
- * At most 255 characters, safe in a header. Throws a GenError without parts, or for a part that is neither text nor a finite number.
+ * Makes a stable idempotency key from your own ids. The same parts give the same key in every process and version, and
+ * other parts give another key: `('ab', 'c')` differs from `('a', 'bc')`, and `1` from `'1'`. A key has at most 255
+ * characters. Throws a GenError without parts, and for a part that is neither a string nor a finite number.
  *
- * @example idempotencyKeyFrom('order', 42, 'intro-video')
+ * @example
+ * const key = idempotencyKeyFrom('order', 42, 'intro-video');
+ * await client.videos.createAndWait({ prompt: 'a fox at dawn' }, { idempotencyKey: key });
  */
 export function idempotencyKeyFrom(...parts: readonly (string | number)[]): string {
   if (parts.length === 0) throw new GenError('idempotencyKeyFrom needs at least one part, for example an order id.');
   const exact = JSON.stringify(parts.map(checkPart));
   const readable = parts.join('-').replace(/[^\w.-]+/g, '_');
-  return `${readable.slice(0, LONGEST_READABLE)}-${sha256(exact)}`;
+  return `${readable.slice(0, LONGEST_READABLE)}-${bytesToHex(sha256(utf8ToBytes(exact)))}`;
 }
 
 function checkPart(part: unknown): string | number {
   if (typeof part === 'string' || (typeof part === 'number' && Number.isFinite(part))) return part;
-  throw new GenError(`idempotencyKeyFrom takes strings and finite numbers, not ${String(part)}.`);
+  throw new GenError(`idempotencyKeyFrom takes strings and finite numbers, not ${show(part)}.`);
 }

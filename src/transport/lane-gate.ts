@@ -1,10 +1,10 @@
+import { abortable } from '../abort.js';
 import type { Clock } from '../clock.js';
 import { RateLimitError } from '../errors/index.js';
-import type { LaneLimiter, RateLimiter } from '../limits/rate-limiter.js';
-import type { Observer } from './observe.js';
+import type { LaneLimiter, LaneWait, RateLimiter, Release } from '../limits/rate-limiter.js';
 
-/** A call that wants a slot. */
-export interface Entry {
+/** A call that needs a slot of its lane. */
+export interface SlotRequest {
   readonly lane: string;
   readonly method: string;
   readonly url: string;
@@ -12,33 +12,40 @@ export interface Entry {
   readonly attempts: number;
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
+  /** Told when the call has to queue. */
+  readonly onWait?: ((wait: LaneWait) => void) | undefined;
 }
 
-/** Lets a slot go. */
-export type Release = () => void;
-
-/** The limiter's own abilities, where it has more than the port asks for. */
+/** A limiter with whatever it can do beyond the port. */
 type AnyLimiter = RateLimiter & Partial<LaneLimiter>;
 
-/** How long a limiter that cannot say whether a slot is free is given to grant one under `rateLimit: 'throw'`. */
+/** How long a limiter that does not say whether a slot is free may take to grant one under `rateLimit: 'throw'`. */
 const GRACE_MS = 250;
 
-/** Waits for a slot; gives the function that lets it go. */
-export function waitForSlot(limiter: AnyLimiter, entry: Entry, observer?: Observer): Release | Promise<Release> {
-  const { lane, signal } = entry;
+/** Waits for a slot. Gives the function that releases it. */
+export function waitForSlot(limiter: AnyLimiter, request: SlotRequest): Release | Promise<Release> {
+  const { lane, signal, onWait } = request;
   const taken = limiter.tryAcquire?.(lane);
   if (typeof taken === 'function') return taken;
-  const slot = limiter.acquire(lane, signal, observer && ((wait) => observer.wait(wait)));
-  return signal ? untilAbort(slot, signal) : slot;
+  const slot = limiter.acquire(lane, signal, onWait);
+  return signal ? orRelease(slot, signal) : slot;
 }
 
-/** Takes a slot that is free now, or throws a RateLimitError that says when one will be. */
-export async function takeSlot(limiter: AnyLimiter, entry: Entry): Promise<Release> {
-  const taken = limiter.tryAcquire ? limiter.tryAcquire(entry.lane) : await briefly(limiter, entry);
+/** A limiter may ignore its signal, and an abort may come at the very turn in which a slot is granted. */
+async function orRelease(slot: Promise<Release>, signal: AbortSignal): Promise<Release> {
+  const release = await abortable(slot, signal, (late) => late('unused'));
+  if (!signal.aborted) return release;
+  release('unused');
+  throw signal.reason;
+}
+
+/** Takes a slot that is free now, or throws a RateLimitError that says when one will be free. */
+export async function takeSlot(limiter: AnyLimiter, request: SlotRequest): Promise<Release> {
+  const taken = limiter.tryAcquire ? limiter.tryAcquire(request.lane) : await takeSoon(limiter, request);
   if (typeof taken === 'function') return taken;
-  const { lane, method, url, idempotencyKey, attempts } = entry;
-  const when = taken === undefined ? '' : ` A slot is free in ${Math.ceil(taken)} ms.`;
-  throw new RateLimitError(`The limit of ${lane} is used up; nothing was sent.${when}`, {
+  const { lane, method, url, idempotencyKey, attempts } = request;
+  const when = taken === undefined ? '' : ` The next slot is free in ${Math.ceil(taken)} ms.`;
+  throw new RateLimitError(`The limit of ${lane} is reached, so the call was not sent.${when}`, {
     status: 429,
     code: 'rate_limited',
     recovery: 'wait_and_retry',
@@ -50,26 +57,28 @@ export async function takeSlot(limiter: AnyLimiter, entry: Entry): Promise<Relea
   });
 }
 
-/** A limiter that forgets its signal must not hold up an abort; a slot that comes too late is let go. */
-function untilAbort(slot: Promise<Release>, signal: AbortSignal): Promise<Release> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    const settled = () => signal.removeEventListener('abort', abort);
-    signal.addEventListener('abort', abort, { once: true });
-    if (signal.aborted) abort();
-    slot.finally(settled).then((release) => (signal.aborted ? release() : resolve(release)), reject);
-  });
-}
-
-async function briefly(limiter: RateLimiter, { lane, clock }: Entry): Promise<Release | undefined> {
+/** Gives up as soon as the limiter says how long the call would wait, and otherwise after a moment. */
+async function takeSoon(
+  limiter: RateLimiter,
+  { lane, signal, clock }: SlotRequest,
+): Promise<Release | number | undefined> {
   const patience = new AbortController();
-  const cancel = clock.after(GRACE_MS, () => patience.abort());
+  const giveUp = () => patience.abort();
+  let waitMs: number | undefined;
+  const onWait = (wait: LaneWait) => {
+    waitMs = wait.waitMs;
+    giveUp();
+  };
+  const cancel = clock.after(GRACE_MS, giveUp);
+  signal?.addEventListener('abort', giveUp, { once: true });
   try {
-    return await untilAbort(limiter.acquire(lane, patience.signal), patience.signal);
+    return await orRelease(limiter.acquire(lane, patience.signal, onWait), patience.signal);
   } catch (error) {
-    if (patience.signal.aborted) return undefined;
+    signal?.throwIfAborted();
+    if (patience.signal.aborted) return waitMs;
     throw error;
   } finally {
     cancel();
+    signal?.removeEventListener('abort', giveUp);
   }
 }

@@ -1,3 +1,4 @@
+import { callObserver } from '../callbacks.js';
 import { type Config, LOG_LEVELS } from '../config.js';
 import type { LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from '../hooks.js';
 
@@ -11,43 +12,42 @@ export interface Observer {
 }
 
 /** Makes the observer of one client; undefined when nobody listens, so that nothing is spent on it. */
-export function createObserver({ hooks, logger, logLevel }: Config): Observer | undefined {
-  const most = LOG_LEVELS.indexOf(logLevel);
+export function createObserver({ hooks, log: setting }: Config): Observer | undefined {
+  const { logger, level: threshold } = setting();
+  const most = LOG_LEVELS.indexOf(threshold);
   const writes = logger !== undefined && most > 0;
   if (!writes && Object.keys(hooks).length === 0) return undefined;
-  const tell = <E>(hook: ((event: E) => void) | undefined, event: E) => quietly(() => hook?.(event));
   const log = (level: Exclude<LogLevel, 'off'>, message: string, fields?: object) => {
-    if (writes && LOG_LEVELS.indexOf(level) <= most) quietly(() => logger[level](`gen-client: ${message}`, fields));
+    if (writes && LOG_LEVELS.indexOf(level) <= most)
+      callObserver(() => logger[level](`gen-client: ${message}`, fields));
+  };
+  const warn = (message: string) => log('warn', message);
+  const tell = <E>(name: keyof typeof hooks, hook: ((event: E) => unknown) | undefined, event: E) => {
+    if (hook)
+      callObserver(
+        () => hook(event),
+        (reason) => warn(`hooks.${name} failed: ${reason}`),
+      );
   };
   return {
     request(event) {
-      tell(hooks.onRequest, event);
+      tell('onRequest', hooks.onRequest, event);
       log('debug', `${event.method} ${event.path}`, event);
     },
     response(event) {
-      tell(hooks.onResponse, event);
+      tell('onResponse', hooks.onResponse, event);
       log('debug', `${event.method} ${event.path} ${event.status ?? 'failed'}`, plain(event));
     },
     retry(event) {
-      tell(hooks.onRetry, event);
+      tell('onRetry', hooks.onRetry, event);
       log('info', `retrying ${event.method} ${event.path} in ${Math.round(event.delayMs)} ms`, plain(event));
     },
     wait(event) {
-      tell(hooks.onWait, event);
+      tell('onWait', hooks.onWait, event);
       log('info', `waiting ${Math.round(event.waitMs)} ms (${event.lane ?? 'no lane'}, ${event.reason})`, event);
     },
-    warn: (message) => log('warn', message),
+    warn,
   };
-}
-
-/** A rejected promise of an async hook is the hook's own affair, too. */
-function quietly(act: () => unknown): void {
-  try {
-    const outcome = act();
-    if (outcome instanceof Promise) outcome.catch(() => {});
-  } catch {
-    // Observing must not break the call.
-  }
 }
 
 function plain(event: { readonly error: unknown }): object {

@@ -3,32 +3,39 @@ import { APIError } from '../errors/index.js';
 /** Redirects followed in one attempt. */
 const MOST_REDIRECTS = 5;
 
-/** A request that was answered, and how far it may be led away. */
-export interface Hop {
+/** A request that was answered, and how far a redirect may lead from it. */
+export interface RedirectSource {
   readonly method: string;
   /** The absolute URL that was asked. */
   readonly url: string;
   readonly attempts: number;
   readonly idempotencyKey: string | undefined;
   /** Redirects followed so far in this attempt. */
-  readonly hops: number;
+  readonly redirects: number;
   /** Whether another origin may be asked (without the key): only for a stream. */
   readonly leaves: boolean;
+  /** Whether the request went to the service, so that `baseUrl` can be at fault. */
+  readonly toService: boolean;
 }
 
-/** Where to go on; undefined for an answer that is no redirect, and the APIError of a redirect that is not followed. */
-export function redirectTarget({ status, type, headers }: Response, hop: Hop): string | APIError | undefined {
-  if (type === 'opaqueredirect') return redirectRefusal(status, hop, 'a browser does not say where to');
+/**
+ * Where to go on: undefined for an answer that is not a redirect, and the APIError of a redirect that is not followed.
+ */
+export function redirectTarget(response: Response, source: RedirectSource): string | APIError | undefined {
+  const { status, type, headers } = response;
+  if (type === 'opaqueredirect') return redirectRefusal(status, source, 'a browser does not say where it leads');
   const location = headers.get('location');
   if (![301, 302, 303, 307, 308].includes(status) || !location) return undefined;
-  if (!URL.canParse(location, hop.url)) return redirectRefusal(status, hop, 'its location is no URL');
-  const [from, to] = [new URL(hop.url), new URL(location, hop.url)];
+  if (!URL.canParse(location, source.url)) return redirectRefusal(status, source, 'its location is not a URL');
+  const [from, to] = [new URL(source.url), new URL(location, source.url)];
   const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
-  const stays = from.origin === to.origin || hop.leaves;
-  if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(hop.method)) {
-    return redirectRefusal(status, hop, `it leads to ${to.origin}${unencrypted ? ', unencrypted' : ''}`);
+  const stays = from.origin === to.origin || source.leaves;
+  if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(source.method)) {
+    return redirectRefusal(status, source, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
   }
-  if (hop.hops >= MOST_REDIRECTS) return redirectRefusal(status, hop, `${MOST_REDIRECTS} others went before it`);
+  if (source.redirects >= MOST_REDIRECTS) {
+    return redirectRefusal(status, source, `it is the ${MOST_REDIRECTS + 1}th in a row`);
+  }
   return to.href;
 }
 
@@ -39,11 +46,13 @@ export function isRedirectFailure(error: unknown, depth = 0): boolean {
 }
 
 /** The error of a redirect that is not followed; `why` says where it leads, as far as that is known. */
-export function redirectRefusal(status: number, hop: Hop, why: string): APIError {
-  const { method, idempotencyKey, attempts } = hop;
-  const url = withoutQuery(hop.url);
-  const advice = 'Set baseUrl to the address that answers itself, so that the API key goes nowhere else.';
-  return new APIError(`${method} ${url} was redirected, which is not followed: ${why}. ${advice}`, {
+export function redirectRefusal(status: number, source: RedirectSource, why: string): APIError {
+  const { method, idempotencyKey, attempts, toService } = source;
+  const url = withoutQuery(source.url);
+  const advice = toService
+    ? 'Set baseUrl to the address that it leads to, so that the API key is sent nowhere else.'
+    : 'The storage must take the bytes at the URL that the service gave.';
+  return new APIError(`${method} ${url}: the redirect is not followed, because ${why}. ${advice}`, {
     status,
     code: `http_${status}`,
     recovery: 'change_request',

@@ -1,31 +1,35 @@
-/** What is known of an answer beside its data. */
+/** An answer beside its data. */
 export interface ResponseMeta {
+  /** The HTTP response. Its body can be read. */
   readonly response: Response;
+  /** The service's id for the request, where it sent one. */
   readonly requestId?: string | undefined;
+  /** How many times the request was sent. */
   readonly attempts: number;
+  /** The Idempotency-Key that was sent with a create. */
   readonly idempotencyKey?: string | undefined;
 }
 
-/** A Promise of the data, which also gives the answer it came with. */
+/** A Promise of the data, with two more ways to get the answer. */
 export interface RequestPromise<T> extends Promise<T> {
-  /** The data with its answer. Beside them stand the service's request id, the number of attempts and the idempotency key. */
+  /** The data together with the response, the service's request id, the number of attempts and the idempotency key. */
   withResponse(): Promise<ResponseMeta & { readonly data: T }>;
-  /** The plain answer, its body readable. */
+  /** The plain response, whose body can be read. */
   asResponse(): Promise<Response>;
 }
 
-/** An answer, of which each part is made only when asked for. */
+/** An answer whose parts are made when they are asked for. */
 export interface Answer<T> {
-  meta(): Omit<ResponseMeta, 'response'>;
+  readonly meta: Omit<ResponseMeta, 'response'>;
   /** A Response whose body can be read. */
   response(): Response;
-  /** The decoded data; throws a ResponseError for a missing essential. */
-  data(): T | Promise<T>;
+  /** The decoded data. Throws a ResponseError where something essential is missing. */
+  data(): T;
 }
 
 /**
- * Adds the two other ways to read an answer to the promise of its data. Whoever takes one of them need not look after the
- * promise itself: it raises no unhandled rejection then.
+ * Adds the two other ways to read an answer to the promise of its data. A caller who takes one of them does not have to
+ * handle the promise itself: it causes no unhandled rejection then.
  */
 export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T> {
   const data = answer.then((it) => it.data());
@@ -36,7 +40,7 @@ export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T>
     withResponse: async () => {
       handled();
       const { meta, response } = await answer;
-      return { ...meta(), data: await data, response: response() };
+      return { ...meta, data: await data, response: response() };
     },
     asResponse: async () => {
       handled();

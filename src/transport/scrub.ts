@@ -1,10 +1,21 @@
 const HIDDEN = '[redacted]';
+/** Shorter keys are words that stand in texts for other reasons. Real keys are longer. */
+const SHORTEST_KEY = 8;
 
 /** The text without the key, as it is or as it would stand in JSON. */
 export function scrubText(text: string, key: string | undefined): string {
-  if (!key) return text;
-  const written = JSON.stringify(key).slice(1, -1);
-  return text.replaceAll(key, HIDDEN).replaceAll(written, HIDDEN);
+  if (key === undefined || key.length < SHORTEST_KEY) return text;
+  return text.replaceAll(key, HIDDEN).replaceAll(JSON.stringify(key).slice(1, -1), HIDDEN);
+}
+
+/** A JSON value without the key, in whichever of its texts and names it stands. */
+export function scrubValue(value: unknown, key: string | undefined): unknown {
+  if (typeof value === 'string') return scrubText(value, key);
+  if (Array.isArray(value)) return value.map((item) => scrubValue(item, key));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [scrubText(name, key), scrubValue(inner, key)]),
+  );
 }
 
 /** The headers without the key: a service may echo it. */

@@ -1,4 +1,4 @@
-// The port that resources see: types only. http-transport.ts stands behind it.
+// The port that resources see: types only. http.ts stands behind it.
 import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
 import type { RequestOptions } from '../schemas/request-options.js';
@@ -15,47 +15,53 @@ export interface DecodeContext extends Endpoint {
   readonly idempotencyKey?: string | undefined;
   /** How many times the request was sent. */
   readonly attempts: number;
-  readonly response: Response;
 }
 
-/** Tells of something doubtful that is not refused; goes to the logger as a warning. */
+/** Tells of something doubtful that is not refused. It goes to the logger as a warning. */
 export type Warn = (message: string) => void;
 
-/** A path, or what makes it once the call begins. What that throws, the call rejects with. */
+/** A path, or a function that makes it when the call begins. The call rejects with whatever that function throws. */
 export type RequestPath = string | (() => string);
 
-/** A JSON call to a documented endpoint. */
-export interface JsonRequest<T> {
-  readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
-  /** Below the base URL; with ids in it, made by the `path` tag. */
+/** What every request says of itself. */
+interface RequestBase {
+  /** The method as users call it, for example `videos.create`. */
+  readonly name: string;
+  /** Below the base URL. Ids in it come from the `path` tag. */
   readonly path: RequestPath;
+  /** The documented rate limit that it counts against. Undocumented endpoints have none. */
+  readonly lane?: Lane | undefined;
+}
+
+/** A JSON call. */
+export interface JsonRequest<T> extends RequestBase {
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
   readonly body?: unknown;
-  /** The documented rate limit it counts against; none for undocumented endpoints. */
-  readonly lane?: Lane;
-  /** A creating POST: carries `Idempotency-Key`, the same on every retry. */
+  /** A POST that creates: an empty answer is a failure, because the job may exist. */
   readonly creates?: boolean;
+  /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
+  readonly statusWhenDone?: number;
   /** Works without a key. */
   readonly isPublic?: boolean;
   /** Must never be served from a cache (polls). */
   readonly noStore?: boolean;
   /** Preflight: throws a PreflightError for what the documented rules refuse. */
-  readonly check?: (body: unknown, warn: Warn) => void;
-  /** Turns the whole body into the result; throws a ResponseError for a missing essential. */
-  readonly decode: (body: unknown, context: DecodeContext) => T | Promise<T>;
+  readonly check?: ((body: unknown, warn: Warn) => void) | undefined;
+  /** Turns the body into the result. Throws a ResponseError for an answer that lacks something essential. */
+  readonly decode: (body: unknown, context: DecodeContext) => T;
 }
 
 /** A GET or HEAD whose body is streamed to the caller. Redirects to another origin are followed without the key. */
-export interface StreamRequest {
+export interface StreamRequest extends RequestBase {
   readonly method: 'GET' | 'HEAD';
-  readonly path: RequestPath;
-  readonly lane?: Lane;
   /** Made when the call begins, like the path. */
   readonly headers?: () => Readonly<Record<string, string>>;
 }
 
-/** Bytes on their way to an absolute URL. The key goes along only to the base URL's own origin. */
+/** Bytes on their way to an absolute URL. The key is sent only to the base URL's own origin. */
 export interface TransferRequest {
+  readonly name: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Asked for once per attempt. `moved` is to be called as bytes leave: it starts the attempt's deadline again. */
@@ -67,13 +73,13 @@ export interface TransferRequest {
 
 /** What the resources need of the network. */
 export interface Transport {
-  /** The service's base URL, without a trailing slash. */
-  readonly baseUrl: string;
-  /** Sends JSON and decodes the answer, read whole within the deadline. */
+  /** The service's base URL, without a trailing slash. Throws a GenError where there is none. */
+  baseUrl(): string;
+  /** Sends JSON and decodes the answer, which is read whole within the deadline. */
   send<T>(request: JsonRequest<T>, options?: RequestOptions): RequestPromise<T>;
-  /** Resolves with the answer's head; the body streams under an idle timeout. */
+  /** Resolves with the answer's headers; the body streams, with a time limit between two chunks. */
   open(request: StreamRequest, options?: RequestOptions): RequestPromise<Response>;
-  /** PUTs bytes; resolves with the answer, its body read. A refusal is an APIError. */
+  /** PUTs bytes. Resolves with the answer, whose body has been read. */
   transfer(request: TransferRequest, options?: RequestOptions): RequestPromise<Response>;
   /** What all clients of one account in this process share. */
   account(): Promise<Account>;

@@ -205,7 +205,7 @@ describe('generateImage', () => {
     const lazy = createGen({ apiKey: 'k' });
     const asked = generateImage({ model: lazy.image('svc-image-fast'), prompt });
     await expect(asked).rejects.toThrow(/baseUrl/);
-    expect(() => new GenClient({ apiKey: 'k' })).toThrow(/baseUrl/);
+    await expect(new GenClient({ apiKey: 'k' }).jobs.get('job_1')).rejects.toThrow(/baseUrl/);
     expect(() => lazy.languageModel('svc-image-fast')).toThrow(/No such languageModel/);
   });
 });

@@ -3,8 +3,9 @@ import { importsOf } from './source.js';
 
 /** Lowest first: an import may only point to a lower floor, or stay inside its own folder. Type imports count. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['catalog', 'version', 'abort', 'callbacks'],
+  ['catalog', 'version', 'abort', 'bytes', 'callbacks'],
   ['clock', 'schemas'],
+  ['deadline', 'sleeper'],
   ['errors'],
   ['options'],
   ['limits', 'redis-client'],
@@ -23,7 +24,7 @@ const SEEN_BY_SANDBOX =
   /^src\/(schemas\/|errors\/|(catalog|version|clock|abort|callbacks|options)\.ts$|webhooks\/signature\.ts$)/;
 
 /** The one file that talks to the network: resources never reach it, not even through another file. */
-const BEHIND_THE_PORT = 'src/transport/http-transport.ts';
+const BEHIND_THE_PORT = 'src/transport/create-transport.ts';
 
 /** The folder or file below `src` that a path belongs to: `src/limits/x.ts` is of `limits`, `src/client.ts` of `client`. */
 function unitOf(path: string): string {

@@ -4,8 +4,9 @@ import { eachNode, importsOf } from './source.js';
 
 /** Who may import a package; everything else is refused. `sandbox/` and `cli/` are bundled, so nothing of it is installed. */
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
-  ky: /^src\/transport\/bytes\.ts$/,
-  'p-retry': /^src\/transport\/retry-policy\.ts$/,
+  ky: /^src\/transport\/http\.ts$/,
+  'p-retry': /^src\/transport\/exchange\.ts$/,
+  '@noble/hashes': /^src\/(limits\/account-state|transport\/idempotency|storage\/[a-z0-9-]+)\.ts$/,
   'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|[a-z-]+\/[a-z-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   hono: /^src\/sandbox\//,

@@ -40,7 +40,7 @@ const CALLS: Readonly<Record<string, (client: GenClient) => Promise<unknown>>> =
 /** An answer that fits every call. */
 function anyAnswer({ method }: Seen): Response {
   if (method === 'HEAD') return new Response(null, { headers: { 'content-length': '1' } });
-  return json({ data: { ...uploadCreated.data, job: { id: 'job_1', status: 'queued' }, character_id: 'c' } });
+  return json({ data: { ...uploadCreated.data, job: { id: 'a b', status: 'queued' }, character_id: 'c' } });
 }
 
 describe('the model table', () => {

@@ -43,7 +43,9 @@ describe('sandbox', () => {
     await run.shows('\n');
     const seen = JSON.parse(run.written.stdout);
     expect(seen).toMatchObject({ apiKey: 'my-key', webhookSecret: 'my-secret', page: `${seen.url}/` });
-    const { job } = await new GenClient(seen).videos.create({ prompt: 'a fox' });
+    const { job } = await new GenClient({ apiKey: seen.apiKey, baseUrl: seen.baseUrl }).videos.create({
+      prompt: 'a fox',
+    });
     expect(job.status).toBe('processing');
     const state = await (await fetch(`${seen.control}state`)).json();
     expect(state.balance.balanceTokens).toBe(35);

@@ -42,7 +42,7 @@ describe('the PUT', () => {
     expect(error).toMatchObject({ step: 'put', uploadId: 'up_1', left: 'nothing' });
     expect(error.cause).toBeInstanceOf(ConnectionError);
     expect(error.message).toMatch(
-      /"put" \(up_1\).*ReadableStream can be read only once.*fromPath.*Nothing of it is left/,
+      /"put" \(up_1\).*ReadableStream can be read only once.*fromPath.*Nothing is left on the service/,
     );
     expect(service.log).toEqual(['POST /v1/uploads', 'PUT /bucket/:id', 'DELETE /v1/uploads/:id']);
   });

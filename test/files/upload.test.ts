@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PreflightError, UploadError } from '../../src/errors/index.js';
 import { fromPath } from '../../src/node/index.js';
-import type { UploadSource } from '../../src/uploading/upload-source.js';
+import type { UploadSource } from '../../src/schemas/upload.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
 
@@ -166,7 +166,7 @@ describe('what is refused before a byte moves', () => {
 
   it.each([
     ['a path as text', 'fox.png', 'fromPath'],
-    ['nothing', undefined, 'Not a source'],
+    ['nothing', undefined, 'not a source'],
     ['a refused Response', new Response('no', { status: 404 }), '404'],
   ])('%s', async (_, source, message) => {
     await expect(makeClient(service).uploads.upload(source as never)).rejects.toThrow(message);

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { expect, it, vi } from 'vitest';
 import { accountFor } from '../../src/limits/account-state.js';
 
-const REGISTRY = Symbol.for('gen-client.accounts/1');
+const REGISTRY = Symbol.for('gen-client.accounts/2');
 const registry = () => Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown> };
 
 it('gives all clients of one base URL and key the same account, and others another', () => {
@@ -24,7 +24,7 @@ it('is shared with another copy of the package', async () => {
 
 it('keeps a rotated key in the account of the key before', () => {
   const before = accountFor('https://rotated.example', 'old');
-  expect(accountFor('https://rotated.example', 'new', before)).toBe(before);
+  expect(accountFor('https://rotated.example', 'new', { account: before, apiKey: 'old' })).toBe(before);
   expect(accountFor('https://rotated.example', 'new')).toBe(before);
 });
 

@@ -181,9 +181,9 @@ describe('a full lane', () => {
 
   it('shows slots in use, calls that queue and when the next slot is free', async () => {
     const { clock, limiter } = setup(2);
-    expect(limiter.snapshot()[LANE]).toEqual({ inUse: 0, queued: 0, nextFreeMs: 0 });
+    expect(limiter.snapshot()[LANE]).toEqual({ inUse: 0, queued: 0, nextFreeMs: 0, limit: 2, windowMs: 1000 });
     const release = await limiter.acquire(LANE);
-    expect(limiter.snapshot()[LANE]).toEqual({ inUse: 1, queued: 0, nextFreeMs: 0 });
+    expect(limiter.snapshot()[LANE]).toMatchObject({ inUse: 1, queued: 0, nextFreeMs: 0 });
     release();
     void (await limiter.acquire(LANE));
     void limiter.acquire(LANE);
@@ -203,7 +203,7 @@ describe('a full lane', () => {
       await clock.advance(1100);
       (await next)();
       await clock.advance(1100);
-      expect(limiter.snapshot()[LANE]).toEqual({ inUse: 0, queued: 0, nextFreeMs: 0 });
+      expect(limiter.snapshot()[LANE]).toMatchObject({ inUse: 0, queued: 0, nextFreeMs: 0 });
     }
   });
 
@@ -276,10 +276,10 @@ describe('the limits themselves', () => {
   });
 
   it.each([
-    [{ limit: 0, windowMs: 1 }, /limits\['x'\]\.limit must be a whole number of at least 1, or Infinity, not 0/],
+    [{ limit: 0, windowMs: 1 }, /limits\.x\.limit must be a whole number of at least 1, or Infinity, not 0/],
     [{ limit: 1.5, windowMs: 1 }, /limit must be/],
     [{ limit: Number.NaN, windowMs: 1 }, /limit must be/],
-    [{ limit: 1, windowMs: 0 }, /limits\['x'\]\.windowMs must be a positive number of milliseconds, not 0/],
+    [{ limit: 1, windowMs: 0 }, /limits\.x\.windowMs must be a positive number of milliseconds, not 0/],
     [{ limit: 1, windowMs: Number.POSITIVE_INFINITY }, /windowMs must be/],
   ])('are checked: %o', (limit, message) => {
     const make = () => new InProcessLimiter({ limits: { x: limit } });

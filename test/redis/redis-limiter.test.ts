@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { GenError, RateLimitError } from '../../src/errors/index.js';
@@ -111,15 +112,14 @@ describe.skipIf(whyNoRedis())('a limiter over Redis', () => {
     const controller = new AbortController();
     const { signal } = controller;
     const added = vi.spyOn(signal, 'addEventListener');
-    const removed = vi.spyOn(signal, 'removeEventListener');
     const waiting = Array.from({ length: 300 }, () => limiter.acquire(LANE, signal));
     const open = limiterOf(1, 60_000, { prefix: 'open:' });
     (await open.acquire(LANE, signal))();
-    expect(added).toHaveBeenCalledTimes(2);
-    expect(removed).toHaveBeenCalledOnce();
+    expect(added).toHaveBeenCalledOnce();
     controller.abort(new Error('enough'));
     const results = await Promise.allSettled(waiting);
     expect(results.every((result) => result.status === 'rejected' && result.reason.message === 'enough')).toBe(true);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
     await vi.waitFor(async () => expect(await redis.ioredis.zcard(`gen-client:limit:{${LANE}}:queue`)).toBe(0));
   });
 
@@ -166,13 +166,13 @@ describe.skipIf(whyNoRedis())('a limiter over Redis', () => {
 
   test('a client that does not wait is refused on a full lane, and leaves nobody in the queue', async () => {
     const sandbox = createSandbox();
-    const limiter = limiterOf(1, 60_000);
+    const limiter = limiterOf(1, 60_000, { prefix: 'refusing:' });
     const { apiKey, baseUrl, fetch } = sandbox;
     const client = new GenClient({ apiKey, baseUrl, fetch, limiter, rateLimit: 'throw' });
     await client.videos.create({ prompt: 'a fox' });
     await expect(client.videos.create({ prompt: 'a hare' })).rejects.toBeInstanceOf(RateLimitError);
     expect(sandbox.jobs).toHaveLength(1);
-    await vi.waitFor(async () => expect(await redis.ioredis.zcard(`gen-client:limit:{${LANE}}:queue`)).toBe(0));
+    await vi.waitFor(async () => expect(await redis.ioredis.zcard(`refusing:{${LANE}}:queue`)).toBe(0));
   });
 
   test('the queue of a process that died is passed over, and its slots come back', async () => {

@@ -12,7 +12,7 @@ import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
 import { createWaiter } from '../../src/polling/wait-for-job.js';
 import { Images } from '../../src/resources/images.js';
 import { Videos } from '../../src/resources/videos.js';
-import { createTransport } from '../../src/transport/http-transport.js';
+import { createTransport } from '../../src/transport/create-transport.js';
 
 const { values } = parseArgs({
   options: {
@@ -58,7 +58,7 @@ const makers = doors.flatMap(({ url, apiKey }) => {
       },
     },
   });
-  const transport = createTransport(config, fast);
+  const transport = createTransport({ ...config, clock: fast });
   const waiter = createWaiter({ readJob: () => Promise.reject(new Error('nobody waits')), account: transport.account });
   const [videos, images] = [new Videos(transport, waiter), new Images(transport, waiter)];
   return [

@@ -17,9 +17,9 @@ describe('baseUrl', () => {
     ['https://host/a/b//', 'https://host/a/b/v1/jobs/j'],
     [' https://host/a ', 'https://host/a/v1/jobs/j'],
   ])('%j leads to %s', async (baseUrl, url) => {
-    const { client, seen } = stubbed(() => json(created()), { baseUrl });
+    const { client, seen } = stubbed(() => json(created('j')), { baseUrl });
     await client.jobs.get('j');
-    const asUrl = stubbed(() => json(created()), { baseUrl: new URL(baseUrl.trim()) });
+    const asUrl = stubbed(() => json(created('j')), { baseUrl: new URL(baseUrl.trim()) });
     await asUrl.client.jobs.get('j');
     expect([seen[0]?.url, asUrl.seen[0]?.url]).toEqual([url, url]);
   });
@@ -34,7 +34,6 @@ describe('baseUrl', () => {
 
 describe('a bad option', () => {
   const bad: readonly [string, Record<string, unknown>][] = [
-    ['baseUrl', { baseUrl: undefined }],
     ['apiKey', { apiKey: '' }],
     ['apiKey', { apiKey: 7 }],
     ['webhookSecret', { webhookSecret: ' ' }],
@@ -84,7 +83,8 @@ describe('the environment', () => {
     vi.stubEnv('GEN_WEBHOOK_SECRET', 'whsec');
     const seen: string[] = [];
     const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
-      seen.push(`${input} ${new Headers(init?.headers).get('authorization')}`);
+      const { url, headers } = new Request(input, init);
+      seen.push(`${url} ${headers.get('authorization')}`);
       return json(created());
     };
     await new GenClient({ fetch }).images.create({ prompt: 'x' });
@@ -102,7 +102,8 @@ describe('the environment', () => {
     await pass(stubbed(answers).client.images.create({ prompt: 'x' }));
     expect(info).toHaveBeenCalledTimes(1);
     vi.stubEnv('GEN_LOG', 'everything');
-    expect(() => stubbed(answers)).toThrow(/^GEN_LOG must be one of off, error/);
+    const wrong = stubbed(answers).client.images.create({ prompt: 'x' });
+    await expect(wrong).rejects.toThrow(/^GEN_LOG must be one of "off", "error"/);
   });
 
   it('is not needed: a runtime without process, or one that forbids it, is fine', () => {

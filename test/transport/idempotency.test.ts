@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GenError, idempotencyKeyFrom } from '../../src/index.js';
-import { sha256 } from '../../src/transport/sha256.js';
 import { created, json, stubbed } from './support.js';
 
 const part = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }));
@@ -50,15 +48,5 @@ describe('idempotencyKeyFrom', () => {
     for (const parts of [[], [Number.NaN], [undefined], [{}]]) {
       expect(() => idempotencyKeyFrom(...(parts as string[]))).toThrow(GenError);
     }
-  });
-});
-
-describe('the digest behind it', () => {
-  it('is SHA-256', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), (text) => {
-        expect(sha256(text)).toBe(createHash('sha256').update(text, 'utf8').digest('hex'));
-      }),
-    );
   });
 });

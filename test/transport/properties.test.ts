@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { APIError } from '../../src/index.js';
 import { path } from '../../src/resources/path.js';
-import { decodeError } from '../../src/transport/decode-error.js';
-import { readRetryAfter } from '../../src/transport/retry-after.js';
+import { decodeError, readRetryAfter } from '../../src/transport/decode-error.js';
 import { scrubCause, scrubText } from '../../src/transport/scrub.js';
 import { BASE_URL, created, json, stubbed } from './support.js';
 
@@ -160,12 +159,12 @@ describe('an id in a path', () => {
       () => client.request({ method: 'GET', path: '/v1/../x' }),
       () => client.request(nothing as { method: 'GET'; path: string }),
     ];
-    for (const call of calls) await expect(call()).rejects.toThrow(/ id|range|path/);
+    for (const call of calls) await expect(call()).rejects.toThrow(/ id|range|path|method/);
     expect(seen).toEqual([]);
   });
 
   it('reaches the service as it was given', async () => {
-    const { client, seen } = stubbed(() => json(created()));
+    const { client, seen } = stubbed(() => json(created('a/../b?c#d e%2f')));
     await client.jobs.get('a/../b?c#d e%2f');
     expect(seen[0]?.url).toBe(`${BASE_URL}/v1/jobs/a%2F..%2Fb%3Fc%23d%20e%252f`);
   });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.js';
 import { ConnectionError, GenClient, NotFoundError, TimeoutError } from '../../src/index.js';
-import { createTransport } from '../../src/transport/http-transport.js';
+import { createTransport } from '../../src/transport/create-transport.js';
 import {
   BASE_URL,
   countedSignal,
@@ -160,7 +160,7 @@ describe('bytes that are sent', () => {
       response.writeHead(bodies.length === 2 ? 200 : 503).end('done');
     });
     const transport = transportTo(server.url);
-    const parts = { url: `${server.url}/put`, headers: {} };
+    const parts = { name: 'put', url: `${server.url}/put`, headers: {} };
     const done = await transport.transfer({ ...parts, body: () => new Blob(['abc']), repeatable: true });
     expect(await done.text()).toBe('done');
     const error = await rejection(
@@ -179,7 +179,10 @@ describe('bytes that are sent', () => {
       moves.push(moved);
       return new Blob(['x']);
     };
-    const outcome = rejection(transport.transfer({ url: `${BASE_URL}/put`, headers: {}, body, repeatable: true }));
+    const headers = { 'content-length': '1' };
+    const outcome = rejection(
+      transport.transfer({ name: 'put', url: `${BASE_URL}/put`, headers, body, repeatable: true }),
+    );
     const settled = vi.fn();
     outcome.then(settled);
     for (let step = 0; step < 5; step++) {
@@ -196,7 +199,9 @@ describe('bytes that are sent', () => {
     vi.useFakeTimers();
     const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
     const body = () => new Uint8Array(1_000_000);
-    const outcome = rejection(transport.transfer({ url: `${BASE_URL}/put`, headers: {}, body, repeatable: true }));
+    const outcome = rejection(
+      transport.transfer({ name: 'put', url: `${BASE_URL}/put`, headers: {}, body, repeatable: true }),
+    );
     await vi.advanceTimersByTimeAsync(10_900);
     expect(vi.getTimerCount()).toBe(1);
     await vi.advanceTimersByTimeAsync(200);
@@ -208,13 +213,13 @@ describe('bytes that are sent', () => {
 describe("cache: 'no-store'", () => {
   it('goes out with polls, and with nothing else', async () => {
     const caches: (RequestCache | undefined)[] = [];
-    const { client } = stubbed((_seen, init) => {
-      caches.push(init.cache);
+    const { client } = stubbed((_seen, { cache }) => {
+      caches.push(cache);
       return json({ data: { job: { id: 'j', status: 'queued' } } });
     });
     await client.jobs.get('j');
     await client.images.create({ prompt: 'x' });
-    expect(caches).toEqual(['no-store', undefined]);
+    expect(caches).toEqual(['no-store', 'default']);
   });
 
   it('is left out where the runtime refuses it', async () => {
@@ -229,12 +234,12 @@ describe("cache: 'no-store'", () => {
         }
       },
     );
-    const { client } = stubbed((_seen, init) => {
-      caches.push(init.cache);
+    const { client } = stubbed((_seen, { cache }) => {
+      caches.push(cache);
       return json({ data: { job: { id: 'j', status: 'queued' } } });
     });
     await client.jobs.get('j');
     vi.unstubAllGlobals();
-    expect(caches).toEqual([undefined]);
+    expect(caches).toEqual(['default']);
   });
 });

@@ -33,22 +33,28 @@ export function json(body: unknown, init: ResponseInit = {}): Response {
   return new Response(text, { ...init, headers: { 'content-type': 'application/json', ...init.headers } });
 }
 
-type Step = (seen: Seen, init: RequestInit) => Response | Promise<Response>;
+type Step = (seen: Seen, request: Request) => Response | Promise<Response>;
 
 /** A client whose fetch answers with one step after the other, the last one again and again. */
 export function stubbed(steps: Step | readonly Step[], options: ClientOptions = {}) {
   const list = typeof steps === 'function' ? [steps] : steps;
   const seen: Seen[] = [];
-  const stub = async (input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> => {
-    const headers = Object.fromEntries(new Headers(init.headers));
-    const request = { method: init.method ?? 'GET', url: String(input), headers, body: String(init.body ?? '') };
-    seen.push(request);
+  const stub = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const request = new Request(input, init);
+    const shown = await seenOf(request);
+    seen.push(shown);
     const step = list[Math.min(seen.length, list.length) - 1];
     if (!step) throw new Error('no step');
-    return step(request, init);
+    return step(shown, request);
   };
   const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch: stub, ...options });
   return { client, seen };
+}
+
+/** A request as a test looks at it. */
+export async function seenOf(request: Request): Promise<Seen> {
+  const { method, url, headers } = request;
+  return { method, url, headers: Object.fromEntries(headers), body: await request.clone().text() };
 }
 
 /** A fetch that never answers and does not listen to its signal. */

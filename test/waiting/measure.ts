@@ -1,33 +1,32 @@
 import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
 import { JobWatcher } from '../../src/polling/job-watcher.js';
 import { createWaiter } from '../../src/polling/wait-for-job.js';
-import { type SimulatedJob, simulatedService } from './simulation.js';
+import { type Arrivals, type SimulatedJob, simulatedService } from './simulation.js';
 
 export interface Figures {
   readonly count: number;
   readonly polls: number;
   readonly refused: number;
   readonly meanLateMs: number;
+  readonly p95LateMs: number;
   readonly worstLateMs: number;
   readonly failed: number;
 }
 
-export interface Load {
-  readonly seed?: number;
+export interface Load extends Pick<Arrivals, 'seed' | 'before' | 'perMinute' | 'longer'> {
   /** The share of completions that a webhook announces. @default 0 */
   readonly webhooks?: number;
-  /** Jobs that were waited for before, by which the watcher has learned how long each kind takes. @default 0 */
-  readonly before?: number;
 }
 
 /** The same waits as a user's `Promise.all(jobs.map((job) => client.waitForJob(job)))`, on a held clock. */
-export async function measure(count: number, { seed = 1, webhooks = 0, before = 0 }: Load = {}): Promise<Figures> {
-  const service = simulatedService(count, { seed, before });
+export async function measure(count: number, { webhooks = 0, before = 0, ...arrivals }: Load = {}): Promise<Figures> {
+  const service = simulatedService(count, { ...arrivals, before });
   const { clock, random } = service;
   const limiter = new InProcessLimiter({}, clock);
   const watcher = new JobWatcher(clock, random);
   const waiter = createWaiter({
     clock,
+    limiter: () => limiter,
     account: async () => ({ shared: <T extends object>(_name: string, _make: () => T) => watcher as object as T }),
     async readJob(id, signal) {
       const release = await limiter.acquire('jobs.get', signal);
@@ -47,6 +46,7 @@ export async function measure(count: number, { seed = 1, webhooks = 0, before = 
   const readsBefore = service.reads;
   const late: number[] = [];
   const wait = async (job: SimulatedJob) => {
+    await new Promise<void>((resolve) => clock.after(job.startMs - clock.now(), resolve));
     await waiter.waitForJob(service.record(job), { timeoutMs: false });
     late.push(clock.now() - job.endMs);
   };
@@ -60,6 +60,7 @@ export function figures(service: ReturnType<typeof simulatedService>, late: read
     polls: service.reads,
     refused: service.refused,
     meanLateMs: late.reduce((sum, ms) => sum + ms, 0) / late.length,
+    p95LateMs: [...late].sort((a, b) => a - b)[Math.floor(late.length * 0.95)] ?? 0,
     worstLateMs: Math.max(...late),
     failed: service.jobs.length - late.length,
   };

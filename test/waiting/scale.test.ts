@@ -13,6 +13,7 @@ async function mean(count: number, runs: number, load: Load = {}): Promise<Figur
     worstLateMs,
     ...{ polls: of('polls'), refused: of('refused'), failed: of('failed') },
     meanLateMs: of('meanLateMs'),
+    p95LateMs: of('p95LateMs'),
   };
 }
 

@@ -42,16 +42,35 @@ export interface SimulatedService {
 
 export const LATENCY_MS = { from: 50, to: 250 } as const;
 
-/** All jobs are accepted at once: a batch of images, or a restarted program that takes its waits up again. */
-export function simulatedService(count: number, { seed = 1, limit = 120, before = 0 } = {}): SimulatedService {
+/** How jobs arrive and how long they take. */
+export interface Arrivals {
+  readonly seed?: number;
+  /** Reads that the service takes in any minute. @default 120 */
+  readonly limit?: number;
+  /** Jobs of the same kinds that ended before. @default 0 */
+  readonly before?: number;
+  /** Jobs accepted a minute; `Infinity` for all at once, as after a restart. @default Infinity */
+  readonly perMinute?: number;
+  /** Makes every job so many times longer. @default 1 */
+  readonly longer?: number;
+}
+
+/** Without `perMinute` all jobs are accepted at once: a batch of images, or a restarted program that waits again. */
+export function simulatedService(
+  count: number,
+  { seed = 1, limit = 120, before = 0, perMinute = Number.POSITIVE_INFINITY, longer = 1 }: Arrivals = {},
+): SimulatedService {
   const clock = virtualClock();
   const random = seeded(seed);
   const startMs = clock.now();
   const batch = (size: number, name: string, from: number) =>
     Array.from({ length: size }, (_, at): SimulatedJob => {
-      const kind = pick(size === 1 ? 0.5 : (at + 0.5) / size);
-      const lastsMs = kind.fromMs + random() * (kind.toMs - kind.fromMs);
-      return { kind, id: `${name}_${at}`, startMs: from, endMs: from + lastsMs };
+      // In steady traffic the kinds are mixed; in a batch their order makes no difference.
+      const share = perMinute < Number.POSITIVE_INFINITY ? random() : size === 1 ? 0.5 : (at + 0.5) / size;
+      const kind = pick(share);
+      const lastsMs = longer * (kind.fromMs + random() * (kind.toMs - kind.fromMs));
+      const startMs = from + (at * 60_000) / perMinute;
+      return { kind, id: `${name}_${at}`, startMs, endMs: startMs + lastsMs };
     });
   const earlier = batch(before, 'earlier', startMs);
   const jobs = batch(count, 'job', before > 0 ? startMs + 3_600_000 : startMs);

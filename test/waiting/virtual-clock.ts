@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/clock.js';
-import { Heap, type Ranked } from '../../src/polling/heap.js';
+import { Heap, type Ranked } from './heap.js';
 
 interface Timer extends Ranked {
   readonly fire: () => void;

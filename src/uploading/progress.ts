@@ -1,25 +1,28 @@
 /** How far an upload has come. */
 export interface UploadProgress {
-  /** Bytes of this attempt that left; begins at 0 again when the PUT is repeated, and ends at exactly `totalBytes`. */
+  /** Bytes sent by this attempt. Starts at 0 again when the PUT is repeated, and ends at exactly `totalBytes`. */
   readonly sentBytes: number;
   /** Size of the file in bytes. */
   readonly totalBytes: number;
 }
 
-/** What watches over one attempt's bytes. */
+/** Told how far an upload has come. */
+export type ReportProgress = (progress: UploadProgress) => void;
+
+/** What counts the bytes of one attempt. */
 export interface Meter {
   readonly sizeBytes: number;
-  readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
-  /** Called at each piece. */
-  readonly moved?: (() => void) | undefined;
-  /** Told of the reason when the content cannot be sent: it gave too much, too little, or an error of its own. */
+  readonly report: ReportProgress;
+  /** Called at each chunk. */
+  readonly moved: () => void;
+  /** Told the reason when the content cannot be sent: it gave too much, too little, or an error of its own. */
   readonly fail: (reason: unknown) => void;
 }
 
-/** A body of exactly `sizeBytes`: content that gives more or less breaks the request before its last byte. */
+/** A body of exactly `sizeBytes`. Content that gives more or less breaks the request before its last byte. */
 export interface MeteredBody {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** To be called once the bytes are known to have arrived: a runtime may stop pulling at the last one. */
+  /** Call it once the bytes are known to have arrived: a runtime may stop pulling at the last one. */
   finish(): void;
 }
 
@@ -31,12 +34,12 @@ export function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter): M
   const report = () => {
     if (queued === reported) return;
     reported = queued;
-    meter.onProgress?.({ sentBytes: queued, totalBytes: sizeBytes });
+    meter.report({ sentBytes: queued, totalBytes: sizeBytes });
   };
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
     try {
       report();
-      meter.moved?.();
+      meter.moved();
       const chunk = queued < sizeBytes ? await nextChunk(content) : undefined;
       if (queued + (chunk?.length ?? 0) >= sizeBytes)
         await expectEnd(content, queued + (chunk?.length ?? 0), sizeBytes);
@@ -75,7 +78,7 @@ async function expectEnd(content: AsyncIterator<Uint8Array>, given: number, size
   if (more) throw new RangeError(`The content is longer than the ${sizeBytes} bytes announced.`);
 }
 
-/** Lets go of content without waiting for it: a stalled source must not hold up an abort. */
+/** Ends the reading of content without waiting for it: a stalled source must not hold up an abort. */
 export function stop(content: AsyncIterator<Uint8Array>): void {
   Promise.resolve(content.return?.()).catch(() => undefined);
 }

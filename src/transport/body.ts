@@ -1,0 +1,135 @@
+import { isByteStream, readUpTo } from '../bytes.js';
+import type { Deadline } from '../deadline.js';
+
+/** The text of a body, and whether that is all of it. */
+export interface ReadText {
+  readonly text: string;
+  readonly whole: boolean;
+}
+
+/** Reads the body as text, up to `maxBytes` after decompression and no further. */
+export async function readText(response: Response, maxBytes: number): Promise<ReadText> {
+  const { headers, body } = response;
+  const length = headers.get('content-length');
+  // A known length is the most that the runtime reads. A compressed body has another one.
+  const fits = length !== null && Number(length) <= maxBytes && !headers.has('content-encoding');
+  if (body === null || fits) return { text: await response.text(), whole: true };
+  const { bytes, whole } = await readUpTo(body, maxBytes);
+  return { text: new TextDecoder().decode(bytes), whole };
+}
+
+/** The answer again with its body readable, after it was read whole. */
+export function withText({ status, statusText, headers, url }: Response, text: string): Response {
+  const hasNoBody = status === 204 || status === 205 || status === 304;
+  return withUrl(new Response(hasNoBody ? null : text, { status, statusText, headers }), url);
+}
+
+/** How a streamed body is watched. */
+export interface StreamOptions {
+  readonly deadline: Deadline;
+  /** Milliseconds that one read may take. */
+  readonly idleMs: number;
+  /** The error of a connection that breaks in the middle. */
+  readonly broken: (cause: unknown) => Error;
+}
+
+/**
+ * The answer with its body under the deadline: each read has `idleMs`, an abort ends it at once, and the listener is gone
+ * when the body has ended, failed or been cancelled.
+ */
+export function streamed(response: Response, options: StreamOptions): Response {
+  if (response.body === null) {
+    options.deadline.end();
+    return response;
+  }
+  return 'Bun' in globalThis ? passable(response, options) : withBody(response, watched(response.body, options));
+}
+
+/** Workers take the length of a stream from a type of their own. R2 and outgoing answers need it. */
+interface LengthRuntime {
+  readonly FixedLengthStream?: new (
+    length: number,
+  ) => { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> };
+}
+
+function withBody(response: Response, body: ReadableStream<Uint8Array>): Response {
+  const { status, statusText, headers, url } = response;
+  const { FixedLengthStream } = globalThis as LengthRuntime;
+  const length = headers.has('content-encoding') ? null : headers.get('content-length');
+  let sized = body;
+  if (FixedLengthStream !== undefined && length !== null) {
+    const { readable, writable } = new FixedLengthStream(Number(length));
+    // A failure of the body reaches whoever reads the other end.
+    body.pipeTo(writable).catch(() => {});
+    sized = readable;
+  }
+  return withUrl(new Response(sized, { status, statusText, headers }), url);
+}
+
+/**
+ * Bun tells the length of a body that it passes on only when that body is its own. The answer therefore stays Bun's, and
+ * only whoever reads it by its methods reads the watched body.
+ */
+function passable(response: Response, options: StreamOptions): Response {
+  const native = response.body;
+  let read: Response | undefined;
+  const watchedResponse = () => {
+    read ??= new Response(native && watched(native, options), response);
+    return read;
+  };
+  Object.defineProperty(response, 'body', { get: () => watchedResponse().body });
+  for (const method of ['text', 'json', 'arrayBuffer', 'blob', 'bytes', 'formData', 'clone'] as const) {
+    Object.defineProperty(response, method, { value: () => watchedResponse()[method]() });
+  }
+  return response;
+}
+
+function watched(source: ReadableStream<Uint8Array<ArrayBuffer>>, { deadline, idleMs, broken }: StreamOptions) {
+  const isBytes = isByteStream(source);
+  const reader = source.getReader();
+  const finish = (cancel: boolean, reason?: unknown) => {
+    deadline.end();
+    if (cancel) reader.cancel(reason).catch(() => {});
+  };
+  const guarded: UnderlyingSource<Uint8Array> = {
+    ...(isBytes && { type: 'bytes' }),
+    // The abort must reach a reader that is between two reads, too.
+    start(controller: Controller) {
+      const abort = () => {
+        controller.error(deadline.signal.reason);
+        finish(true, deadline.signal.reason);
+      };
+      deadline.signal.addEventListener('abort', abort, { once: true });
+    },
+    async pull(controller: Controller) {
+      try {
+        deadline.restart(idleMs);
+        const { done, value } = await deadline.race(reader.read());
+        deadline.pause();
+        if (!done) return controller.enqueue(value);
+        finish(false);
+        controller.close();
+        // A reader that brought its own buffer gets it back.
+        controller.byobRequest?.respond(0);
+      } catch (error) {
+        if (deadline.signal.aborted) return;
+        finish(true, error);
+        controller.error(broken(error));
+      }
+    },
+    cancel: (reason) => finish(true, reason),
+  };
+  return new ReadableStream(guarded, { highWaterMark: 0 });
+}
+
+/** What the controllers of both kinds of stream have in common, and the buffer that a reader may have brought. */
+interface Controller {
+  enqueue(chunk: Uint8Array<ArrayBuffer>): void;
+  close(): void;
+  error(reason: unknown): void;
+  readonly byobRequest?: { respond(bytes: number): void } | null;
+}
+
+function withUrl(response: Response, url: string): Response {
+  return Object.defineProperty(response, 'url', { value: url });
+}

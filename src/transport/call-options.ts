@@ -1,0 +1,16 @@
+import * as z from 'zod/mini';
+import * as option from '../options.js';
+
+/** The options of a request, as fields for the schemas of calls that take more. */
+export const REQUEST_FIELDS = {
+  signal: option.abortSignal,
+  timeoutMs: option.milliseconds,
+  maxRetries: option.count,
+  // Checked where the key is made: the body may hold it as well.
+  idempotencyKey: option.anything,
+  headers: option.anObject,
+  preflight: option.flag,
+} as const;
+
+/** The options that every call takes. */
+export const REQUEST_OPTIONS = z.strictObject(REQUEST_FIELDS);

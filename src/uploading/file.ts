@@ -1,0 +1,255 @@
+import { joinBytes } from '../bytes.js';
+import { callerContext, callObserver } from '../callbacks.js';
+import { PreflightError, UploadError } from '../errors/index.js';
+import { IMAGE_HEADER_BYTES, imageSize } from '../schemas/image-size.js';
+import { mediaTypeEssence, mediaTypeOfName, type UploadType, uploadTypeOf } from '../schemas/media-type.js';
+import type { CreateUploadParams } from '../schemas/upload.js';
+import { safeFileName } from './file-name.js';
+import { type MeteredBody, meteredBody, type ReportProgress, stop } from './progress.js';
+import { SNIFF_BYTES, sniffMediaType } from './sniff.js';
+import { recogniseSource, type Source } from './source.js';
+import type { FileOptions } from './upload-options.js';
+
+/** A file ready to be sent. Its beginning may have been read; nothing of it is lost by that. */
+export interface UploadFile {
+  /** What the source is, for messages. */
+  readonly kind: string;
+  readonly sizeBytes: number;
+  /** Whether the content can be read again. */
+  readonly repeatable: boolean;
+  /** The request body, which calls `moved` at each chunk. Content that cannot be read again gives it once. */
+  body(moved: () => void): Promise<BodyInit>;
+  /** Why the content itself could not be sent, if that is what went wrong. */
+  failure(): { readonly reason: unknown } | undefined;
+  /** Tells the last of the progress: the bytes have arrived. */
+  finish(): void;
+  /** Ends a source that is not going to be sent. */
+  discard(): void;
+}
+
+/** A file with what the service asks to be told about it. */
+export interface DescribedFile extends UploadFile {
+  readonly params: CreateUploadParams;
+}
+
+const MB = 1024 * 1024;
+/** Documented size limits (spec: Limits). */
+const MAX_MB: Readonly<Record<string, number>> = { IMAGE: 50, VIDEO: 200, AUDIO: 15 };
+/** The narrowest image that may become a character (spec: Limits). */
+const CHARACTER_WIDTH_PX = 300;
+
+/** Opens content for step 2 alone: the service knows the file already, so only its size matters. */
+export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
+  const source = readableSource(given);
+  return toFile(source, sizeOf(source, options), reporter(options)).file;
+}
+
+/**
+ * Finds out what the service asks about a file, and refuses what is over a documented limit. The first bytes are read only
+ * where nothing else tells the type. No call is made.
+ */
+export async function describeFile(given: unknown, options: FileOptions): Promise<DescribedFile> {
+  const source = readableSource(given);
+  const sizeBytes = sizeOf(source, options);
+  const name = options.filename ?? source.name;
+  const declared = [options.mimeType, source.type].map((type) => mediaTypeEssence(type ?? '')).find(isTelling);
+  const named = declared ?? mediaTypeOfName(name ?? '');
+  const isImage = uploadTypeOf(named ?? 'image/') === 'IMAGE';
+  const wanted =
+    options.purpose === 'character' && isImage ? IMAGE_HEADER_BYTES : named === undefined ? SNIFF_BYTES : 0;
+  const { file, peek } = toFile(source, sizeBytes, reporter(options));
+  try {
+    const head = wanted > 0 ? await peek(wanted).catch((cause) => unreadable(cause, source.kind)) : new Uint8Array();
+    const mimeType = named ?? sniffMediaType(head) ?? refuseType(name);
+    const uploadType = options.uploadType ?? uploadTypeOf(mimeType) ?? refuseKind(mimeType);
+    if (options.preflight !== false) checkLimits({ sizeBytes, uploadType, head, purpose: options.purpose });
+    const params: CreateUploadParams = {
+      file_name: safeFileName(name, mimeType),
+      mime_type: mimeType,
+      file_size: sizeBytes,
+      upload_type: uploadType,
+    };
+    return { ...file, params };
+  } catch (reason) {
+    file.discard();
+    throw reason;
+  }
+}
+
+function reporter({ onProgress }: Pick<FileOptions, 'onProgress'>): ReportProgress {
+  if (onProgress === undefined) return () => {};
+  const inContext = callerContext();
+  return (progress) => inContext(() => callObserver(() => onProgress(progress)));
+}
+
+interface OpenedFile {
+  readonly file: UploadFile;
+  /** The first `bytes` bytes, or all there are. */
+  peek(bytes: number): Promise<Uint8Array>;
+}
+
+function toFile(source: Source, sizeBytes: number, report: ReportProgress): OpenedFile {
+  const { kind, repeatable } = source;
+  let begun: AsyncIterator<Uint8Array> | undefined;
+  let current: MeteredBody | undefined;
+  let failed: { readonly reason: unknown } | undefined;
+  const start = () => {
+    const content = begun ?? source.open();
+    begun = undefined;
+    return content;
+  };
+  const file: UploadFile = {
+    kind,
+    sizeBytes,
+    repeatable,
+    async body(moved) {
+      if (failed !== undefined) throw failed.reason;
+      const fail = (reason: unknown) => {
+        failed = { reason };
+      };
+      current = meteredBody(start(), { sizeBytes, report, moved, fail });
+      return requestBody(current.stream, source, sizeBytes);
+    },
+    failure: () => failed,
+    finish: () => current?.finish(),
+    discard: () => {
+      if (current !== undefined) current.stream.cancel().catch(() => undefined);
+      else if (!repeatable) stop(start());
+    },
+  };
+  return {
+    file,
+    async peek(bytes) {
+      const content = source.open();
+      const chunks = await firstChunks(content, bytes);
+      if (repeatable) stop(content);
+      else begun = replay(chunks, content);
+      return joinBytes(chunks).subarray(0, bytes);
+    },
+  };
+}
+
+/** The runtime's stream of known length. */
+type FixedLengthRuntime = {
+  readonly FixedLengthStream?: new (size: number) => TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>;
+};
+
+/** A body whose length every runtime tells the receiver. Object storage requires it. */
+async function requestBody(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  { blob }: Source,
+  sizeBytes: number,
+): Promise<BodyInit> {
+  const { FixedLengthStream } = globalThis as FixedLengthRuntime;
+  if (FixedLengthStream !== undefined) {
+    // workerd ignores a content-length header and takes the length from this stream.
+    const { readable, writable } = new FixedLengthStream(sizeBytes);
+    stream.pipeTo(writable).catch(() => undefined); // The reason is kept by the meter and breaks `readable` too.
+    return readable;
+  }
+  if (!('Deno' in globalThis) && 'process' in globalThis) return stream;
+  // Deno and browsers would send a stream without its length, so they get one Blob.
+  if (blob === undefined) return (await new Response(stream).blob()).slice(0, sizeBytes, '');
+  stream.cancel().catch(() => undefined);
+  return blob.slice(0, sizeBytes, '');
+}
+
+async function firstChunks(content: AsyncIterator<Uint8Array>, bytes: number): Promise<Uint8Array[]> {
+  const chunks: Uint8Array[] = [];
+  for (let have = 0; have < bytes; ) {
+    const { done, value } = await content.next();
+    if (done) break;
+    chunks.push(value);
+    have += value.length;
+  }
+  return chunks;
+}
+
+function replay(chunks: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncIterator<Uint8Array> {
+  const queue = [...chunks];
+  return {
+    next() {
+      const value = queue.shift();
+      return value === undefined ? rest.next() : Promise.resolve({ done: false, value });
+    },
+    async return() {
+      await rest.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+function isTelling(type: string): boolean {
+  return type !== '' && type !== 'application/octet-stream' && type !== 'binary/octet-stream';
+}
+
+function sizeOf({ kind, sizeBytes: seen }: Source, { sizeBytes }: FileOptions): number {
+  const size = sizeBytes ?? seen;
+  if (size === undefined) {
+    throw invalid(
+      `sizeBytes is missing. The service needs the size before the first byte, and ${kind} does not tell it.`,
+      'sizeBytes',
+    );
+  }
+  if (!Number.isSafeInteger(size) || size < 0) {
+    throw invalid(`sizeBytes must be a whole number of bytes, not ${size}.`, 'sizeBytes');
+  }
+  if (size === 0) throw invalid(`${kind} is empty, so there is nothing to upload.`, 'source');
+  if (seen !== undefined && seen !== size) {
+    throw invalid(`sizeBytes is ${size}, but ${kind} has ${seen} bytes. Leave sizeBytes out.`, 'sizeBytes');
+  }
+  return size;
+}
+
+function checkLimits(file: {
+  readonly sizeBytes: number;
+  readonly uploadType: UploadType;
+  readonly head: Uint8Array;
+  readonly purpose: FileOptions['purpose'];
+}): void {
+  const { sizeBytes, uploadType, head, purpose } = file;
+  const maxMB = MAX_MB[uploadType];
+  if (maxMB !== undefined && sizeBytes > maxMB * MB) {
+    throw new PreflightError(
+      `The file has ${(sizeBytes / MB).toFixed(1)} MB, and ${uploadType} uploads may have ${maxMB} MB. Make it smaller first.`,
+      { code: 'upload_too_large', param: 'source' },
+    );
+  }
+  if (purpose !== 'character') return;
+  if (uploadType !== 'IMAGE') throw invalid(`A character needs an image, and this file is ${uploadType}.`, 'source');
+  const width = imageSize(head)?.width;
+  if (width !== undefined && width < CHARACTER_WIDTH_PX) {
+    throw invalid(`The image is ${width} px wide. A character needs at least ${CHARACTER_WIDTH_PX} px.`, 'source');
+  }
+}
+
+function refuseType(name: string | undefined): never {
+  const who =
+    name === undefined ? 'The first bytes do not tell' : `Neither the name "${name}" nor the first bytes tell`;
+  throw invalid(`${who} the type of the file. Pass mimeType, for example "video/mp4".`, 'mimeType');
+}
+
+function refuseKind(mimeType: string): never {
+  throw invalid(
+    `"${mimeType}" is not the type of an image, a video or audio. Pass the right mimeType, or uploadType.`,
+    'mimeType',
+  );
+}
+
+function invalid(message: string, param: string): PreflightError {
+  return new PreflightError(message, { code: 'upload_invalid', param });
+}
+
+/** A source that cannot even be opened is a failure before the first step. */
+function readableSource(given: unknown): Source {
+  try {
+    return recogniseSource(given);
+  } catch (cause) {
+    return unreadable(cause);
+  }
+}
+
+function unreadable(cause: unknown, kind = 'The source'): never {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  throw new UploadError(`Nothing was uploaded: ${kind} cannot be read. ${reason}`, { step: 'prepare', cause });
+}

@@ -1,0 +1,61 @@
+import * as z from 'zod/mini';
+import * as option from '../options.js';
+import type { UploadType } from '../schemas/media-type.js';
+import type { RequestOptions } from '../schemas/request-options.js';
+import type { UploadProgress } from './progress.js';
+
+/** What you can say about a file that is uploaded. */
+export interface FileOptions {
+  /** Name for the service, reduced to a safe one. @default the source's own name, else `upload` with the type's extension */
+  readonly filename?: string | undefined;
+  /** Media type, for example `video/mp4`. @default the Blob's, else by the name, else by the first bytes */
+  readonly mimeType?: string | undefined;
+  /** What the service takes the file for; sets the size limit. @default by the media type: IMAGE, VIDEO or AUDIO */
+  readonly uploadType?: UploadType | undefined;
+  /** Size in bytes. Required for streams that do not tell it: the service needs it before the first byte. */
+  readonly sizeBytes?: number | undefined;
+  /**
+   * Called as bytes are sent, in the async context of this call. Starts at 0 again when the PUT has to be repeated. What
+   * it throws changes nothing.
+   */
+  readonly onProgress?: ((progress: UploadProgress) => unknown) | undefined;
+  /** `character`: also refuse an image whose header says that it is less than 300 px wide (spec: POST /v1/characters). */
+  readonly purpose?: 'character' | undefined;
+  /** Whether a file over the documented limits is refused before the first call. @default the client's (true) */
+  readonly preflight?: boolean | undefined;
+}
+
+/** What `uploads.upload` takes beside the source. */
+export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {
+  /** Whether an upload that could not be completed is deleted from the service. @default true */
+  readonly cleanup?: boolean | undefined;
+}
+
+/** What `uploads.put` takes beside the source. */
+export type PutOptions = Pick<FileOptions, 'sizeBytes' | 'onProgress'> &
+  Omit<RequestOptions, 'idempotencyKey' | 'preflight'>;
+
+const CALL_FIELDS = {
+  signal: option.abortSignal,
+  timeoutMs: option.milliseconds,
+  maxRetries: option.count,
+  headers: option.anObject,
+  // Checked with the file, because the code of its error is the service's.
+  sizeBytes: option.anything,
+  onProgress: option.callback,
+} as const;
+
+/** The options of `uploads.put`. */
+export const PUT_OPTIONS = z.strictObject(CALL_FIELDS);
+
+/** The options of `uploads.upload`. */
+export const UPLOAD_OPTIONS = z.strictObject({
+  ...CALL_FIELDS,
+  idempotencyKey: option.anything,
+  filename: option.must<string>('a string', (value) => typeof value === 'string'),
+  mimeType: option.must<string>('a string', (value) => typeof value === 'string'),
+  uploadType: option.must<string>('a string', (value) => typeof value === 'string'),
+  purpose: option.oneOf('character'),
+  preflight: option.flag,
+  cleanup: option.flag,
+});

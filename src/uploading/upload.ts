@@ -1,0 +1,202 @@
+import { APIError, PreflightError, UploadError } from '../errors/index.js';
+import type { RequestOptions } from '../schemas/request-options.js';
+import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
+import { type DescribedFile, openFile, type UploadFile } from './file.js';
+import type { PutOptions, UploadOptions } from './upload-options.js';
+
+/** Where the bytes of an upload are sent, as step 1 answered (spec: Uploads). */
+export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
+
+/** Step 2 as the network takes it. */
+export interface PutRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: (moved: () => void) => BodyInit | Promise<BodyInit>;
+  readonly repeatable: boolean;
+  readonly lane: 'uploads.put' | undefined;
+}
+
+/** The service's steps (spec: Uploads), each with its own retries. */
+export interface UploadSteps {
+  baseUrl(): string;
+  create(params: CreateUploadParams, options: RequestOptions): PromiseLike<CreatedUpload>;
+  put(request: PutRequest, options: RequestOptions): PromiseLike<Response>;
+  complete(uploadId: string, options: RequestOptions): PromiseLike<Upload>;
+  delete(uploadId: string, options: RequestOptions): PromiseLike<unknown>;
+}
+
+type Step = 'create' | 'put' | 'complete';
+type Left = UploadError['left'];
+
+interface Run {
+  readonly steps: UploadSteps;
+  readonly file: DescribedFile;
+  readonly options: UploadOptions;
+  /** The options of each call. */
+  readonly call: RequestOptions;
+}
+
+/** Uploads a file in the service's three steps. The error of a step that fails says what is left on the service. */
+export async function uploadFile(steps: UploadSteps, file: DescribedFile, options: UploadOptions): Promise<Upload> {
+  const { signal, timeoutMs, maxRetries, headers } = options;
+  const run: Run = { steps, file, options, call: { signal, timeoutMs, maxRetries, headers } };
+  try {
+    signal?.throwIfAborted();
+    const first = await create(run, options.idempotencyKey);
+    const upload = (await put(run, first, true)) ? first : await renewed(run, first);
+    const { upload_id: uploadId } = upload;
+    const completed = await orFail(run, { step: 'complete', uploadId }, () => steps.complete(uploadId, run.call));
+    return { ...file.params, ...completed };
+  } finally {
+    file.discard();
+  }
+}
+
+/** Sends the bytes of step 2 alone. A failure of the source itself is told as such, not as one of the connection. */
+export async function putSource(
+  steps: UploadSteps,
+  { target, source, options }: { target: UploadTarget; source: unknown; options: PutOptions },
+): Promise<Response> {
+  const { sizeBytes = target.file_size, onProgress, ...call } = options;
+  const file = openFile(source, { sizeBytes, onProgress });
+  try {
+    const response = await steps.put(putRequest(steps, target, file), call);
+    file.finish();
+    return response;
+  } catch (cause) {
+    const failure = file.failure();
+    if (failure === undefined) throw cause;
+    const message = `The upload failed at step "put": ${sentence(failure.reason)}`;
+    throw new UploadError(message, { step: 'put', left: 'upload', cause: failure.reason });
+  } finally {
+    file.discard();
+  }
+}
+
+/** The PUT of a file. The documented limit counts the service's own PUT; storage has no such limit. */
+function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile): PutRequest {
+  const baseUrl = steps.baseUrl();
+  const url = new URL(target.direct_upload_url, `${baseUrl}/`);
+  return {
+    url: url.href,
+    headers: { ...headersToSend(target.headers), 'content-length': `${file.sizeBytes}` },
+    body: (moved) => file.body(moved),
+    repeatable: file.repeatable,
+    lane: url.origin === new URL(baseUrl).origin ? 'uploads.put' : undefined,
+  };
+}
+
+/** Set by the client or the runtime itself, however the service spells them. */
+const NOT_SENT = ['content-length', 'host', 'connection', 'transfer-encoding', 'expect'];
+
+/** The returned headers with lower-case names. Throws for a value that HTTP cannot carry. */
+function headersToSend(returned: Readonly<Record<string, string>>): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(returned ?? {})) {
+    const key = name.toLowerCase();
+    if (NOT_SENT.includes(key)) continue;
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+      throw new TypeError(`The service returned an upload header that HTTP cannot carry: "${name}".`);
+    }
+    headers[key] = value;
+  }
+  return headers;
+}
+
+function create(run: Run, idempotencyKey: string | undefined): Promise<CreatedUpload> {
+  const options = { ...run.call, idempotencyKey };
+  return orFail(run, { step: 'create', uploadId: undefined }, () => run.steps.create(run.file.params, options));
+}
+
+/** False when the URL has expired and the content can be sent to a new one. */
+async function put(run: Run, upload: CreatedUpload, mayRenew: boolean): Promise<boolean> {
+  const { steps, file, call } = run;
+  try {
+    await steps.put(putRequest(steps, upload, file), call);
+    file.finish();
+    return true;
+  } catch (cause) {
+    if (mayRenew && file.repeatable && isExpired(cause) && !call.signal?.aborted) return false;
+    throw await failure(run, { step: 'put', cause, uploadId: upload.upload_id });
+  }
+}
+
+/** Replaces an upload whose URL has expired by a new one, and sends the bytes there. */
+async function renewed(run: Run, expired: CreatedUpload): Promise<CreatedUpload> {
+  const { idempotencyKey, cleanup } = run.options;
+  if (cleanup !== false) await remove(run, expired.upload_id);
+  const upload = await create(run, idempotencyKey === undefined ? undefined : `${idempotencyKey}:1`);
+  await put(run, upload, false);
+  return upload;
+}
+
+async function orFail<T>(run: Run, at: Omit<Failure, 'cause'>, work: () => PromiseLike<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw await failure(run, { ...at, cause });
+  }
+}
+
+interface Failure {
+  readonly step: Step;
+  readonly cause: unknown;
+  readonly uploadId: string | undefined;
+}
+
+/** The error to throw. An abort stays the signal's own reason, and is not held up by the deletion. */
+async function failure(run: Run, { step, cause, uploadId }: Failure): Promise<unknown> {
+  const { options, file } = run;
+  const deletion = uploadId === undefined || options.cleanup === false ? undefined : remove(run, uploadId);
+  if (options.signal?.aborted) return options.signal.reason;
+  if (PreflightError.isInstance(cause)) return cause;
+  const left = (await deletion) ?? (uploadId === undefined ? leftByCreate(cause) : 'upload');
+  const ofSource = file.failure();
+  const reason = ofSource === undefined ? cause : ofSource.reason;
+  const once =
+    step === 'put' && ofSource === undefined && !file.repeatable
+      ? ` It was not tried again, because ${file.kind} can be read only once: pass a Blob, a function that returns a fresh stream, or fromPath().`
+      : '';
+  const id = uploadId === undefined ? '' : ` (${uploadId})`;
+  const message = `The upload failed at step "${step}"${id}: ${sentence(reason)}${once} ${LEFT[left]}`;
+  return new UploadError(message, { step, uploadId, left, cause });
+}
+
+/** Not ended by the caller's signal, because it also tidies up after an abort. */
+async function remove({ steps, call }: Run, uploadId: string): Promise<Left> {
+  const { timeoutMs, headers } = call;
+  try {
+    await steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
+    return 'nothing';
+  } catch (cause) {
+    if (!APIError.isInstance(cause)) return 'unknown';
+    return cause.status === 404 ? 'nothing' : 'upload';
+  }
+}
+
+const LEFT: Readonly<Record<Left, string>> = {
+  nothing: 'Nothing is left on the service.',
+  upload: 'The unfinished upload is left on the service: uploads.delete(upload_id) deletes it.',
+  unknown: 'An unfinished upload may be left on the service.',
+};
+
+/** A refused create left nothing. Of one without an answer nobody knows. */
+function leftByCreate(cause: unknown): Left {
+  return APIError.isInstance(cause) && cause.status < 500 ? 'nothing' : 'unknown';
+}
+
+/** Storage tells an expired URL by 410, or by another refusal that says so. A 403 that says nothing is treated as one. */
+function isExpired(cause: unknown): boolean {
+  if (!APIError.isInstance(cause)) return false;
+  const { status, data, message, code } = cause;
+  if (status === 410) return true;
+  if (status !== 400 && status !== 401 && status !== 403) return false;
+  const said = typeof data === 'string' ? data : JSON.stringify(data ?? '');
+  if (status === 403 && /^\W*$/.test(said)) return true;
+  return /expir|time frame/i.test(`${code} ${message} ${said}`);
+}
+
+function sentence(reason: unknown): string {
+  const text = reason instanceof Error ? reason.message : String(reason);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
