@@ -53,7 +53,7 @@ export type { Hooks, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, 
 export type { InProcessLimiterOptions } from './limits/in-process-limiter.js';
 export { InProcessLimiter } from './limits/in-process-limiter.js';
 export type { LaneLimit } from './limits/lane-state.js';
-export type { Lane, LaneLimiter, LaneSnapshot, LaneWait, RateLimiter } from './limits/rate-limiter.js';
+export type { Lane, LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './limits/rate-limiter.js';
 export type { CreateAndWaitOptions } from './polling/create-and-wait.js';
 export type { JobNotice } from './polling/wait-for-job.js';
 export type { WaitOptions } from './polling/wait-options.js';

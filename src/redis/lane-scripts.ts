@@ -5,7 +5,7 @@
 //   alive   sorted set  processes that wait, by the time until which they are believed to live
 //   flight  sorted set  slots of calls under way, by the time after which their process is believed dead
 //   rest    sorted set  slots of answered calls, by the time at which they are free again
-//   meta    hash        'run' and 'slot' counters, 'paused' until, 'of:<process>' calls that wait
+//   meta    hash        'run' and 'slot' counters, 'paused' until and 'pausedFor' how long, 'of:<process>' calls that wait
 
 import { type RedisClient, redisScript } from '../redis-client.js';
 
@@ -27,6 +27,12 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function keep(ms)
   for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ms) end
 end
+-- No time can be further away than its own length. One that is was written before the clock was set back.
+local function cut(key, most)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', most), '+inf')) do
+    redis.call('ZADD', key, most, member)
+  end
+end
 `;
 
 /**
@@ -36,6 +42,10 @@ end
  */
 const TURN = `${HEAD}
 local limit, restMs, me, leaseMs, want = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+
+cut(flight, now + leaseMs)
+cut(alive, now + leaseMs)
+cut(rest, now + restMs)
 
 -- A call whose process died is taken for answered when its lease ran out.
 for _, slot in ipairs(redis.call('ZRANGEBYSCORE', flight, '-inf', now)) do
@@ -78,6 +88,11 @@ elseif want < had then
 end
 
 local pauseMs = math.max(0, tonumber(redis.call('HGET', meta, 'paused') or 0) - now)
+local longest = tonumber(redis.call('HGET', meta, 'pausedFor') or pauseMs)
+if pauseMs > longest then
+  pauseMs = longest
+  redis.call('HSET', meta, 'paused', now + longest)
+end
 local free = limit - redis.call('ZCARD', flight) - redis.call('ZCARD', rest)
 if pauseMs > 0 then free = 0 end
 
@@ -144,7 +159,7 @@ return 0`;
 /** Nothing goes out for a while. Values: the while in ms. */
 const PAUSE = `${HEAD}
 local paused = tonumber(redis.call('HGET', meta, 'paused') or 0)
-redis.call('HSET', meta, 'paused', math.max(paused, now + ARGV[1]))
+if now + ARGV[1] > paused then redis.call('HSET', meta, 'paused', now + ARGV[1], 'pausedFor', ARGV[1]) end
 redis.call('PEXPIRE', meta, ARGV[1] + math.max(60000, redis.call('PTTL', meta)))
 return 0`;
 

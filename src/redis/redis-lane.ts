@@ -1,8 +1,9 @@
 import type { Clock } from '../clock.js';
+import { ConnectionError } from '../errors/client-errors.js';
 import { GenError } from '../errors/gen-error.js';
 import type { InProcessLimiter } from '../limits/in-process-limiter.js';
 import type { LaneLimit } from '../limits/lane-state.js';
-import type { LaneWait, Release } from '../limits/rate-limiter.js';
+import type { LaneSnapshot, LaneWait, Release } from '../limits/rate-limiter.js';
 import type { LaneScripts } from './lane-scripts.js';
 import { WaitingLine } from './waiting-line.js';
 
@@ -27,7 +28,7 @@ const AWAY_MS = 5_000;
 /** One lane as this process sees it: its calls wait here in order, and take turns at the state in Redis. */
 export class RedisLane {
   readonly #name: string;
-  readonly #limit: number;
+  readonly #limit: LaneLimit;
   readonly #restMs: number;
   readonly #scripts: LaneScripts;
   readonly #settings: RedisLaneSettings;
@@ -40,16 +41,25 @@ export class RedisLane {
   #turning = false;
   #again = false;
   #awayUntil = Number.NEGATIVE_INFINITY;
+  #nextFreeAt = Number.NEGATIVE_INFINITY;
   #disarm: Release | undefined;
   #stopBeat: Release | undefined;
 
   constructor(name: string, limit: LaneLimit & { readonly scripts: LaneScripts }, settings: RedisLaneSettings) {
     this.#name = name;
-    this.#limit = limit.limit;
+    this.#limit = { limit: limit.limit, windowMs: limit.windowMs };
     // Half a per mille and a millisecond on top: two clocks drift, and times are cut off to whole milliseconds.
     this.#restMs = Math.ceil(limit.windowMs * 1.0005) + 1;
     this.#scripts = limit.scripts;
     this.#settings = settings;
+  }
+
+  /** The state of the lane as far as this process knows it. */
+  snapshot(): LaneSnapshot {
+    const local = this.#settings.local.snapshot()[this.#name];
+    const nextFreeMs = this.#line.size > 0 ? Math.max(1, this.#nextFreeAt - this.#settings.clock.now()) : 0;
+    const { limit, windowMs } = this.#limit;
+    return { inUse: local?.inUse ?? 0, queued: this.#line.size, nextFreeMs, limit, windowMs };
   }
 
   acquire(signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<Release> {
@@ -83,7 +93,7 @@ export class RedisLane {
   async #turn(): Promise<void> {
     const want = this.#line.size;
     try {
-      const reply = await this.#ask([this.#limit, this.#restMs, this.#settings.process, LEASE_MS, want]);
+      const reply = await this.#ask([this.#limit.limit, this.#restMs, this.#settings.process, LEASE_MS, want]);
       const slots = slotsIn(reply);
       this.#announced = want - slots.length;
       this.#grant(slots);
@@ -95,7 +105,10 @@ export class RedisLane {
 
   #grant(slots: readonly string[]): void {
     const taken = slots.slice(0, this.#line.size);
-    for (const slot of taken) this.#line.next()?.resolve(this.#releaseOf(slot));
+    for (const slot of taken) {
+      const waiter = this.#line.next();
+      waiter?.resolve(this.#releaseOf(slot, waiter.signal));
+    }
     this.#giveBack(slots.slice(taken.length));
   }
 
@@ -103,24 +116,36 @@ export class RedisLane {
     // Not longer than a third of the lease, so that the others know that this process lives.
     const nextMs = Math.min(Math.max(1, waitMs), LEASE_MS / 3);
     this.#disarm = this.#settings.clock.after(nextMs, () => this.#takeTurns());
+    this.#nextFreeAt = this.#settings.clock.now() + waitMs;
     const queued = ahead + this.#line.size;
     this.#line.tell({ lane: this.#name, waitMs, queued, reason: paused ? 'pause' : 'limit' });
   }
 
-  #releaseOf(slot: string): Release {
-    // Counted here as well, so that without Redis this process still knows what it has used up.
-    const counted = this.#settings.local.tryAcquire(this.#name);
+  /**
+   * Counted here as well: without Redis, and with a Redis that has lost its data, this process still knows what it has
+   * used up and waits for that.
+   */
+  async #releaseOf(slot: string, signal: AbortSignal | undefined): Promise<Release> {
     this.#underWay.add(slot);
     this.#stopBeat ??= this.#beat();
-    return () => {
-      if (!this.#underWay.delete(slot)) return;
-      if (typeof counted === 'function') counted();
-      if (this.#underWay.size === 0) {
-        this.#stopBeat?.();
-        this.#stopBeat = undefined;
-      }
-      this.#run('answered', [this.#restMs, slot]);
+    const counted: Release = await this.#settings.local.acquire(this.#name, signal).catch((reason: unknown) => {
+      this.#release(slot, 'unused');
+      throw reason;
+    });
+    return (outcome) => {
+      counted(outcome);
+      this.#release(slot, outcome);
     };
+  }
+
+  #release(slot: string, outcome: 'unused' | undefined): void {
+    if (!this.#underWay.delete(slot)) return;
+    if (this.#underWay.size === 0) {
+      this.#stopBeat?.();
+      this.#stopBeat = undefined;
+    }
+    if (outcome === 'unused') this.#giveBack([slot]);
+    else this.#run('answered', [this.#restMs, slot]);
   }
 
   /** Keeps the slots of calls that take long. */
@@ -182,7 +207,8 @@ export class RedisLane {
       if (onUnavailable === 'local') waiter.resolve(local.acquire(this.#name, waiter.signal, waiter.onWait));
       else
         waiter.reject(
-          new GenError('The shared limiter cannot reach Redis, and `onUnavailable` is "throw".', { cause }),
+          // A failure like that of a connection: a wait goes on, a call may be tried again.
+          new ConnectionError('The shared limiter cannot reach Redis, and onUnavailable is "throw"', { cause }),
         );
     }
   }

@@ -1,11 +1,14 @@
+import { callObserver } from '../callbacks.js';
 import { steady, systemClock } from '../clock.js';
 import { GenError } from '../errors/gen-error.js';
 import { DOCUMENTED_LIMITS, InProcessLimiter } from '../limits/in-process-limiter.js';
 import type { LaneLimit } from '../limits/lane-state.js';
-import type { RateLimiter } from '../limits/rate-limiter.js';
+import type { LaneSnapshot, RateLimiter } from '../limits/rate-limiter.js';
+import { checkOptions } from '../options.js';
 import type { RedisClient } from '../redis-client.js';
 import { laneScripts } from './lane-scripts.js';
 import { RedisLane } from './redis-lane.js';
+import { REDIS_LIMITER_OPTIONS } from './redis-options.js';
 
 /** What a {@link redisLimiter} is made with. */
 export interface RedisLimiterOptions {
@@ -28,6 +31,12 @@ export interface RedisLimiterOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
+/** A limiter that several processes share. */
+export interface RedisLimiter extends RateLimiter {
+  /** The state of every limited lane, as far as this process knows it. */
+  snapshot(): Record<string, LaneSnapshot>;
+}
+
 /**
  * One limiter for any number of processes and machines, over one Redis (5 or later). Give it to each process's client as
  * `limiter`. Takes a connected client of `ioredis` or `redis` (node-redis).
@@ -36,15 +45,12 @@ export interface RedisLimiterOptions {
  * all processes. A process that dies gives up its place within 15 seconds. Throws a {@link GenError} for an option that
  * cannot be right.
  */
-export function redisLimiter(client: RedisClient, options: RedisLimiterOptions = {}): RateLimiter {
-  const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:' } = options;
+export function redisLimiter(client: RedisClient, options: RedisLimiterOptions = {}): RedisLimiter {
+  checkOptions('redisLimiter', REDIS_LIMITER_OPTIONS, options);
   if (!('evalSha' in client || 'evalsha' in client))
     throw new GenError('redisLimiter needs a connected client of ioredis or redis (node-redis).');
-  if (onUnavailable !== 'local' && onUnavailable !== 'throw')
-    throw new GenError('`onUnavailable` must be "local" or "throw".');
-  if (!(timeoutMs > 0)) throw new GenError('`timeoutMs` must be a positive number of milliseconds.');
-  const { limits } = options;
-  const onError = quiet(options.onError);
+  const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:', limits } = options;
+  const onError = (error: unknown) => callObserver(() => options.onError?.(error));
   const local = new InProcessLimiter({ limits });
   const scriptsOf = laneScripts(client, prefix);
   const settings = {
@@ -67,16 +73,9 @@ export function redisLimiter(client: RedisClient, options: RedisLimiterOptions =
       local.pause(lane, ms);
       if (ms > 0 && ms < Number.POSITIVE_INFINITY) lanes.get(lane)?.pause(ms);
     },
-  };
-}
-
-/** A listener that throws changes nothing for the calls that wait. */
-function quiet(onError: RedisLimiterOptions['onError']): (error: unknown) => void {
-  return (error) => {
-    try {
-      onError?.(error);
-    } catch {
-      // There is nobody left to tell.
-    }
+    snapshot: () => ({
+      ...local.snapshot(),
+      ...Object.fromEntries([...lanes].map(([name, lane]) => [name, lane.snapshot()])),
+    }),
   };
 }

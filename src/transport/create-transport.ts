@@ -13,7 +13,7 @@ import { REQUEST_OPTIONS } from './call-options.js';
 import { createCredentials } from './credentials.js';
 import { decodeError, parseJson, requestIdOf } from './decode-error.js';
 import { type Attempt, type Context, connectionError, exchange, networkFailure } from './exchange.js';
-import { createHttp, follow, type Http, sendBytes } from './http.js';
+import { createHttp, fileOf, follow, type Http, type Sent, sendBody } from './http.js';
 import { createObserver } from './observe.js';
 import { type Answer, requestPromise } from './request-promise.js';
 import type { JsonRequest, RequestPath, StreamRequest, TransferRequest, Transport } from './transport.js';
@@ -77,7 +77,7 @@ async function sendJson<T>(
   request: JsonRequest<T>,
   options: RequestOptions | undefined,
 ): Promise<Answer<T>> {
-  const { config } = context;
+  const { config, http } = context;
   const { method, query, lane, isPublic, creates, decode } = request;
   if (options !== undefined) checkOptions(request.name, REQUEST_OPTIONS, options);
   if (options?.preflight ?? config.preflight)
@@ -87,15 +87,15 @@ async function sendJson<T>(
   const json: unknown = text === undefined ? undefined : JSON.parse(text);
   const path = pathOf(request.path);
   const call = createCall(config, { method, path, lane, isPublic, json }, options);
+  const sent: Sent = {
+    path,
+    headers: { accept: 'application/json' },
+    ...(json !== undefined && { json }),
+    ...(query && { searchParams: query }),
+    ...(request.noStore && http.takesNoStore && { cache: 'no-store' }),
+  };
   return exchange<Answer<T>>(context, call, {
-    send: (attempt) =>
-      follow(context.http, attempt, {
-        path,
-        headers: { accept: 'application/json' },
-        ...(json !== undefined && { json }),
-        ...(query && { searchParams: query }),
-        ...(request.noStore && context.http.takesNoStore && { cache: 'no-store' as const }),
-      }),
+    send: (attempt) => (json === undefined ? follow(http, attempt, sent) : sendBody(http, attempt, () => sent)),
     async read(response, attempt) {
       const { text, whole } = await readAnswer(context, response, attempt).catch((error: unknown) => {
         // The attempt before has done it, and its answer was lost.
@@ -153,7 +153,7 @@ async function transferBytes(
   if (options !== undefined) checkOptions(request.name, REQUEST_OPTIONS, options);
   const call = createCall(context.config, { method: 'PUT', path: '', url, lane, repeatable }, options);
   return exchange(context, call, {
-    send: (attempt) => sendBytes(context.http, attempt, request),
+    send: (attempt) => sendBody(context.http, attempt, () => fileOf(attempt, request)),
     async read(response, attempt) {
       const { text } = await readAnswer(context, response, attempt);
       const whole = () => withText(response, text);

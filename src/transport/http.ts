@@ -94,27 +94,25 @@ function ownHeaders({ call, secret }: Attempt): Record<string, string> {
 }
 
 /**
- * Sends a file. Node keeps a copy of a body that could be redirected, so there a redirect is an error, and only a body
- * that can be had again is sent a second time to see where it leads.
+ * Sends a request with a body. Node keeps a copy of a body that could be redirected, so there a redirect is an error, and
+ * only a body that can be had again is sent a second time to see where it leads.
  */
-export async function sendBytes(http: Http, attempt: Attempt, request: TransferRequest): Promise<Response> {
-  const path = request.url;
-  const body = await bodyOf(attempt, request);
-  if (!isNode()) return follow(http, attempt, { path, ...body });
+export async function sendBody(http: Http, attempt: Attempt, request: () => Sent | Promise<Sent>): Promise<Response> {
+  if (!isNode()) return follow(http, attempt, await request());
   try {
-    return await follow(http, attempt, { path, ...body, redirect: 'error' });
+    return await follow(http, attempt, { ...(await request()), redirect: 'error' });
   } catch (error) {
     if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
-    if (request.repeatable) return follow(http, attempt, { path, ...(await bodyOf(attempt, request)) });
+    if (attempt.call.repeatable) return follow(http, attempt, await request());
     throw redirectRefusal(0, sourceOf(attempt), 'a stream cannot be sent twice to see where it leads');
   }
 }
 
 /**
- * The body of one attempt, and time for it as long as it moves. When its last byte has been handed over, some of it is
+ * The file of one attempt, and time for it as long as it moves. When its last byte has been handed over, some of it is
  * still in the buffers below. A body that is handed over as a whole shows no movement: it gets time by its size.
  */
-async function bodyOf({ call, deadline }: Attempt, request: TransferRequest): Promise<Pick<Sent, 'body' | 'headers'>> {
+export async function fileOf({ call, deadline }: Attempt, request: TransferRequest): Promise<Sent> {
   const { 'content-length': length, ...headers } = request.headers;
   const buffered = Math.min(Number(length ?? SOCKET_BUFFER_BYTES), SOCKET_BUFFER_BYTES);
   const restart = (bytes: number) => deadline.restart(call.timeoutMs + bytes / SLOWEST_BYTES_PER_MS);
@@ -122,7 +120,7 @@ async function bodyOf({ call, deadline }: Attempt, request: TransferRequest): Pr
   const size = sizeOf(body);
   restart(size ?? buffered);
   // The runtime tells a length that it knows by itself. The Edge runtime would send the header twice.
-  return { body, headers: size === undefined && length !== undefined ? request.headers : headers };
+  return { path: request.url, body, headers: size === undefined && length !== undefined ? request.headers : headers };
 }
 
 function sizeOf(body: BodyInit): number | undefined {
