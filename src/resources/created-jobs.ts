@@ -55,8 +55,8 @@ async function keyedCreate<Throws extends boolean>(
   const create = (idempotencyKey: string) =>
     transport.send({ ...request, body }, { signal, maxRetries, headers, preflight, idempotencyKey });
   // A key that cannot be right is refused, and never left out.
-  const given = options.idempotencyKey ?? idempotency_key;
-  const idempotencyKey = given === undefined ? undefined : idempotencyKeyOf(given, undefined);
+  const isGiven = options.idempotencyKey !== undefined || idempotency_key !== undefined;
+  const idempotencyKey = isGiven ? idempotencyKeyOf(options.idempotencyKey, request.body) : undefined;
   const job: Job = await createAndWait(create, waiter, { ...options, idempotencyKey });
   return job as FinalJob<Throws>;
 }

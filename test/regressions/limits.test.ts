@@ -1,0 +1,43 @@
+// Each test is named after what once happened.
+import { describe, expect, it, vi } from 'vitest';
+import { ConnectionError, GenClient } from '../../src/index.js';
+import { accountFor } from '../../src/limits/account-state.js';
+import { redisLimiter } from '../../src/redis/index.js';
+import { BASE_URL, created, freshKey, json, stubbed } from '../transport/support.js';
+
+const REGISTRY = Symbol.for('gen-client.accounts/2');
+const registry = () =>
+  Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; held: Map<string, unknown> };
+
+describe('accounts', () => {
+  it('C3: were forgotten under clients that still live: double limits, deaf notify', async () => {
+    vi.useFakeTimers();
+    const apiKey = freshKey();
+    const first = stubbed(() => json(created()), { apiKey });
+    await first.client.jobs.get('job_1');
+    await vi.advanceTimersByTimeAsync(120_000);
+    for (let tenant = 0; tenant < 1_600; tenant++) accountFor(BASE_URL, `tenant-${tenant}-${apiKey}`);
+    const second = stubbed(() => json(created()), { apiKey });
+    await second.client.jobs.get('job_1');
+    await Promise.all(Array.from({ length: 20 }, () => first.client.videos.create({ prompt: 'x' })));
+    expect(second.client.limits()['videos.create']).toMatchObject({ inUse: 20 });
+    vi.useRealTimers();
+  });
+
+  it('C4: of a key function that gives a fresh key per attempt piled up', async () => {
+    const before = registry().accounts.size + registry().held.size;
+    const apiKey = () => freshKey();
+    const client = new GenClient({ apiKey, baseUrl: BASE_URL, fetch: async () => json(created()) });
+    for (let call = 0; call < 100; call++) await client.images.create({ prompt: 'x' });
+    expect(registry().accounts.size + registry().held.size).toBeLessThanOrEqual(before + 1);
+  });
+});
+
+it('A6: a Redis that is away gave a plain GenError, which ends a wait', async () => {
+  const away = {
+    evalsha: async () => Promise.reject(new Error('gone')),
+    eval: async () => Promise.reject(new Error('gone')),
+  };
+  const limiter = redisLimiter(away, { onUnavailable: 'throw' });
+  await expect(limiter.acquire('jobs.get')).rejects.toBeInstanceOf(ConnectionError);
+});

@@ -1,0 +1,229 @@
+// Each test is named after what once happened.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  type ClientOptions,
+  GenClient,
+  InProcessLimiter,
+  type Job,
+  type JobNotice,
+  ServerError,
+  WaitTimeoutError,
+} from '../../src/index.js';
+import { BASE_URL, freshKey, json, rejection, stubbed } from '../transport/support.js';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
+const answer = (fields: Partial<Job> = {}) => json({ data: { job: { id: 'job_1', status: 'processing', ...fields } } });
+const notice: JobNotice = { data: { job: { id: 'job_1' } } };
+
+/** Lets held time pass until the promise settles. */
+async function settled<T>(promise: Promise<T>, mostMs = 3_600_000): Promise<T> {
+  let open = true;
+  promise.then(
+    () => (open = false),
+    () => (open = false),
+  );
+  for (let ms = 0; open && ms < mostMs; ms += 250) await vi.advanceTimersByTimeAsync(250);
+  return promise;
+}
+
+describe('one read', () => {
+  it('A7: of 200 with success: false ended the wait for a running, paid job', async () => {
+    const failed = () => json({ success: false, error: { code: 'internal_error' } });
+    const odd = () => json({ success: false, error: { code: 'who_knows' } });
+    const { client } = stubbed([failed, odd, () => answer(DONE)]);
+    await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
+  });
+
+  it('D2: about another job resolved the wait with that job', async () => {
+    const { client, seen } = stubbed([() => answer({ id: 'job_2', ...DONE }), () => answer(DONE)]);
+    await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject({ id: 'job_1' });
+    expect(seen).toHaveLength(2);
+    const wrong = stubbed(() => answer({ id: 'job_2', ...DONE }));
+    await expect(wrong.client.jobs.get('job_1')).rejects.toThrow('the response is about another job');
+  });
+
+  it('D2: of a completed job without a link resolved as a CompletedJob without one', async () => {
+    const { client, seen } = stubbed([() => answer({ status: 'completed' }), () => answer(DONE)]);
+    await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
+    expect(seen).toHaveLength(2);
+    const never = stubbed(() => answer({ status: 'completed', providerOutputUrl: null }));
+    const error = await rejection(settled(never.client.waitForJob('job_1', { timeoutMs: 60_000 })));
+    expect(error).toBeInstanceOf(WaitTimeoutError);
+    expect(String(error)).toContain('it was completed when last read, but had no providerOutputUrl');
+  });
+
+  it('B8: answered with a Retry-After of a day left the wait blind to its end', async () => {
+    const away = () => json({}, { status: 503, headers: { 'retry-after': '86400' } });
+    const { client, seen } = stubbed([away, () => answer(DONE)]);
+    await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
+    expect(seen).toHaveLength(2);
+  });
+
+  it('B7: that hung held up the webhook', async () => {
+    const { client } = stubbed([() => new Promise<Response>(() => {}), () => answer(DONE)], { timeoutMs: 20_000 });
+    const start = Date.now();
+    const wait = client.waitForJob('job_1');
+    await vi.advanceTimersByTimeAsync(1_000);
+    client.notify(notice);
+    await expect(settled(wait)).resolves.toMatchObject(DONE);
+    expect(Date.now() - start).toBeLessThan(2_000);
+  });
+});
+
+describe('onUpdate', () => {
+  const unhandled = vi.fn();
+  beforeEach(() => {
+    unhandled.mockClear();
+    process.on('unhandledRejection', unhandled);
+  });
+  afterEach(() => {
+    process.off('unhandledRejection', unhandled);
+  });
+
+  it('B1: that was async and rejected ended the process with every wait in it', async () => {
+    const { client } = stubbed([() => answer(), () => answer(DONE)]);
+    const onUpdate = async () => {
+      throw new Error('the database is away');
+    };
+    await expect(settled(client.waitForJob('job_1', { onUpdate }))).resolves.toMatchObject(DONE);
+    vi.useRealTimers();
+    await new Promise(setImmediate);
+    expect(unhandled).not.toHaveBeenCalled();
+  });
+
+  it.each([
+    ['an object without a prototype', Object.create(null)],
+    ['a symbol', Symbol('odd')],
+    [
+      'an error without a text form',
+      Object.assign(new Error('x'), {
+        toString: () => {
+          throw new Error('no');
+        },
+      }),
+    ],
+  ])('B3: that threw %s stopped the scheduler, and an innocent wait on the same job', async (_what, thrown) => {
+    const { client } = stubbed([() => answer(), () => answer(DONE)]);
+    const onUpdate = () => {
+      throw thrown;
+    };
+    const waits = [client.waitForJob('job_1', { onUpdate }), client.waitForJob('job_1')];
+    await expect(settled(Promise.all(waits))).resolves.toHaveLength(2);
+  });
+
+  it('ran in the async context of another caller', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const { client } = stubbed([() => answer(), () => answer(), () => answer(DONE)]);
+    const seen: string[] = [];
+    const waits = ['tenant-A', 'tenant-B', 'tenant-C'].map((tenant) =>
+      storage.run(tenant, () =>
+        client.waitForJob('job_1', { onUpdate: () => seen.push(`${tenant} in ${storage.getStore()}`) }),
+      ),
+    );
+    await settled(Promise.all(waits));
+    expect(new Set(seen)).toEqual(new Set(['tenant-A in tenant-A', 'tenant-B in tenant-B', 'tenant-C in tenant-C']));
+    expect(seen).toHaveLength(9);
+  });
+});
+
+describe('B6: a client that was broken', () => {
+  it('starved the wait of a healthy one on the same job', async () => {
+    const apiKey = freshKey();
+    const dead = stubbed(() => Promise.reject(new Error('proxy is down')), { apiKey });
+    const healthy = stubbed(() => answer(DONE), { apiKey });
+    const lost = dead.client.waitForJob('job_1', { timeoutMs: 60_000 });
+    const found = healthy.client.waitForJob('job_1');
+    const start = Date.now();
+    await expect(settled(found)).resolves.toMatchObject(DONE);
+    expect(Date.now() - start).toBeLessThan(15_000);
+    await expect(settled(lost)).resolves.toMatchObject(DONE);
+  });
+
+  it('ended the wait of a healthy one on the same job', async () => {
+    const apiKey = freshKey();
+    const revoked = stubbed(() => json({ error: 'invalid_api_key' }, { status: 401 }), { apiKey });
+    const healthy = stubbed(() => answer(DONE), { apiKey });
+    const refused = rejection(settled(revoked.client.waitForJob('job_1')));
+    await expect(settled(healthy.client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
+    expect(await refused).toMatchObject({ code: 'invalid_api_key' });
+  });
+});
+
+describe('the limiter in force', () => {
+  /** Waits for `count` jobs that are done at their second read; the seconds it took. */
+  async function secondsFor(count: number, options: ClientOptions): Promise<number> {
+    const reads = new Map<string, number>();
+    const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
+      const id = new URL(new Request(input, init).url).pathname.split('/').at(-1) ?? '';
+      reads.set(id, (reads.get(id) ?? 0) + 1);
+      return answer({ id, ...((reads.get(id) ?? 0) > 1 && DONE) });
+    };
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, ...options });
+    const start = Date.now();
+    const ids = Array.from({ length: count }, (_, at) => `job_${at}`);
+    await settled(Promise.all(ids.map((id) => client.waitForJob(id, { pollIntervalMs: 1_000 }))));
+    return (Date.now() - start) / 1_000;
+  }
+
+  it('C1: was not followed: polls kept to 105 a minute where 120 in 3 seconds were allowed', async () => {
+    const limiter = new InProcessLimiter({ limits: { 'jobs.get': { limit: 120, windowMs: 3_000 } } });
+    expect(await secondsFor(200, { limiter })).toBeLessThan(15);
+  });
+
+  it.each<[string, ClientOptions]>([
+    ["rateLimit: 'off'", { rateLimit: 'off' }],
+    [
+      'limit: Infinity',
+      { limiter: new InProcessLimiter({ limits: { 'jobs.get': { limit: Number.POSITIVE_INFINITY, windowMs: 1 } } }) },
+    ],
+  ])('C1: was not followed where the limit was lifted by %s', async (_how, options) => {
+    expect(await secondsFor(200, options)).toBeLessThan(5);
+  });
+
+  it("C2: stood full of polls, so that the caller's own read took more than a minute", async () => {
+    const limiter = new InProcessLimiter({ limits: { 'jobs.get': { limit: 30, windowMs: 60_000 } } });
+    const fetch = async (input: RequestInfo | URL, init?: RequestInit) =>
+      answer({ id: new URL(new Request(input, init).url).pathname.split('/').at(-1) ?? '' });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, limiter });
+    const end = new AbortController();
+    for (let at = 0; at < 100; at++) client.waitForJob(`job_${at}`, { signal: end.signal }).catch(() => {});
+    await vi.advanceTimersByTimeAsync(90_000);
+    expect(limiter.snapshot()['jobs.get']?.queued).toBeLessThanOrEqual(1);
+    const start = Date.now();
+    await settled(client.jobs.get('mine'));
+    // The eighth that is left to the caller: 30 / 8 a minute.
+    expect(Date.now() - start).toBeLessThanOrEqual(16_000);
+    end.abort();
+  });
+});
+
+it('A6: a limiter whose Redis was away ended every wait', async () => {
+  const { ConnectionError } = await import('../../src/index.js');
+  let away = true;
+  const limiter = {
+    acquire: async () => {
+      if (away) throw new ConnectionError('The shared limiter cannot reach Redis');
+      return () => {};
+    },
+    pause: () => {},
+  };
+  const { client } = stubbed(() => answer(DONE), { limiter });
+  const wait = client.waitForJob('job_1');
+  await vi.advanceTimersByTimeAsync(3_000);
+  away = false;
+  await expect(settled(wait)).resolves.toMatchObject(DONE);
+});
+
+it('keeps an error of the service as the cause when the wait runs out of time', async () => {
+  const { client } = stubbed(() => json({}, { status: 500 }));
+  const error = await rejection(settled(client.waitForJob('job_1', { timeoutMs: 30_000 })));
+  expect((error as Error).cause).toBeInstanceOf(ServerError);
+});
