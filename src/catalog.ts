@@ -72,10 +72,12 @@ export type EditModel = AliasWith<{ edits: true }>;
 
 /** The model a video is made with when the call names none (spec: Limits). */
 export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies EditModel;
+/** The alias of the default model. */
+export type DefaultVideoModel = typeof DEFAULT_VIDEO_MODEL;
 /** Any string, while an editor still offers the known ones beside it. */
 export type OpenString = string & {};
 /** Any number, while an editor still offers the known ones beside it. */
-type OpenNumber = number & {};
+export type OpenNumber = number & {};
 
 /** The lists of values in a row. */
 type ListName = 'durations' | 'aspectRatios' | 'resolutions';

@@ -3,7 +3,7 @@ import type { Waiter } from '../polling/wait-for-job.js';
 import { checkVideoEdit } from '../preflight/check-video-edit.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import type { VideoEditParams } from '../schemas/video-edit-params.js';
+import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { Transport } from '../transport/transport.js';
 import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
@@ -21,8 +21,8 @@ export class VideoEdits {
    * Starts an edit; resolves as soon as the service has accepted it.
    * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
    */
-  create<const M extends EditModel | OpenString>(
-    params: VideoEditParams<M>,
+  create<M extends EditModel | OpenString, P extends VideoEditParams>(
+    params: CheckedVideoEditParams<M, P>,
     options?: RequestOptions,
   ): RequestPromise<CreatedJob> {
     return this.#jobs.transport.send(request(params), options);
@@ -33,8 +33,8 @@ export class VideoEdits {
    * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
    * throws as `create` does. A reference or character still under review is waited for and submitted again.
    */
-  createAndWait<const M extends EditModel | OpenString, Throws extends boolean = true>(
-    params: VideoEditParams<M>,
+  createAndWait<M extends EditModel | OpenString, P extends VideoEditParams, Throws extends boolean = true>(
+    params: CheckedVideoEditParams<M, P>,
     options?: CreateOptionsOf<Throws>,
   ): Promise<FinalJob<Throws>> {
     return createAndAwait(this.#jobs, request(params), options);

@@ -1,10 +1,9 @@
-import type { OpenString, VideoModel } from '../catalog.js';
+import type { DefaultVideoModel, OpenString, VideoModel } from '../catalog.js';
 import type { Waiter } from '../polling/wait-for-job.js';
 import { checkVideo } from '../preflight/check-video.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import type { ContentItem } from '../schemas/video-content.js';
-import type { VideoParams } from '../schemas/video-params.js';
+import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { Transport } from '../transport/transport.js';
 import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
@@ -22,8 +21,8 @@ export class Videos {
    * Starts a video job; resolves as soon as the service has accepted it.
    * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
    */
-  create<const M extends VideoModel | OpenString = VideoModel, const C extends readonly ContentItem[] = readonly []>(
-    params: VideoParams<M, C>,
+  create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
+    params: CheckedVideoParams<M, P>,
     options?: RequestOptions,
   ): RequestPromise<CreatedJob> {
     return this.#jobs.transport.send(request(params), options);
@@ -35,10 +34,10 @@ export class Videos {
    * throws as `create` does. A reference or character still under review is waited for and submitted again.
    */
   createAndWait<
-    const M extends VideoModel | OpenString = VideoModel,
-    const C extends readonly ContentItem[] = readonly [],
+    M extends VideoModel | OpenString = DefaultVideoModel,
+    P extends VideoParams = VideoParams,
     Throws extends boolean = true,
-  >(params: VideoParams<M, C>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>> {
+  >(params: CheckedVideoParams<M, P>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>> {
     return createAndAwait(this.#jobs, request(params), options);
   }
 }

@@ -1,40 +1,49 @@
 import type { ImageModel, ImageRatioOf, ImageResolutionOf, OpenString, VideoModel } from '../catalog.js';
-import type { CreateFields, Many } from './create-fields.js';
+import type { CreateFields, InferFrom, Many, ManyUploads, OneOf } from './create-fields.js';
 
 /** An image that guides the result, by its public HTTPS URL (spec: POST /v1/images, references). */
 export interface ImageReference {
-  /** The only documented kind. */
+  /** The kind of reference. The service documents one. */
   type: 'image_url';
-  /** Public HTTPS URL. */
+  /** Public HTTPS URL of the image. */
   url: string;
 }
 
-/** What an image job takes (spec: POST /v1/images). Ratio and resolution follow the model. */
-export interface ImageParams<M extends string = ImageModel | OpenString> extends CreateFields {
-  /** Left out, the service chooses. An alias that the catalog does not know is left to the service. */
-  model?: (M extends VideoModel ? never : M) | undefined;
-  /** What the image shows; not empty. */
+/** The type of `model`. */
+type ImageModelIn<M> = M extends VideoModel ? `${M} makes videos: call videos.create, or use an image model.` : M;
+
+/** The fields of an image job, typed by the call's own params `P`. */
+interface ImageFields<M, P> extends CreateFields {
+  /** Model alias. The service chooses where there is none. */
+  model?: ImageModelIn<M> | undefined;
+  /** What the image shows. Not empty. */
   prompt: string;
   /** Aspect ratio, one of the model's. */
-  ratio?: ImageRatioOf<M> | undefined;
+  ratio?: OneOf<P, 'ratio', ImageRatioOf<M>, OpenString> | undefined;
   /** Resolution, one of the model's. */
-  resolution?: ImageResolutionOf<M> | undefined;
-  /** How the image comes back; `url` is the documented value. */
+  resolution?: OneOf<P, 'resolution', ImageResolutionOf<M>, OpenString> | undefined;
+  /** How the image comes back. `url` is the documented value. */
   response_format?: 'url' | OpenString | undefined;
   /** Whether the image carries a watermark. */
   watermark?: boolean | undefined;
   /** Hashed id of the end user. */
   safety_identifier?: string | undefined;
-  /** Reference images by URL. */
+  /** Reference images, as objects with a public HTTPS URL. */
   references?: readonly ImageReference[] | undefined;
-  /** Reference images by upload id. */
-  reference_upload_ids?: Many;
+  /** Reference images, by upload id or as files. */
+  reference_upload_ids?: ManyUploads;
   /** Registered characters, by id or slug. */
   character_ids?: Many;
-  /** Reference images by HTTPS URL. */
+  /** Reference images, by public HTTPS URL. */
   reference_image_urls?: Many;
   /** Alias of `reference_image_urls`. */
   referenceImageUrls?: Many;
   /** Alias of `reference_image_urls`. */
   reference_images?: Many;
 }
+
+/** What `images.create` takes (spec: POST /v1/images). Ratio and resolution follow the model `M`. */
+export interface ImageParams<M extends string = ImageModel | OpenString> extends ImageFields<M, unknown> {}
+
+/** {@link ImageParams} with what the model leaves of each field, for the params `P` of one call. */
+export type CheckedImageParams<M, P> = InferFrom<P, ImageFields<M, P>>;
