@@ -73,6 +73,7 @@ export type { VideoRatio } from './schemas/create-fields.js';
 export type { CreatedJob } from './schemas/created-job.js';
 export type { CheckedImageParams, ImageParams, ImageReference } from './schemas/image-params.js';
 export type { CompletedJob, Job, JobStatus } from './schemas/job.js';
+export { isCompleted, isFinal } from './schemas/job.js';
 export type { UploadType } from './schemas/media-type.js';
 export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';
 export type { RequestOptions } from './schemas/request-options.js';

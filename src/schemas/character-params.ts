@@ -1,4 +1,4 @@
-import type { CreateFields, ManyUploads } from './create-fields.js';
+import type { CreateFields } from './create-fields.js';
 import type { UploadRef } from './upload.js';
 
 /** What `characters.register` takes (spec: POST /v1/characters, register mode). */
@@ -18,7 +18,7 @@ export interface CharacterParams extends CreateFields {
   /** Hairstyle, wardrobe, pose, style and palette. It must not ask for a real person's likeness. */
   prompt: string;
   /** Reference images, by upload id or as files. */
-  reference_upload_ids?: ManyUploads;
+  reference_upload_ids?: readonly UploadRef[] | undefined;
   /** Aspect ratio of the image. */
   aspect_ratio?: string | undefined;
   /** Resolution of the image. */

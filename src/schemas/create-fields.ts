@@ -1,20 +1,15 @@
 // What the params of all creating calls have in common.
 //
-// The shape: for each call there is one interface, generic in `P`, the params of one call as the compiler infers them.
-// A field whose type depends on others computes its type from `P`: the durations of the model, or a sentence that says
-// why the field cannot stand beside another. The public params type (`VideoParams`) is the same interface with nothing
-// inferred, a plain object type for `Omit`, `Pick` and `extends`. It is no union, and no mapped type either, because an
-// editor shows the documentation of a field inside a literal only where the field comes from one interface.
+// How a call is typed: one interface holds the fields of a call with their documentation. It is generic in the model `M`
+// and in `Found`, which names what the compiler has found in the params of one call. `VideoParams` is that interface with
+// nothing found, a plain object type for `Omit`, `Pick` and `extends`. The method takes the interface with what is found
+// in `P`, the params as the compiler infers them. A field that is refused has for its type a sentence that says why,
+// which the compiler prints. The shape is neither a union nor a mapped type: of those, editors show no documentation for a
+// field inside a literal.
 //
-// What the compiler sees as a literal is checked by the compiler. What it knows only as `string` or `number` is left to
-// preflight. So are fields that may be missing, as in a wrapper that extends the params.
+// The compiler checks literals. What it knows only as `string` or `number` is left to preflight, and so are fields that
+// may be missing, as in a wrapper that extends the params.
 import type { OpenString } from '../catalog.js';
-import type { UploadRef } from './upload.js';
-
-/** URLs, or ids. */
-export type Many = readonly string[] | undefined;
-/** Upload ids, or files that are uploaded before the call is sent. */
-export type ManyUploads = readonly UploadRef[] | undefined;
 
 /** An aspect ratio of a video: the documented examples, and any other that the service takes. */
 export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString;
@@ -39,21 +34,23 @@ export type InferFrom<P, Checked> = P extends never ? P : Checked;
 /** The fields among `K` that `P` is certain to have, and not as undefined. */
 export type Given<P, K extends string> = K extends keyof P ? (undefined extends P[K] ? never : K) : never;
 
-/** The type of field `K`: `T`, or the sentence `Problem` where `P` gives the field and `Conflict` names something. */
-export type Unless<Conflict, P, K extends string, T, Problem extends string> = [Conflict] extends [never]
-  ? T
-  : [Given<P, K>] extends [never]
-    ? T
-    : Problem;
+/** `Name`, where neither `A` nor `B` is never: two things that exclude each other are both there. */
+export type Both<A, B, Name> = [A] extends [never] ? never : [B] extends [never] ? never : Name;
 
 /**
- * The type of field `K`, whose values are `Allowed`. A value that is known only as a `Wide` (string or number) passes. One
- * of type any does not widen the list, so that an editor offers the values of the model while the field is empty.
+ * The fields among `K` whose value in `P` is known only as a `Wide` (string or number). A value of type any is not among
+ * them: while a field is still empty, an editor offers the values of the model.
  */
-export type OneOf<P, K extends string, Allowed, Wide> = K extends keyof P
+export type OpenIn<P, K extends string, Wide> = K extends keyof P
   ? 0 extends 1 & P[K]
-    ? Allowed
+    ? never
     : Wide extends P[K]
-      ? Allowed | Wide
-      : Allowed
-  : Allowed;
+      ? K
+      : never
+  : never;
+
+/** The type of field `K`: what the model offers, or any value where the compiler cannot know the one that is given. */
+export type Limited<Found, K extends string, Offered, Wide> = K extends Found ? Offered | Wide : Offered;
+
+/** The type of a field: `T`, or the sentence `Problem` where `Conflict` was found. */
+export type Unless<Found, Conflict extends string, T, Problem extends string> = Conflict extends Found ? Problem : T;

@@ -1,5 +1,6 @@
 import type { ImageModel, ImageRatioOf, ImageResolutionOf, OpenString, VideoModel } from '../catalog.js';
-import type { CreateFields, InferFrom, Many, ManyUploads, OneOf } from './create-fields.js';
+import type { CreateFields, InferFrom, Limited, OpenIn } from './create-fields.js';
+import type { UploadRef } from './upload.js';
 
 /** An image that guides the result, by its public HTTPS URL (spec: POST /v1/images, references). */
 export interface ImageReference {
@@ -12,16 +13,16 @@ export interface ImageReference {
 /** The type of `model`. */
 type ImageModelIn<M> = M extends VideoModel ? `${M} makes videos: call videos.create, or use an image model.` : M;
 
-/** The fields of an image job, typed by the call's own params `P`. */
-interface ImageFields<M, P> extends CreateFields {
+/** The fields of an image job. */
+interface ImageFields<M, Found> extends CreateFields {
   /** Model alias. The service chooses where there is none. */
   model?: ImageModelIn<M> | undefined;
   /** What the image shows. Not empty. */
   prompt: string;
   /** Aspect ratio, one of the model's. */
-  ratio?: OneOf<P, 'ratio', ImageRatioOf<M>, OpenString> | undefined;
+  ratio?: Limited<Found, 'ratio', ImageRatioOf<M>, OpenString> | undefined;
   /** Resolution, one of the model's. */
-  resolution?: OneOf<P, 'resolution', ImageResolutionOf<M>, OpenString> | undefined;
+  resolution?: Limited<Found, 'resolution', ImageResolutionOf<M>, OpenString> | undefined;
   /** How the image comes back. `url` is the documented value. */
   response_format?: 'url' | OpenString | undefined;
   /** Whether the image carries a watermark. */
@@ -31,19 +32,19 @@ interface ImageFields<M, P> extends CreateFields {
   /** Reference images, as objects with a public HTTPS URL. */
   references?: readonly ImageReference[] | undefined;
   /** Reference images, by upload id or as files. */
-  reference_upload_ids?: ManyUploads;
+  reference_upload_ids?: readonly UploadRef[] | undefined;
   /** Registered characters, by id or slug. */
-  character_ids?: Many;
+  character_ids?: readonly string[] | undefined;
   /** Reference images, by public HTTPS URL. */
-  reference_image_urls?: Many;
+  reference_image_urls?: readonly string[] | undefined;
   /** Alias of `reference_image_urls`. */
-  referenceImageUrls?: Many;
+  referenceImageUrls?: readonly string[] | undefined;
   /** Alias of `reference_image_urls`. */
-  reference_images?: Many;
+  reference_images?: readonly string[] | undefined;
 }
 
 /** What `images.create` takes (spec: POST /v1/images). Ratio and resolution follow the model `M`. */
-export interface ImageParams<M extends string = ImageModel | OpenString> extends ImageFields<M, unknown> {}
+export interface ImageParams<M extends string = ImageModel | OpenString> extends ImageFields<M, never> {}
 
-/** {@link ImageParams} with what the model leaves of each field, for the params `P` of one call. */
-export type CheckedImageParams<M, P> = InferFrom<P, ImageFields<M, P>>;
+/** {@link ImageParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
+export type CheckedImageParams<M, P> = InferFrom<P, ImageFields<M, OpenIn<P, 'ratio' | 'resolution', OpenString>>>;

@@ -1,84 +1,94 @@
 import type { DurationOf, EditModel, OpenNumber, OpenString, VideoResolutionOf } from '../catalog.js';
-import type { CreateFields, Given, InferFrom, Many, ManyUploads, OneOf, Unless, VideoRatio } from './create-fields.js';
+import type { Both, CreateFields, Given, InferFrom, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
 import type { UploadRef } from './upload.js';
 
 /** What an edit does to its clip: the documented modes, and any other that the service takes. */
 export type EditMode = 'transform' | 'restyle' | 'extend' | OpenString;
 
-/** The fields that name the edited clip. */
-type Source = 'source_video_upload_id' | 'video' | 'source_video_url';
+/** The type of `model`. A `string` that is known only at run time passes and is checked then. */
+type EditModelIn<M> = string extends M
+  ? M
+  : M extends EditModel
+    ? M
+    : `${M & string} does not edit videos: use ${EditModel}.`;
 
-/** The type of source `K`: a call names one source. */
-type SourceOf<P, K extends Source, T> = Unless<
-  Given<P, Exclude<Source, K>>,
-  P,
-  K,
+/** The type of a field that names the clip to edit. */
+type SourceIn<Found, T> = Unless<
+  Found,
+  'several sources',
   T,
-  `Send one source video: remove ${K} or ${Given<P, Exclude<Source, K>>}.`
+  'An edit takes one source: source_video_upload_id, video or source_video_url.'
 >;
 
-/** An alias that edits. A `string` that is known only at run time passes and is checked then. */
-type EditorIn<M> = string extends M ? M : M extends EditModel ? M : EditModel;
-
 /** The fields of an edit but for its model. */
-interface EditFields<M, P> extends CreateFields {
+interface EditFields<M, Found> extends CreateFields {
   /** What to change, and what to keep. */
   prompt: string;
   /** What the edit does to the clip. */
   edit_mode?: EditMode | undefined;
-  /** The clip to edit: an upload of type VIDEO, by id or as a file. A call sends this, `video` or `source_video_url`. */
-  source_video_upload_id?: SourceOf<P, 'source_video_upload_id', UploadRef> | undefined;
-  /** The clip to edit, by public HTTPS URL. */
-  video?: SourceOf<P, 'video', string> | undefined;
-  /** The clip to edit, by public HTTPS URL, as `video`. */
-  source_video_url?: SourceOf<P, 'source_video_url', string> | undefined;
+  /** The clip to edit, by the id of an upload of type VIDEO or as a file. An edit takes one source. */
+  source_video_upload_id?: SourceIn<Found, UploadRef> | undefined;
+  /** The clip to edit, by public HTTPS URL. An edit takes one source. */
+  video?: SourceIn<Found, string> | undefined;
+  /** The clip to edit, by public HTTPS URL, as `video`. An edit takes one source. */
+  source_video_url?: SourceIn<Found, string> | undefined;
   /** Length in seconds, one of the model's durations. */
-  duration?: OneOf<P, 'duration', DurationOf<M>, OpenNumber> | undefined;
+  duration?: Limited<Found, 'duration', DurationOf<M>, OpenNumber> | undefined;
   /** Resolution, one of the model's. */
-  resolution?: OneOf<P, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
+  resolution?: Limited<Found, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
   /** Aspect ratio of the result. @default 'adaptive' */
   ratio?: 'adaptive' | VideoRatio | undefined;
   /** Whether the result has sound. */
   generate_audio?: boolean | undefined;
   /** Reference images, by upload id or as files. */
-  reference_image_upload_ids?: ManyUploads;
+  reference_image_upload_ids?: readonly UploadRef[] | undefined;
   /** Reference images, by public HTTPS URL. */
-  reference_images?: Many;
+  reference_images?: readonly string[] | undefined;
   /** Reference audio, by public HTTPS URL. */
-  reference_audios?: Many;
+  reference_audios?: readonly string[] | undefined;
 }
 
-/** The fields of an edit, typed by the call's own params `P`. */
-interface VideoEditFields<M, P> extends EditFields<M, P> {
-  /** The model that edits: `svc-video-pro`, `svc-video-fast` or `svc-video-mini`. */
-  model: EditorIn<M>;
+/** The fields of an edit. */
+interface VideoEditFields<M, Found> extends EditFields<M, Found> {
+  /** Model alias: `svc-video-pro`, `svc-video-fast` or `svc-video-mini`. */
+  model: EditModelIn<M>;
 }
 
 /** The fields of an edit that is sent to POST /v1/videos. */
-interface IntendedEditFields<M, P> extends EditFields<M, P> {
+interface EditByIntentFields<M, Found> extends EditFields<M, Found> {
   /** Sends the call as an edit of an existing video, with the fields and rules of `videoEdits.create`. */
   intent: 'video_edit';
-  /** The model that edits: `svc-video-pro`, `svc-video-fast` or `svc-video-mini`. @default 'svc-video-fast' */
-  model?: EditorIn<M> | undefined;
+  /** Model alias: `svc-video-pro`, `svc-video-fast` or `svc-video-mini`. @default 'svc-video-fast' */
+  model?: EditModelIn<M> | undefined;
 }
 
-/** The missing source of an edit. */
+/** An edit whose source is missing. */
 interface SourceRequired {
-  /** The clip to edit: an upload of type VIDEO, by id or as a file. `video` or `source_video_url` can stand in for it. */
+  /** The clip to edit. `video` or `source_video_url` can stand in for it. */
   source_video_upload_id: UploadRef;
 }
+
+/** The fields that name the clip to edit. */
+type Source = 'source_video_upload_id' | 'video' | 'source_video_url';
+
+/** What the compiler finds in the params `P` of an edit. */
+type FoundIn<P> =
+  | OpenIn<P, 'duration', OpenNumber>
+  | OpenIn<P, 'resolution', OpenString>
+  | Both<Given<P, 'source_video_upload_id'>, Given<P, 'video' | 'source_video_url'>, 'several sources'>
+  | Both<Given<P, 'video'>, Given<P, 'source_video_url'>, 'several sources'>;
 
 /** Requires a source where `P` has no field for one. */
 type WithSource<P> = [Source & keyof P] extends [never] ? SourceRequired : unknown;
 
 /**
- * What `videoEdits.create` takes (spec: POST /v1/video-edits). Duration and resolution follow the model `M`. A call sends
+ * What `videoEdits.create` takes (spec: POST /v1/video-edits). Duration and resolution follow the model `M`. An edit takes
  * one source: `source_video_upload_id`, `video` or `source_video_url`.
  */
-export interface VideoEditParams<M extends string = EditModel | OpenString> extends VideoEditFields<M, unknown> {}
+export interface VideoEditParams<M extends string = EditModel | OpenString> extends VideoEditFields<M, never> {}
 
-/** {@link VideoEditParams} with what the rules of the model and the source leave of each field, for the params `P` of one call. */
-export type CheckedVideoEditParams<M, P> = InferFrom<P, VideoEditFields<M, P> & WithSource<P>>;
+/** {@link VideoEditParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
+export type CheckedVideoEditParams<M, P> = InferFrom<P, VideoEditFields<M, FoundIn<P>> & WithSource<P>>;
 
-/** The params of an edit that is sent to POST /v1/videos. */
-export type CheckedIntendedEdit<M, P> = IntendedEditFields<M, P> & WithSource<P>;
+/** The params `P` of an edit that is sent to POST /v1/videos. */
+export type CheckedEditByIntent<M, P> = EditByIntentFields<M, FoundIn<P>> & WithSource<P>;

@@ -7,9 +7,9 @@ import type {
   VideoModel,
   VideoResolutionOf,
 } from '../catalog.js';
-import type { CreateFields, Given, InferFrom, Many, ManyUploads, OneOf, Unless, VideoRatio } from './create-fields.js';
+import type { Both, CreateFields, Given, InferFrom, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
 import type { UploadRef } from './upload.js';
-import type { CheckedIntendedEdit, EditMode } from './video-edit-params.js';
+import type { CheckedEditByIntent, EditMode } from './video-edit-params.js';
 
 /** What an item of `content` is for, unless it is text (spec: POST /v1/videos, content). */
 export type ContentRole = 'first_frame' | 'reference_video' | 'reference_audio';
@@ -55,38 +55,6 @@ export interface AudioContent {
 /** An item of `content`, the alternative input of a video job (spec: POST /v1/videos). */
 export type ContentItem = TextContent | ImageContent | VideoContent | AudioContent;
 
-/** The items of the `content` that `P` may have. */
-type ItemIn<P> = 'content' extends keyof P
-  ? P['content'] extends infer Content
-    ? Content extends readonly (infer Item)[]
-      ? Item
-      : never
-    : never
-  : never;
-
-/** What in `P` is a start or end frame. */
-type FrameIn<P> =
-  | Given<P, 'first_frame_url' | 'first_frame_upload_id' | 'last_frame_url' | 'last_frame_upload_id'>
-  | ([Extract<ItemIn<P>, { role: 'first_frame' }>] extends [never] ? never : 'the first_frame in content');
-
-/** The type of a field of reference images, which cannot be combined with frames (spec: POST /v1/videos, reference rule 1). */
-type ImagesOf<P, K extends string, T> = Unless<
-  FrameIn<P>,
-  P,
-  K,
-  T,
-  `Reference images cannot be combined with frames: remove ${K} or ${FrameIn<P>}.`
->;
-
-/** The type of a field that only edits have. */
-type EditOnly<P, K extends string, T> = Unless<
-  'intent' extends keyof P ? never : 'intent',
-  P,
-  K,
-  T,
-  `${K} is a field of edits: add intent: 'video_edit', or call videoEdits.create.`
->;
-
 /** The type of `model`. Where the call names none yet, `M` is the default, and an editor offers all models. */
 type VideoModelIn<M> = M extends ImageModel
   ? `${M} makes images: call images.create, or use a video model.`
@@ -94,8 +62,24 @@ type VideoModelIn<M> = M extends ImageModel
     ? VideoModel | OpenString
     : M;
 
-/** The fields of a video job, typed by the call's own params `P`. */
-interface VideoFields<M, P> extends CreateFields {
+/** The type of a field of reference images (spec: POST /v1/videos, reference rule 1). */
+type ImagesIn<Found, T> = Unless<
+  Found,
+  'images beside frames',
+  T,
+  'Reference images cannot be combined with a start or end frame, in a field or in content. Remove one of them.'
+>;
+
+/** The type of a field that only edits take. */
+type EditOnly<Found, T> = Unless<
+  Found,
+  'edit without intent',
+  T,
+  "Only an edit takes this field: add intent: 'video_edit', or call videoEdits.create."
+>;
+
+/** The fields of a video job. */
+interface VideoFields<M, Found> extends CreateFields {
   /** Model alias. @default 'svc-video-fast' */
   model?: VideoModelIn<M> | undefined;
   /** Subject, action, camera move, light and style. Required, unless `content` has a text item. */
@@ -103,9 +87,9 @@ interface VideoFields<M, P> extends CreateFields {
   /** Text, images, clips and sound as a list of items. A text item stands in for `prompt`. */
   content?: readonly ContentItem[] | undefined;
   /** Length in seconds, one of the model's durations. */
-  duration?: OneOf<P, 'duration', DurationOf<M>, OpenNumber> | undefined;
+  duration?: Limited<Found, 'duration', DurationOf<M>, OpenNumber> | undefined;
   /** Resolution, one of the model's. */
-  resolution?: OneOf<P, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
+  resolution?: Limited<Found, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
   /** Aspect ratio, for example `16:9`. */
   aspect_ratio?: VideoRatio | undefined;
   /** Alias of `aspect_ratio`. */
@@ -127,31 +111,31 @@ interface VideoFields<M, P> extends CreateFields {
   /** End image, by upload id or as a file. Send it with a first frame. */
   last_frame_upload_id?: UploadRef | undefined;
   /** Images for appearance, style, product or outfit, by public HTTPS URL. Not beside frames. */
-  reference_image_urls?: ImagesOf<P, 'reference_image_urls', Many>;
+  reference_image_urls?: ImagesIn<Found, readonly string[]> | undefined;
   /** Alias of `reference_image_urls`. */
-  referenceImageUrls?: ImagesOf<P, 'referenceImageUrls', Many>;
+  referenceImageUrls?: ImagesIn<Found, readonly string[]> | undefined;
   /** Alias of `reference_image_urls`. */
-  reference_images?: ImagesOf<P, 'reference_images', Many>;
+  reference_images?: ImagesIn<Found, readonly string[]> | undefined;
   /** Images for appearance, style, product or outfit, by upload id or as files. Not beside frames. */
-  reference_image_upload_ids?: ImagesOf<P, 'reference_image_upload_ids', ManyUploads>;
+  reference_image_upload_ids?: ImagesIn<Found, readonly UploadRef[]> | undefined;
   /** Clips for motion or camera, by public HTTPS URL. */
-  reference_video_urls?: Many;
+  reference_video_urls?: readonly string[] | undefined;
   /** Alias of `reference_video_urls`. */
-  referenceVideoUrls?: Many;
+  referenceVideoUrls?: readonly string[] | undefined;
   /** Alias of `reference_video_urls`. */
-  reference_videos?: Many;
+  reference_videos?: readonly string[] | undefined;
   /** Clips for motion or camera, by upload id or as files. */
-  reference_video_upload_ids?: ManyUploads;
+  reference_video_upload_ids?: readonly UploadRef[] | undefined;
   /** Audio for voice, music or timing, by public HTTPS URL. */
-  reference_audio_urls?: Many;
+  reference_audio_urls?: readonly string[] | undefined;
   /** Alias of `reference_audio_urls`. */
-  referenceAudioUrls?: Many;
+  referenceAudioUrls?: readonly string[] | undefined;
   /** Alias of `reference_audio_urls`. */
-  reference_audios?: Many;
+  reference_audios?: readonly string[] | undefined;
   /** Audio for voice, music or timing, by upload id or as files. */
-  reference_audio_upload_ids?: ManyUploads;
+  reference_audio_upload_ids?: readonly UploadRef[] | undefined;
   /** Registered characters, by id or slug. */
-  character_ids?: Many;
+  character_ids?: readonly string[] | undefined;
   /** `strict` fails rather than leaves out a clip. Without it the service may leave out a failing clip, with a warning. */
   video_reference_mode?: 'strict' | OpenString | undefined;
   /** Hashed id of the end user. */
@@ -159,38 +143,56 @@ interface VideoFields<M, P> extends CreateFields {
   /** Sends the call as an edit of an existing video, with the fields and rules of `videoEdits.create`. */
   intent?: 'video_edit' | undefined;
   /** Edits only: what the edit does to the clip. */
-  edit_mode?: EditOnly<P, 'edit_mode', EditMode> | undefined;
+  edit_mode?: EditOnly<Found, EditMode> | undefined;
   /** Edits only: the clip to edit, by the id of an upload of type VIDEO or as a file. */
-  source_video_upload_id?: EditOnly<P, 'source_video_upload_id', UploadRef> | undefined;
+  source_video_upload_id?: EditOnly<Found, UploadRef> | undefined;
   /** Edits only: the clip to edit, by public HTTPS URL. */
-  video?: EditOnly<P, 'video', string> | undefined;
+  video?: EditOnly<Found, string> | undefined;
   /** Edits only: the clip to edit, by public HTTPS URL, as `video`. */
-  source_video_url?: EditOnly<P, 'source_video_url', string> | undefined;
+  source_video_url?: EditOnly<Found, string> | undefined;
 }
 
-/** The missing prompt of a video. */
+/** The items of the `content` that `P` may have. */
+type ItemIn<P> = 'content' extends keyof P
+  ? P['content'] extends infer Content
+    ? Content extends readonly (infer Item)[]
+      ? Item
+      : never
+    : never
+  : never;
+
+type Frame = 'first_frame_url' | 'first_frame_upload_id' | 'last_frame_url' | 'last_frame_upload_id';
+type Images = 'reference_image_urls' | 'referenceImageUrls' | 'reference_images' | 'reference_image_upload_ids';
+type EditField = 'edit_mode' | 'source_video_upload_id' | 'video' | 'source_video_url';
+
+/** What the compiler finds in the params `P` of a video. */
+type FoundIn<P> =
+  | OpenIn<P, 'duration', OpenNumber>
+  | OpenIn<P, 'resolution', OpenString>
+  | Both<Given<P, Images>, Given<P, Frame> | Extract<ItemIn<P>, { role: 'first_frame' }>, 'images beside frames'>
+  | Both<Given<P, EditField>, 'intent' extends keyof P ? never : 'no intent', 'edit without intent'>;
+
+/** A video whose prompt is missing. */
 interface PromptRequired {
   /** Subject, action, camera move, light and style. A text item of `content` can stand in for it. */
   prompt: string;
 }
 
 /** Requires a prompt where `P` has none, and no text item that stands in for it. */
-type WithPrompt<P> = 'prompt' extends keyof P
-  ? [P['prompt'] & string] extends [never]
-    ? PromptFromContent<P>
-    : unknown
-  : PromptFromContent<P>;
-type PromptFromContent<P> =
-  unknown extends ItemIn<P> ? unknown : [Extract<ItemIn<P>, TextContent>] extends [never] ? PromptRequired : unknown;
+type WithPrompt<P> = [PromptIn<P>] extends [never] ? PromptRequired : unknown;
+/** The prompt that `P` may have, or the text item in its place. */
+type PromptIn<P> =
+  | ('prompt' extends keyof P ? P['prompt'] & string : never)
+  | (unknown extends ItemIn<P> ? 'unknown' : Extract<ItemIn<P>, TextContent>);
 
 /**
  * What `videos.create` takes (spec: POST /v1/videos). Duration and resolution follow the model `M`. The types of a call
  * check the values that the compiler knows; preflight checks the rest when the call is made.
  */
-export interface VideoParams<M extends string = VideoModel | OpenString> extends VideoFields<M, unknown> {}
+export interface VideoParams<M extends string = VideoModel | OpenString> extends VideoFields<M, never> {}
 
-/** {@link VideoParams} with what the rules of the model and the references leave of each field, for the params `P` of one call. */
+/** {@link VideoParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
 export type CheckedVideoParams<M, P> = InferFrom<
   P,
-  P extends { readonly intent: 'video_edit' } ? CheckedIntendedEdit<M, P> : VideoFields<M, P> & WithPrompt<P>
+  P extends { readonly intent: 'video_edit' } ? CheckedEditByIntent<M, P> : VideoFields<M, FoundIn<P>> & WithPrompt<P>
 >;
