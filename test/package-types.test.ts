@@ -8,7 +8,7 @@ import { membersAreDocumented } from './architecture/documented.js';
 import { told } from './architecture/source.js';
 import fields from './fixtures/fields.json' with { type: 'json' };
 import { packTarball, ROOT } from './support/build.js';
-import { openEditor } from './support/completions.js';
+import { openEditor } from './support/editor.js';
 import { manifest } from './support/consumer.js';
 import { type Compiler, checkSnippets, MODES, type Mode } from './support/type-check.js';
 import { ALIASES, SNIPPETS } from './types/snippets.js';

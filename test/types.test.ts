@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import fields from './fixtures/fields.json' with { type: 'json' };
 import models from './fixtures/models.json' with { type: 'json' };
-import { openEditor } from './support/completions.js';
+import { openEditor } from './support/editor.js';
 import {
   COMPILERS,
   type Compiler,
