@@ -11,7 +11,11 @@ export interface ImageReference {
 }
 
 /** The type of `model`. */
-type ImageModelIn<M> = M extends VideoModel ? `${M} makes videos: call videos.create, or use an image model.` : M;
+type ImageModelIn<M> = M extends VideoModel
+  ? `${M} makes videos: call videos.create, or use an image model.`
+  : M extends ImageModel
+    ? M
+    : ImageModel | OpenString;
 
 /** The fields of an image job. */
 interface ImageFields<M, Found> extends CreateFields {

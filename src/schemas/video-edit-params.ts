@@ -1,16 +1,15 @@
-import type { DurationOf, EditModel, OpenNumber, OpenString, VideoResolutionOf } from '../catalog.js';
+import type { DurationOf, EditModel, OpenNumber, OpenString, VideoModel, VideoResolutionOf } from '../catalog.js';
 import type { Both, CreateFields, Given, InferFrom, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
 import type { UploadRef } from './upload.js';
 
 /** What an edit does to its clip: the documented modes, and any other that the service takes. */
 export type EditMode = 'transform' | 'restyle' | 'extend' | OpenString;
 
-/** The type of `model`. A `string` that is known only at run time passes and is checked then. */
-type EditModelIn<M> = string extends M
-  ? M
-  : M extends EditModel
-    ? M
-    : `${M & string} does not edit videos: use ${EditModel}.`;
+/**
+ * The type of `model`. A `string` that is known only at run time passes and is checked then. Extracted from the video
+ * models, the aliases appear one by one in the compiler's message, which would otherwise only say `EditModel`.
+ */
+type EditModelIn<M> = string extends M ? M : M extends EditModel ? M : Extract<VideoModel, EditModel>;
 
 /** The type of a field that names the clip to edit. */
 type SourceIn<Found, T> = Unless<

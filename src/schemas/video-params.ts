@@ -55,12 +55,12 @@ export interface AudioContent {
 /** An item of `content`, the alternative input of a video job (spec: POST /v1/videos). */
 export type ContentItem = TextContent | ImageContent | VideoContent | AudioContent;
 
-/** The type of `model`. Where the call names none yet, `M` is the default, and an editor offers all models. */
+/** The type of `model`. All models, so that an editor offers them, unless the call names one that is not the default. */
 type VideoModelIn<M> = M extends ImageModel
   ? `${M} makes images: call images.create, or use a video model.`
-  : M extends DefaultVideoModel
-    ? VideoModel | OpenString
-    : M;
+  : M extends Exclude<VideoModel, DefaultVideoModel>
+    ? M
+    : VideoModel | OpenString;
 
 /** The type of a field of reference images (spec: POST /v1/videos, reference rule 1). */
 type ImagesIn<Found, T> = Unless<
