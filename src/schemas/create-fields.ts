@@ -2,10 +2,15 @@
 //
 // How a call is typed: one interface holds the fields of a call with their documentation. It is generic in the model `M`
 // and in `Found`, which names what the compiler has found in the params of one call. `VideoParams` is that interface with
-// nothing found, a plain object type for `Omit`, `Pick` and `extends`. The method takes the interface with what is found
-// in `P`, the params as the compiler infers them. A field that is refused has for its type a sentence that says why,
-// which the compiler prints. The shape is neither a union nor a mapped type: of those, editors show no documentation for a
-// field inside a literal.
+// nothing found, a plain object type for `Omit`, `Pick` and `extends`. The method takes `CheckedVideoParams<M, P>`, the
+// interface with what is found in `P`, the params of the call. A field that is refused has for its type a sentence that
+// says why, which the compiler prints. The shape is neither a union nor a mapped type: of those, editors show no
+// documentation for a field inside a literal.
+//
+// How `P` is inferred: the compiler infers from both branches of `P extends never ? P : …`, and the first one never
+// applies. With `P & …` instead, a misspelt field would be part of `P` and pass. The condition is written out in each type:
+// behind an alias, a wrapper that is generic in `P` could not hand its params on. `M` is inferred on its own, from `model`,
+// because an editor has no `P` yet while a call is being typed.
 //
 // The compiler checks literals. What it knows only as `string` or `number` is left to preflight, and so are fields that
 // may be missing, as in a wrapper that extends the params.
@@ -23,13 +28,6 @@ export interface CreateFields {
   /** The call's idempotency key. `options.idempotencyKey` is the usual place (spec: Authentication 6). */
   idempotency_key?: string | undefined;
 }
-
-/**
- * `Checked`, a type computed from `P`, as the type of a parameter from which the compiler infers `P`. It infers from both
- * branches of a condition, and the first one never applies. With `P & Checked` instead, a misspelt field would be part of
- * `P` and pass.
- */
-export type InferFrom<P, Checked> = P extends never ? P : Checked;
 
 /** The fields among `K` that `P` is certain to have, and not as undefined. */
 export type Given<P, K extends string> = K extends keyof P ? (undefined extends P[K] ? never : K) : never;

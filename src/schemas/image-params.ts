@@ -1,5 +1,5 @@
 import type { ImageModel, ImageRatioOf, ImageResolutionOf, OpenString, VideoModel } from '../catalog.js';
-import type { CreateFields, InferFrom, Limited, OpenIn } from './create-fields.js';
+import type { CreateFields, Limited, OpenIn } from './create-fields.js';
 import type { UploadRef } from './upload.js';
 
 /** An image that guides the result, by its public HTTPS URL (spec: POST /v1/images, references). */
@@ -51,4 +51,6 @@ interface ImageFields<M, Found> extends CreateFields {
 export interface ImageParams<M extends string = ImageModel | OpenString> extends ImageFields<M, never> {}
 
 /** {@link ImageParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
-export type CheckedImageParams<M, P> = InferFrom<P, ImageFields<M, OpenIn<P, 'ratio' | 'resolution', OpenString>>>;
+export type CheckedImageParams<M, P> = P extends never
+  ? P
+  : ImageFields<M, OpenIn<P, 'ratio' | 'resolution', OpenString>>;

@@ -1,5 +1,5 @@
 import type { DurationOf, EditModel, OpenNumber, OpenString, VideoModel, VideoResolutionOf } from '../catalog.js';
-import type { Both, CreateFields, Given, InferFrom, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
+import type { Both, CreateFields, Given, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
 import type { UploadRef } from './upload.js';
 
 /** What an edit does to its clip: the documented modes, and any other that the service takes. */
@@ -87,7 +87,7 @@ type WithSource<P> = [Source & keyof P] extends [never] ? SourceRequired : unkno
 export interface VideoEditParams<M extends string = EditModel | OpenString> extends VideoEditFields<M, never> {}
 
 /** {@link VideoEditParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
-export type CheckedVideoEditParams<M, P> = InferFrom<P, VideoEditFields<M, FoundIn<P>> & WithSource<P>>;
+export type CheckedVideoEditParams<M, P> = P extends never ? P : VideoEditFields<M, FoundIn<P>> & WithSource<P>;
 
 /** The params `P` of an edit that is sent to POST /v1/videos. */
 export type CheckedEditByIntent<M, P> = EditByIntentFields<M, FoundIn<P>> & WithSource<P>;

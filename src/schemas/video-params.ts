@@ -7,7 +7,7 @@ import type {
   VideoModel,
   VideoResolutionOf,
 } from '../catalog.js';
-import type { Both, CreateFields, Given, InferFrom, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
+import type { Both, CreateFields, Given, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
 import type { UploadRef } from './upload.js';
 import type { CheckedEditByIntent, EditMode } from './video-edit-params.js';
 
@@ -192,7 +192,8 @@ type PromptIn<P> =
 export interface VideoParams<M extends string = VideoModel | OpenString> extends VideoFields<M, never> {}
 
 /** {@link VideoParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
-export type CheckedVideoParams<M, P> = InferFrom<
-  P,
-  P extends { readonly intent: 'video_edit' } ? CheckedEditByIntent<M, P> : VideoFields<M, FoundIn<P>> & WithPrompt<P>
->;
+export type CheckedVideoParams<M, P> = P extends never
+  ? P
+  : P extends { readonly intent: 'video_edit' }
+    ? CheckedEditByIntent<M, P>
+    : VideoFields<M, FoundIn<P>> & WithPrompt<P>;

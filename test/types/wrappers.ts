@@ -32,7 +32,9 @@ export const WRAPPERS: readonly Snippet[] = [
   {
     name: 'a wrapper that keeps the checks of the call',
     code: `async function make<M extends VideoModel, P extends VideoParams>(params: CheckedVideoParams<M, P>) { const { job } = await client.videos.create(params); return job.id; }
-      make({ model: 'svc-video-pro', prompt: 'x', duration: 15 });`,
+      make({ model: 'svc-video-pro', prompt: 'x', duration: 15 });
+      function draw<M extends ImageModel, P extends ImageParams>(params: CheckedImageParams<M, P>) { return client.images.createAndWait(params); } draw({ model: 'svc-image-pro', prompt: 'x', ratio: '21:9' });
+      function edit<M extends EditModel, P extends VideoEditParams>(params: CheckedVideoEditParams<M, P>) { return client.videoEdits.createAndWait(params); } edit({ model: 'svc-video-pro', prompt: 'x', video: 'u' });`,
   },
   {
     name: 'a wrapper that keeps the checks refuses what the call refuses',
