@@ -108,7 +108,7 @@ export type {
   WebhookEventType,
 } from './schemas/webhook-event.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
-export type { RequestPromise, ResponseMeta } from './transport/request-promise.js';
+export type { CallResult, RequestPromise, ResponseMeta } from './transport/request-promise.js';
 export type { UploadProgress } from './uploading/progress.js';
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions } from './uploading/upload-options.js';

@@ -68,7 +68,7 @@ interface SourceRequired {
 }
 
 /** The fields that name the clip to edit. */
-type Source = 'source_video_upload_id' | 'video' | 'source_video_url';
+export type EditSource = 'source_video_upload_id' | 'video' | 'source_video_url';
 
 /** What the compiler finds in the params `P` of an edit. */
 type FoundIn<P> =
@@ -78,7 +78,7 @@ type FoundIn<P> =
   | Both<Given<P, 'video'>, Given<P, 'source_video_url'>, 'several sources'>;
 
 /** Requires a source where `P` has no field for one. */
-type WithSource<P> = [Source & keyof P] extends [never] ? SourceRequired : unknown;
+type WithSource<P> = [EditSource & keyof P] extends [never] ? SourceRequired : unknown;
 
 /**
  * What `videoEdits.create` takes (spec: POST /v1/video-edits). Duration and resolution follow the model `M`. An edit takes

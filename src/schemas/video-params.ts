@@ -9,7 +9,7 @@ import type {
 } from '../catalog.js';
 import type { Both, CreateFields, Given, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
 import type { UploadRef } from './upload.js';
-import type { CheckedEditByIntent, EditMode } from './video-edit-params.js';
+import type { CheckedEditByIntent, EditMode, EditSource } from './video-edit-params.js';
 
 /** What an item of `content` is for, unless it is text (spec: POST /v1/videos, content). */
 export type ContentRole = 'first_frame' | 'reference_video' | 'reference_audio';
@@ -163,7 +163,7 @@ type ItemIn<P> = 'content' extends keyof P
 
 type Frame = 'first_frame_url' | 'first_frame_upload_id' | 'last_frame_url' | 'last_frame_upload_id';
 type Images = 'reference_image_urls' | 'referenceImageUrls' | 'reference_images' | 'reference_image_upload_ids';
-type EditField = 'edit_mode' | 'source_video_upload_id' | 'video' | 'source_video_url';
+type EditField = 'edit_mode' | EditSource;
 
 /** What the compiler finds in the params `P` of a video. */
 type FoundIn<P> =
