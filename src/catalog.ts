@@ -1,3 +1,19 @@
+/** What a model can do (spec: Model aliases). */
+export interface ModelCapabilities {
+  /** What it makes. */
+  readonly kind: 'image' | 'video';
+  /** Seconds a video may last; video models only. */
+  readonly durations?: readonly number[];
+  /** Ratios an image may have; image models only, the service documents none for video. */
+  readonly aspectRatios?: readonly string[];
+  /** Resolutions the model offers. */
+  readonly resolutions: readonly string[];
+  /** The other alias of the same model. */
+  readonly sameAs?: string;
+  /** Whether source-video edits take this alias (spec: POST /v1/video-edits). */
+  readonly edits?: boolean;
+}
+
 /** Video aliases in the same row pair are one model (spec: Model aliases). */
 const VIDEO_FAST = { kind: 'video', durations: [4, 5, 6, 8, 10], resolutions: ['480p', '720p'] } as const;
 const VIDEO_PRO = {
@@ -6,50 +22,8 @@ const VIDEO_PRO = {
   resolutions: ['480p', '720p', '1080p', '4k'],
 } as const;
 
-/** Seconds that every video model offers, and what the larger ones add. */
-type Seconds = readonly [4, 5, 6, 8, 10];
-type MoreSeconds = readonly [...Seconds, 12, 15];
-/** Ratios that every image model offers, and the wider ones. */
-type Ratios = readonly ['1:1', '4:5', '3:4', '9:16', '16:9'];
-type WideRatios = readonly ['1:1', '4:5', '3:4', '9:16', '16:9', '21:9'];
-
-/** The row of an image model. */
-type ImageRow<Offered, Resolutions = readonly ['standard']> = {
-  readonly kind: 'image';
-  readonly aspectRatios: Offered;
-  readonly resolutions: Resolutions;
-};
-/** The row of a video model. */
-type VideoRow<Offered, Resolutions = readonly ['480p', '720p', '1080p']> = {
-  readonly kind: 'video';
-  readonly durations: Offered;
-  readonly resolutions: Resolutions;
-};
-/** A row whose model has another alias too. */
-type Twin<Alias> = { readonly sameAs: Alias };
-/** The alias of the pair that edits take. */
-type Editing<Alias> = Twin<Alias> & { readonly edits: true };
-type Fast = VideoRow<Seconds, readonly ['480p', '720p']>;
-type Pro = VideoRow<MoreSeconds, readonly ['480p', '720p', '1080p', '4k']>;
-
-/** The table's exact type, written out: derived from the values, every row would repeat its lists in the declarations. */
-type Catalog = Readonly<{
-  'svc-image-fast': ImageRow<Ratios>;
-  'svc-image-pro': ImageRow<WideRatios, readonly ['standard', 'high']>;
-  'svc-image-gen-5-pro': ImageRow<WideRatios>;
-  'svc-image-gen-5-flash': ImageRow<Ratios>;
-  'svc-video-fast': Fast & Editing<'svc-video-gen-2-fast'>;
-  'svc-video-gen-2-fast': Fast & Twin<'svc-video-fast'>;
-  'svc-video-mini': Fast & Editing<'svc-video-gen-2-mini'>;
-  'svc-video-gen-2-mini': Fast & Twin<'svc-video-mini'>;
-  'svc-video-pro': Pro & Editing<'svc-video-gen-2'>;
-  'svc-video-gen-2': Pro & Twin<'svc-video-pro'>;
-  'svc-video-gen-1-5': VideoRow<MoreSeconds>;
-  'svc-video-gen-2-5': VideoRow<readonly [...MoreSeconds, 20, 25, 30]>;
-}>;
-
 /** Every documented model alias with what it can do (spec: Model aliases). Types, preflight and sandbox read this table. */
-export const MODELS: Catalog = {
+export const MODELS = {
   'svc-image-fast': { kind: 'image', aspectRatios: ['1:1', '4:5', '3:4', '9:16', '16:9'], resolutions: ['standard'] },
   'svc-image-pro': {
     kind: 'image',
@@ -82,24 +56,9 @@ export const MODELS: Catalog = {
     durations: [4, 5, 6, 8, 10, 12, 15, 20, 25, 30],
     resolutions: ['480p', '720p', '1080p'],
   },
-};
+} as const satisfies Readonly<Record<string, ModelCapabilities>>;
 
-/** What a model can do (spec: Model aliases). */
-export interface ModelCapabilities {
-  /** What it makes. */
-  readonly kind: 'image' | 'video';
-  /** Seconds a video may last; video models only. */
-  readonly durations?: readonly number[];
-  /** Ratios an image may have; image models only, the service documents none for video. */
-  readonly aspectRatios?: readonly string[];
-  /** Resolutions the model offers. */
-  readonly resolutions: readonly string[];
-  /** The other alias of the same model. */
-  readonly sameAs?: string;
-  /** Whether source-video edits take this alias (spec: POST /v1/video-edits). */
-  readonly edits?: boolean;
-}
-
+type Catalog = typeof MODELS;
 /** A documented model alias. */
 export type ModelAlias = keyof Catalog;
 /** The aliases whose row fits `Row`. */
@@ -113,42 +72,49 @@ export type EditModel = AliasWith<{ edits: true }>;
 
 /** The model a video is made with when the call names none (spec: Limits). */
 export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies EditModel;
+/** The alias of the default model. */
+export type DefaultVideoModel = typeof DEFAULT_VIDEO_MODEL;
 /** Any string, while an editor still offers the known ones beside it. */
 export type OpenString = string & {};
 /** Any number, while an editor still offers the known ones beside it. */
-type OpenNumber = number & {};
+export type OpenNumber = number & {};
 
+/** The lists of values in a row. */
+type ListName = 'durations' | 'aspectRatios' | 'resolutions';
+/** What the row of `A` lists; for several aliases, what any of them lists. */
+type InAny<A, List extends ListName> = A extends ModelAlias
+  ? Catalog[A] extends Readonly<Record<List, readonly (infer Value)[]>>
+    ? Value
+    : never
+  : never;
+/** What the rows of all aliases in `A` list. A function's parameter types intersect where the functions form a union. */
+type InAll<A, List extends ListName> = (
+  A extends ModelAlias
+    ? (row: { offers: InAny<A, List> }) => void
+    : never
+) extends (row: infer Rows) => void
+  ? Rows extends { offers: infer Value }
+    ? Value
+    : never
+  : never;
 /**
- * The model that a call means. A call that names none leaves `M` at all video models, and means the default one; a
- * model that is only known as a string stays open.
+ * What `M` offers. A union of models offers what all of them offer. `Open` is for a model that is known only at run
+ * time, and for an alias that the table does not know.
  */
-type Meant<M> = string extends M ? M : [VideoModel] extends [M] ? typeof DEFAULT_VIDEO_MODEL : M;
+type Offered<M, Known extends ModelAlias, List extends ListName, Open> = string extends M
+  ? InAny<Known, List> | Open
+  : [Extract<M, Known>] extends [never]
+    ? InAny<Known, List> | Open
+    : InAll<Extract<M, Known>, List>;
 
 /** Seconds that a video of model `M` may last; any number for an alias that the table does not know. */
-export type DurationOf<M> =
-  Meant<M> extends infer A
-    ? A extends VideoModel
-      ? Catalog[A]['durations'][number]
-      : Catalog[VideoModel]['durations'][number] | OpenNumber
-    : never;
-
+export type DurationOf<M> = Offered<M, VideoModel, 'durations', OpenNumber>;
 /** Resolutions of video model `M`; any string for an alias that the table does not know. */
-export type VideoResolutionOf<M> =
-  Meant<M> extends infer A
-    ? A extends VideoModel
-      ? Catalog[A]['resolutions'][number]
-      : Catalog[VideoModel]['resolutions'][number] | OpenString
-    : never;
-
+export type VideoResolutionOf<M> = Offered<M, VideoModel, 'resolutions', OpenString>;
 /** Resolutions of image model `M`; any string for an alias that the table does not know. */
-export type ImageResolutionOf<M> = M extends ImageModel
-  ? Catalog[M]['resolutions'][number]
-  : Catalog[ImageModel]['resolutions'][number] | OpenString;
-
+export type ImageResolutionOf<M> = Offered<M, ImageModel, 'resolutions', OpenString>;
 /** Aspect ratios of image model `M`; any string for an alias that the table does not know. */
-export type ImageRatioOf<M> = M extends ImageModel
-  ? Catalog[M]['aspectRatios'][number]
-  : Catalog[ImageModel]['aspectRatios'][number] | OpenString;
+export type ImageRatioOf<M> = Offered<M, ImageModel, 'aspectRatios', OpenString>;
 
 /** The row of `alias` in {@link MODELS}, if any (spec: Model aliases). */
 export function modelCapabilities(alias: string): ModelCapabilities | undefined {

@@ -69,23 +69,33 @@ export type { Videos } from './resources/videos.js';
 export type { Voices } from './resources/voices.js';
 export type { Character, CharacterList, DeletedCharacter } from './schemas/character.js';
 export type { CharacterParams, RegisterCharacterParams } from './schemas/character-params.js';
+export type { VideoRatio } from './schemas/create-fields.js';
 export type { CreatedJob } from './schemas/created-job.js';
-export type { ImageParams, ImageReference } from './schemas/image-params.js';
+export type { CheckedImageParams, ImageParams, ImageReference } from './schemas/image-params.js';
 export type { CompletedJob, Job, JobStatus } from './schemas/job.js';
+export { isCompleted, isFinal } from './schemas/job.js';
 export type { UploadType } from './schemas/media-type.js';
 export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';
 export type { RequestOptions } from './schemas/request-options.js';
-export type { CreatedUpload, CreateUploadParams, RereadableSource, Upload, UploadSource } from './schemas/upload.js';
+export type {
+  CreatedUpload,
+  CreateUploadParams,
+  RereadableSource,
+  Upload,
+  UploadRef,
+  UploadSource,
+} from './schemas/upload.js';
+export type { CheckedVideoEditParams, EditMode, VideoEditParams } from './schemas/video-edit-params.js';
 export type {
   AudioContent,
+  CheckedVideoParams,
   ContentItem,
   ContentRole,
   ImageContent,
   TextContent,
   VideoContent,
-} from './schemas/video-content.js';
-export type { VideoEditParams } from './schemas/video-edit-params.js';
-export type { VideoParams, VideoRatio } from './schemas/video-params.js';
+  VideoParams,
+} from './schemas/video-params.js';
 export type { Voice, VoiceList } from './schemas/voice-list.js';
 export type {
   JobBlockedEvent,
@@ -98,7 +108,7 @@ export type {
   WebhookEventType,
 } from './schemas/webhook-event.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
-export type { RequestPromise, ResponseMeta } from './transport/request-promise.js';
+export type { CallResult, RequestPromise, ResponseMeta } from './transport/request-promise.js';
 export type { UploadProgress } from './uploading/progress.js';
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions } from './uploading/upload-options.js';

@@ -1,11 +1,10 @@
 import { type Job as BullJob, type ConnectionOptions, type JobsOptions, Queue } from 'bullmq';
-import type { EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
+import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { GenError } from '../errors/index.js';
 import type { CharacterParams } from '../schemas/character-params.js';
-import type { ImageParams } from '../schemas/image-params.js';
-import type { ContentItem } from '../schemas/video-content.js';
-import type { VideoEditParams } from '../schemas/video-edit-params.js';
-import type { VideoParams } from '../schemas/video-params.js';
+import type { CheckedImageParams, ImageParams } from '../schemas/image-params.js';
+import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
+import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import { type QueueLocation, queueNames } from './connection.js';
 import type { CallKind, GenJobData, GenJobResult } from './job-data.js';
@@ -30,22 +29,22 @@ export interface GenQueue {
   readonly queue: Queue<GenJobData, GenJobResult>;
   /** Queues `images.create` (spec: POST /v1/images). */
   readonly images: {
-    create<const M extends ImageModel | OpenString>(
-      params: ImageParams<M>,
+    create<M extends ImageModel | OpenString, P extends ImageParams>(
+      params: CheckedImageParams<M, P>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
   /** Queues `videos.create` (spec: POST /v1/videos). */
   readonly videos: {
-    create<const M extends VideoModel | OpenString = VideoModel, const C extends readonly ContentItem[] = readonly []>(
-      params: VideoParams<M, C>,
+    create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
+      params: CheckedVideoParams<M, P>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
   /** Queues `videoEdits.create` (spec: POST /v1/video-edits). */
   readonly videoEdits: {
-    create<const M extends EditModel | OpenString>(
-      params: VideoEditParams<M>,
+    create<M extends EditModel | OpenString, P extends VideoEditParams>(
+      params: CheckedVideoEditParams<M, P>,
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };

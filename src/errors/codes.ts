@@ -11,40 +11,8 @@ export type Recovery =
   | 'contact_support'
   | 'none';
 
-/** The codes of the table below, by name: derived from it, each would bring its row along into the declarations. */
-type RequestCode =
-  | 'invalid_api_key'
-  | 'insufficient_balance'
-  | 'account_not_active'
-  | 'scope_missing'
-  | 'job_not_found'
-  | 'character_not_found'
-  | 'upload_not_found'
-  | 'reference_upload_not_found'
-  | 'video_edit_source_not_found'
-  | 'upload_in_use'
-  | 'character_pending'
-  | 'upload_too_large'
-  | 'character_registration_failed'
-  | 'rate_limited'
-  | 'prompt_required'
-  | 'prompt_too_long'
-  | 'model_not_found'
-  | 'duration_not_supported'
-  | 'aspect_ratio_not_supported'
-  | 'resolution_not_supported'
-  | 'reference_combination_not_supported'
-  | 'character_prompt_unsafe'
-  | 'person_match_prompt_unsafe'
-  | 'upload_invalid'
-  | 'video_edit_model_not_supported'
-  | 'video_edit_source_required'
-  | 'voice_required'
-  | 'internal_error'
-  | 'dispatch_disabled';
-
 /** Request errors: HTTP status and recovery (spec: Request errors). */
-export const REQUEST_ERRORS: Readonly<Record<RequestCode, readonly [status: number, recovery: Recovery]>> = {
+export const REQUEST_ERRORS = {
   invalid_api_key: [401, 'fix_credentials'],
   insufficient_balance: [402, 'top_up'],
   account_not_active: [403, 'contact_support'],
@@ -74,19 +42,10 @@ export const REQUEST_ERRORS: Readonly<Record<RequestCode, readonly [status: numb
   voice_required: [400, 'change_request'],
   internal_error: [500, 'retry'],
   dispatch_disabled: [503, 'retry_later'],
-};
-
-type JobCode =
-  | 'reference_rejected'
-  | 'reference_asset_pending'
-  | 'reference_asset_failed'
-  | 'generation_rejected'
-  | 'generation_timeout'
-  | 'generation_unavailable'
-  | 'generation_failed';
+} as const satisfies Readonly<Record<string, readonly [status: number, recovery: Recovery]>>;
 
 /** Job errors and their recovery (spec: Job errors). */
-export const JOB_ERRORS: Readonly<Record<JobCode, Recovery>> = {
+export const JOB_ERRORS = {
   reference_rejected: 'change_reference',
   reference_asset_pending: 'wait_and_retry',
   reference_asset_failed: 'change_reference',
@@ -94,7 +53,7 @@ export const JOB_ERRORS: Readonly<Record<JobCode, Recovery>> = {
   generation_timeout: 'retry_with_new_key',
   generation_unavailable: 'retry_later',
   generation_failed: 'retry_with_new_key',
-};
+} as const satisfies Readonly<Record<string, Recovery>>;
 
 /** The row of a table, and not what every object inherits: a code is whatever the service sends, `toString` too. */
 export function rowOf<T>(table: Readonly<Record<string, T>>, code: string): T | undefined {
@@ -102,6 +61,6 @@ export function rowOf<T>(table: Readonly<Record<string, T>>, code: string): T | 
 }
 
 /** A code of a refused request (spec: Request errors); open, because the service may add more. */
-export type RequestErrorCode = RequestCode | (string & {});
+export type RequestErrorCode = keyof typeof REQUEST_ERRORS | (string & {});
 /** The `errorCode` of a failed job (spec: Job errors); open, because the service may add more. */
-export type JobErrorCode = JobCode | (string & {});
+export type JobErrorCode = keyof typeof JOB_ERRORS | (string & {});

@@ -1,93 +1,90 @@
-import type { Waiter } from '../polling/wait-for-job.js';
 import { checkCharacter, checkRegistration } from '../preflight/check-character.js';
 import type { Character, CharacterList, DeletedCharacter } from '../schemas/character.js';
 import type { CharacterParams, RegisterCharacterParams } from '../schemas/character-params.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import type { RequestPromise } from '../transport/request-promise.js';
-import type { Transport } from '../transport/transport.js';
+import type { CallResult } from '../transport/request-promise.js';
 import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
 import { decodeCharacter, decodeFields, decodeList } from './decode.js';
 import { path } from './path.js';
 
-const CHARACTERS = '/v1/characters';
-
 /** Reusable characters, and one-off character-reference images (spec: POST /v1/characters). */
-export class Characters {
-  readonly #jobs: JobMaker;
-
-  /** @internal Made by the client. */
-  constructor(transport: Transport, waiter: Waiter) {
-    this.#jobs = { transport, waiter };
-  }
-
+export interface Characters {
   /**
    * Registers a reusable character from an owned image upload (register mode). Its `character_id` goes into
-   * `character_ids`; it may be under review for a while.
+   * `character_ids`. A new character may be under review for a while.
    */
-  register(params: RegisterCharacterParams, options?: RequestOptions): RequestPromise<Character> {
-    return this.#jobs.transport.send(
-      {
-        name: 'characters.register',
-        method: 'POST',
-        path: CHARACTERS,
-        body: { mode: 'register', ...params },
-        creates: true,
-        check: checkRegistration,
-        decode: decodeCharacter,
-      },
-      options,
-    );
-  }
+  register<Call>(params: RegisterCharacterParams, options?: RequestOptions): CallResult<Character, Call>;
 
   /**
-   * Starts a one-off character-reference image (prompt mode); resolves as soon as the service has accepted it.
-   * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
+   * Starts a one-off character-reference image (prompt mode). Resolves as soon as the service has accepted it. Throws a
+   * PreflightError before the call when the documented rules refuse the params, and an APIError when the service refuses
+   * them.
    */
-  create(params: CharacterParams, options?: RequestOptions): RequestPromise<CreatedJob> {
-    return this.#jobs.transport.send(request(params), options);
-  }
+  create<Call>(params: CharacterParams, options?: RequestOptions): CallResult<CreatedJob, Call>;
 
   /**
-   * Starts a one-off character-reference image and waits until its file is there.
-   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`.
+   * Starts a one-off character-reference image and waits until its file is there. Throws what `create` throws, a JobError
+   * when the job does not complete, and a WaitTimeoutError after `timeoutMs`.
    */
   createAndWait<Throws extends boolean = true>(
     params: CharacterParams,
     options?: CreateOptionsOf<Throws>,
-  ): Promise<FinalJob<Throws>> {
-    return createAndAwait(this.#jobs, request(params), options);
-  }
+  ): Promise<FinalJob<Throws>>;
 
   /** The account's characters, as the service gives them. */
-  list(options?: RequestOptions): RequestPromise<CharacterList> {
-    return this.#jobs.transport.send(
-      { name: 'characters.list', method: 'GET', path: CHARACTERS, decode: decodeList('characters') },
-      options,
-    );
-  }
+  list<Call>(options?: RequestOptions): CallResult<CharacterList, Call>;
 
   /** One character by id or slug. Throws a NotFoundError for an unknown one. */
-  get(id: string, options?: RequestOptions): RequestPromise<Character> {
-    return this.#jobs.transport.send(
-      { name: 'characters.get', method: 'GET', path: path`/v1/characters/${id}`, decode: decodeCharacter },
-      options,
-    );
-  }
+  get<Call>(id: string, options?: RequestOptions): CallResult<Character, Call>;
 
-  /** Deletes a character by id or slug; resolves with what the service answers. Throws a NotFoundError for an unknown one. */
-  delete(id: string, options?: RequestOptions): RequestPromise<DeletedCharacter> {
-    return this.#jobs.transport.send(
-      {
-        name: 'characters.delete',
-        method: 'DELETE',
-        path: path`/v1/characters/${id}`,
-        statusWhenDone: 404,
-        decode: decodeFields,
-      },
-      options,
-    );
-  }
+  /** Deletes a character by id or slug. Resolves with what the service answers. Throws a NotFoundError for an unknown one. */
+  delete<Call>(id: string, options?: RequestOptions): CallResult<DeletedCharacter, Call>;
+}
+
+const CHARACTERS = '/v1/characters';
+
+/** The character calls of a client. */
+export function createCharactersResource(jobs: JobMaker): Characters {
+  const { transport } = jobs;
+  return {
+    register: (params, options) =>
+      transport.send(
+        {
+          name: 'characters.register',
+          method: 'POST',
+          path: CHARACTERS,
+          body: { mode: 'register', ...params },
+          creates: true,
+          check: checkRegistration,
+          decode: decodeCharacter,
+        },
+        options,
+      ),
+    create: (params, options) => transport.send(request(params), options),
+    createAndWait: (params, options) => createAndAwait(jobs, request(params), options),
+    list: (options) =>
+      transport.send(
+        { name: 'characters.list', method: 'GET', path: CHARACTERS, decode: decodeList('characters') },
+        options,
+      ),
+    get: (id, options) =>
+      transport.send(
+        { name: 'characters.get', method: 'GET', path: path`/v1/characters/${id}`, decode: decodeCharacter },
+        options,
+      ),
+    delete: (id, options) =>
+      transport.send(
+        {
+          name: 'characters.delete',
+          method: 'DELETE',
+          path: path`/v1/characters/${id}`,
+          statusWhenDone: 404,
+          decode: decodeFields,
+        },
+        options,
+      ),
+  };
 }
 
 function request(body: object) {

@@ -10,7 +10,7 @@ export interface RawRequest {
   readonly path: string;
   /** Appended to the path. Undefined values are left out. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
-  /** Sent as JSON. */
+  /** CallResult as JSON. */
   readonly body?: unknown;
 }
 

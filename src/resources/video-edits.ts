@@ -1,44 +1,39 @@
 import type { EditModel, OpenString } from '../catalog.js';
-import type { Waiter } from '../polling/wait-for-job.js';
 import { checkVideoEdit } from '../preflight/check-video-edit.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import type { VideoEditParams } from '../schemas/video-edit-params.js';
-import type { RequestPromise } from '../transport/request-promise.js';
-import type { Transport } from '../transport/transport.js';
+import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
+import type { CallResult } from '../transport/request-promise.js';
 import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
 
 /** Transforms, restyles and extensions of an existing video (spec: POST /v1/video-edits). */
-export class VideoEdits {
-  readonly #jobs: JobMaker;
-
-  /** @internal Made by the client. */
-  constructor(transport: Transport, waiter: Waiter) {
-    this.#jobs = { transport, waiter };
-  }
-
+export interface VideoEdits {
   /**
-   * Starts an edit; resolves as soon as the service has accepted it.
-   * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
+   * Starts an edit. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
+   * documented rules refuse the params, and an APIError when the service refuses them.
    */
-  create<const M extends EditModel | OpenString>(
-    params: VideoEditParams<M>,
+  create<M extends EditModel | OpenString, P extends VideoEditParams>(
+    params: CheckedVideoEditParams<M, P>,
     options?: RequestOptions,
-  ): RequestPromise<CreatedJob> {
-    return this.#jobs.transport.send(request(params), options);
-  }
+  ): CallResult<CreatedJob, P>;
 
   /**
-   * Starts an edit and waits until its file is there.
-   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
-   * throws as `create` does. A reference or character still under review is waited for and submitted again.
+   * Starts an edit and waits until its file is there. Throws what `create` throws, a JobError when the job does not
+   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
+   * and the job is submitted again.
    */
-  createAndWait<const M extends EditModel | OpenString, Throws extends boolean = true>(
-    params: VideoEditParams<M>,
+  createAndWait<M extends EditModel | OpenString, P extends VideoEditParams, Throws extends boolean = true>(
+    params: CheckedVideoEditParams<M, P>,
     options?: CreateOptionsOf<Throws>,
-  ): Promise<FinalJob<Throws>> {
-    return createAndAwait(this.#jobs, request(params), options);
-  }
+  ): Promise<FinalJob<Throws>>;
+}
+
+/** The edit calls of a client. */
+export function createVideoEditsResource(jobs: JobMaker): VideoEdits {
+  return {
+    create: (params, options) => jobs.transport.send(request(params), options),
+    createAndWait: (params, options) => createAndAwait(jobs, request(params), options),
+  };
 }
 
 function request(body: object) {

@@ -1,46 +1,40 @@
-import type { OpenString, VideoModel } from '../catalog.js';
-import type { Waiter } from '../polling/wait-for-job.js';
+import type { DefaultVideoModel, OpenString, VideoModel } from '../catalog.js';
 import { checkVideo } from '../preflight/check-video.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import type { ContentItem } from '../schemas/video-content.js';
-import type { VideoParams } from '../schemas/video-params.js';
-import type { RequestPromise } from '../transport/request-promise.js';
-import type { Transport } from '../transport/transport.js';
+import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
+import type { CallResult } from '../transport/request-promise.js';
 import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
 
 /** Video jobs, and source-video edits by `intent` (spec: POST /v1/videos). */
-export class Videos {
-  readonly #jobs: JobMaker;
-
-  /** @internal Made by the client. */
-  constructor(transport: Transport, waiter: Waiter) {
-    this.#jobs = { transport, waiter };
-  }
-
+export interface Videos {
   /**
-   * Starts a video job; resolves as soon as the service has accepted it.
-   * Throws a PreflightError (for what the documented rules refuse, before any call) or an APIError (when the service refuses).
+   * Starts a video job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
+   * documented rules refuse the params, and an APIError when the service refuses them.
    */
-  create<const M extends VideoModel | OpenString = VideoModel, const C extends readonly ContentItem[] = readonly []>(
-    params: VideoParams<M, C>,
+  create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
+    params: CheckedVideoParams<M, P>,
     options?: RequestOptions,
-  ): RequestPromise<CreatedJob> {
-    return this.#jobs.transport.send(request(params), options);
-  }
+  ): CallResult<CreatedJob, P>;
 
   /**
-   * Starts a video job and waits until its file is there.
-   * Throws a JobError when the job ends otherwise and a WaitTimeoutError after `timeoutMs`; a create that was refused
-   * throws as `create` does. A reference or character still under review is waited for and submitted again.
+   * Starts a video job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
+   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
+   * and the job is submitted again.
    */
   createAndWait<
-    const M extends VideoModel | OpenString = VideoModel,
-    const C extends readonly ContentItem[] = readonly [],
+    M extends VideoModel | OpenString = DefaultVideoModel,
+    P extends VideoParams = VideoParams,
     Throws extends boolean = true,
-  >(params: VideoParams<M, C>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>> {
-    return createAndAwait(this.#jobs, request(params), options);
-  }
+  >(params: CheckedVideoParams<M, P>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>>;
+}
+
+/** The video calls of a client. */
+export function createVideosResource(jobs: JobMaker): Videos {
+  return {
+    create: (params, options) => jobs.transport.send(request(params), options),
+    createAndWait: (params, options) => createAndAwait(jobs, request(params), options),
+  };
 }
 
 function request(body: object) {

@@ -1,23 +1,24 @@
-import type { CreateFields, Many } from './create-fields.js';
+import type { CreateFields } from './create-fields.js';
+import type { UploadRef } from './upload.js';
 
-/** Registers a reusable character from an owned image upload (spec: POST /v1/characters, register mode). */
+/** What `characters.register` takes (spec: POST /v1/characters, register mode). */
 export interface RegisterCharacterParams {
   /** The character's name. */
   name: string;
-  /** An owned image upload, at least 300 px wide. */
-  upload_id: string;
-  /** Counts as the call's idempotency key. */
+  /** An image at least 300 px wide, by upload id or as a file. */
+  upload_id: UploadRef;
+  /** The call's idempotency key. `options.idempotencyKey` is the usual place (spec: Authentication 6). */
   idempotency_key?: string | undefined;
 }
 
-/** A one-off character-reference image (spec: POST /v1/characters, prompt mode). */
+/** What `characters.create` takes (spec: POST /v1/characters, prompt mode). */
 export interface CharacterParams extends CreateFields {
   /** The character's name. */
   name: string;
-  /** Hairstyle, wardrobe, pose, style and palette; never a real person's likeness. */
+  /** Hairstyle, wardrobe, pose, style and palette. It must not ask for a real person's likeness. */
   prompt: string;
-  /** Owned reference images; by upload id. */
-  reference_upload_ids?: Many;
+  /** Reference images, by upload id or as files. */
+  reference_upload_ids?: readonly UploadRef[] | undefined;
   /** Aspect ratio of the image. */
   aspect_ratio?: string | undefined;
   /** Resolution of the image. */

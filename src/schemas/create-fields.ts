@@ -1,22 +1,54 @@
-import type { DurationOf, VideoResolutionOf } from '../catalog.js';
+// What the params of all creating calls have in common.
+//
+// How a call is typed: one interface holds the fields of a call with their documentation. It is generic in the model `M`
+// and in `Found`, which names what the compiler has found in the params of one call. `VideoParams` is that interface with
+// nothing found, a plain object type for `Omit`, `Pick` and `extends`. The method takes `CheckedVideoParams<M, P>`, the
+// interface with what is found in `P`, the params of the call. A field that is refused has for its type a sentence that
+// says why, which the compiler prints. The shape is neither a union nor a mapped type: of those, editors show no
+// documentation for a field inside a literal.
+//
+// How `P` is inferred: the compiler infers from both branches of `P extends never ? P : …`, and the first one never
+// applies. With `P & …` instead, a misspelt field would be part of `P` and pass. The condition is written out in each type:
+// behind an alias, a wrapper that is generic in `P` could not hand its params on. `M` is inferred on its own, from `model`,
+// because an editor has no `P` yet while a call is being typed.
+//
+// The compiler checks literals. What it knows only as `string` or `number` is left to preflight, and so are fields that
+// may be missing, as in a wrapper that extends the params.
+import type { OpenString } from '../catalog.js';
 
-/** A list of URLs or ids. */
-export type Many = readonly string[] | undefined;
+/** An aspect ratio of a video: the documented examples, and any other that the service takes. */
+export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString;
 
 /** Fields that every creating call takes. */
 export interface CreateFields {
-  /** HTTPS URL that receives the signed events; of the job's final state (spec: Events). */
+  /** HTTPS URL that receives the signed event of the job's final state (spec: Events). */
   webhook_url?: string | undefined;
   /** Alias of `webhook_url`. */
   callback_url?: string | undefined;
-  /** Counts as the call's key. `options.idempotencyKey` is the usual place (spec: Authentication 6). */
+  /** The call's idempotency key. `options.idempotencyKey` is the usual place (spec: Authentication 6). */
   idempotency_key?: string | undefined;
 }
 
-/** Fields of a video job whose types follow the model `M`. */
-export interface ModelFields<M> extends CreateFields {
-  /** Seconds, one of the model's. */
-  duration?: DurationOf<M> | undefined;
-  /** Resolution, one of the model's. */
-  resolution?: VideoResolutionOf<M> | undefined;
-}
+/** The fields among `K` that `P` is certain to have, and not as undefined. */
+export type Given<P, K extends string> = K extends keyof P ? (undefined extends P[K] ? never : K) : never;
+
+/** `Name`, where neither `A` nor `B` is never: two things that exclude each other are both there. */
+export type Both<A, B, Name> = [A] extends [never] ? never : [B] extends [never] ? never : Name;
+
+/**
+ * The fields among `K` whose value in `P` is known only as a `Wide` (string or number). A value of type any is not among
+ * them: while a field is still empty, an editor offers the values of the model.
+ */
+export type OpenIn<P, K extends string, Wide> = K extends keyof P
+  ? 0 extends 1 & P[K]
+    ? never
+    : Wide extends P[K]
+      ? K
+      : never
+  : never;
+
+/** The type of field `K`: what the model offers, or any value where the compiler cannot know the one that is given. */
+export type Limited<Found, K extends string, Offered, Wide> = K extends Found ? Offered | Wide : Offered;
+
+/** The type of a field: `T`, or the sentence `Problem` where `Conflict` was found. */
+export type Unless<Found, Conflict extends string, T, Problem extends string> = Conflict extends Found ? Problem : T;

@@ -72,7 +72,7 @@ export const jobSchema = z.looseObject({
 
 const FINAL: readonly string[] = ['completed', 'failed', 'canceled', 'blocked'];
 
-/** Whether polling ends here: completed, failed, canceled or blocked (spec: States and transitions). */
+/** Whether the job is final: completed, failed, canceled or blocked (spec: States and transitions). Polling ends there. */
 export function isFinal(job: Job): boolean {
   return FINAL.includes(job.status);
 }
@@ -83,4 +83,12 @@ export function isFinal(job: Job): boolean {
  */
 export function isSettled(job: Job): boolean {
   return isFinal(job) && (job.status !== 'completed' || Boolean(job.providerOutputUrl));
+}
+
+/**
+ * Whether the job completed and has its file. Narrows the type: `jobs.filter(isCompleted)` gives completed jobs, whose
+ * `providerOutputUrl` is a string. Comparing `job.status` narrows nothing, because a status may be any string.
+ */
+export function isCompleted(job: Job): job is CompletedJob {
+  return job.status === 'completed' && typeof job.providerOutputUrl === 'string' && job.providerOutputUrl !== '';
 }

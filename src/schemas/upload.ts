@@ -70,6 +70,9 @@ export type UploadSource =
   | AsyncIterable<Uint8Array>
   | (() => ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Promise<ReadableStream<Uint8Array>>);
 
+/** An upload's id, or a file that is uploaded before the call is sent (spec: Upload). */
+export type UploadRef = string | UploadSource;
+
 /** An upload as the SDK checks it. */
 export const uploadSchema = z.looseObject({
   upload_id: essentialText,

@@ -1,110 +1,199 @@
-import type { ImageModel, OpenString, VideoModel } from '../catalog.js';
-import type { Many, ModelFields } from './create-fields.js';
-import type { ContentItem, TextContent } from './video-content.js';
-import type { EditFields, EditModelOf, EditSource } from './video-edit-params.js';
+import type {
+  DefaultVideoModel,
+  DurationOf,
+  ImageModel,
+  OpenNumber,
+  OpenString,
+  VideoModel,
+  VideoResolutionOf,
+} from '../catalog.js';
+import type { Both, CreateFields, Given, Limited, OpenIn, Unless, VideoRatio } from './create-fields.js';
+import type { UploadRef } from './upload.js';
+import type { CheckedEditByIntent, EditMode, EditSource } from './video-edit-params.js';
 
-/** An aspect ratio of a video: the documented examples, and any other that the service takes. */
-export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString;
+/** What an item of `content` is for, unless it is text (spec: POST /v1/videos, content). */
+export type ContentRole = 'first_frame' | 'reference_video' | 'reference_audio';
 
-/** Fields of a video job beside model, prompt and the references that exclude each other. */
-interface VideoFields<M> extends ModelFields<M> {
-  /** Aspect ratio; `16:9`, say. */
+/** A prompt as an item of `content`. */
+export interface TextContent {
+  /** The kind of item. */
+  type: 'text';
+  /** Subject, action, camera move, light and style. */
+  text: string;
+}
+
+/** An image as an item of `content`. */
+export interface ImageContent {
+  /** The kind of item. */
+  type: 'image_url';
+  /** Public HTTPS URL of the image. */
+  image_url: string;
+  /** What the image is for. */
+  role: ContentRole;
+}
+
+/** A clip as an item of `content`. */
+export interface VideoContent {
+  /** The kind of item. */
+  type: 'video_url';
+  /** Public HTTPS URL of the clip. */
+  video_url: { url: string };
+  /** What the clip is for. */
+  role: ContentRole;
+}
+
+/** Sound as an item of `content`. */
+export interface AudioContent {
+  /** The kind of item. */
+  type: 'audio_url';
+  /** Public HTTPS URL of the sound. */
+  audio_url: string;
+  /** What the sound is for. */
+  role: ContentRole;
+}
+
+/** An item of `content`, the alternative input of a video job (spec: POST /v1/videos). */
+export type ContentItem = TextContent | ImageContent | VideoContent | AudioContent;
+
+/** The type of `model`. All models, so that an editor offers them, unless the call names one that is not the default. */
+type VideoModelIn<M> = M extends ImageModel
+  ? `${M} makes images: call images.create, or use a video model.`
+  : M extends Exclude<VideoModel, DefaultVideoModel>
+    ? M
+    : VideoModel | OpenString;
+
+/** The type of a field of reference images (spec: POST /v1/videos, reference rule 1). */
+type ImagesIn<Found, T> = Unless<
+  Found,
+  'images beside frames',
+  T,
+  'Reference images cannot be combined with a start or end frame, in a field or in content. Remove one of them.'
+>;
+
+/** The type of a field that only edits take. */
+type EditOnly<Found, T> = Unless<
+  Found,
+  'edit without intent',
+  T,
+  "Only an edit takes this field: add intent: 'video_edit', or call videoEdits.create."
+>;
+
+/** The fields of a video job. */
+interface VideoFields<M, Found> extends CreateFields {
+  /** Model alias. @default 'svc-video-fast' */
+  model?: VideoModelIn<M> | undefined;
+  /** Subject, action, camera move, light and style. Required, unless `content` has a text item. */
+  prompt?: string | undefined;
+  /** Text, images, clips and sound as a list of items. A text item stands in for `prompt`. */
+  content?: readonly ContentItem[] | undefined;
+  /** Length in seconds, one of the model's durations. */
+  duration?: Limited<Found, 'duration', DurationOf<M>, OpenNumber> | undefined;
+  /** Resolution, one of the model's. */
+  resolution?: Limited<Found, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
+  /** Aspect ratio, for example `16:9`. */
   aspect_ratio?: VideoRatio | undefined;
   /** Alias of `aspect_ratio`. */
   ratio?: VideoRatio | undefined;
-  /** Whether the video has sound; only on models that support it. */
+  /** Whether the video has sound. Only on models that support it. */
   generate_audio?: boolean | undefined;
-  /** Integer that fixes the seed; for a similar result. */
+  /** Integer that fixes the seed, for a similar result. */
   seed?: number | undefined;
-  /** Keeps the camera still; leave it out beside image or frame inputs. */
+  /** Keeps the camera still. Leave it out when you send images or frames. */
   camera_fixed?: boolean | undefined;
   /** Whether the video carries a watermark. @default false */
   watermark?: boolean | undefined;
-  /** Clips for motion or camera, by HTTPS URL. */
-  reference_video_urls?: Many;
+  /** Start image, by public HTTPS URL. */
+  first_frame_url?: string | undefined;
+  /** Start image, by upload id or as a file. */
+  first_frame_upload_id?: UploadRef | undefined;
+  /** End image, by public HTTPS URL. Send it with a first frame. */
+  last_frame_url?: string | undefined;
+  /** End image, by upload id or as a file. Send it with a first frame. */
+  last_frame_upload_id?: UploadRef | undefined;
+  /** Images for appearance, style, product or outfit, by public HTTPS URL. Not beside frames. */
+  reference_image_urls?: ImagesIn<Found, readonly string[]> | undefined;
+  /** Alias of `reference_image_urls`. */
+  referenceImageUrls?: ImagesIn<Found, readonly string[]> | undefined;
+  /** Alias of `reference_image_urls`. */
+  reference_images?: ImagesIn<Found, readonly string[]> | undefined;
+  /** Images for appearance, style, product or outfit, by upload id or as files. Not beside frames. */
+  reference_image_upload_ids?: ImagesIn<Found, readonly UploadRef[]> | undefined;
+  /** Clips for motion or camera, by public HTTPS URL. */
+  reference_video_urls?: readonly string[] | undefined;
   /** Alias of `reference_video_urls`. */
-  referenceVideoUrls?: Many;
+  referenceVideoUrls?: readonly string[] | undefined;
   /** Alias of `reference_video_urls`. */
-  reference_videos?: Many;
-  /** Clips for motion or camera, by upload id. */
-  reference_video_upload_ids?: Many;
-  /** Audio for voice, music or timing, by HTTPS URL. */
-  reference_audio_urls?: Many;
+  reference_videos?: readonly string[] | undefined;
+  /** Clips for motion or camera, by upload id or as files. */
+  reference_video_upload_ids?: readonly UploadRef[] | undefined;
+  /** Audio for voice, music or timing, by public HTTPS URL. */
+  reference_audio_urls?: readonly string[] | undefined;
   /** Alias of `reference_audio_urls`. */
-  referenceAudioUrls?: Many;
+  referenceAudioUrls?: readonly string[] | undefined;
   /** Alias of `reference_audio_urls`. */
-  reference_audios?: Many;
-  /** Audio for voice, music or timing, by upload id. */
-  reference_audio_upload_ids?: Many;
+  reference_audios?: readonly string[] | undefined;
+  /** Audio for voice, music or timing, by upload id or as files. */
+  reference_audio_upload_ids?: readonly UploadRef[] | undefined;
   /** Registered characters, by id or slug. */
-  character_ids?: Many;
-  /** `strict` fails rather than omit a clip; left out, the service may omit a failing one and warn. */
+  character_ids?: readonly string[] | undefined;
+  /** `strict` fails rather than leaves out a clip. Without it the service may leave out a failing clip, with a warning. */
   video_reference_mode?: 'strict' | OpenString | undefined;
   /** Hashed id of the end user. */
   safety_identifier?: string | undefined;
+  /** Sends the call as an edit of an existing video, with the fields and rules of `videoEdits.create`. */
+  intent?: 'video_edit' | undefined;
+  /** Edits only: what the edit does to the clip. */
+  edit_mode?: EditOnly<Found, EditMode> | undefined;
+  /** Edits only: the clip to edit, by the id of an upload of type VIDEO or as a file. */
+  source_video_upload_id?: EditOnly<Found, UploadRef> | undefined;
+  /** Edits only: the clip to edit, by public HTTPS URL. */
+  video?: EditOnly<Found, string> | undefined;
+  /** Edits only: the clip to edit, by public HTTPS URL, as `video`. */
+  source_video_url?: EditOnly<Found, string> | undefined;
 }
 
-/** Start and end images. */
-interface Frames {
-  /** Start image, by public HTTPS URL. */
-  first_frame_url?: string | undefined;
-  /** Start image, by upload id. */
-  first_frame_upload_id?: string | undefined;
-  /** End image, by public HTTPS URL; send with a first frame. */
-  last_frame_url?: string | undefined;
-  /** End image, by upload id; send with a first frame. */
-  last_frame_upload_id?: string | undefined;
+/** The items of the `content` that `P` may have. */
+type ItemIn<P> = 'content' extends keyof P
+  ? P['content'] extends infer Content
+    ? Content extends readonly (infer Item)[]
+      ? Item
+      : never
+    : never
+  : never;
+
+type Frame = 'first_frame_url' | 'first_frame_upload_id' | 'last_frame_url' | 'last_frame_upload_id';
+type Images = 'reference_image_urls' | 'referenceImageUrls' | 'reference_images' | 'reference_image_upload_ids';
+type EditField = 'edit_mode' | EditSource;
+
+/** What the compiler finds in the params `P` of a video. */
+type FoundIn<P> =
+  | OpenIn<P, 'duration', OpenNumber>
+  | OpenIn<P, 'resolution', OpenString>
+  | Both<Given<P, Images>, Given<P, Frame> | Extract<ItemIn<P>, { role: 'first_frame' }>, 'images beside frames'>
+  | Both<Given<P, EditField>, 'intent' extends keyof P ? never : 'no intent', 'edit without intent'>;
+
+/** A video whose prompt is missing. */
+interface PromptRequired {
+  /** Subject, action, camera move, light and style. A text item of `content` can stand in for it. */
+  prompt: string;
 }
 
-/** Images that guide appearance, style, product or outfit. */
-interface ReferenceImages {
-  /** Reference images, by public HTTPS URL. */
-  reference_image_urls?: Many;
-  /** Alias of `reference_image_urls`. */
-  referenceImageUrls?: Many;
-  /** Alias of `reference_image_urls`. */
-  reference_images?: Many;
-  /** Reference images, by upload id. */
-  reference_image_upload_ids?: Many;
-}
+/** Requires a prompt where `P` has none, and no text item that stands in for it. */
+type WithPrompt<P> = [PromptIn<P>] extends [never] ? PromptRequired : unknown;
+/** The prompt that `P` may have, or the text item in its place. */
+type PromptIn<P> =
+  | ('prompt' extends keyof P ? P['prompt'] & string : never)
+  | (unknown extends ItemIn<P> ? 'unknown' : Extract<ItemIn<P>, TextContent>);
 
-/** None of the fields of `T`. */
-type Without<T> = { [K in keyof T]?: undefined };
+/**
+ * What `videos.create` takes (spec: POST /v1/videos). Duration and resolution follow the model `M`. The types of a call
+ * check the values that the compiler knows; preflight checks the rest when the call is made.
+ */
+export interface VideoParams<M extends string = VideoModel | OpenString> extends VideoFields<M, never> {}
 
-/** Frames or reference images, never both (spec: POST /v1/videos, reference rule 1). */
-type FramesOrImages = (Frames & Without<ReferenceImages>) | (ReferenceImages & Without<Frames>);
-
-/** A prompt, unless `content` may hold a text item. */
-type Prompt<C extends readonly ContentItem[]> = [Extract<C[number], TextContent>] extends [never]
-  ? { prompt: string }
-  : { prompt?: string | undefined };
-
-/** Fields that only an edit has. */
-type EditOnly = Record<'edit_mode' | 'source_video_upload_id' | 'source_video_url' | 'video', string>;
-
-/** A video made from a prompt and references. */
-type NewVideo<M, C extends readonly ContentItem[]> = VideoFields<M> &
-  FramesOrImages &
-  Prompt<C> &
-  Without<EditOnly> & {
-    intent?: undefined;
-    /** Text, images, clips and sound as items. A text item stands in for `prompt`. */
-    content?: C | undefined;
-    /** A video alias. @default svc-video-fast */
-    model?: (M extends ImageModel ? never : M) | undefined;
-  };
-
-/** An edit of an existing video, sent to POST /v1/videos. */
-type VideoEditByIntent<M> = EditFields<M> &
-  EditSource & {
-    /** Routes the request as an edit, with its fields and rules. */
-    intent: 'video_edit';
-    /** A model that edits (`svc-video-pro`, `svc-video-fast` or `svc-video-mini`). @default svc-video-fast */
-    model?: EditModelOf<M> | undefined;
-  };
-
-/** What a video job takes (spec: POST /v1/videos). Duration and resolution follow the model. */
-export type VideoParams<
-  M extends string = VideoModel | OpenString,
-  C extends readonly ContentItem[] = readonly ContentItem[],
-> = NewVideo<M, C> | VideoEditByIntent<M>;
+/** {@link VideoParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
+export type CheckedVideoParams<M, P> = P extends never
+  ? P
+  : P extends { readonly intent: 'video_edit' }
+    ? CheckedEditByIntent<M, P>
+    : VideoFields<M, FoundIn<P>> & WithPrompt<P>;

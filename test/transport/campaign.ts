@@ -10,8 +10,8 @@ import { type Clock, systemClock } from '../../src/clock.js';
 import { readConfig } from '../../src/config.js';
 import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
 import { createWaiter } from '../../src/polling/wait-for-job.js';
-import { Images } from '../../src/resources/images.js';
-import { Videos } from '../../src/resources/videos.js';
+import { createImagesResource } from '../../src/resources/images.js';
+import { createVideosResource } from '../../src/resources/videos.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 
 const { values } = parseArgs({
@@ -60,7 +60,8 @@ const makers = doors.flatMap(({ url, apiKey }) => {
   });
   const transport = createTransport({ ...config, clock: fast });
   const waiter = createWaiter({ readJob: () => Promise.reject(new Error('nobody waits')), account: transport.account });
-  const [videos, images] = [new Videos(transport, waiter), new Images(transport, waiter)];
+  const maker = { transport, waiter };
+  const [videos, images] = [createVideosResource(maker), createImagesResource(maker)];
   return [
     (prompt: string) => videos.create({ prompt }, { signal }),
     (prompt: string) => images.create({ prompt }, { signal }),

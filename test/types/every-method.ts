@@ -3,6 +3,8 @@ import {
   GenClient,
   InProcessLimiter,
   idempotencyKeyFrom,
+  isCompleted,
+  isFinal,
   MODELS,
   modelCapabilities,
   verifyWebhook,
@@ -101,14 +103,18 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
   const edited = await client.videoEdits.createAndWait({
     model: 'svc-video-mini',
     prompt: 'snow',
-    source_video_upload_id: upload.upload_id,
+    source_video_upload_id: new Blob(['x']),
+    reference_image_upload_ids: [new Uint8Array(1), uploaded.upload_id],
   });
 
   const job = await client.jobs.get(video.job.id);
   const output = await client.jobs.output(clip, { range: 'bytes=0-9' });
   const info = await client.jobs.outputInfo(clip);
   const awaited = await client.waitForJob(job, { pollIntervalMs: 5_000 });
-  for await (const each of client.waitForJobs([image.job, script.job, intended.job, edit.job])) void each;
+  const urls: string[] = [];
+  for await (const each of client.waitForJobs([image.job, script.job, intended.job, edit.job])) {
+    if (isCompleted(each)) urls.push(each.providerOutputUrl);
+  }
 
   const event = await verifyWebhook(request, { secret: 'secret' });
   client.notify(await client.verifyWebhook(request));
@@ -134,6 +140,8 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
     data.models,
     requestId,
     plain.status,
+    urls,
+    isFinal(job),
     client.limits(),
     MODELS['svc-video-pro'].durations,
     modelCapabilities('svc-image-pro')?.aspectRatios,

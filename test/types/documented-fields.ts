@@ -1,0 +1,37 @@
+import fields from '../fixtures/fields.json' with { type: 'json' };
+import type { Editor } from '../support/editor.js';
+import { callWith, type Field, sampleOf } from './per-row.js';
+
+/** The documented fields of each call, and of the call that also waits. */
+const CALLS = Object.entries(fields).flatMap(([call, rows]) => {
+  const documented = (rows as readonly Field[]).filter(
+    ({ name, edit }) => edit !== true && !(call === 'characters.register' && name === 'mode'),
+  );
+  const waits = /^(images|videos|videoEdits|characters)\.create$/.test(call);
+  return waits
+    ? [
+        { call, documented },
+        { call, documented, as: `${call}AndWait` },
+      ]
+    : [{ call, documented }];
+});
+
+/** What an editor fails to say of the fields of a call: in its list of completions, and over a field that is written. */
+export async function undocumentedFields(editor: Editor): Promise<string[]> {
+  const missing: string[] = [];
+  for (const { call, documented, as = call } of CALLS) {
+    const aliasOf = (row: Field) => (row.aliasOf === undefined ? '' : `Alias of \`${row.aliasOf}\`.`);
+    const offer = await editor.offered(`client.${as}({ | })`);
+    for (const row of documented) {
+      if (!offer.names.includes(row.name)) missing.push(`${as} does not offer ${row.name}`);
+      const text = await offer.docOf(row.name);
+      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} offers ${row.name} with “${text}”`);
+    }
+    for (const row of documented) {
+      const [head = '', tail = ''] = callWith(call, row, sampleOf(row)).replace(call, as).split(` ${row.name}: `);
+      const { documentation: text } = await editor.hover(`${head} |${row.name}: ${tail}`);
+      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} shows over ${row.name} “${text}”`);
+    }
+  }
+  return missing;
+}

@@ -1,0 +1,91 @@
+import fields from '../fixtures/fields.json' with { type: 'json' };
+import models from '../fixtures/models.json' with { type: 'json' };
+import type { Snippet } from './snippet.js';
+
+/** All durations, ratios and resolutions of the table, and one of each that no model has. */
+const LIMITED = [
+  { kind: 'video', param: 'duration', offered: 'durations', all: [4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30] },
+  { kind: 'video', param: 'resolution', offered: 'resolutions', all: ['480p', '720p', '1080p', '4k', '8k'] },
+  { kind: 'image', param: 'ratio', offered: 'aspectRatios', all: ['1:1', '4:5', '3:4', '9:16', '16:9', '21:9', '2:1'] },
+  { kind: 'image', param: 'resolution', offered: 'resolutions', all: ['standard', 'high', '4k'] },
+] as const;
+
+/** Every alias with every value of every limited parameter, as the spec's model table has it. */
+export function perModel(): Snippet[] {
+  return models.flatMap((model) =>
+    LIMITED.filter(({ kind }) => kind === model.kind).flatMap(({ kind, param, offered, all }) =>
+      all.map((value): Snippet => {
+        const list: readonly unknown[] | undefined = Reflect.get(model, offered);
+        const has = list?.includes(value);
+        return {
+          name: `${model.alias} ${has ? 'takes' : 'lacks'} ${param} ${value}`,
+          code: `client.${kind}s.create({ model: '${model.alias}', prompt: 'x', ${param}: ${JSON.stringify(value)} })`,
+          ...(has ? {} : { error: param }),
+        };
+      }),
+    ),
+  );
+}
+
+/** Every documented field of every call, with a value of its type and with one of another type. */
+export function perField(): Snippet[] {
+  return Object.entries(fields).flatMap(([call, rows]) =>
+    (rows as readonly Field[])
+      .filter((row) => row.edit !== true && !(call === 'characters.register' && row.name === 'mode'))
+      .flatMap((row) => {
+        const wrong = row.type === 'boolean' ? `'yes'` : row.type === 'string' ? '{}' : 'true';
+        return [
+          { name: `${call} takes ${row.name}`, code: callWith(call, row, sampleOf(row)) },
+          { name: `${call} takes no ${row.name} of another type`, code: callWith(call, row, wrong), error: row.name },
+        ];
+      }),
+  );
+}
+
+/** Every documented field that takes an upload's id, with a file, and a list of ids with both. */
+export function perUpload(): Snippet[] {
+  return Object.entries(fields).flatMap(([call, rows]) =>
+    (rows as readonly Field[])
+      .filter(({ name }) => /upload_ids?$/.test(name))
+      .map((row): Snippet => {
+        const value = row.type === 'string[]' ? `['upl_1', file, new Uint8Array(1)]` : 'file';
+        return { name: `${call} takes files as ${row.name}`, code: callWith(call, row, value) };
+      }),
+  );
+}
+
+/** A call with the fields that are required, and `row` with `value`. */
+export function callWith(call: string, row: Field, value: string): string {
+  const rows: readonly Field[] = Object.entries(fields).find(([name]) => name === call)?.[1] ?? [];
+  const rest = rows
+    .filter((other) => other.required === true && other.name !== row.name && other.name !== 'mode')
+    .map((other) => `${other.name}: ${sampleOf(other)}`);
+  const source = call === 'videoEdits.create' && row.oneOf !== true ? ["video: 'https://a.test/a.mp4'"] : [];
+  return `client.${call}({ ${[...rest, ...source, `${row.name}: ${value}`].join(', ')} })`;
+}
+
+/** A row of fields.json. */
+export interface Field {
+  readonly name: string;
+  readonly type: string;
+  readonly required?: boolean;
+  readonly oneOf?: boolean;
+  readonly edit?: boolean;
+  readonly aliasOf?: string;
+  readonly example?: string | number;
+  readonly examples?: readonly string[];
+}
+
+const VALUES: Readonly<Record<string, string>> = {
+  string: `'x'`,
+  'string[]': `['x']`,
+  boolean: 'true',
+  number: '1',
+  references: `[{ type: 'image_url', url: 'https://a.test/a.png' }]`,
+  content: `[{ type: 'text', text: 'x' }]`,
+};
+
+/** A value of the row's type, as source text. */
+export function sampleOf(row: Field): string {
+  return JSON.stringify(row.example ?? row.examples?.[0])?.replaceAll('"', "'") ?? VALUES[row.type] ?? 'undefined';
+}

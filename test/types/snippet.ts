@@ -1,0 +1,18 @@
+/** A piece of a user's program, and what the compiler must make of it. */
+export interface Snippet {
+  /** What it shows. */
+  readonly name: string;
+  /** Statements that may use what `SNIPPET_HEAD` declares. */
+  readonly code: string;
+  /** The property (or other word) on which the error must stand, or all of them. Left out for what must compile. */
+  readonly error?: string | readonly string[];
+  /** What the error must say, piece by piece. */
+  readonly says?: readonly string[];
+}
+
+/** What stands above the snippets. */
+export const SNIPPET_HEAD = `import { APIError, type CheckedImageParams, type CheckedVideoEditParams, type CheckedVideoParams, type CompletedJob, type ContentItem, type CreatedJob, type EditModel, GenClient, type ImageModel, type ImageParams, isCompleted, isFinal, type Job, MODELS, modelCapabilities, type UploadSource, type VideoEditParams, type VideoModel, type VideoParams, type Videos } from 'gen-client';
+import { z } from 'zod';
+declare const client: GenClient; declare const text: string; declare const seconds: number; declare const items: ContentItem[];
+declare const file: Blob; declare const created: CreatedJob; declare const completed: CompletedJob; declare const anything: any;
+`;
