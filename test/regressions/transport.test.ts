@@ -30,8 +30,13 @@ describe('an idempotency key that is not a string', () => {
 
   it('A1: was dropped by createAndWait, which paid again on each rerun', async () => {
     const { client, seen } = stubbed(() => json(created()));
-    for (const make of [client.images, client.videos, client.characters] as const) {
-      const error = await rejection(make.createAndWait({ name: 'Ann', ...numbered } as never));
+    const calls = [
+      () => client.images.createAndWait(numbered),
+      () => client.videos.createAndWait(numbered),
+      () => client.characters.createAndWait({ name: 'Ann', ...numbered }),
+    ];
+    for (const call of calls) {
+      const error = await rejection(call());
       expect(error).toBeInstanceOf(GenError);
       expect(String(error)).toContain('idempotency_key must be a string');
       expect(String(error)).toContain('not 4711');
