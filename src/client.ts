@@ -17,7 +17,7 @@ import type { RequestOptions } from './schemas/request-options.js';
 import type { WebhookEvent } from './schemas/webhook-event.js';
 import { createTransport, type LimitedTransport } from './transport/create-transport.js';
 import type { RequestPromise } from './transport/request-promise.js';
-import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from './webhooks/verify-webhook.js';
+import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from './webhooks/verify.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 

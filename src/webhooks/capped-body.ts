@@ -1,4 +1,4 @@
-import { bodyOf, unavailable } from './raw-body.js';
+import { bodyOf, unavailable } from './body.js';
 import { refusal } from './refusal.js';
 import type { RawBody } from './signature.js';
 

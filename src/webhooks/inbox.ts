@@ -1,5 +1,5 @@
 import type { WebhookEvent } from '../schemas/webhook-event.js';
-import type { WebhookClaim, WebhookStore } from './event-store.js';
+import type { WebhookClaim, WebhookStore } from './stores.js';
 
 /** How an event ended: handled now, by an earlier copy, not yet by another process, in an error, or never claimed. */
 export type Verdict = 'handled' | 'done' | 'busy' | 'failed' | 'unclaimed';

@@ -1,5 +1,5 @@
 import { type RedisClient, redisScript } from '../redis-client.js';
-import type { WebhookClaim, WebhookStore } from './event-store.js';
+import type { WebhookClaim, WebhookStore } from './stores.js';
 
 /** How a {@link redisStore} names its keys. */
 export interface RedisStoreOptions {

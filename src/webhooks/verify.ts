@@ -1,5 +1,5 @@
 import { flawOfEvent, type WebhookEvent } from '../schemas/webhook-event.js';
-import { bodyOf, rawBody, type WebhookBody } from './raw-body.js';
+import { bodyOf, rawBody, type WebhookBody } from './body.js';
 import { refusal } from './refusal.js';
 import { secretsOf, type WebhookSecret } from './secrets.js';
 import { type RawBody, sameDigest, signatureOf, WEBHOOK_HEADERS } from './signature.js';

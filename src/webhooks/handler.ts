@@ -1,9 +1,9 @@
 import { type WebhookRefusal, WebhookVerificationError } from '../errors/webhook-error.js';
 import type { WebhookEvent, WebhookEventOf, WebhookEventType } from '../schemas/webhook-event.js';
 import { readCapped } from './capped-body.js';
-import { memoryStore, type WebhookStore } from './event-store.js';
 import { createInbox, type Delivery, type Verdict } from './inbox.js';
-import { type VerifyWebhookOptions, verifyWebhook } from './verify-webhook.js';
+import { memoryStore, type WebhookStore } from './stores.js';
+import { type VerifyWebhookOptions, verifyWebhook } from './verify.js';
 
 /** What to do with an event, by its type. */
 export type WebhookListeners = {
