@@ -3,7 +3,7 @@ import { GenError } from '../errors/gen-error.js';
 import { DOCUMENTED_LIMITS, InProcessLimiter } from '../limits/in-process-limiter.js';
 import type { LaneLimit } from '../limits/lane-state.js';
 import type { RateLimiter } from '../limits/rate-limiter.js';
-import type { RedisClient } from '../redis-client.js';
+import { checkRedisClient, type RedisClient } from '../redis-client.js';
 import { laneScripts } from './lane-scripts.js';
 import { RedisLane } from './redis-lane.js';
 
@@ -30,7 +30,7 @@ export interface RedisLimiterOptions {
 
 /**
  * One limiter for any number of processes and machines, over one Redis (5 or later). Give it to each process's client as
- * `limiter`. Takes a connected client of `ioredis` or `redis` (node-redis).
+ * `limiter`. Takes a connected client of `ioredis`, `redis` (node-redis) or `@upstash/redis`.
  *
  * The count is exact for a sliding window, by the Redis server's clock, and calls are served in order of arrival over
  * all processes. A process that dies gives up its place within 15 seconds. Throws a {@link GenError} for an option that
@@ -38,8 +38,7 @@ export interface RedisLimiterOptions {
  */
 export function redisLimiter(client: RedisClient, options: RedisLimiterOptions = {}): RateLimiter {
   const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:' } = options;
-  if (!('evalSha' in client || 'evalsha' in client))
-    throw new GenError('redisLimiter needs a connected client of ioredis or redis (node-redis).');
+  checkRedisClient(client);
   if (onUnavailable !== 'local' && onUnavailable !== 'throw')
     throw new GenError('`onUnavailable` must be "local" or "throw".');
   if (!(timeoutMs > 0)) throw new GenError('`timeoutMs` must be a positive number of milliseconds.');
