@@ -88,10 +88,13 @@ export type { VideoEditParams } from './schemas/video-edit-params.js';
 export type { VideoParams, VideoRatio } from './schemas/video-params.js';
 export type { Voice, VoiceList } from './schemas/voice-list.js';
 export type {
+  CompletedEventJob,
+  EventJob,
   JobBlockedEvent,
   JobCanceledEvent,
   JobCompletedEvent,
   JobFailedEvent,
+  UnknownEventType,
   UnknownWebhookEvent,
   WebhookEvent,
   WebhookEventOf,

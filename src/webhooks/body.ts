@@ -1,39 +1,53 @@
-import { refusal } from './refusal.js';
-import type { RawBody } from './signature.js';
+import { refusal } from '../errors/webhook-error.js';
 
-/** What may be handed over as a webhook's body: the bytes as received, or the text they were read as. */
+/** What may be passed as the body of a webhook: the bytes as received, or the text they were decoded to. */
 export type WebhookBody = string | Uint8Array | ArrayBuffer;
 
-/** The exact bytes that were signed, of a web request; throws a `WebhookVerificationError` that says what became of them. */
-export async function bodyOf(request: Request): Promise<RawBody> {
-  if (request.bodyUsed) throw unavailable('was read before: verify first, or keep its text and pass { body, headers }');
+/** The bytes that were signed, or their text. */
+export type RawBody = string | Uint8Array;
+
+/** Reads the exact bytes that were signed, and stops as soon as they are more than `maxBytes`. */
+export async function readBody(request: Request, maxBytes: number): Promise<RawBody> {
+  if (request.bodyUsed) throw unavailable('was read before: verify first, or pass { body, headers } with its bytes');
+  const chunks: Uint8Array[] = [];
+  let size = 0;
   try {
-    return new Uint8Array(await request.arrayBuffer());
+    for await (const chunk of request.body ?? []) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (!(size <= maxBytes)) break;
+    }
   } catch (cause) {
-    throw unavailable('could not be read to its end', cause);
+    throw unavailable(`could not be read: ${cause}`, cause);
   }
+  if (size <= maxBytes) return joinBytes(...chunks);
+  throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
 }
 
-/** The exact bytes that were signed, as handed over; throws a `WebhookVerificationError` for what are not the bytes any more. */
+/** The parts as one piece, texts as UTF-8. */
+export async function joinBytes(...parts: (string | Uint8Array)[]): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
+}
+
+/** The bytes that were signed, of a body as a caller has it. Throws an error that names the fix. */
 export function rawBody(body: unknown): RawBody {
   if (typeof body === 'string') return body;
-  if (body instanceof Uint8Array) return body;
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   if (isBuffer(body)) return new Uint8Array(body);
-  if (body === undefined || body === null) throw unavailable('is missing: pass the raw bytes as { body, headers }');
-  if (Symbol.asyncIterator in Object(body)) throw unavailable('is a stream: read it whole and pass its bytes');
+  if (body == null || (typeof body === 'object' && Symbol.asyncIterator in body))
+    throw unavailable('was not read. Pass { body, headers } with its bytes');
   throw refusal(
     'body_parsed',
-    'The body was parsed, but its raw bytes are signed. Take express.raw({ type: "*/*" }), a Fastify buffer parser, request.text().',
+    "The body was parsed, but its raw bytes are signed. Use express.raw({ type: '*/*' }), request.rawBody (Nest), file.buffer, a Fastify buffer parser or request.text().",
   );
 }
 
-/** Holds for a buffer of another realm too. */
+/** Whether it is an ArrayBuffer, of any realm. */
 function isBuffer(body: unknown): body is ArrayBuffer {
   return Object.prototype.toString.call(body) === '[object ArrayBuffer]';
 }
 
 /** There is no body to verify. `what` completes "The body …". */
-export function unavailable(what: string, cause?: unknown): Error {
+function unavailable(what: string, cause?: unknown): Error {
   return refusal('body_unavailable', `The body ${what}.`, cause);
 }

@@ -1,8 +1,7 @@
+import { refusal } from '../errors/webhook-error.js';
 import { flawOfEvent, type WebhookEvent } from '../schemas/webhook-event.js';
-import { bodyOf, rawBody, type WebhookBody } from './body.js';
-import { refusal } from './refusal.js';
-import { secretsOf, type WebhookSecret } from './secrets.js';
-import { type RawBody, sameDigest, signatureOf, WEBHOOK_HEADERS } from './signature.js';
+import { type RawBody, rawBody, readBody, type WebhookBody } from './body.js';
+import { sameDigest, secretsOf, signatureOf, type WebhookSecret } from './signature.js';
 
 /** The headers of a webhook: a web `Headers`, a plain object or Node's, in any case. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -17,91 +16,100 @@ export interface ReceivedWebhook {
 
 /** How to verify a webhook. */
 export interface VerifyWebhookOptions {
-  /** The signing secret from the console's Webhooks tab; several (8 at most) during a rotation. Blank is refused. */
+  /** The signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one is refused. */
   readonly secret: WebhookSecret;
-  /** Seconds: a stamp this far away or further, past or future, is refused. @default 300 (spec: Limits) */
+  /** Seconds. A stamp this far away or further, in the past or the future, is refused. @default 300 (spec: Limits) */
   readonly toleranceSeconds?: number | undefined;
-  /** The current time in milliseconds, for tests. @default the system's */
+  /** Bytes. Of a `Request`, no more are read, and a larger body is refused. @default 1_048_576 */
+  readonly maxBodyBytes?: number | undefined;
+  /** Gives the current time in milliseconds, for tests. @default Date.now */
   readonly now?: (() => number) | undefined;
 }
 
-// `t` first, digits only, once. Up to 16 signatures: `v1`, or schemes to come, which are passed over.
-const SIGNATURE = /^t=(0|[1-9]\d{0,11})((?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16})$/;
+/** In lower case with sorted parts, which puts `t` first: one stamp of digits, and up to 16 signatures of any scheme. */
+const SIGNATURE = /^t=(0|[1-9]\d{0,11})((?:,v\d{1,3}=[\w+/=-]{1,256}){1,16})$/;
+const DIGESTS = /(?<=,v1=)[\da-f]{64}(?=,|$)/g;
 
 /**
- * Verifies a webhook and gives its event (spec: Events). Checked are the signature over the raw bytes, in constant time,
- * and the age of its stamp. Takes a web `Request`, or its body and headers. Throws a {@link WebhookVerificationError}
- * whose `reason` says why it was refused.
+ * Verifies a webhook and gives its event (spec: Events). It checks the header and the age of its stamp, then reads the
+ * body and compares the signature of its raw bytes in constant time. Takes a web `Request`, or body and headers. Throws
+ * a WebhookVerificationError whose `reason` says why the webhook was refused.
  */
 export async function verifyWebhook(
   received: Request | ReceivedWebhook,
   options: VerifyWebhookOptions,
 ): Promise<WebhookEvent> {
-  const secrets = secretsOf(options?.secret);
-  const { timestamp, digests } = signatureIn(received.headers);
-  checkAge(timestamp, options);
-  const body = 'arrayBuffer' in received ? await bodyOf(received) : rawBody(received.body);
+  const { secret, toleranceSeconds = 300, maxBodyBytes = 1_048_576, now = Date.now, ...others } = options ?? {};
+  const [unknown] = Object.keys(others);
+  if (unknown)
+    throw refusal(
+      'options_invalid',
+      `verifyWebhook has no option "${unknown}". Use one of secret, toleranceSeconds, maxBodyBytes, now.`,
+    );
+  const secrets = secretsOf(secret);
+  const { timestamp, digests } = signatureIn(received?.headers);
+  checkAge(now() / 1000 - Number(timestamp), toleranceSeconds);
+  const body = 'arrayBuffer' in received ? await readBody(received, maxBodyBytes) : rawBody(received.body);
   for (const secret of secrets) {
     const expected = await signatureOf(secret, timestamp, body);
-    if (digests.filter((digest) => sameDigest(digest, expected)).length) return eventIn(body);
+    if (digests.some((digest) => sameDigest(digest, expected))) return eventIn(body);
   }
-  const hint = secrets.some((secret) => secret !== secret.trim()) ? ' A secret is padded with white space.' : '';
   throw refusal(
     'signature_mismatch',
-    `The signature does not fit. Is it the right secret, and the body byte for byte as it came?${hint}`,
+    'The signature does not match. Is the secret right, without white space around it, and the body unchanged?',
   );
 }
 
 /** Splits the signature header, or says what is wrong with it. */
 function signatureIn(headers: WebhookHeaders): { timestamp: string; digests: string[] } {
-  const header = headerIn(headers, 'X-Service-Signature');
-  if (header === undefined) {
-    const came = WEBHOOK_HEADERS.filter((name) => headerIn(headers, name) !== undefined).join(', ');
-    throw refusal('signature_missing', `X-Service-Signature is missing; of its kind came: ${came || 'none'}.`);
-  }
-  const [, timestamp, schemes = ''] = SIGNATURE.exec(header) ?? [];
-  const digests = schemes
-    .split(',v1=')
-    .slice(1)
-    .map((digest) => digest.slice(0, 64));
-  if (!timestamp || !digests.length)
-    throw refusal('signature_malformed', 'X-Service-Signature is not t=<unix_seconds>,v1=<hex_digest>.');
+  const header = headerIn(headers, 'x-service-signature');
+  if (header === undefined)
+    throw refusal(
+      'signature_missing',
+      'The X-Service-Signature header is missing. Pass a Request, or { body, headers }.',
+    );
+  // One part more than the longest header has, so that a longer one is refused without more work.
+  const parts = header.toLowerCase().split(',', 18);
+  const sorted = parts.map((part) => part.trim()).sort();
+  const [, timestamp, schemes] = SIGNATURE.exec(sorted.join(',')) ?? [];
+  const digests = schemes?.match(DIGESTS);
+  if (!timestamp || !digests)
+    throw refusal('signature_malformed', 'X-Service-Signature must have the form t=<unix_seconds>,v1=<hex_digest>.');
   return { timestamp, digests };
 }
 
 function headerIn(headers: WebhookHeaders, name: string): string | undefined {
   if (isHeaders(headers)) return headers.get(name) ?? undefined;
-  const lower = name.toLowerCase();
-  const given = headers?.[lower] ?? headers?.[Object.keys(headers).find((key) => key.toLowerCase() === lower) ?? lower];
-  // Joined as the web joins repeated headers, which no signature survives.
-  return typeof given === 'object' ? given.join(', ') : given;
+  const [, given] = Object.entries(headers ?? {}).find(([key]) => key.toLowerCase() === name) ?? [];
+  // Joined as the web joins repeated headers.
+  return typeof given === 'object' ? given.join() : given;
 }
 
 function isHeaders(headers: WebhookHeaders): headers is Headers {
   return typeof headers?.get === 'function';
 }
 
-function checkAge(timestamp: string, { toleranceSeconds = 300, now = Date.now }: VerifyWebhookOptions): void {
+function checkAge(age: number, toleranceSeconds: number): void {
   if (!(toleranceSeconds > 0 && toleranceSeconds < Infinity))
-    throw refusal('options_invalid', '`toleranceSeconds` must be a positive number of seconds.');
-  const age = now() / 1000 - Number(timestamp);
+    throw refusal('options_invalid', 'toleranceSeconds must be a number of seconds above 0.');
   // Written so that a clock gone wrong (NaN) refuses.
   if (Math.abs(age) < toleranceSeconds) return;
   const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
   throw refusal(
     'timestamp_out_of_tolerance',
-    `Signed ${far}; the limit is ${toleranceSeconds} s. Is this clock right, or is it a replay?`,
+    `The webhook was signed ${far}. The limit is ${toleranceSeconds} s. Is this clock right?`,
   );
 }
 
 function eventIn(body: RawBody): WebhookEvent {
   let event: unknown;
   try {
-    event = JSON.parse(typeof body === 'string' ? body : new TextDecoder().decode(body));
+    // Without a byte order mark, which TextDecoder drops and JSON.parse does not take.
+    event = JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
   } catch (cause) {
-    throw refusal('event_malformed', 'Rightly signed, but not JSON.', cause);
+    throw refusal('event_malformed', 'The signature is valid, but the body is not JSON.', cause);
   }
   const flaw = flawOfEvent(event);
-  if (flaw) throw refusal('event_malformed', `Rightly signed, but \`${flaw}\` is no text.`);
+  if (flaw) throw refusal('event_malformed', `The signature is valid, but \`${flaw}\` is missing or not a string.`);
   return event as WebhookEvent;
 }

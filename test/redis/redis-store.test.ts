@@ -6,10 +6,11 @@ import {
   signWebhook,
   type WebhookStore,
 } from '../../src/webhooks/index.js';
+import { completedEvent } from '../support/completed-event.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
 const secret = 'whsec_test';
-const event = { id: 'evt_job_1_completed', type: 'job.completed', data: { job: { id: 'job_1', status: 'completed' } } };
+const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 
 describe.skipIf(whyNoRedis())('a store in Redis', () => {
   let redis: RealRedis;
