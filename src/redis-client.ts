@@ -87,14 +87,13 @@ function commandsOf(client: RedisClient): Commands {
       run: (script, keys, args) => client.eval(script, keys, args),
       runKept: (sha1, keys, args) => client.evalsha(sha1, keys, args),
     };
-  throw new GenError(mustBe('client', 'a connected client of ioredis, redis (node-redis) or @upstash/redis', client));
+  throw new GenError(mustBe('client', 'a connected client of @upstash/redis, ioredis or redis (node-redis)', client));
 }
 
 // By their methods and not by `in`: some clients are proxies that make a method when it is asked for.
-const isNodeRedis = (client: RedisClient): client is NodeRedisClient => hasMethods(client, 'eval', 'evalSha');
-const isIoRedis = (client: RedisClient): client is IoRedisClient =>
-  hasMethods(client, 'eval', 'evalsha', 'defineCommand');
-const isUpstash = (client: RedisClient): client is UpstashRedisClient => hasMethods(client, 'eval', 'evalsha');
+const isNodeRedis = (client: RedisClient): client is NodeRedisClient => hasMethods(client, 'evalSha');
+const isIoRedis = (client: RedisClient): client is IoRedisClient => hasMethods(client, 'evalsha', 'defineCommand');
+const isUpstash = (client: RedisClient): client is UpstashRedisClient => hasMethods(client, 'evalsha');
 
 function hasMethods(client: unknown, ...names: readonly string[]): boolean {
   return (
@@ -104,9 +103,9 @@ function hasMethods(client: unknown, ...names: readonly string[]): boolean {
   );
 }
 
-/** Upstash puts words before it when it sends several commands as one. */
+/** Upstash puts words before it when it gathers several commands into one request. */
 function isUnknownScript(error: unknown): boolean {
-  return error instanceof Error && /^(Command \d+ \[ evalsha \] failed: )?NOSCRIPT/i.test(error.message);
+  return error instanceof Error && /^(Command (\d+ \[ evalsha \] )?failed: )?NOSCRIPT/i.test(error.message);
 }
 
 async function sha1Of(text: string): Promise<string> {
