@@ -1,4 +1,4 @@
-import { isFields } from './envelope.js';
+import { type Fields, isFields } from './envelope.js';
 import type { JobStatus } from './job.js';
 
 /** The documented event types (spec: Events). */
@@ -97,28 +97,40 @@ export type WebhookEvent = DocumentedEvent | UnknownWebhookEvent;
 /** The event of one documented type. */
 export type WebhookEventOf<T extends WebhookEventType> = Extract<DocumentedEvent, { type: T }>;
 
-const LINK = 'data.job.providerOutputUrl';
-const FIELDS = ['id', 'type', 'data.job.id', 'data.job.status', LINK];
+const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
 
 /**
  * The field that keeps `value` from being an event, or undefined for an event: the first that its type promises and that
  * is not a string. Written by hand, because a schema library would outweigh the rest of the verification.
  */
 export function flawOfEvent(value: unknown): string | undefined {
-  const type = fieldAt(value, 'type');
-  const isAboutJob = WEBHOOK_EVENT_TYPES.some((documented) => documented === type);
-  // A job that did not complete has no file, so its link may be null or left out.
-  const hasLink = type === 'job.completed' || fieldAt(value, LINK);
-  const promised = FIELDS.slice(0, isAboutJob ? (hasLink ? 5 : 4) : 2);
-  return promised.find((path) => typeof fieldAt(value, path) !== 'string' || !fieldAt(value, path));
+  const { id, type } = fieldsOf(value);
+  const promised: Fields = { id, type };
+  if (TYPES.includes(type)) {
+    const job = jobOf(value);
+    promised['data.job.id'] = job.id;
+    promised['data.job.status'] = job.status;
+    // A job that did not complete has no file, so its link may be null or left out.
+    if (type === 'job.completed' || job.providerOutputUrl)
+      promised['data.job.providerOutputUrl'] = job.providerOutputUrl;
+  }
+  return Object.keys(promised).find((name) => !isText(promised[name]));
 }
 
 /** The id of the job that an event is about, if it is about a job. */
 export function jobIdIn(event: unknown): string | undefined {
-  const id = fieldAt(event, 'data.job.id');
-  return typeof id === 'string' ? id : undefined;
+  const { id } = jobOf(event);
+  return isText(id) ? id : undefined;
 }
 
-function fieldAt(value: unknown, path: string): unknown {
-  return path.split('.').reduce((part, name) => (isFields(part) ? part[name] : undefined), value);
+function jobOf(event: unknown): Fields {
+  return fieldsOf(fieldsOf(fieldsOf(event).data).job);
+}
+
+function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {};
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
 }

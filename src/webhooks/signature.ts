@@ -20,7 +20,7 @@ export function secretsOf(secret: WebhookSecret): readonly string[] {
   if (isMissing || secrets.length > 8)
     throw refusal(
       isMissing ? 'secret_missing' : 'options_invalid',
-      'secret must be the signing secret that the console shows under Webhooks, or up to 8 of them.',
+      'secret must be the signing secret from the console, or up to 8 of them.',
     );
   return secrets;
 }

@@ -26,9 +26,10 @@ export interface VerifyWebhookOptions {
   readonly now?: (() => number) | undefined;
 }
 
+const SIGNATURE_HEADER = 'x-service-signature';
+
 /** In lower case with sorted parts, which puts `t` first: one stamp of digits, and up to 16 signatures of any scheme. */
-const SIGNATURE = /^t=(0|[1-9]\d{0,11})((?:,v\d{1,3}=[\w+/=-]{1,256}){1,16})$/;
-const DIGESTS = /(?<=,v1=)[\da-f]{64}(?=,|$)/g;
+const SIGNATURE = /^t=(0|[1-9]\d{0,11})(?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16}$/;
 
 /**
  * Verifies a webhook and gives its event (spec: Events). It checks the header and the age of its stamp, then reads the
@@ -56,14 +57,14 @@ export async function verifyWebhook(
   }
   throw refusal(
     'signature_mismatch',
-    'The signature does not match. Is the secret right, without white space around it, and the body unchanged?',
+    'The signature does not match. Check the secret, also for white space, and that the body is unchanged.',
   );
 }
 
 /** Splits the signature header, or says what is wrong with it. */
 function signatureIn(headers: WebhookHeaders): { timestamp: string; digests: string[] } {
-  const header = headerIn(headers, 'x-service-signature');
-  if (header === undefined)
+  const header = signatureHeader(headers);
+  if (header == null)
     throw refusal(
       'signature_missing',
       'The X-Service-Signature header is missing. Pass a Request, or { body, headers }.',
@@ -71,16 +72,16 @@ function signatureIn(headers: WebhookHeaders): { timestamp: string; digests: str
   // One part more than the longest header has, so that a longer one is refused without more work.
   const parts = header.toLowerCase().split(',', 18);
   const sorted = parts.map((part) => part.trim()).sort();
-  const [, timestamp, schemes] = SIGNATURE.exec(sorted.join(',')) ?? [];
-  const digests = schemes?.match(DIGESTS);
-  if (!timestamp || !digests)
+  const [, timestamp] = SIGNATURE.exec(sorted.join()) ?? [];
+  const digests = sorted.filter((part) => part.startsWith('v1=')).map((part) => part.slice(3));
+  if (!timestamp || !digests.length)
     throw refusal('signature_malformed', 'X-Service-Signature must have the form t=<unix_seconds>,v1=<hex_digest>.');
   return { timestamp, digests };
 }
 
-function headerIn(headers: WebhookHeaders, name: string): string | undefined {
-  if (isHeaders(headers)) return headers.get(name) ?? undefined;
-  const [, given] = Object.entries(headers ?? {}).find(([key]) => key.toLowerCase() === name) ?? [];
+function signatureHeader(headers: WebhookHeaders): string | null | undefined {
+  if (isHeaders(headers)) return headers.get(SIGNATURE_HEADER);
+  const [, given] = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === SIGNATURE_HEADER) ?? [];
   // Joined as the web joins repeated headers.
   return typeof given === 'object' ? given.join() : given;
 }

@@ -51,21 +51,17 @@ describe('createWebhookHandler', () => {
     expect(refusalBy(() => createWebhookHandler({ secret: SECRET, ...options }))).toEqual(message);
   });
 
-  test.each(['whsec_test', null, 7, [SECRET]])('refuses %j in place of its options', (given) => {
+  test.each(['whsec_test', null, 7, () => {}])('refuses %j in place of its options', (given) => {
     // @ts-expect-error JavaScript callers pass the secret alone.
     expect(refusalBy(() => createWebhookHandler(given))).toMatch(/^options must be an object, not /);
   });
 
-  test.each(['', ' ', '\n', [], [''], [SECRET, ''], null, 7, {}, [7]])(
-    'refuses the secret %j at once, and does not show it',
-    (secret) => {
-      // @ts-expect-error only strings are secrets
-      const message = refusalBy(() => createWebhookHandler({ secret }));
-      expect(message).toBe(
-        'secret must be the signing secret that the console shows under Webhooks, or up to 8 of them.',
-      );
-    },
-  );
+  const noSecrets = ['', ' ', '\n', [], [''], [SECRET, ''], null, 7, {}, [7]].map((secret) => ({ secret }));
+  test.each(noSecrets)('refuses at once $secret as the secret, and does not show it', ({ secret }) => {
+    // @ts-expect-error only strings are secrets
+    const message = refusalBy(() => createWebhookHandler({ secret }));
+    expect(message).toBe('secret must be the signing secret from the console, or up to 8 of them.');
+  });
 
   test('takes every option, and those that are undefined', () => {
     const callback = () => {};

@@ -198,7 +198,6 @@ describe('the signature header', () => {
     `t=${at},v1=${digest.toUpperCase()}`,
     `T=${at},V1=${digest}`,
     `v1=${'0'.repeat(64)},t=${at},v2=x,v1=${digest}`,
-    `t=${at},v1=abc,v1=${digest}`,
   ])('is taken as %j', async (header) => {
     expect(await withSignature(header)).toEqual(event);
   });
@@ -237,6 +236,7 @@ describe('the signature header', () => {
     `t=${at},v1=${digest.slice(1)}`,
     `t=${at},v1=${digest.slice(1)}g`,
     `t=${at},v1=`,
+    `t=${at},v1=abc,v1=${digest}`,
     `t=${at},v2=v1=${digest}`,
     `t=${at},v1=${digest},junk`,
     `t=${at},v1=${digest},junk=1`,
