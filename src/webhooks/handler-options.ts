@@ -8,7 +8,7 @@ import {
   type WebhookEventOf,
   type WebhookEventType,
 } from '../schemas/webhook-event.js';
-import { aboveZero, CALLBACK, COUNT, checkOptions, methods, oneOf, type Rule, SECRET } from './options.js';
+import { aboveZero, CALLBACK, checkOptions, methods, oneOf, type Rule, SECRET, wholeAboveZero } from './options.js';
 import { secretsOf } from './signature.js';
 import type { WebhookStore } from './stores.js';
 import type { VerifyWebhookOptions } from './verify.js';
@@ -52,7 +52,7 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
    * @default 'before'
    */
   readonly ack?: 'before' | 'after' | undefined;
-  /** Remembers handled events. Several processes need a common one, such as {@link redisStore}. @default memoryStore() */
+  /** Remembers handled events. Several processes need a common one, such as `redisStore`. @default memoryStore() */
   readonly store?: WebhookStore | undefined;
   /**
    * Milliseconds for which an event belongs to the copy that claimed it. After that another copy can be handled, and a
@@ -61,12 +61,12 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   readonly leaseMs?: number | undefined;
   /** Milliseconds for which a handled event is remembered. @default 259_200_000 (3 days) */
   readonly rememberMs?: number | undefined;
-  /** Its waits on the event's job are woken, also by repeated events. Without `secret` it verifies, too. */
+  /** A GenClient. Its waits on the event's job are woken, also by repeated events. Without `secret` it verifies, too. */
   readonly client?: WebhookClient | undefined;
   /** Used where the runtime's context has none, for example Next.js' `after`. */
   readonly waitUntil?: WaitUntil | undefined;
   /**
-   * Told of every refusal (a {@link WebhookVerificationError}, without an event), and of a listener or a store that
+   * Told of every refusal (a WebhookVerificationError, without an event), and of a listener or a store that
    * fails. What it throws is ignored. @default console.error, which is not told of forged and stale requests
    */
   readonly onError?: ((error: unknown, event?: WebhookEvent) => unknown) | undefined;
@@ -81,7 +81,7 @@ const RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
   store: methods('claim', 'complete', 'release'),
   leaseMs: MILLISECONDS,
   rememberMs: MILLISECONDS,
-  maxBodyBytes: COUNT,
+  maxBodyBytes: wholeAboveZero('a whole number of bytes above 0'),
   toleranceSeconds: aboveZero('a finite number of seconds above 0'),
   client: methods('notify'),
   waitUntil: CALLBACK,

@@ -26,14 +26,14 @@ export const SECRET: Rule = ['a signing secret', () => true];
 export const CALLBACK: Rule = ['a function', (value) => typeof value === 'function'];
 /** A string. */
 export const TEXT: Rule = ['a string', (value) => typeof value === 'string'];
-/** A number above 0, without end where there is none. */
-export const aboveZero = (what: string, isBounded = true): Rule => [
+/** A number above 0 that is not `Infinity`. */
+export const aboveZero = (what: string): Rule => [
   what,
-  (value) => typeof value === 'number' && value > 0 && (!isBounded || value < Number.POSITIVE_INFINITY),
+  (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
 ];
-/** A whole number, 1 or more, or `Infinity`. */
-export const COUNT: Rule = [
-  'a whole number above 0',
+/** A whole number above 0, or `Infinity`. */
+export const wholeAboveZero = (what: string): Rule => [
+  what,
   (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) > 0),
 ];
 /** One of some strings. */

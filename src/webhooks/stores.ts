@@ -1,5 +1,5 @@
 import { type RedisClient, redisScript } from '../redis-client.js';
-import { CALLBACK, COUNT, checkOptions, type Rule, TEXT } from './options.js';
+import { CALLBACK, checkOptions, type Rule, TEXT, wholeAboveZero } from './options.js';
 
 /** What a claim found: nobody had the event, somebody works on it, or it was handled. */
 export type WebhookClaim = 'new' | 'busy' | 'done';
@@ -25,7 +25,10 @@ export interface MemoryStoreOptions {
   readonly now?: (() => number) | undefined;
 }
 
-const MEMORY_RULES: Readonly<Record<keyof MemoryStoreOptions, Rule>> = { maxEntries: COUNT, now: CALLBACK };
+const MEMORY_RULES: Readonly<Record<keyof MemoryStoreOptions, Rule>> = {
+  maxEntries: wholeAboveZero('a whole number above 0'),
+  now: CALLBACK,
+};
 
 /**
  * A {@link WebhookStore} in the memory of this process, for a receiver that is one process. A restart loses it. Throws a

@@ -22,8 +22,8 @@ describe('createWebhookHandler', () => {
     [{ leaseMs: Number.POSITIVE_INFINITY }, 'leaseMs must be a finite number of milliseconds above 0, not Infinity.'],
     [{ leaseMs: '60s' }, 'leaseMs must be a finite number of milliseconds above 0, not "60s".'],
     [{ rememberMs: Number.NaN }, 'rememberMs must be a finite number of milliseconds above 0, not NaN.'],
-    [{ maxBodyBytes: 0 }, 'maxBodyBytes must be a whole number above 0, not 0.'],
-    [{ maxBodyBytes: 1.5 }, 'maxBodyBytes must be a whole number above 0, not 1.5.'],
+    [{ maxBodyBytes: 0 }, 'maxBodyBytes must be a whole number of bytes above 0, not 0.'],
+    [{ maxBodyBytes: 1.5 }, 'maxBodyBytes must be a whole number of bytes above 0, not 1.5.'],
     [{ toleranceSeconds: 0 }, 'toleranceSeconds must be a finite number of seconds above 0, not 0.'],
     [
       { toleranceSeconds: Number.POSITIVE_INFINITY },
