@@ -20,7 +20,7 @@ export function secretsOf(secret: WebhookSecret): readonly string[] {
   if (isMissing || secrets.length > 8)
     throw refusal(
       isMissing ? 'secret_missing' : 'options_invalid',
-      'secret must be the signing secret from the console, or up to 8 of them.',
+      `secret ${isMissing ? 'is missing or blank' : 'has more than 8 entries'}. The console shows it under Webhooks.`,
     );
   return secrets;
 }
@@ -51,7 +51,7 @@ async function webSignatureOf(secret: string, timestamp: string, body: RawBody):
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Whether two hex digests are equal, in a time that does not depend on where they differ. */
+/** Whether two digests are equal, in a time that does not depend on where they differ. */
 export function sameDigest(left: string, right: string): boolean {
   let difference = left.length ^ right.length;
   for (let at = 0; at < left.length; at++) difference |= left.charCodeAt(at) ^ right.charCodeAt(at);

@@ -28,8 +28,11 @@ export interface VerifyWebhookOptions {
 
 const SIGNATURE_HEADER = 'x-service-signature';
 
-/** In lower case with sorted parts, which puts `t` first: one stamp of digits, and up to 16 signatures of any scheme. */
-const SIGNATURE = /^t=(0|[1-9]\d{0,11})(?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16}$/;
+/**
+ * In lower case with sorted parts, which puts `t` first: one stamp of digits, and up to 16 signatures, one of them at
+ * least `v1`. Those of other schemes are passed over.
+ */
+const SIGNATURE = /^t=(0|[1-9]\d{0,11})(?=.*,v1=)(?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16}$/;
 
 /**
  * Verifies a webhook and gives its event (spec: Events). It checks the header and the age of its stamp, then reads the
@@ -48,12 +51,12 @@ export async function verifyWebhook(
       `verifyWebhook has no option "${unknown}". Use one of secret, toleranceSeconds, maxBodyBytes, now.`,
     );
   const secrets = secretsOf(secret);
-  const { timestamp, digests } = signatureIn(received?.headers);
+  const { timestamp, signatures } = signatureIn(received?.headers);
   checkAge(now() / 1000 - Number(timestamp), toleranceSeconds);
   const body = 'arrayBuffer' in received ? await readBody(received, maxBodyBytes) : rawBody(received.body);
   for (const secret of secrets) {
-    const expected = await signatureOf(secret, timestamp, body);
-    if (digests.some((digest) => sameDigest(digest, expected))) return eventIn(body);
+    const expected = `v1=${await signatureOf(secret, timestamp, body)}`;
+    if (signatures.some((signature) => sameDigest(signature, expected))) return eventIn(body);
   }
   throw refusal(
     'signature_mismatch',
@@ -62,7 +65,7 @@ export async function verifyWebhook(
 }
 
 /** Splits the signature header, or says what is wrong with it. */
-function signatureIn(headers: WebhookHeaders): { timestamp: string; digests: string[] } {
+function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: string[] } {
   const header = signatureHeader(headers);
   if (header == null)
     throw refusal(
@@ -71,12 +74,11 @@ function signatureIn(headers: WebhookHeaders): { timestamp: string; digests: str
     );
   // One part more than the longest header has, so that a longer one is refused without more work.
   const parts = header.toLowerCase().split(',', 18);
-  const sorted = parts.map((part) => part.trim()).sort();
-  const [, timestamp] = SIGNATURE.exec(sorted.join()) ?? [];
-  const digests = sorted.filter((part) => part.startsWith('v1=')).map((part) => part.slice(3));
-  if (!timestamp || !digests.length)
+  const signatures = parts.map((part) => part.trim()).sort();
+  const [, timestamp] = SIGNATURE.exec(signatures.join()) ?? [];
+  if (!timestamp)
     throw refusal('signature_malformed', 'X-Service-Signature must have the form t=<unix_seconds>,v1=<hex_digest>.');
-  return { timestamp, digests };
+  return { timestamp, signatures };
 }
 
 function signatureHeader(headers: WebhookHeaders): string | null | undefined {

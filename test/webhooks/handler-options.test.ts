@@ -60,7 +60,7 @@ describe('createWebhookHandler', () => {
   test.each(noSecrets)('refuses at once $secret as the secret, and does not show it', ({ secret }) => {
     // @ts-expect-error only strings are secrets
     const message = refusalBy(() => createWebhookHandler({ secret }));
-    expect(message).toBe('secret must be the signing secret from the console, or up to 8 of them.');
+    expect(message).toBe('secret is missing or blank. The console shows it under Webhooks.');
   });
 
   test('takes every option, and those that are undefined', () => {

@@ -38,6 +38,7 @@ describe('the secret', () => {
     expect(await verifyWebhook(signed, { secret: [...others, secret], now })).toEqual(event);
     const nine = verifyWebhook(signed, { secret: [...others, 'whsec_7', secret], now });
     await expect(nine).rejects.toEqual(isRefusedAs('options_invalid'));
+    await expect(nine).rejects.toThrow('secret has more than 8 entries');
   });
 
   test('is taken as it stands, and the refusal of a padded one points there', async () => {
