@@ -71,6 +71,16 @@ describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) =>
   });
 });
 
+test("on Node the runtime's own crypto is used, ten times as fast as WebCrypto", async () => {
+  const sign = vi.spyOn(crypto.subtle, 'sign');
+  expect(await verifyWebhook(signed, { secret, now })).toEqual(event);
+  expect(sign).not.toHaveBeenCalled();
+  vi.stubGlobal('process', undefined);
+  expect(await verifyWebhook(signed, { secret, now })).toEqual(event);
+  expect(sign).toHaveBeenCalledOnce();
+  sign.mockRestore();
+});
+
 describe('the body', () => {
   const bytes = new TextEncoder().encode(signed.body);
   const padded = new Uint8Array([0, 0, ...bytes, 0]);
@@ -116,8 +126,11 @@ describe('the body', () => {
   });
 
   test('of a request without one is verified as empty', async () => {
-    const request = new Request('https://me.test/hook', { method: 'POST', headers });
-    expect((await refusalOf(verifyWebhook(request, { secret, now }))).reason).toBe('signature_mismatch');
+    const empty = await signWebhook('', { secret, timestamp: at });
+    const request = new Request('https://me.test/hook', { method: 'POST', headers: empty.headers });
+    expect((await refusalOf(verifyWebhook(request, { secret, now }))).message).toContain(
+      'valid, but the body is not JSON',
+    );
   });
 
   test.each([
@@ -143,6 +156,8 @@ describe('the body', () => {
     const bytes = new TextEncoder().encode(marked.body);
     expect([...bytes.subarray(0, 3)]).toEqual([0xef, 0xbb, 0xbf]);
     expect(await verifyWebhook({ ...marked, body: bytes }, { secret, now })).toEqual(event);
+    const inside = { ...event, note: 'a\uFEFFb' };
+    expect(await verifyWebhook(await signWebhook(inside, { secret, timestamp: at }), { secret, now })).toEqual(inside);
   });
 
   test.each([undefined, null, new ReadableStream()])('that is not there (%s) is refused', async (body) => {
@@ -172,9 +187,11 @@ describe('the signature header', () => {
         message: expect.stringContaining('X-Service-Signature'),
       });
     }
-    // @ts-expect-error JavaScript callers pass the body alone.
-    const bare = await refusalOf(verifyWebhook(signed.body, { secret, now }));
-    expect(bare.message).toContain('Pass a Request, or { body, headers }');
+    for (const received of [signed.body, undefined, null]) {
+      // @ts-expect-error JavaScript callers pass the body alone.
+      const bare = await refusalOf(verifyWebhook(received, { secret, now }));
+      expect(bare.message).toContain('Pass a Request, or { body, headers }');
+    }
   });
 
   test('may carry several digests and schemes to come', async () => {
