@@ -201,6 +201,11 @@ describe('with time held', () => {
     },
   );
 
+  test('a store that fails leaves no timer', async () => {
+    const { statusAfter } = receiver({ store: storeWith({ claim: () => Promise.reject(new Error('store away')) }) });
+    expect(await statusAfter(0)).toBe(500);
+  });
+
   test('what a store claims too late is given back', async () => {
     const late = heldWork();
     const release = vi.fn(async () => {});

@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { createWebhookHandler, memoryStore, redisStore, signWebhook } from '../../src/webhooks/index.js';
+import {
+  createWebhookHandler,
+  memoryStore,
+  redisStore,
+  signWebhook,
+  WebhookVerificationError,
+} from '../../src/webhooks/index.js';
 import { delivery, event, handlerOf, SECRET } from './deliver.js';
 
 /** The message of the GenError that `make` throws. */
@@ -21,6 +27,7 @@ describe('createWebhookHandler', () => {
     [{ leaseMs: 0 }, 'leaseMs must be a finite number of milliseconds above 0, not 0.'],
     [{ leaseMs: Number.POSITIVE_INFINITY }, 'leaseMs must be a finite number of milliseconds above 0, not Infinity.'],
     [{ leaseMs: '60s' }, 'leaseMs must be a finite number of milliseconds above 0, not "60s".'],
+    [{ leaseMs: '60000' }, 'leaseMs must be a finite number of milliseconds above 0, not "60000".'],
     [{ rememberMs: Number.NaN }, 'rememberMs must be a finite number of milliseconds above 0, not NaN.'],
     [{ maxBodyBytes: 0 }, 'maxBodyBytes must be a whole number of bytes above 0, not 0.'],
     [{ maxBodyBytes: 1.5 }, 'maxBodyBytes must be a whole number of bytes above 0, not 1.5.'],
@@ -31,6 +38,8 @@ describe('createWebhookHandler', () => {
     ],
     [{ store: new Map() }, 'store must be an object with the methods claim, complete, release, not an object.'],
     [{ store: null }, 'store must be an object with the methods claim, complete, release, not null.'],
+    [{ store: 'redis' }, 'store must be an object with the methods claim, complete, release, not "redis".'],
+    [{ store: { claim() {}, complete() {} } }, expect.stringContaining('claim, complete, release, not an object.')],
     [{ client: {} }, 'client must be an object with the method notify, not an object.'],
     [{ waitUntil: true }, 'waitUntil must be a function, not true.'],
     [{ onError: 'log' }, 'onError must be a function, not "log".'],
@@ -107,6 +116,21 @@ describe('the other makers', () => {
     await expect(signWebhook(event, { secret: SECRET, ...options } as { secret: string })).rejects.toThrow(message);
   });
 
+  test('signWebhook gives the documented headers, those of the event where there is one', async () => {
+    const { headers } = await signWebhook(event, { secret: [SECRET, 'whsec_next'], timestamp: 1_767_323_045 });
+    expect(headers).toEqual({
+      'Content-Type': 'application/json',
+      'X-Service-Event-Id': event.id,
+      'X-Service-Event-Type': event.type,
+      'X-Service-Job-Id': 'job_1',
+      'X-Service-Timestamp': '1767323045',
+      'X-Service-Signature': expect.stringMatching(/^t=1767323045(,v1=[\da-f]{64}){2}$/),
+    });
+    const bare = await signWebhook('{', { secret: SECRET });
+    expect(bare.body).toBe('{');
+    expect(Object.keys(bare.headers)).toEqual(['Content-Type', 'X-Service-Timestamp', 'X-Service-Signature']);
+  });
+
   test.each([undefined, null, 7])('signWebhook refuses %j as an event', async (none) => {
     // @ts-expect-error JavaScript callers forget it.
     const refused = signWebhook(none, { secret: SECRET });
@@ -134,6 +158,12 @@ describe('without onError, the console', () => {
       await vi.waitFor(() => expect(printed.mock.calls).toEqual([[new Error('disk full'), event]]));
     },
   );
+
+  test('is told of a listener that fails at a webhook of its own', async () => {
+    const error = new WebhookVerificationError('forged', { reason: 'signature_mismatch' });
+    await handlerOf({ on: { '*': () => Promise.reject(error) } })(await delivery());
+    await vi.waitFor(() => expect(printed.mock.calls).toEqual([[error, event]]));
+  });
 
   test('is told of a store that fails', async () => {
     const store = { ...memoryStore(), claim: () => Promise.reject(new Error('store away')) };

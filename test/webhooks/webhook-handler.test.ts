@@ -222,13 +222,16 @@ describe('acknowledged before the work', () => {
     }
     const context = new Context();
     const waitUntil = vi.fn();
-    const handler = handlerOf({ waitUntil });
+    const onError = vi.fn();
+    const handler = handlerOf({ waitUntil, onError });
     await handler(await delivery(), context);
     expect([context.count, waitUntil.mock.calls.length]).toEqual([1, 0]);
     await handler(await delivery({ ...event, id: 'evt_2' }), { params: Promise.resolve({}) });
     expect(waitUntil).toHaveBeenCalledOnce();
     await handler(await delivery({ ...event, id: 'evt_3' }));
     expect(waitUntil).toHaveBeenCalledTimes(2);
+    expect((await handler(await delivery({ ...event, id: 'evt_4' }), { waitUntil: undefined })).status).toBe(200);
+    expect(onError).not.toHaveBeenCalled();
   });
 
   test('a waitUntil that throws is reported, and changes nothing', async () => {
@@ -253,10 +256,13 @@ describe('acknowledged before the work', () => {
   });
 
   test('a copy that another process works on is acknowledged', async () => {
-    const store: WebhookStore = { ...memoryStore(), claim: async () => 'busy' };
+    const claim = vi.fn<WebhookStore['claim']>(async () => 'busy');
     const listener = vi.fn();
-    expect((await handlerOf({ store, on: { '*': listener } })(await delivery())).status).toBe(200);
+    const response = await handlerOf({ store: { ...memoryStore(), claim }, on: { '*': listener } })(await delivery());
+    expect([response.status, response.headers.get('retry-after')]).toEqual([200, null]);
     expect(listener).not.toHaveBeenCalled();
+    // At once: nothing that it could wait for would change the answer.
+    expect(claim).toHaveBeenCalledOnce();
   });
 });
 
@@ -264,7 +270,8 @@ describe('acknowledged after the work', () => {
   test('the answer says how it ended, and a failed event is handled when it comes again', async () => {
     const listener = vi.fn().mockRejectedValueOnce(new Error('disk full'));
     const handler = handlerOf({ ack: 'after', on: { '*': listener }, ...quiet });
-    expect((await handler(await delivery())).status).toBe(500);
+    const failed = await handler(await delivery());
+    expect([failed.status, failed.headers.get('retry-after')]).toEqual([500, null]);
     expect((await handler(await delivery())).status).toBe(200);
     expect((await handler(await delivery())).status).toBe(200);
     expect(listener).toHaveBeenCalledTimes(2);
