@@ -21,12 +21,12 @@ export async function readBody(request: Request, maxBytes: number): Promise<RawB
   } catch (cause) {
     throw unavailable(`could not be read: ${cause}`, cause);
   }
-  if (size <= maxBytes) return joinBytes(...chunks);
+  if (size <= maxBytes) return bytesOf(...chunks);
   throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
 }
 
-/** The parts as one piece, texts as UTF-8. */
-export async function joinBytes(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
+/** The parts as one piece of bytes, texts as UTF-8. A Blob joins both in one line, which the size of this door asks for. */
+export async function bytesOf(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }
 

@@ -1,5 +1,5 @@
 import { refusal } from '../errors/webhook-error.js';
-import { joinBytes, type RawBody } from './body.js';
+import { bytesOf, type RawBody } from './body.js';
 
 /** The headers that a webhook carries, as the service writes them (spec: Events). */
 export const WEBHOOK_HEADERS = [
@@ -46,8 +46,8 @@ function ownHmac(secret: string) {
 
 async function webSignatureOf(secret: string, timestamp: string, body: RawBody): Promise<string> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
-  const key = await crypto.subtle.importKey('raw', await joinBytes(secret), algorithm, false, ['sign']);
-  const digest = await crypto.subtle.sign('HMAC', key, await joinBytes(`${timestamp}.`, body));
+  const key = await crypto.subtle.importKey('raw', await bytesOf(secret), algorithm, false, ['sign']);
+  const digest = await crypto.subtle.sign('HMAC', key, await bytesOf(`${timestamp}.`, body));
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
