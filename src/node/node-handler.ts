@@ -156,10 +156,11 @@ function parsedBody(): ReadableStream {
   );
 }
 
-/** What a handler gave, if it is a Response, of any realm. */
+/** What a handler gave, if it is a Response, of any realm, whose body is still there. */
 function checked(answer: Response): Response {
-  if (typeof answer?.status === 'number' && typeof answer.headers?.getSetCookie === 'function') return answer;
-  throw new GenError(mustBe('What the handler returns', 'a Response', answer));
+  const isResponse = typeof answer?.status === 'number' && typeof answer.headers?.getSetCookie === 'function';
+  if (isResponse && !answer.bodyUsed && !answer.body?.locked) return answer;
+  throw new GenError(mustBe('What the handler returns', 'a Response whose body was not read', answer));
 }
 
 async function send(answer: Response, outgoing: ServerResponse, isHead: boolean): Promise<void> {

@@ -302,6 +302,16 @@ describe('a handler', () => {
     'that rejects': () => Promise.reject(new Error('broken')),
     // @ts-expect-error JavaScript callers forget it.
     'that gives no Response': () => undefined,
+    'that gives one whose body was read': async () => {
+      const used = new Response('used');
+      await used.text();
+      return used;
+    },
+    'that gives one whose body is being read': async () => {
+      const locked = new Response('locked');
+      locked.body?.getReader();
+      return locked;
+    },
   };
   test.each(Object.entries(failing))('%s is answered 500, and onError is told', async (_, handler) => {
     const onError = vi.fn(() => Promise.reject(new Error('ignored')));
@@ -309,7 +319,7 @@ describe('a handler', () => {
     const answer = await fetch(served.url);
     expect([answer.status, await answer.text()]).toEqual([500, '']);
     expect(onError).toHaveBeenCalledExactlyOnceWith(
-      expect.objectContaining({ message: expect.stringMatching(/broken|must be a Response, not undefined/) }),
+      expect.objectContaining({ message: expect.stringMatching(/broken|must be a Response whose body was not read/) }),
     );
     await using silent = await serveWeb(handler);
     expect((await fetch(silent.url)).status).toBe(500);
