@@ -1,10 +1,10 @@
 // Receives job webhooks with Hono, each event once. Needs GEN_WEBHOOK_SECRET; serve `app` with any of Hono's adapters.
-import { createWebhookHandler, memoryStore } from 'gen-client/webhooks';
+import { createWebhookHandler } from 'gen-client/webhooks';
 import { Hono } from 'hono';
 
-const handler = createWebhookHandler({
-  secret: process.env.GEN_WEBHOOK_SECRET ?? '',
-  store: memoryStore(),
+const receive = createWebhookHandler({
+  secret: process.env.GEN_WEBHOOK_SECRET,
+  ack: 'after', // the work comes before the answer, so the service repeats what fails
   on: {
     'job.completed': (event) => console.log(`${event.data.job.id} is ready: ${event.data.job.providerOutputUrl}`),
     'job.failed': (event) => console.log(`${event.data.job.id} failed, nothing was charged`),
@@ -12,4 +12,4 @@ const handler = createWebhookHandler({
 });
 
 export const app = new Hono();
-app.post('/webhooks', (context) => handler(context.req.raw));
+app.post('/webhooks', (context) => receive(context.req.raw));

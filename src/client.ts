@@ -1,4 +1,5 @@
 import { type ClientOptions, readConfig } from './config.js';
+import { refusal } from './errors/webhook-error.js';
 import type { LaneSnapshot } from './limits/rate-limiter.js';
 import { createWaiter, type JobNotice, type Waiter } from './polling/wait-for-job.js';
 import { waitForJobs } from './polling/wait-for-jobs.js';
@@ -17,7 +18,7 @@ import type { RequestOptions } from './schemas/request-options.js';
 import type { WebhookEvent } from './schemas/webhook-event.js';
 import { createTransport, type LimitedTransport } from './transport/create-transport.js';
 import type { RequestPromise } from './transport/request-promise.js';
-import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from './webhooks/verify-webhook.js';
+import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from './webhooks/verify.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
@@ -112,11 +113,14 @@ export class GenClient {
   }
 
   /** Verifies a webhook with `webhookSecret` (spec: Events). Throws a WebhookVerificationError with its `reason`. */
-  verifyWebhook(
+  async verifyWebhook(
     received: Request | ReceivedWebhook,
     options: Partial<VerifyWebhookOptions> = {},
   ): Promise<WebhookEvent> {
-    return verifyWebhook(received, { ...options, secret: options.secret ?? this.#secrets() });
+    const secret = options.secret ?? this.#secrets();
+    if (options.secret === undefined && secret.length === 0)
+      throw refusal('secret_missing', 'The signing secret is missing. Pass webhookSecret, or set GEN_WEBHOOK_SECRET.');
+    return verifyWebhook(received, { ...options, secret });
   }
 
   /**

@@ -98,10 +98,13 @@ export type {
 } from './schemas/video-params.js';
 export type { Voice, VoiceList } from './schemas/voice-list.js';
 export type {
+  CompletedEventJob,
+  EventJob,
   JobBlockedEvent,
   JobCanceledEvent,
   JobCompletedEvent,
   JobFailedEvent,
+  UnknownEventType,
   UnknownWebhookEvent,
   WebhookEvent,
   WebhookEventOf,
@@ -113,5 +116,5 @@ export type { UploadProgress } from './uploading/progress.js';
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions } from './uploading/upload-options.js';
 export { VERSION } from './version.js';
-export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './webhooks/verify-webhook.js';
-export { verifyWebhook } from './webhooks/verify-webhook.js';
+export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './webhooks/verify.js';
+export { verifyWebhook } from './webhooks/verify.js';

@@ -1,8 +1,8 @@
 // Checks the options of every door: closed, and with one wording for whatever cannot be right.
 import * as z from 'zod/mini';
 import { GenError } from './errors/gen-error.js';
-import { didYouMean } from './schemas/nearest.js';
-import { show } from './schemas/show.js';
+import { noSuchOption } from './schemas/nearest.js';
+import { mustBe } from './schemas/show.js';
 
 /**
  * Options as a schema: `z.strictObject` whose checks carry as their message what the option must be, for example
@@ -20,12 +20,12 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   if (issue === undefined) return;
   if (issue.code === 'unrecognized_keys') throw unknownOption(owner, issue.keys[0] ?? '', Object.keys(schema.shape));
   const name = issue.path.join('.') || 'options';
-  throw new GenError(`${name} must be ${issue.message}, not ${show(valueAt(given, issue.path))}.`);
+  throw new GenError(mustBe(name, issue.message, valueAt(given, issue.path)));
 }
 
 /** The error for an option that does not exist. */
 export function unknownOption(owner: string, name: string, known: readonly string[]): GenError {
-  return new GenError(`${owner} has no option "${name}". ${didYouMean(name, known)}`);
+  return new GenError(noSuchOption(owner, name, known));
 }
 
 function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {

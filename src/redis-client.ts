@@ -1,4 +1,6 @@
-// The two Redis clients that people use, as one. Neither is imported: the caller brings the connected client.
+// The Redis clients that people use, as one. None is imported: the caller passes a connected client.
+import { GenError } from './errors/gen-error.js';
+import { mustBe } from './schemas/show.js';
 
 /** What is needed of a client of `ioredis`. */
 export interface IoRedisClient {
@@ -6,6 +8,8 @@ export interface IoRedisClient {
   eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
   /** Runs a Lua script that Redis has kept, by its SHA-1. */
   evalsha(sha1: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
+  /** Not called. It tells an ioredis client from one of `@upstash/redis`, whose other methods have the same names. */
+  defineCommand(name: string, definition: { readonly lua: string }): void;
 }
 
 /** What is needed of a client of `redis` (node-redis). */
@@ -16,50 +20,92 @@ export interface NodeRedisClient {
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
 }
 
-/** A connected client of `ioredis` or of `redis` (node-redis), a cluster's too. */
-export type RedisClient = IoRedisClient | NodeRedisClient;
+/** What is needed of a client of `@upstash/redis`, which reaches Redis over HTTP. */
+export interface UpstashRedisClient {
+  /** Runs a Lua script. */
+  eval(script: string, keys: string[], args: string[]): Promise<unknown>;
+  /** Runs a Lua script that Redis has kept, by its SHA-1. */
+  evalsha(sha1: string, keys: string[], args: string[]): Promise<unknown>;
+}
+
+/** A connected client of `ioredis`, `redis` (node-redis) or `@upstash/redis`, also of a cluster. */
+export type RedisClient = IoRedisClient | NodeRedisClient | UpstashRedisClient;
 
 /** A Lua script that Redis runs as one step. */
 export type RedisScript = (keys: string[], values: readonly (string | number)[]) => Promise<unknown>;
 
+/** Throws a {@link GenError} for what is not one of the clients that this package takes. */
+export function checkRedisClient(client: RedisClient): void {
+  commandsOf(client);
+}
+
 /**
  * Makes a script of `source`. It is on its way to Redis when the call returns, so that nothing asked of the client later
- * (the end of the connection, say) passes it. Redis keeps it after the first call, and is sent it again when it has lost it.
+ * (the end of the connection, say) passes it. Redis keeps it after the first call, and is sent it again when it has lost
+ * it. Throws a {@link GenError} for a client of no known shape.
  */
 export function redisScript(client: RedisClient, source: string): RedisScript {
+  const { run, runKept } = commandsOf(client);
   let sha: string | undefined;
   return async (keys, values) => {
-    const call = { keys, arguments: values.map(String) };
+    const args = values.map(String);
     if (sha === undefined) {
-      const [reply, digest] = await Promise.all([run(client, source, { ...call, whole: true }), sha1Of(source)]);
+      const [reply, digest] = await Promise.all([run(source, keys, args), sha1Of(source)]);
       sha = digest;
       return reply;
     }
     try {
-      return await run(client, sha, call);
+      return await runKept(sha, keys, args);
     } catch (error) {
-      if (!/^NOSCRIPT/.test(messageOf(error))) throw error;
-      return run(client, source, { ...call, whole: true });
+      if (!isUnknownScript(error)) throw error;
+      return run(source, keys, args);
     }
   };
 }
 
-interface Call {
-  readonly keys: string[];
-  readonly arguments: string[];
-  readonly whole?: boolean;
+type Command = (script: string, keys: string[], args: string[]) => Promise<unknown>;
+
+/** The two commands, whichever client runs them. */
+interface Commands {
+  readonly run: Command;
+  readonly runKept: Command;
 }
 
-function run(client: RedisClient, script: string, { whole, ...options }: Call): Promise<unknown> {
-  if ('evalSha' in client) return whole ? client.eval(script, options) : client.evalSha(script, options);
-  const list = [...options.keys, ...options.arguments];
-  return whole
-    ? client.eval(script, options.keys.length, ...list)
-    : client.evalsha(script, options.keys.length, ...list);
+function commandsOf(client: RedisClient): Commands {
+  if (isNodeRedis(client))
+    return {
+      run: (script, keys, args) => client.eval(script, { keys, arguments: args }),
+      runKept: (sha1, keys, args) => client.evalSha(sha1, { keys, arguments: args }),
+    };
+  if (isIoRedis(client))
+    return {
+      run: (script, keys, args) => client.eval(script, keys.length, ...keys, ...args),
+      runKept: (sha1, keys, args) => client.evalsha(sha1, keys.length, ...keys, ...args),
+    };
+  if (isUpstash(client))
+    return {
+      run: (script, keys, args) => client.eval(script, keys, args),
+      runKept: (sha1, keys, args) => client.evalsha(sha1, keys, args),
+    };
+  throw new GenError(mustBe('client', 'a connected client of @upstash/redis, ioredis or redis (node-redis)', client));
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : '';
+// By their methods and not by `in`: some clients are proxies that make a method when it is asked for.
+const isNodeRedis = (client: RedisClient): client is NodeRedisClient => hasMethods(client, 'evalSha');
+const isIoRedis = (client: RedisClient): client is IoRedisClient => hasMethods(client, 'evalsha', 'defineCommand');
+const isUpstash = (client: RedisClient): client is UpstashRedisClient => hasMethods(client, 'evalsha');
+
+function hasMethods(client: unknown, ...names: readonly string[]): boolean {
+  return (
+    typeof client === 'object' &&
+    client !== null &&
+    names.every((name) => typeof Reflect.get(client, name) === 'function')
+  );
+}
+
+/** Upstash puts words before it when it gathers several commands into one request. */
+function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && /^(Command (\d+ \[ evalsha \] )?failed: )?NOSCRIPT/i.test(error.message);
 }
 
 async function sha1Of(text: string): Promise<string> {

@@ -8,7 +8,6 @@ export default {
     receive ??= createWebhookHandler({
       secret: env.GEN_WEBHOOK_SECRET.split(','), // during a rotation: new,old
       on: { 'job.completed': (event) => console.log(`${event.data.job.id} is ready`) },
-      onError: (error) => console.error(`${error}`),
     });
     return receive(request, context); // the work goes on after the answer, by context.waitUntil
   },

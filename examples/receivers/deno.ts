@@ -4,7 +4,6 @@ import { createWebhookHandler } from 'gen-client/webhooks';
 const receive = createWebhookHandler({
   secret: Deno.env.get('GEN_WEBHOOK_SECRET')?.split(','), // during a rotation: new,old
   on: { 'job.completed': (event) => console.log(`${event.data.job.id} is ready`) },
-  onError: (error) => console.error(`${error}`),
 });
 
 Deno.serve({ port: Number(Deno.env.get('PORT') ?? 3000) }, (request) => receive(request));

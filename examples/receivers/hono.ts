@@ -6,7 +6,6 @@ import { Hono } from 'hono';
 const receive = createWebhookHandler({
   secret: process.env.GEN_WEBHOOK_SECRET?.split(','), // during a rotation: new,old
   on: { 'job.completed': (event) => console.log(`${event.data.job.id} is ready`) },
-  onError: (error) => console.error(`${error}`),
 });
 
 const app = new Hono();

@@ -3,9 +3,5 @@ import { createWebhookHandler } from 'gen-client/webhooks';
 
 export const POST = createWebhookHandler({
   secret: process.env.GEN_WEBHOOK_SECRET?.split(','), // during a rotation: new,old
-  on: {
-    'job.completed': (event) => console.log(`${event.data.job.id} is ready`),
-    'job.failed': (event) => console.log(`${event.data.job.id} failed: ${event.data.job.errorMessage}`),
-  },
-  onError: (error) => console.error(`${error}`),
+  on: { 'job.completed': (event) => console.log(`${event.data.job.id} is ready`) },
 });

@@ -5,7 +5,7 @@ import type { CharacterParams } from '../schemas/character-params.js';
 import type { CheckedImageParams, ImageParams } from '../schemas/image-params.js';
 import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
 import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
-import type { WebhookEvent } from '../schemas/webhook-event.js';
+import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import { type QueueLocation, queueNames } from './connection.js';
 import type { CallKind, GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';
@@ -50,7 +50,10 @@ export interface GenQueue {
   };
   /** Queues `characters.create`, the one-off reference image (spec: POST /v1/characters). */
   readonly characters: { create(params: CharacterParams, options?: EnqueueOptions): Promise<GenQueueJob> };
-  /** Hand it a verified webhook event. The call that waits for the job reads it at once, in whichever process it runs. */
+  /**
+   * Hand it a verified webhook event. The call that waits for the job reads it at once, in whichever process it runs. An event
+   * without a job wakes nobody.
+   */
   wake(event: WebhookEvent): Promise<void>;
   /** Closes the connections; what is queued stays. */
   close(): Promise<void>;
@@ -78,7 +81,8 @@ export function createGenQueue(connection: ConnectionOptions, location: QueueLoc
     videoEdits: creator('videoEdits'),
     characters: creator('characters'),
     async wake(event) {
-      const jobId = event.data.job.id;
+      const jobId = jobIdIn(event);
+      if (jobId === undefined) return;
       // Noted first: a call that is just being made, or read, looks for the note before and after it goes to sleep.
       await notes.wake(jobId);
       const owner = await notes.owner(jobId);

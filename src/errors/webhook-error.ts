@@ -37,3 +37,8 @@ export class WebhookVerificationError extends GenError {
     this.reason = details.reason;
   }
 }
+
+/** The error for a webhook that is refused. */
+export function refusal(reason: WebhookRefusal, message: string, cause?: unknown): WebhookVerificationError {
+  return new WebhookVerificationError(message, { reason, cause });
+}

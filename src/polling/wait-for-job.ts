@@ -13,6 +13,7 @@ import {
 import { checkOptions } from '../options.js';
 import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
+import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import { JobWatcher } from './job-watcher.js';
 import type { ReadLimiter } from './pace.js';
 import { endsWait } from './poll-order.js';
@@ -40,11 +41,8 @@ export interface WaiterContext {
   readonly warn?: ((message: string) => void) | undefined;
 }
 
-/** The part of a webhook event that says which job it is about. */
-export interface JobNotice {
-  /** What the event is about. */
-  readonly data: { readonly job: { readonly id: string } };
-}
+/** A verified webhook event, or the part of it that says which job it is about. An event without a job wakes nobody. */
+export type JobNotice = WebhookEvent | { readonly data: { readonly job: { readonly id: string } } };
 
 /** Waits for jobs. All waits under one account share one scheduler. */
 export interface Waiter {
@@ -76,9 +74,9 @@ export function createWaiter(context: WaiterContext): Waiter {
       return outcome(settled, options);
     },
     notify(event) {
-      const id: unknown = event?.data?.job?.id;
+      const id = jobIdIn(event);
       // Without a key there are no waits to wake.
-      if (typeof id === 'string')
+      if (id !== undefined)
         watcher().then(
           (shared) => shared.notify(id),
           () => {},

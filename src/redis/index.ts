@@ -1,8 +1,7 @@
 export type { LaneLimit } from '../limits/lane-state.js';
 export type { LaneSnapshot, LaneWait, RateLimiter } from '../limits/rate-limiter.js';
-export type { IoRedisClient, NodeRedisClient, RedisClient } from '../redis-client.js';
-export type { WebhookClaim, WebhookStore } from '../webhooks/event-store.js';
-export type { RedisStoreOptions } from '../webhooks/redis-store.js';
-export { redisStore } from '../webhooks/redis-store.js';
+export type { IoRedisClient, NodeRedisClient, RedisClient, UpstashRedisClient } from '../redis-client.js';
+export type { RedisStoreOptions, WebhookClaim, WebhookStore } from '../webhooks/stores.js';
+export { redisStore } from '../webhooks/stores.js';
 export type { RedisLimiter, RedisLimiterOptions } from './redis-limiter.js';
 export { redisLimiter } from './redis-limiter.js';

@@ -5,7 +5,7 @@ import { DOCUMENTED_LIMITS, InProcessLimiter } from '../limits/in-process-limite
 import type { LaneLimit } from '../limits/lane-state.js';
 import type { LaneSnapshot, RateLimiter } from '../limits/rate-limiter.js';
 import { checkOptions } from '../options.js';
-import type { RedisClient } from '../redis-client.js';
+import { checkRedisClient, type RedisClient } from '../redis-client.js';
 import { laneScripts } from './lane-scripts.js';
 import { RedisLane } from './redis-lane.js';
 import { REDIS_LIMITER_OPTIONS } from './redis-options.js';
@@ -39,7 +39,7 @@ export interface RedisLimiter extends RateLimiter {
 
 /**
  * One limiter for any number of processes and machines, over one Redis (5 or later). Give it to each process's client as
- * `limiter`. Takes a connected client of `ioredis` or `redis` (node-redis).
+ * `limiter`. Takes a connected client of `ioredis`, `redis` (node-redis) or `@upstash/redis`.
  *
  * The count is exact for a sliding window, by the Redis server's clock, and calls are served in order of arrival over
  * all processes. A process that dies gives up its place within 15 seconds. Throws a {@link GenError} for an option that
@@ -47,8 +47,7 @@ export interface RedisLimiter extends RateLimiter {
  */
 export function redisLimiter(client: RedisClient, options: RedisLimiterOptions = {}): RedisLimiter {
   checkOptions('redisLimiter', REDIS_LIMITER_OPTIONS, options);
-  if (!('evalSha' in client || 'evalsha' in client))
-    throw new GenError('redisLimiter needs a connected client of ioredis or redis (node-redis).');
+  checkRedisClient(client);
   const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:', limits } = options;
   const onError = (error: unknown) => callObserver(() => options.onError?.(error));
   const local = new InProcessLimiter({ limits });

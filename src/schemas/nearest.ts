@@ -45,3 +45,8 @@ function editDistance(from: string, to: string): number {
   }
   return previous[to.length] ?? 0;
 }
+
+/** The message for an option that does not exist. `owner` is who takes the options: `GenClient`, `videos.create`. */
+export function noSuchOption(owner: string, name: string, known: readonly string[]): string {
+  return `${owner} has no option "${name}". ${didYouMean(name, known)}`;
+}

@@ -6,3 +6,8 @@ export function show(value: unknown): string {
   if (Array.isArray(value)) return 'an array';
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
+
+/** The message for a value that an option cannot have. `what` says what it must be: `a whole number, 0 or more`. */
+export function mustBe(name: string, what: string, value: unknown): string {
+  return `${name} must be ${what}, not ${show(value)}.`;
+}

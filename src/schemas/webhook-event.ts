@@ -1,24 +1,54 @@
-import type { Job } from './job.js';
+import { type Fields, isFields } from './envelope.js';
+import type { JobStatus } from './job.js';
+
+/** The documented event types (spec: Events). */
+export const WEBHOOK_EVENT_TYPES = ['job.completed', 'job.failed', 'job.canceled', 'job.blocked'] as const;
+
+/** The documented event types (spec: Events). */
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
+
+/**
+ * The job as an event carries it (spec: Webhook event): three fields. Read the other fields, such as `errorMessage` and
+ * `finalTokenCost`, with `client.jobs.get(event.data.job.id)`.
+ */
+// A type alias, because an interface would not be assignable to `Job`, which the methods of the client take.
+export type EventJob = {
+  /** Job id, used in GET /v1/jobs/{id}. */
+  id: string;
+  /** The final status. */
+  status: JobStatus;
+  /** Authenticated download link of the finished file, when there is one. It needs the API key and it expires. */
+  providerOutputUrl?: string | null;
+};
+
+/** The job of a `job.completed` event. It has a file. */
+export type CompletedEventJob = EventJob & {
+  /** Authenticated download link of the finished file. It needs the API key and it expires. */
+  providerOutputUrl: string;
+};
 
 /** What every event carries (spec: Webhook event). Unknown fields pass through untouched. */
-interface JobEvent {
-  /** Event id, shape `evt_<job_id>_<outcome>`. The same on every copy: handle each id once. */
+interface EventFields {
+  /** Event id, shape `evt_<job_id>_<outcome>`. It is the same on every copy: handle each id once. */
   id: string;
-  /** Names the kind of object, a constant of the service. */
+  /** The kind of object, a constant of the service. */
   object?: string;
   /** ISO 8601 timestamp. */
   created?: string;
-  /** What the event is about. */
-  data: {
-    /** The job in its final state. It has `id` and `status`, and `providerOutputUrl` when there is a file. */
-    job: Job;
-    [field: string]: unknown;
-  };
   [field: string]: unknown;
 }
 
+interface JobEvent<Job extends EventJob = EventJob> extends EventFields {
+  /** What the event is about. */
+  data: {
+    /** The job in its final state. */
+    job: Job;
+    [field: string]: unknown;
+  };
+}
+
 /** The job completed: its file can be downloaded (spec: Events). */
-export interface JobCompletedEvent extends JobEvent {
+export interface JobCompletedEvent extends JobEvent<CompletedEventJob> {
   /** What happened. */
   type: 'job.completed';
 }
@@ -41,37 +71,66 @@ export interface JobBlockedEvent extends JobEvent {
   type: 'job.blocked';
 }
 
-/** An event of a type that the documentation does not have yet. What it carries in `data` is not checked. */
-export interface UnknownWebhookEvent extends JobEvent {
+declare const UNDOCUMENTED: unique symbol;
+
+/**
+ * A type that the documentation does not list. At run time it is any string. To compare it with a type of your own, write
+ * `String(event.type) === 'job.archived'`.
+ */
+// A marked string, so that `switch (event.type)` narrows: no documented type is assignable to it. Of a plain string, or
+// one that is marked alone, TypeScript cannot exclude the documented types.
+export type UnknownEventType = `${string}${string & { readonly [UNDOCUMENTED]: true }}`;
+
+/** An event of a type that the documentation does not list. Its `data` is not checked. */
+export interface UnknownWebhookEvent extends EventFields {
   /** What happened. */
-  type: string & {};
+  type: UnknownEventType;
+  /** What the event is about. Check it before you use it. */
+  data: unknown;
 }
 
 type DocumentedEvent = JobCompletedEvent | JobFailedEvent | JobCanceledEvent | JobBlockedEvent;
 
-/** A verified webhook event, told apart by `type` (spec: Webhook event). Open: types to come pass. */
+/** A verified webhook event, told apart by `type` (spec: Webhook event). Events of other types pass, too. */
 export type WebhookEvent = DocumentedEvent | UnknownWebhookEvent;
-
-/** The documented event types (spec: Events). */
-export type WebhookEventType = DocumentedEvent['type'];
 
 /** The event of one documented type. */
 export type WebhookEventOf<T extends WebhookEventType> = Extract<DocumentedEvent, { type: T }>;
 
-const ABOUT_A_JOB = /^job\.(completed|failed|canceled|blocked)$/;
+const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
 
 /**
- * Names the field that keeps `value` from being an event, or gives `undefined` for one. Only what the SDK relies on is
- * looked at: `id`, `type` and, on the documented types, `data.job.id` and `data.job.status`. Written by hand: a schema
- * library would outweigh the rest of the verification.
+ * The field that keeps `value` from being an event, or undefined for an event: the first that its type promises and that
+ * is not a string. Written by hand, because a schema library would outweigh the rest of the verification.
  */
 export function flawOfEvent(value: unknown): string | undefined {
-  const { id, type, data }: Record<string, unknown> = Object(value);
-  const essentials: Record<string, unknown> = { id, type };
-  if (ABOUT_A_JOB.test(String(type))) {
-    const { job } = Object(data);
-    essentials['data.job.id'] = job?.id;
-    essentials['data.job.status'] = job?.status;
+  const { id, type } = fieldsOf(value);
+  const promised: Fields = { id, type };
+  if (TYPES.includes(type)) {
+    const job = jobOf(value);
+    promised['data.job.id'] = job.id;
+    promised['data.job.status'] = job.status;
+    // A job that did not complete has no file, so its link may be null or left out.
+    if (type === 'job.completed' || job.providerOutputUrl)
+      promised['data.job.providerOutputUrl'] = job.providerOutputUrl;
   }
-  return Object.keys(essentials).find((name) => typeof essentials[name] !== 'string' || !essentials[name]);
+  return Object.keys(promised).find((name) => !isText(promised[name]));
+}
+
+/** The id of the job that an event is about, if it is about a job. */
+export function jobIdIn(event: unknown): string | undefined {
+  const { id } = jobOf(event);
+  return isText(id) ? id : undefined;
+}
+
+function jobOf(event: unknown): Fields {
+  return fieldsOf(fieldsOf(fieldsOf(event).data).job);
+}
+
+function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {};
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
 }

@@ -2,8 +2,8 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
-import { createClient } from 'redis';
+import { Cluster, Redis } from 'ioredis';
+import { createClient, createCluster } from 'redis';
 import { freePort } from '../support/free-port.js';
 
 /** Why there is no Redis here, or `undefined` where there is one. Never a reason in CI: there it has to be installed. */
@@ -65,8 +65,36 @@ function connected(port: number) {
   return client;
 }
 
-function serve(port: number, folder: string): Promise<ChildProcess> {
-  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
+/** A Redis Cluster of one node, which serves all slots, with a client of each kind. */
+export async function startCluster() {
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-cluster-'));
+  const address = ['--cluster-announce-ip', '127.0.0.1', '--cluster-port', String(await freePort())];
+  const server = await serve(port, folder, ['--cluster-enabled', 'yes', ...address]);
+  const admin = new Redis({ port, host: '127.0.0.1' });
+  await admin.cluster('ADDSLOTSRANGE', 0, 16_383);
+  while (!String(await admin.cluster('INFO')).includes('cluster_state:ok')) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const ioredis = new Cluster([{ port, host: '127.0.0.1' }]);
+  const nodeRedis = createCluster({ rootNodes: [{ url: `redis://127.0.0.1:${port}` }] });
+  await nodeRedis.connect();
+  return {
+    ioredis,
+    nodeRedis,
+    flush: () => admin.flushall(),
+    async close() {
+      ioredis.disconnect();
+      admin.disconnect();
+      nodeRedis.destroy();
+      await ended(server);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function serve(port: number, folder: string, more: readonly string[] = []): Promise<ChildProcess> {
+  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder, ...more];
   const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'inherit'] });
   return new Promise((resolve, reject) => {
     server.once('error', reject);

@@ -6,11 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { describe, expect, test, vi } from 'vitest';
 import { signWebhook } from '../../src/webhooks/index.js';
+import { completedEvent } from '../support/completed-event.js';
 import { startRedis, whyNoRedis } from './real-redis.js';
 
 const SECRET = 'whsec_test';
 const LEASE_MS = 1500;
-const event = { id: 'evt_job_1_completed', type: 'job.completed', data: { job: { id: 'job_1', status: 'completed' } } };
+const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 
 /** A receiver in a process of its own. */
 async function receiver(worker: string, redisPort: number, fate: 'dies' | 'lives') {

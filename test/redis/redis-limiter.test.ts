@@ -6,23 +6,30 @@ import { GenClient } from '../../src/index.js';
 import { type LaneWait, type RateLimiter, type RedisLimiterOptions, redisLimiter } from '../../src/redis/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
+import { startUpstash } from './upstash-bridge.js';
 
 const LANE = 'videos.create';
 
 describe.skipIf(whyNoRedis())('a limiter over Redis', () => {
   let redis: RealRedis;
   const errors: unknown[] = [];
+  let upstash: Awaited<ReturnType<typeof startUpstash>>;
   beforeAll(async () => {
     redis = await startRedis();
+    upstash = await startUpstash(redis.ioredis);
   });
-  afterAll(() => redis.close());
+  afterAll(async () => {
+    upstash.close();
+    await redis.close();
+  });
   beforeEach(() => redis.ioredis.flushall());
   afterEach(() => expect(errors.splice(0)).toEqual([]));
 
-  /** A limiter as one more process would have it; every second one over the other client. */
+  /** A limiter as one more process would have it; each over the next kind of client. */
   let made = 0;
   const limiterOf = (limit: number, windowMs: number, options: RedisLimiterOptions = {}): RateLimiter => {
-    const client = made++ % 2 === 0 ? redis.ioredis : redis.nodeRedis;
+    const clients = [redis.ioredis, redis.nodeRedis, upstash.client()];
+    const client = clients[made++ % clients.length] ?? redis.ioredis;
     const limits = { [LANE]: { limit, windowMs } };
     return redisLimiter(client, { limits, onError: (error) => errors.push(error), ...options });
   };

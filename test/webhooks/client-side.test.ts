@@ -26,10 +26,29 @@ test("the client verifies with its own secret, or the environment's, or one for 
   await expect(other).rejects.toMatchObject({ reason: 'signature_mismatch' });
 });
 
-test('a client without a secret refuses, and says which one is missing', async () => {
+test('a client without a secret refuses, and names the option and the variable', async () => {
   vi.stubEnv('GEN_WEBHOOK_SECRET', undefined);
   const refused = clientWith().verifyWebhook(await requestFor('whsec_a'));
-  await expect(refused).rejects.toMatchObject({ reason: 'secret_missing', message: expect.stringContaining('secret') });
+  await expect(refused).rejects.toMatchObject({
+    reason: 'secret_missing',
+    message: 'The signing secret is missing. Pass webhookSecret, or set GEN_WEBHOOK_SECRET.',
+  });
+  const blank = clientWith('whsec_a').verifyWebhook(await requestFor('whsec_a'), { secret: '' });
+  await expect(blank).rejects.toMatchObject({ reason: 'secret_missing', message: expect.stringContaining('console') });
+});
+
+test("a handler without a secret verifies with that of its client, by the handler's own options", async () => {
+  const handled = vi.fn();
+  const onError = vi.fn();
+  const handler = createWebhookHandler({ client: clientWith('whsec_a'), on: { '*': handled }, onError });
+  expect((await handler(await requestFor('whsec_a'))).status).toBe(200);
+  expect(handled).toHaveBeenCalledExactlyOnceWith(event);
+  expect((await handler(await requestFor('whsec_b'))).status).toBe(400);
+  const strict = createWebhookHandler({ client: clientWith('whsec_a'), onError, maxBodyBytes: 10 });
+  expect((await strict(await requestFor('whsec_a'))).status).toBe(413);
+  const own = createWebhookHandler({ client: clientWith('whsec_a'), secret: 'whsec_b', onError });
+  expect((await own(await requestFor('whsec_b'))).status).toBe(200);
+  expect((await own(await requestFor('whsec_a'))).status).toBe(400);
 });
 
 test('a webhook that the sandbox delivers ends the wait in the same process long before the next poll', async () => {
@@ -55,7 +74,7 @@ test('a webhook that the sandbox delivers ends the wait in the same process long
     const job = await client.videos.createAndWait({ prompt: 'A fox.', webhook_url: `http://127.0.0.1:${port}/hook` });
     // Left to itself a wait reads a video job every 10 to 15 seconds.
     expect(performance.now() - began).toBeLessThan(5000);
-    expect(handled.map(({ data }) => data.job.id)).toEqual([job.id]);
+    expect(handled).toEqual([expect.objectContaining({ id: `evt_${job.id}_completed`, type: 'job.completed' })]);
     await sandbox.settled();
     expect(sandbox.deliveries.map(({ status }) => status)).toEqual([200]);
   } finally {

@@ -13,6 +13,22 @@ test('forgets the oldest handled events first, and holds no more than it was tol
   expect(await store.claim('a', 1000)).toBe('new');
 });
 
+test('an event that is handled again counts as the newest', async () => {
+  const store = memoryStore({ maxEntries: 2 });
+  for (const id of ['a', 'b', 'a', 'c']) await store.complete(id, 1000);
+  expect(await store.claim('a', 1000)).toBe('done');
+  expect(await store.claim('b', 1000)).toBe('new');
+});
+
+test('an event that is handled is not held any more, however long its lease was', async () => {
+  let time = 0;
+  const store = memoryStore({ now: () => time });
+  await store.claim('a', 1000);
+  await store.complete('a', 10);
+  time = 10;
+  expect(await store.claim('a', 1000)).toBe('new');
+});
+
 test('bounds the claims that nobody finished', async () => {
   const store = memoryStore({ maxEntries: 2 });
   for (const id of ['a', 'b', 'c']) expect(await store.claim(id, 1000)).toBe('new');

@@ -2,10 +2,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serve } from '@hono/node-server';
-import { beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { signWebhook } from '../../src/webhooks/index.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
+import { completedEvent } from '../support/completed-event.js';
 import { freePort } from '../support/free-port.js';
 import { holdReceiver, SECRETS } from './hold-receiver.js';
+import { compileForNest, whyNoNest } from './run-nest.js';
 import { withReceiver } from './run-receiver.js';
 
 const FOLDER = join(ROOT, 'examples/receivers');
@@ -38,12 +41,53 @@ test('nextjs-route.ts takes good events once, during a rotation too, and refuses
   }
 }, 30_000);
 
-test('each receiver is five to twenty-five lines', () => {
+describe.skipIf(whyNoNest())('Nest', () => {
+  test('nest.ts takes good events once, during a rotation too, and refuses the others', async () => {
+    const program = await compileForNest('examples/receivers/nest.ts');
+    await withReceiver({ program: process.execPath, args: [program] }, holdReceiver);
+  }, 30_000);
+
+  test.each(['express', 'fastify'])(
+    'with its rawBody hands webhooks to a controller, on %s',
+    async (platform) => {
+      const program = await compileForNest('test/receivers/nest-controllers.ts');
+      await withReceiver({ program: process.execPath, args: [program, platform] }, async (receiver) => {
+        await holdReceiver(receiver);
+        const file = await fetch(new URL('/file', receiver.url));
+        expect(await file.text()).toHaveLength(1_000_000);
+      });
+    },
+    30_000,
+  );
+
+  test.each(['express', 'fastify'])(
+    'without its rawBody says in the log what to do, on %s',
+    async (platform) => {
+      const program = await compileForNest('test/receivers/nest-controllers.ts');
+      await withReceiver(
+        { program: process.execPath, args: [program, platform, 'parsed'] },
+        async ({ url, printed }) => {
+          const { body, headers } = await signWebhook(completedEvent('job_1', 'https://gen.test'), {
+            secret: SECRETS.next,
+          });
+          expect((await fetch(url, { method: 'POST', body, headers })).status).toBe(500);
+          expect(printed()).toContain('NestFactory.create(AppModule, { rawBody: true })');
+        },
+      );
+    },
+    30_000,
+  );
+});
+
+test('each receiver is ten to twenty lines, of which those that know webhooks are the same everywhere', () => {
   const examples = readdirSync(FOLDER).filter((name) => !name.endsWith('.d.ts'));
-  expect(examples).toHaveLength(8);
+  expect(examples).toHaveLength(9);
   for (const name of examples) {
-    const lines = readFileSync(join(FOLDER, name), 'utf8').trim().split('\n').length;
-    expect(lines, name).toBeGreaterThanOrEqual(5);
-    expect(lines, name).toBeLessThanOrEqual(25);
+    const text = readFileSync(join(FOLDER, name), 'utf8');
+    const lines = text.trim().split('\n').length;
+    expect(lines, name).toBeGreaterThanOrEqual(7);
+    expect(lines, name).toBeLessThanOrEqual(20);
+    expect(text, name).toMatch(/'job\.completed': \(event\) => console\.log\(.* is ready/);
+    expect(text, name).not.toMatch(/verifyWebhook|claim|complete\(|express\.raw|catch/);
   }
 });

@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  signWebhook,
-  verifyWebhook,
-  type WebhookEvent,
-  type WebhookRefusal,
-  WebhookVerificationError,
-} from '../../src/webhooks/index.js';
+import { signWebhook, verifyWebhook, type WebhookRefusal, WebhookVerificationError } from '../../src/webhooks/index.js';
+import { completedEvent } from '../support/completed-event.js';
 
 const secret = 'whsec_current';
 const now = () => 1_767_323_045_000;
@@ -17,12 +12,15 @@ function isRefusedAs(reason: WebhookRefusal) {
 }
 
 describe('the secret', () => {
-  test.each([undefined, '', ' ', '\n', [], [''], [secret, ''], [secret, ' \t']])('%j is refused', async (blank) => {
-    await expect(verifyWebhook(signed, { secret: blank, now })).rejects.toEqual(isRefusedAs('secret_missing'));
-    await expect(signWebhook(event, { secret: blank })).rejects.toEqual(isRefusedAs('secret_missing'));
-  });
+  test.each([undefined, '', ' ', '\n', [], [''], [secret, ''], [secret, ' \t']].map((blank) => [blank]))(
+    '%j is refused',
+    async (blank) => {
+      await expect(verifyWebhook(signed, { secret: blank, now })).rejects.toEqual(isRefusedAs('secret_missing'));
+      await expect(signWebhook(event, { secret: blank })).rejects.toEqual(isRefusedAs('secret_missing'));
+    },
+  );
 
-  test.each([null, 7, {}, [7]])('%j of a JavaScript caller is refused', async (odd) => {
+  test.each([null, 7, {}, [7]].map((odd) => [odd]))('%j of a JavaScript caller is refused', async (odd) => {
     // @ts-expect-error only strings are secrets
     await expect(verifyWebhook(signed, { secret: odd, now })).rejects.toEqual(isRefusedAs('secret_missing'));
   });
@@ -40,11 +38,12 @@ describe('the secret', () => {
     expect(await verifyWebhook(signed, { secret: [...others, secret], now })).toEqual(event);
     const nine = verifyWebhook(signed, { secret: [...others, 'whsec_7', secret], now });
     await expect(nine).rejects.toEqual(isRefusedAs('options_invalid'));
+    await expect(nine).rejects.toThrow('secret has more than 8 entries');
   });
 
-  test('is taken as it stands, and a padded one is pointed out', async () => {
+  test('is taken as it stands, and the refusal of a padded one points there', async () => {
     const padded = verifyWebhook(signed, { secret: `${secret}\n`, now });
-    await expect(padded).rejects.toThrow('A secret is padded with white space.');
+    await expect(padded).rejects.toThrow('also for white space');
     const rightly = await signWebhook(event, { secret: `${secret}\n`, now });
     expect(await verifyWebhook(rightly, { secret: `${secret}\n`, now })).toEqual(event);
   });
@@ -65,10 +64,30 @@ describe('the event', () => {
     verifyWebhook(await signWebhook(body, { secret, now }), { secret, now });
 
   test('keeps fields and types that the documentation does not have yet', async () => {
-    const later = { ...event, type: 'job.archived', region: 'eu', data: { archive: 7 } };
-    expect(await accept(later)).toEqual(later);
+    for (const data of [{ archive: 7 }, null, undefined, 'text', []]) {
+      const later = { ...event, type: 'job.archived', region: 'eu', data };
+      expect(await accept(later)).toEqual(later);
+    }
     const more = { ...event, data: { ...event.data, job: { ...event.data.job, progress: 7 } }, v: 2 };
     expect(await accept(more)).toEqual(more);
+  });
+
+  test.each([null, undefined, '', 'https://gen.test/v1/jobs/job_1/output'])(
+    'of a failed job may have %j for a file',
+    async (providerOutputUrl) => {
+      const failed = { ...event, data: { job: { ...event.data.job, providerOutputUrl } } };
+      expect(await accept(failed)).toEqual(failed);
+    },
+  );
+
+  test('of a completed job has a link', async () => {
+    const completed = completedEvent('job_1', 'https://gen.test');
+    expect(await accept(completed)).toEqual(completed);
+    for (const providerOutputUrl of [null, undefined, '', 7]) {
+      const without = accept({ ...completed, data: { job: { ...completed.data.job, providerOutputUrl } } });
+      await expect(without).rejects.toEqual(isRefusedAs('event_malformed'));
+      await expect(without).rejects.toThrow('`data.job.providerOutputUrl`');
+    }
   });
 
   test('counts by the id of the signed body, whatever the headers say', async () => {
@@ -77,7 +96,7 @@ describe('the event', () => {
     expect({ id, type }).toEqual({ id: event.id, type: 'job.failed' });
   });
 
-  test.each([
+  test.each<[body: object | string, named: string]>([
     ['', 'not JSON'],
     ['{', 'not JSON'],
     ['null', '`id`'],
@@ -86,9 +105,13 @@ describe('the event', () => {
     [{ ...event, id: '' }, '`id`'],
     [{ ...event, id: 7 }, '`id`'],
     [{ id: 'evt' }, '`type`'],
-    [{ ...event, data: undefined }, '`data.job.id`'],
-    [{ ...event, data: { job: { status: 'failed' } } }, '`data.job.id`'],
-    [{ ...event, data: { job: { id: 'job_1', status: 3 } } }, '`data.job.status`'],
+    ...['job.completed', 'job.failed', 'job.canceled', 'job.blocked'].flatMap((type): [object, string][] => [
+      [{ ...event, type, data: undefined }, '`data.job.id`'],
+      [{ ...event, type, data: { job: null } }, '`data.job.id`'],
+      [{ ...event, type, data: { job: { status: 'failed' } } }, '`data.job.id`'],
+      [{ ...event, type, data: { job: { id: 'job_1', status: 3 } } }, '`data.job.status`'],
+    ]),
+    [{ ...event, data: { job: { ...event.data.job, providerOutputUrl: 7 } } }, '`data.job.providerOutputUrl`'],
   ])('is refused when it is none: %j', async (body, named) => {
     await expect(accept(body)).rejects.toEqual(isRefusedAs('event_malformed'));
     await expect(accept(body)).rejects.toThrow(named);
@@ -99,24 +122,5 @@ describe('the event', () => {
     await expect(verifyWebhook({ body: '{', headers }, { secret, now })).rejects.toEqual(
       isRefusedAs('signature_mismatch'),
     );
-  });
-
-  test('is told apart by its type', async () => {
-    const verified = await verifyWebhook(signed, { secret, now });
-    switch (verified.type) {
-      case 'job.completed':
-        expect.fail(verified.data.job.id);
-        break;
-      case 'job.failed': {
-        const reason: string | null | undefined = verified.data.job.errorCode;
-        expect(reason).toBeUndefined();
-        expect(verified.data.job.id).toBe('job_1');
-        break;
-      }
-      default: {
-        const other: WebhookEvent = { ...verified, type: 'job.archived' };
-        expect.fail(other.type);
-      }
-    }
   });
 });

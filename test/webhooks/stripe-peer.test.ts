@@ -1,11 +1,12 @@
 import Stripe from 'stripe';
 import { expect, test } from 'vitest';
 import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
+import { completedEvent } from '../support/completed-event.js';
 
 // The service's header has the grammar of Stripe's, so the two libraries must read each other's.
 const { webhooks } = new Stripe('sk_test_none');
 const secret = 'whsec_shared';
-const event = { id: 'evt_job_1_completed', type: 'job.completed', data: { job: { id: 'job_1', status: 'completed' } } };
+const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 const payload = JSON.stringify({ ...event, prompt: 'Füchse 🦊' });
 
 test("Stripe's test header is verified here", async () => {

@@ -1,7 +1,12 @@
 import { expectTypeOf, test } from 'vitest';
+import type { GenClient, Job } from '../../src/index.js';
 import {
   createWebhookHandler,
+  type EventJob,
+  type JobBlockedEvent,
+  type JobCanceledEvent,
   type JobCompletedEvent,
+  type JobFailedEvent,
   type UnknownWebhookEvent,
   type WebhookEvent,
   type WebhookEventType,
@@ -16,18 +21,57 @@ test('a listener gets the event of its type, and a misspelt type does not compil
   };
   createWebhookHandler({ secret: 'whsec', on });
   // @ts-expect-error there is no such event
-  createWebhookHandler({ secret: 'whsec', on: { 'job.complete': () => {} } });
+  expectTypeOf(createWebhookHandler).toBeCallableWith({ secret: 'whsec', on: { 'job.complete': () => {} } });
 });
 
-test('the documented types are suggested and others compile', () => {
+/** What a receiver writes that verifies by hand. */
+function linkOf(event: WebhookEvent): string {
+  switch (event.type) {
+    case 'job.completed':
+      expectTypeOf(event).toEqualTypeOf<JobCompletedEvent>();
+      return event.data.job.providerOutputUrl;
+    case 'job.failed':
+      expectTypeOf(event).toEqualTypeOf<JobFailedEvent>();
+      return event.data.job.providerOutputUrl ?? '';
+    case 'job.canceled':
+      expectTypeOf(event).toEqualTypeOf<JobCanceledEvent>();
+      return event.data.job.id;
+    case 'job.blocked':
+      expectTypeOf(event).toEqualTypeOf<JobBlockedEvent>();
+      return event.data.job.status;
+    default:
+      expectTypeOf(event).toEqualTypeOf<UnknownWebhookEvent>();
+      expectTypeOf(event.data).toBeUnknown();
+      return event.type;
+  }
+}
+
+test('switch (event.type) narrows, and leaves the events of other types with unknown data', () => {
+  expectTypeOf(linkOf).returns.toBeString();
   expectTypeOf<WebhookEventType>().toEqualTypeOf<'job.completed' | 'job.failed' | 'job.canceled' | 'job.blocked'>();
-  expectTypeOf<Extract<WebhookEvent, { type: 'job.completed' }>>().toEqualTypeOf<JobCompletedEvent>();
-  expectTypeOf<{
-    id: string;
-    type: 'job.archived';
-    data: { job: { id: string; status: string } };
-  }>().toExtend<WebhookEvent>();
-  expectTypeOf<UnknownWebhookEvent['type']>().toExtend<string>();
+  expectTypeOf<WebhookEvent['data']>().toBeUnknown();
+  expectTypeOf<WebhookEvent['type']>().toExtend<string>();
+});
+
+test('a misspelt type does not compile in a comparison either; one that is not documented is compared as a string', () => {
+  const archived = (event: WebhookEvent): boolean => String(event.type) === 'job.archived';
+  // @ts-expect-error it is called job.completed
+  const misspelt = (event: WebhookEvent): boolean => event.type === 'job.complete';
+  expectTypeOf(archived).returns.toBeBoolean();
+  expectTypeOf(misspelt).returns.toBeBoolean();
+});
+
+test("an event's job is thin: it has no errorMessage and no finalTokenCost", () => {
+  expectTypeOf<keyof EventJob>().toEqualTypeOf<'id' | 'status' | 'providerOutputUrl'>();
+  expectTypeOf<keyof JobFailedEvent['data']['job']>().toEqualTypeOf<'id' | 'status' | 'providerOutputUrl'>();
+  expectTypeOf<JobFailedEvent['data']['job']['providerOutputUrl']>().toEqualTypeOf<string | null | undefined>();
+  expectTypeOf<JobCompletedEvent['data']['job']['providerOutputUrl']>().toBeString();
+});
+
+test('an event goes to notify, and its job to the calls that take a job', () => {
+  expectTypeOf<GenClient['notify']>().toBeCallableWith({} as WebhookEvent);
+  expectTypeOf<EventJob>().toExtend<Job>();
+  expectTypeOf<GenClient>().toExtend<NonNullable<NonNullable<Parameters<typeof createWebhookHandler>[0]>['client']>>();
 });
 
 test('a handler fits the places where receivers put it', () => {

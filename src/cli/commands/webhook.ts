@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { serve } from '../../sandbox/serve.js';
+import { isFields } from '../../schemas/envelope.js';
 import {
   createWebhookHandler,
   verifyWebhook,
@@ -104,6 +105,7 @@ async function read(path: string): Promise<Uint8Array> {
   }
 }
 
-function describe(event: WebhookEvent): string {
-  return [event.type, event.id, event.data.job.id, event.data.job.status].join('  ');
+function describe({ type, id, data }: WebhookEvent): string {
+  const job = isFields(data) && isFields(data.job) ? data.job : {};
+  return [type, id, job.id, job.status].filter((word) => typeof word === 'string').join('  ');
 }

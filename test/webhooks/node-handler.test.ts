@@ -1,0 +1,365 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { Agent, get, request as nodeRequest } from 'node:http';
+import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest';
+import { GenError } from '../../src/errors/index.js';
+import { toNodeHandler, type WebHandler } from '../../src/node/index.js';
+import { createWebhookHandler, signWebhook, type WebhookHandler } from '../../src/webhooks/index.js';
+import { event, SECRET } from './deliver.js';
+import { listen, serveWeb } from './node-server.js';
+
+const MEGABYTE = 1_048_576;
+
+afterEach(() => vi.restoreAllMocks());
+
+describe('the request', () => {
+  test('arrives with its method, its whole URL, its headers and its body', async () => {
+    await using served = await serveWeb(async (request) =>
+      Response.json({
+        method: request.method,
+        url: request.url,
+        header: request.headers.get('x-list'),
+        body: await request.text(),
+      }),
+    );
+    const headers = new Headers([
+      ['x-list', 'one'],
+      ['x-list', 'two'],
+    ]);
+    const answer = await fetch(`${served.url}/a%20b/c?d=1&d=2`, { method: 'PUT', body: 'Füchse 🦊', headers });
+    expect(await answer.json()).toEqual({
+      method: 'PUT',
+      url: `${served.url}/a%20b/c?d=1&d=2`,
+      header: 'one, two',
+      body: 'Füchse 🦊',
+    });
+  });
+
+  test('is what the line says, whatever a target or a host looks like', async () => {
+    await using served = await serveWeb((request) => new Response(request.url));
+    const ask = (target: string, host: string) =>
+      served.raw(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+    expect(await ask('//evil.test/x', 'me.test')).toContain('\r\nhttp://me.test//evil.test/x\r\n');
+    expect(await ask('http://me.test/whole?q', 'me.test')).toContain('\r\nhttp://me.test/whole?q\r\n');
+    expect(await ask('/x', 'me.test/path?')).toContain('\r\nhttp://me.test/x\r\n');
+    expect(await ask('/x', 'no host')).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await served.raw('GET /x HTTP/1.0\r\n\r\n')).toContain('http://localhost/x');
+    expect(await served.raw('TRACE /x HTTP/1.1\r\nHost: me.test\r\nConnection: close\r\n\r\n')).toMatch(
+      /^HTTP\/1\.1 400 /,
+    );
+  });
+
+  test('is not read before the handler asks, and its connection carries the next one', async () => {
+    const didRead: boolean[] = [];
+    const handler = toNodeHandler(() => new Response('refused', { status: 400 }));
+    await using served = await listen((incoming, outgoing) => {
+      outgoing.once('finish', () => didRead.push(incoming.readableDidRead));
+      handler(incoming, outgoing);
+    });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const post = () =>
+      new Promise<[number | undefined, boolean]>((resolve, reject) => {
+        const sent = nodeRequest(served.url, { method: 'POST', agent }, (response) => {
+          response.resume().on('end', () => resolve([response.statusCode, sent.reusedSocket]));
+        });
+        sent.on('error', reject).end(randomBytes(2 * MEGABYTE));
+      });
+    expect([await post(), await post(), await post()]).toEqual([
+      [400, false],
+      [400, true],
+      [400, true],
+    ]);
+    expect(didRead).toEqual([false, false, false]);
+    agent.destroy();
+  });
+
+  test('that the handler stops reading flows away, and its connection carries the next one', async () => {
+    const receive = createWebhookHandler({ secret: SECRET, maxBodyBytes: 1000, onError: () => {} });
+    await using served = await serveWeb(receive);
+    const { headers } = await signWebhook(event, { secret: SECRET });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const post = (body: Buffer) =>
+      new Promise<[number | undefined, boolean]>((resolve, reject) => {
+        const sent = nodeRequest(served.url, { method: 'POST', agent, headers }, (response) => {
+          response.resume().on('end', () => resolve([response.statusCode, sent.reusedSocket]));
+        });
+        sent.on('error', reject).end(body);
+      });
+    const large = randomBytes(2 * MEGABYTE);
+    expect([await post(large), await post(large)]).toEqual([
+      [413, false],
+      [413, true],
+    ]);
+    agent.destroy();
+  });
+
+  test('of many pieces arrives whole at a handler that takes its time', async () => {
+    const hash = createHash('sha256');
+    await using served = await serveWeb(async (request) => {
+      for await (const chunk of request.body ?? []) {
+        hash.update(chunk);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return new Response('read');
+    });
+    const body = randomBytes(8 * MEGABYTE);
+    expect(await (await fetch(served.url, { method: 'POST', body })).text()).toBe('read');
+    expect(hash.digest('hex')).toBe(createHash('sha256').update(body).digest('hex'));
+  });
+
+  test('that breaks off is an error of its body', async () => {
+    const seen = vi.fn();
+    await using served = await serveWeb(async (request) => {
+      await request.text().catch(seen);
+      return new Response();
+    });
+    const sent = nodeRequest(served.url, { method: 'POST', headers: { 'content-length': 100 } });
+    sent.on('error', () => {}).write('half');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    sent.destroy();
+    await vi.waitFor(() => expect(seen).toHaveBeenCalledOnce());
+  });
+});
+
+describe('the response', () => {
+  test('goes out with status, headers, cookies and body', async () => {
+    await using served = await serveWeb(() => {
+      const headers = new Headers({ 'x-own': 'yes' });
+      headers.append('set-cookie', 'a=1');
+      headers.append('set-cookie', 'b=2; Expires=Wed, 21 Oct 2026 07:28:00 GMT');
+      return new Response('made', { status: 201, statusText: 'Made', headers });
+    });
+    const answer = await fetch(served.url);
+    expect([answer.status, answer.statusText, answer.headers.get('x-own')]).toEqual([201, 'Made', 'yes']);
+    expect(answer.headers.getSetCookie()).toEqual(['a=1', 'b=2; Expires=Wed, 21 Oct 2026 07:28:00 GMT']);
+    expect(await answer.text()).toBe('made');
+  });
+
+  test.each([204, 304])('may have no body: %i', async (status) => {
+    await using served = await serveWeb(() => new Response(null, { status, headers: { etag: '"1"' } }));
+    const answer = await fetch(served.url);
+    expect([answer.status, answer.headers.get('etag'), await answer.text()]).toEqual([status, '"1"', '']);
+  });
+
+  test('to HEAD has the headers of GET and no body, which is let go', async () => {
+    const cancel = vi.fn();
+    const body = () => new ReadableStream({ cancel }, { highWaterMark: 0 });
+    await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '5000' } }));
+    const answer = await fetch(served.url, { method: 'HEAD' });
+    expect([answer.status, answer.headers.get('content-length'), await answer.text()]).toEqual([200, '5000', '']);
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+  });
+
+  test('of 100 MB is not held in memory: no more is asked for than the client takes', { timeout: 60_000 }, async () => {
+    const megabyte = randomBytes(MEGABYTE);
+    let pulled = 0;
+    const body = new ReadableStream(
+      {
+        pull(controller) {
+          if (pulled === 100) return controller.close();
+          pulled++;
+          controller.enqueue(new Uint8Array(megabyte));
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    await using served = await serveWeb(() => new Response(body));
+    const response = await new Promise<import('node:http').IncomingMessage>((resolve) => get(served.url, resolve));
+    let seen = -1;
+    // The client reads nothing: the buffers of two sockets fill, and then nothing moves.
+    while (seen !== pulled) {
+      seen = pulled;
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+    expect(pulled).toBeLessThan(20);
+    const hash = createHash('sha256');
+    let received = 0;
+    for await (const chunk of response) {
+      received += chunk.length;
+      hash.update(chunk);
+    }
+    const whole = createHash('sha256');
+    for (let at = 0; at < 100; at++) whole.update(megabyte);
+    expect([received, hash.digest('hex')]).toEqual([100 * MEGABYTE, whole.digest('hex')]);
+  });
+
+  test('sends its headers before the first byte of a slow body', async () => {
+    let start = () => {};
+    const body = new ReadableStream({
+      start(controller) {
+        start = () => {
+          controller.enqueue(new TextEncoder().encode('data'));
+          controller.close();
+        };
+      },
+    });
+    await using served = await serveWeb(() => new Response(body));
+    const answer = await fetch(served.url);
+    start();
+    expect(await answer.text()).toBe('data');
+  });
+
+  test('that breaks off after its headers destroys the socket, and onError is told', async () => {
+    const onError = vi.fn();
+    const body = () =>
+      new ReadableStream({
+        pull(controller) {
+          controller.enqueue(new Uint8Array(10));
+          controller.error(new Error('source is gone'));
+        },
+      });
+    await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '1000' } }), {
+      onError,
+    });
+    await expect(fetch(served.url).then((answer) => answer.arrayBuffer())).rejects.toThrow();
+    expect(onError).toHaveBeenCalledExactlyOnceWith(new Error('source is gone'));
+  });
+
+  test.each([
+    ['shorter', 5],
+    ['longer', 15],
+  ])('that is %s than its Content-Length does not leave the client waiting', async (_, size) => {
+    const onError = vi.fn();
+    const body = () => new Response(new Uint8Array(size)).body;
+    await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '10' } }), {
+      onError,
+    });
+    await expect(fetch(served.url).then((answer) => answer.arrayBuffer())).rejects.toThrow();
+    expect(onError).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ code: 'ERR_HTTP_CONTENT_LENGTH_MISMATCH' }),
+    );
+  });
+});
+
+describe('a client that goes away', () => {
+  test('aborts the request while the handler works', async () => {
+    const aborted = vi.fn();
+    const onError = vi.fn();
+    await using served = await serveWeb(
+      (request) =>
+        new Promise((_, reject) => {
+          request.signal.addEventListener('abort', () => {
+            aborted(request.signal.reason);
+            reject(request.signal.reason);
+          });
+        }),
+      { onError },
+    );
+    const leaving = new AbortController();
+    const answer = fetch(served.url, { signal: leaving.signal });
+    setTimeout(() => leaving.abort(), 30);
+    await expect(answer).rejects.toThrow();
+    await vi.waitFor(() => expect(aborted).toHaveBeenCalledOnce());
+    expect(aborted.mock.calls[0]?.[0]).toMatchObject({ message: 'The client closed the connection.' });
+  });
+
+  test('ends the body that it was reading, and that is no error', async () => {
+    const cancel = vi.fn();
+    const onError = vi.fn();
+    const endless = () =>
+      new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536)), cancel });
+    await using served = await serveWeb(() => new Response(endless()), { onError });
+    const leaving = new AbortController();
+    const answer = await fetch(served.url, { signal: leaving.signal });
+    await answer.body?.getReader().read();
+    leaving.abort();
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(onError).not.toHaveBeenCalled();
+  });
+
+  test('before the answer is there gets its body let go', async () => {
+    const cancel = vi.fn();
+    let answerNow = () => {};
+    await using served = await serveWeb(
+      (request) =>
+        new Promise((resolve) => {
+          request.signal.addEventListener('abort', () => answerNow());
+          answerNow = () => resolve(new Response(new ReadableStream({ cancel }, { highWaterMark: 0 })));
+        }),
+    );
+    const sent = get(served.url).on('error', () => {});
+    setTimeout(() => sent.destroy(), 30);
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+  });
+
+  test('is not seen where the answer went out whole', async () => {
+    const aborted = vi.fn();
+    await using served = await serveWeb((request) => {
+      request.signal.addEventListener('abort', aborted);
+      return new Response('whole');
+    });
+    expect(await (await fetch(served.url, { headers: { connection: 'close' } })).text()).toBe('whole');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(aborted).not.toHaveBeenCalled();
+  });
+});
+
+describe('a handler', () => {
+  const failing: Record<string, WebHandler> = {
+    'that throws': () => {
+      throw new Error('broken');
+    },
+    'that rejects': () => Promise.reject(new Error('broken')),
+    // @ts-expect-error JavaScript callers forget it.
+    'that gives no Response': () => undefined,
+    'that gives one whose body was read': async () => {
+      const used = new Response('used');
+      await used.text();
+      return used;
+    },
+    'that gives one whose body is being read': async () => {
+      const locked = new Response('locked');
+      locked.body?.getReader();
+      return locked;
+    },
+  };
+  test.each(Object.entries(failing))('%s is answered 500, and onError is told', async (_, handler) => {
+    const onError = vi.fn(() => Promise.reject(new Error('ignored')));
+    await using served = await serveWeb(handler, { onError });
+    const answer = await fetch(served.url);
+    expect([answer.status, await answer.text()]).toEqual([500, '']);
+    expect(onError).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ message: expect.stringMatching(/broken|must be a Response whose body was not read/) }),
+    );
+    await using silent = await serveWeb(handler);
+    expect((await fetch(silent.url)).status).toBe(500);
+  });
+
+  test('that throws under a framework goes to next, and nowhere else', async () => {
+    const onError = vi.fn();
+    const handler = toNodeHandler(() => Promise.reject(new Error('broken')), { onError });
+    await using served = await listen((incoming, outgoing) => {
+      handler(incoming, outgoing, (error) => outgoing.writeHead(418).end(String(error)));
+    });
+    const answer = await fetch(served.url);
+    expect([answer.status, await answer.text()]).toEqual([418, 'Error: broken']);
+    expect(onError).not.toHaveBeenCalled();
+  });
+
+  test.each([undefined, {}, 'handler'])('is refused when it is %j', (none) => {
+    // @ts-expect-error JavaScript callers pass what they have.
+    expect(() => toNodeHandler(none)).toThrow(GenError);
+    // @ts-expect-error JavaScript callers pass what they have.
+    expect(() => toNodeHandler(none)).toThrow('handler must be a function that takes a Request');
+  });
+
+  test('of webhooks, of outputs and of anybody fits', () => {
+    expectTypeOf<WebhookHandler>().toExtend<WebHandler>();
+    expectTypeOf<(request: Request) => Promise<Response>>().toExtend<WebHandler>();
+    expectTypeOf<ReturnType<typeof toNodeHandler>>().toExtend<import('node:http').RequestListener>();
+    expectTypeOf<ReturnType<typeof toNodeHandler>>().toExtend<import('express').RequestHandler>();
+    expectTypeOf<ReturnType<typeof toNodeHandler>>().toExtend<import('fastify').RouteHandlerMethod>();
+  });
+});
+
+test('http.createServer(handler) without toNodeHandler answers, and says what is missing', async () => {
+  const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
+  // @ts-expect-error what JavaScript callers write
+  await using served = await listen(createWebhookHandler({ secret: SECRET }));
+  const answer = await fetch(served.url, { method: 'POST', body: '{}' });
+  expect([answer.status, await answer.text()]).toEqual([
+    500,
+    expect.stringContaining('toNodeHandler(handler) from gen-client/node'),
+  ]);
+  expect(printed).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ name: 'GenError' }));
+});

@@ -1,0 +1,45 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { connect } from 'node:net';
+import { type NodeHandlerOptions, toNodeHandler, type WebHandler } from '../../src/node/index.js';
+
+/** A server on a loopback port. */
+export interface Served {
+  readonly url: string;
+  readonly port: number;
+  readonly server: Server;
+  /** Sends bytes as they are; gives all that came back until the server closed the connection. */
+  raw(text: string): Promise<string>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Serves a request listener of node:http. */
+export async function listen(listener: RequestListener): Promise<Served> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    server,
+    raw(text) {
+      return new Promise((resolve, reject) => {
+        let answer = '';
+        const socket = connect(port, '127.0.0.1', () => socket.write(text));
+        socket.on('data', (bytes) => {
+          answer += bytes;
+        });
+        socket.on('close', () => resolve(answer)).on('error', reject);
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Serves a web handler under node:http. */
+export function serveWeb(handler: WebHandler, options?: NodeHandlerOptions): Promise<Served> {
+  return listen(toNodeHandler(handler, options));
+}

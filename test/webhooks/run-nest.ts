@@ -1,0 +1,33 @@
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { build } from 'esbuild';
+import { ROOT } from '../support/build.js';
+
+const FOLDER = join(ROOT, 'test/receivers');
+
+/** Why there is no Nest here, or `undefined` where there is one. Never a reason in CI: there it has to be installed. */
+export function whyNoNest(): string | undefined {
+  if (existsSync(join(FOLDER, 'node_modules/@nestjs/core'))) return undefined;
+  const reason = 'Nest is not installed (npm ci --prefix test/receivers)';
+  if (process.env.CI) throw new Error(reason);
+  console.warn(`Skipped: ${reason}.`);
+  return reason;
+}
+
+/** Compiles a program with decorators, which Node does not run, to where it finds Nest. Gives the compiled file. */
+export async function compileForNest(program: string): Promise<string> {
+  const outfile = join(FOLDER, 'node_modules/.compiled', `${basename(program, '.ts')}.mjs`);
+  await build({
+    entryPoints: [join(ROOT, program)],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node22',
+    external: ['@nestjs/*'],
+    // The package as it is published.
+    alias: { 'gen-client/node': join(ROOT, 'dist/node.js'), 'gen-client/webhooks': join(ROOT, 'dist/webhooks.js') },
+    tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
+  });
+  return outfile;
+}
