@@ -1,11 +1,10 @@
-import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders } from '../downloading/output.js';
-import { outputInfoOf } from '../downloading/output-info.js';
 import { ResponseError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { type RequestPromise, requestPromise } from '../transport/request-promise.js';
 import type { DecodeContext, RequestPath, Transport } from '../transport/transport.js';
 import { decodeJob } from './decode.js';
+import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders, outputInfoOf } from './output.js';
 import { path } from './path.js';
 
 /** What `jobs.output` takes beside the job. */

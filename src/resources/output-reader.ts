@@ -1,7 +1,7 @@
-import { isByteStream } from '../bytes.js';
 import { type Clock, sleep } from '../clock.js';
 import { APIError, DownloadError } from '../errors/index.js';
-import { outputInfoOf } from './output-info.js';
+import { isByteStream } from '../bytes.js';
+import { outputInfoOf } from './output.js';
 
 /** Where the bytes go. */
 export interface OutputSink {

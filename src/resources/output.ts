@@ -1,3 +1,5 @@
+import { extensionsOf } from '../schemas/media-type.js';
+
 /** Which bytes of a file: a Range header as it stands (`bytes=0-1023`), or first and last byte, both counted from 0 and included. */
 export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
 
@@ -42,4 +44,39 @@ function rangeText({ start, end }: Exclude<OutputRange, string>): string | undef
     throw new RangeError(`range: start and end are whole numbers, 0 <= start <= end, not ${start} and ${end}.`);
   }
   return `bytes=${first}-${end ?? ''}`;
+}
+
+/** Reads what an answer's head says of the file. */
+export function outputInfoOf(response: Response): OutputInfo {
+  const { headers } = response;
+  const get = (name: string) => headers.get(name) ?? undefined;
+  return {
+    contentType: get('content-type'),
+    sizeBytes: sizeOf(headers),
+    etag: get('etag'),
+    lastModified: get('last-modified'),
+    acceptsRanges: response.status === 206 || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
+    expiresAt: isoDate(get('expires')),
+  };
+}
+
+/** The whole size: what a part is part of, else the length; unknown for an encoded answer, whose length is another one. */
+function sizeOf(headers: Headers): number | undefined {
+  const text = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1] ?? headers.get('content-length') ?? '';
+  const encoding = headers.get('content-encoding') ?? 'identity';
+  return /^\d+$/.test(text) && encoding === 'identity' ? Number(text) : undefined;
+}
+
+function isoDate(text: string | undefined): string | undefined {
+  const at = Date.parse(text ?? '');
+  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
+}
+
+/**
+ * The file extension for a content type, with its dot: `.mp4` for `video/mp4; codecs=avc1`. An unknown type gives an
+ * empty string. Made for naming a downloaded file (spec: GET /v1/jobs/{job_id}/output).
+ */
+export function extensionFor(contentType: string | null | undefined): string {
+  const extension = extensionsOf(contentType ?? '')[0];
+  return extension === undefined ? '' : `.${extension}`;
 }
