@@ -45,3 +45,22 @@ export function isByteStream(stream: ReadableStream): boolean {
     return false;
   }
 }
+
+/** What Cloudflare Workers have: a stream whose length the runtime knows. */
+type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
+
+/**
+ * The same bytes as a stream of known length, where the runtime has a way to say it. On Cloudflare Workers only such a stream
+ * can be put into R2, or sent with a Content-Length.
+ */
+export function withKnownLength(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  sizeBytes: number | undefined,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const { FixedLengthStream }: { FixedLengthStream?: FixedLength } = globalThis as { FixedLengthStream?: FixedLength };
+  if (FixedLengthStream === undefined || sizeBytes === undefined) return stream;
+  const { readable, writable } = new FixedLengthStream(sizeBytes);
+  // What ends the one side ends the other, with the same reason.
+  stream.pipeTo(writable).catch(() => undefined);
+  return readable;
+}

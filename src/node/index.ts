@@ -1,3 +1,4 @@
+export type { OutputCallOptions, OutputClient } from '../resources/output-source.js';
 export { fromPath } from './from-path.js';
-export type { SaveClient, SavedOutput, SaveOutputOptions, SaveProgress } from './save-output.js';
+export type { SavedOutput, SaveOutputOptions, SaveProgress } from './save-output.js';
 export { saveOutput } from './save-output.js';

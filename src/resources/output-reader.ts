@@ -1,166 +1,333 @@
-import { type Clock, sleep } from '../clock.js';
-import { APIError, DownloadError } from '../errors/index.js';
+import { abortable, onAbort } from '../abort.js';
 import { isByteStream } from '../bytes.js';
-import { outputInfoOf } from './output.js';
+import { type Clock, sleep } from '../clock.js';
+import { APIError, ConnectionError, DownloadError, ServerError, TimeoutError } from '../errors/index.js';
+import { refuseNonMedia, SNIFFED_BYTES } from './media-check.js';
+import { type OutputAnswer, type OutputVersion, readAnswer } from './output-answer.js';
 
-/** Where the bytes go. */
-export interface OutputSink {
-  /** Appends. */
-  write(chunk: Uint8Array, at: WrittenAt): Promise<void>;
-  /** Throws away all that was written. */
-  restart(): Promise<void>;
-}
-
-/** What is known of a chunk beside its bytes. */
-export interface WrittenAt {
-  /** Size of the whole file in bytes, where it is known. */
-  readonly totalBytes: number | undefined;
-  /** Whether nobody else holds the chunk: its memory may be given back as soon as it is written. */
-  readonly isOwned: boolean;
-}
-
-/** The rest of a file, from a byte on, provided that it is still the same file. */
+/** The rest of a file, provided that it is still the same file. */
 export interface RestOfOutput {
-  readonly range: { readonly start: number };
+  /** The first byte, and the last one where the file is not wanted to its end. */
+  readonly range: { readonly start: number; readonly end?: number | undefined };
+  /** The entity tag of the file that the rest must belong to. */
   readonly ifRange: string;
 }
+
+/** What a reader gives, piece by piece. */
+export type OutputPiece =
+  /** A file begins: the first one, or another one because the file has changed. Bytes that came before are void. */
+  | ({ readonly type: 'version' } & OutputVersion)
+  /** The next bytes. `isOwned` tells that nobody else holds them, so that their memory may be given back. */
+  | { readonly type: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; readonly isOwned: boolean }
+  | { readonly type: 'end' };
 
 /** How a job's output is read. */
 export interface OutputReading {
   readonly jobId: string;
-  /** Asks for the file, or for what is left of it; resolves with the answer's head. */
-  readonly open: (rest?: RestOfOutput) => PromiseLike<Response>;
-  /** The file's size by other means, asked for where the answer does not tell it. */
-  readonly sizeOf: () => Promise<number | undefined>;
-  readonly sink: OutputSink;
+  /** Asks for the file, or for what is left of it; resolves with the head of the answer. */
+  readonly open: (signal: AbortSignal, rest?: RestOfOutput) => PromiseLike<Response>;
+  /** Asks for the size of the file where the answer does not tell it. */
+  readonly sizeOf: (signal: AbortSignal) => Promise<number | undefined>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
+  /** Whether a file that has changed begins anew. Otherwise it is a DownloadError. @default true */
+  readonly restarts?: boolean | undefined;
 }
 
-/** A file that was read whole. */
-export interface WholeOutput {
-  readonly sizeBytes: number;
-  readonly contentType: string | undefined;
-}
-
-/** Cuts in a row, without a byte more than before, after which it is given up. */
+/** Cuts in a row, without a byte more than before, after which the reader gives up. */
 const MAX_CUTS = 5;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 8_000;
 
-/** How far the reading has come. */
-interface Place {
-  written: number;
-  /** The most that was ever written: only more than this counts as getting on. */
-  furthest: number;
-  cuts: number;
-  /** A strong validator: the only thing by which a later part is known to be of the same file. */
-  etag: string | undefined;
-  total: number | undefined;
-  contentType: string | undefined;
+/** A connection that gives bytes. */
+interface Connection {
+  readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+  readonly isOwned: boolean;
+  /** Bytes that were read only to look at them. */
+  peeked: Uint8Array<ArrayBuffer> | undefined;
+  /** Bytes to throw away, because they were given before: the service has ignored the range. */
+  skip: number;
 }
 
 /**
- * Reads a file to its last byte. After a cut it asks for the rest with Range and If-Range; whatever does not continue the
- * very same file begins anew, so that parts of two files are never glued. Throws a {@link DownloadError} when it gives up.
+ * Reads a file to its last byte over any number of connections. After a cut it asks for the rest with Range and If-Range.
+ * Bytes that do not continue the very same file begin a new version, so that parts of two files are never joined.
+ * `read` throws a DownloadError when it gives up, and what `open` throws.
  */
-export async function readOutput(reading: OutputReading): Promise<WholeOutput> {
-  const place: Place = { written: 0, furthest: 0, cuts: 0, etag: undefined, total: undefined, contentType: undefined };
-  for (;;) {
-    const body = await openRest(reading, place);
-    const cut = body === undefined ? undefined : await drain(reading, place, body);
-    reading.signal?.throwIfAborted();
-    if (cut === undefined && body !== undefined && isWhole(place)) {
-      return { sizeBytes: place.written, contentType: place.contentType };
-    }
-    await pauseAfterCut(reading, place, cut?.reason);
-  }
-}
+export class OutputReader {
+  readonly #reading: OutputReading;
+  readonly #abort = new AbortController();
+  readonly #forget: () => void;
+  #connection: Connection | undefined;
+  #version: OutputVersion | undefined;
+  /** The first byte that is wanted, and the last one where the file is not wanted to its end. */
+  #start = 0;
+  #end: number | undefined;
+  #given = 0;
+  /** The most that was ever given: only more than this counts as progress. */
+  #furthest = 0;
+  #cuts = 0;
 
-/** Opens the file where the reading stands; undefined when what came is of no use and the next try must begin anew. */
-async function openRest(reading: OutputReading, place: Place): Promise<ReadableStream<Uint8Array> | undefined> {
-  const { written, etag } = place;
-  const isRest = written > 0 && etag !== undefined;
-  const response = await openOr416(reading, isRest ? { range: { start: written }, ifRange: etag } : undefined);
-  const continues = isRest && response !== undefined && continuesAt(response, place);
-  if (!continues && written > 0) {
-    await reading.sink.restart();
-    Object.assign(place, { written: 0, etag: undefined });
+  constructor(reading: OutputReading) {
+    const { signal } = reading;
+    this.#reading = reading;
+    this.#forget = onAbort(signal, () => this.cancel(signal?.reason));
   }
-  if (response === undefined || (response.status === 206 && !continues)) {
-    response?.body?.cancel().catch(() => undefined);
-    return undefined;
-  }
-  const { contentType, sizeBytes, etag: tag } = outputInfoOf(response);
-  place.contentType = contentType;
-  place.total = sizeBytes ?? (await reading.sizeOf());
-  place.etag = tag?.startsWith('W/') ? undefined : tag;
-  return response.body ?? undefined;
-}
 
-/** A part that lies beyond the end means that the file has changed. */
-async function openOr416({ open }: OutputReading, rest?: RestOfOutput): Promise<Response | undefined> {
-  try {
-    return await open(rest);
-  } catch (cause) {
-    if (rest !== undefined && APIError.isInstance(cause) && cause.status === 416) return undefined;
-    throw cause;
-  }
-}
-
-/** Whether an answer is the rest of the same file: right start, same whole size, same tag where it is told. */
-function continuesAt(response: Response, { written, etag, total }: Place): boolean {
-  const [, start, end, size] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(response.headers.get('content-range') ?? '') ?? [];
-  const tag = response.headers.get('etag');
-  if (response.status !== 206 || Number(start) !== written || (tag !== null && tag !== etag)) return false;
-  const whole = size === '*' ? total : Number(size);
-  return whole === undefined || ((total === undefined || whole === total) && Number(end) < whole);
-}
-
-/** Hands on all that comes; a broken body is a cut, a failure of the sink is thrown. */
-async function drain(
-  { sink, jobId, signal }: OutputReading,
-  place: Place,
-  body: ReadableStream<Uint8Array>,
-): Promise<{ readonly reason: unknown } | undefined> {
-  const isOwned = isByteStream(body);
-  const reader = body.getReader();
-  for (;;) {
-    const next = await reader.read().catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
-    if (signal?.aborted) reader.cancel().catch(() => undefined);
-    signal?.throwIfAborted();
-    if (next.done) return 'reason' in next ? { reason: next.reason } : undefined;
-    place.written += next.value.length;
-    if (place.total !== undefined && place.written > place.total) {
-      reader.cancel().catch(() => undefined);
-      throw new DownloadError(`The file of job ${jobId} is longer than the ${place.total} bytes announced.`, { jobId });
-    }
+  /** Begins with an answer that is already there, to whatever range was asked for. No version is given for it. */
+  async begin(response: Response): Promise<void> {
     try {
-      await sink.write(next.value, { totalBytes: place.total, isOwned });
-    } catch (cause) {
-      reader.cancel().catch(() => undefined);
+      const answer = await this.#answerOf(response);
+      const { part, etag, contentType } = answer;
+      if (part !== undefined) {
+        if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the answer does not tell its range');
+        this.#start = part.start;
+        if (part.whole !== part.end + 1) this.#end = part.end;
+      }
+      this.#version = { contentType, etag, sizeBytes: part ? part.end - part.start + 1 : answer.sizeBytes };
+      this.#connection = await this.#inspected(response, answer);
+    } catch (reason) {
+      this.cancel(reason);
+      throw reason;
+    }
+  }
+
+  /** Leaves out bytes of the version that was given last: the caller has them from an earlier run. */
+  skip(bytes: number): void {
+    if (bytes === 0) return;
+    this.#given = bytes;
+    this.#furthest = bytes;
+    this.#connection?.reader.cancel().catch(() => undefined);
+    this.#connection = undefined;
+  }
+
+  /** The next piece. */
+  async read(): Promise<OutputPiece> {
+    const { signal } = this.#abort;
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const piece = this.#connection === undefined ? await this.#reconnect() : await this.#readOn(this.#connection);
+        if (piece?.type === 'end') this.#close(undefined);
+        if (piece !== undefined) return piece;
+      }
+    } catch (reason) {
+      const cause = signal.aborted ? signal.reason : reason;
+      this.cancel(cause);
       throw cause;
     }
   }
-}
 
-function isWhole({ written, total }: Place): boolean {
-  return total === undefined || written === total;
-}
-
-async function pauseAfterCut({ jobId, clock, signal }: OutputReading, place: Place, cause: unknown): Promise<void> {
-  const { written, total, furthest } = place;
-  place.cuts = written > furthest ? 1 : place.cuts + 1;
-  place.furthest = Math.max(furthest, written);
-  if (place.cuts > MAX_CUTS) {
-    const whole = total === undefined ? '' : ` of ${total}`;
-    throw new DownloadError(
-      `The download of job ${jobId} broke off ${MAX_CUTS + 1} times in a row, last after ${written}${whole} bytes.`,
-      {
-        jobId,
-        cause,
-      },
-    );
+  /** Ends whatever is under way, and closes the connection. */
+  cancel(reason: unknown = new DOMException('The output is no longer read.', 'AbortError')): void {
+    this.#close(reason);
+    this.#abort.abort(reason);
   }
-  await sleep(clock, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (place.cuts - 1)), signal);
+
+  #close(reason: unknown): void {
+    this.#forget();
+    this.#connection?.reader.cancel(reason).catch(() => undefined);
+    this.#connection = undefined;
+  }
+
+  /** Opens the file where the reading stands. Gives a piece only when another version begins. */
+  async #reconnect(): Promise<OutputPiece | undefined> {
+    if (this.#isWhole()) return { type: 'end' };
+    const rest = this.#rest();
+    const response = await this.#open(rest);
+    if (response === undefined) return undefined;
+    const answer = await this.#answerOf(response);
+    const skip = rest && this.#continuation(answer, rest);
+    if (skip !== undefined) {
+      this.#connection = connect(response, skip);
+      return undefined;
+    }
+    if (answer.part === undefined || answer.part.start === 0) return this.#restart(response, answer);
+    drop(response);
+    this.#version = undefined;
+    const range = response.headers.get('content-range');
+    await this.#pause(`the service sends the range "${range}", which it was not asked for`);
+    return undefined;
+  }
+
+  #isWhole(): boolean {
+    return this.#version?.sizeBytes !== undefined && this.#given >= this.#version.sizeBytes;
+  }
+
+  /** What to ask for: undefined for the file from its first byte. */
+  #rest(): RestOfOutput | undefined {
+    const from = this.#start + this.#given;
+    const etag = this.#version?.etag;
+    if (from === 0 && this.#end === undefined) return undefined;
+    if (etag !== undefined) return { range: { start: from, end: this.#end }, ifRange: etag };
+    if (this.#reading.restarts !== false) return undefined;
+    throw this.#failure(`broke off after ${this.#given} bytes and cannot go on: the file has no strong entity tag`);
+  }
+
+  async #open(rest: RestOfOutput | undefined): Promise<Response | undefined> {
+    const { signal } = this.#abort;
+    try {
+      return await abortable(this.#reading.open(signal, rest), signal, drop);
+    } catch (cause) {
+      signal.throwIfAborted();
+      // A part that lies beyond the end means that the file has changed.
+      if (rest !== undefined && APIError.isInstance(cause) && cause.status === 416) this.#forgetVersion();
+      // A service that was there a moment ago may be back in the next.
+      else if (this.#furthest === 0 || !isPassing(cause)) throw cause;
+      await this.#pause(cause);
+      return undefined;
+    }
+  }
+
+  #forgetVersion(): void {
+    if (this.#reading.restarts === false) throw this.#changed();
+    this.#version = undefined;
+  }
+
+  async #answerOf(response: Response): Promise<OutputAnswer> {
+    try {
+      const answer = readAnswer(this.#reading.jobId, response);
+      const { signal } = this.#abort;
+      const sizeBytes = answer.sizeBytes ?? (await abortable(this.#reading.sizeOf(signal), signal));
+      if (answer.encoding === undefined || sizeBytes !== undefined) return { ...answer, sizeBytes };
+      const why = 'does not tell its size, so that a cut could not be noticed';
+      throw this.#failure(`is refused: the answer has Content-Encoding ${answer.encoding} and ${why}`);
+    } catch (reason) {
+      drop(response);
+      throw reason;
+    }
+  }
+
+  /** How many bytes of the answer to skip until it continues the same file; undefined when it does not continue it. */
+  #continuation({ part, etag, sizeBytes }: OutputAnswer, { range, ifRange }: RestOfOutput): number | undefined {
+    const whole = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
+    if (part === undefined) {
+      return etag === ifRange && (whole === undefined || sizeBytes === whole) ? range.start : undefined;
+    }
+    const isSame = (etag === undefined || etag === ifRange) && part.start === range.start;
+    const fits = part.whole === undefined || ((whole === undefined || part.whole === whole) && part.end < part.whole);
+    return isSame && fits ? 0 : undefined;
+  }
+
+  async #restart(response: Response, answer: OutputAnswer): Promise<OutputPiece | undefined> {
+    const { sizeBytes, contentType, etag } = answer;
+    const restarts = this.#reading.restarts !== false;
+    const isAtStart = this.#start + this.#given === 0 && this.#end === undefined;
+    if (!restarts && !(isAtStart && sizeBytes === this.#version?.sizeBytes)) {
+      drop(response);
+      throw this.#changed();
+    }
+    this.#given = 0;
+    this.#version = { sizeBytes, contentType, etag };
+    this.#connection = await this.#inspected(response, answer);
+    return restarts ? { type: 'version', ...this.#version } : undefined;
+  }
+
+  /** The answer as a connection, its first bytes looked at. A cut in the middle shows itself in the next read. */
+  async #inspected(response: Response, { contentType, part }: OutputAnswer): Promise<Connection> {
+    const connection = connect(response, 0);
+    const { reader } = connection;
+    const chunks: Uint8Array<ArrayBuffer>[] = [];
+    let bytes = 0;
+    try {
+      while (bytes < SNIFFED_BYTES && (part?.start ?? 0) === 0) {
+        const next = await reader.read().catch(() => undefined);
+        this.#abort.signal.throwIfAborted();
+        if (next === undefined || next.done) break;
+        chunks.push(next.value);
+        bytes += next.value.length;
+      }
+      connection.peeked = chunks.length > 1 ? joined(chunks, bytes) : chunks[0];
+      refuseNonMedia(this.#reading.jobId, contentType, connection.peeked);
+      return connection;
+    } catch (reason) {
+      reader.cancel(reason).catch(() => undefined);
+      throw reason;
+    }
+  }
+
+  /** The next bytes of a connection; undefined after a cut. */
+  async #readOn(connection: Connection): Promise<OutputPiece | undefined> {
+    const next = await nextOf(connection).catch((reason: unknown) => ({
+      done: true as const,
+      value: undefined,
+      reason,
+    }));
+    this.#abort.signal.throwIfAborted();
+    const total = this.#version?.sizeBytes;
+    if (next.done) {
+      if (this.#isWhole() || (total === undefined && !('reason' in next))) return { type: 'end' };
+      this.#connection = undefined;
+      await this.#pause('reason' in next ? next.reason : 'the connection closed early');
+      return undefined;
+    }
+    const skipped = Math.min(connection.skip, next.value.length);
+    connection.skip -= skipped;
+    if (skipped === next.value.length) return undefined;
+    const left = total === undefined ? Number.POSITIVE_INFINITY : total - this.#given;
+    const bytes = skipped === 0 ? next.value : next.value.subarray(skipped);
+    this.#given += Math.min(bytes.length, left);
+    if (bytes.length <= left) return { type: 'bytes', bytes, isOwned: connection.isOwned };
+    if (this.#end === undefined) throw this.#failure(`is longer than the ${total} bytes announced`);
+    return left === 0 ? { type: 'end' } : { type: 'bytes', bytes: bytes.subarray(0, left), isOwned: false };
+  }
+
+  async #pause(cause: unknown): Promise<void> {
+    const progressed = this.#given > this.#furthest;
+    this.#cuts = progressed ? 1 : this.#cuts + 1;
+    this.#furthest = Math.max(this.#furthest, this.#given);
+    if (this.#cuts > MAX_CUTS) {
+      const size = this.#version?.sizeBytes;
+      const of = size === undefined ? '' : ` of ${size}`;
+      const why = typeof cause === 'string' ? `: ${cause}` : '';
+      throw this.#failure(
+        `broke off ${this.#cuts} times in a row, last after ${this.#furthest}${of} bytes${why}`,
+        cause,
+      );
+    }
+    const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#cuts - 1));
+    await sleep(this.#reading.clock, pauseMs, this.#abort.signal);
+  }
+
+  #changed(): DownloadError {
+    return this.#failure(`cannot go on after ${this.#given} bytes: the file has changed`);
+  }
+
+  #failure(what: string, cause?: unknown): DownloadError {
+    const { jobId } = this.#reading;
+    const isReason = typeof cause !== 'string' && cause !== undefined;
+    return new DownloadError(`The download of job ${jobId} ${what}.`, { jobId, ...(isReason && { cause }) });
+  }
+}
+
+function connect(response: Response, skip: number): Connection {
+  const body: ReadableStream<Uint8Array<ArrayBuffer>> = response.body ?? new ReadableStream();
+  const isOwned = isByteStream(body);
+  return { reader: body.getReader(), isOwned, peeked: undefined, skip };
+}
+
+function drop(response: Response): void {
+  response.body?.cancel().catch(() => undefined);
+}
+
+async function nextOf(connection: Connection) {
+  const { peeked, reader } = connection;
+  if (peeked === undefined) return reader.read();
+  connection.peeked = undefined;
+  return { done: false as const, value: peeked };
+}
+
+function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+/** Whether a failure is of the connection or of the service, and not of the request. */
+function isPassing(cause: unknown): boolean {
+  return ConnectionError.isInstance(cause) || TimeoutError.isInstance(cause) || ServerError.isInstance(cause);
 }

@@ -1,4 +1,7 @@
+import { GenError } from '../errors/index.js';
+import { isFields } from '../schemas/envelope.js';
 import { extensionsOf } from '../schemas/media-type.js';
+import { show } from '../schemas/show.js';
 
 /** Which bytes of a file: a Range header as it stands (`bytes=0-1023`), or first and last byte, both counted from 0 and included. */
 export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
@@ -27,6 +30,15 @@ export function jobIdOf(job: JobRef): string {
   return typeof job === 'string' ? job : job?.id;
 }
 
+/** The id of a finished job that a function was given; `call` is how the function is called. Throws a GenError for anything else. */
+export function requireJobId(call: string, job: unknown): string {
+  const id = isFields(job) ? job.id : job;
+  if (typeof id === 'string' && id !== '') return id;
+  const isCreated = isFields(job) && isFields(job.job);
+  const fix = isCreated ? 'Pass created.job instead of what the create returned.' : 'Pass a job or its id.';
+  throw new GenError(`${call}: job is ${isCreated ? 'not a job' : show(job)}. ${fix}`);
+}
+
 /** The headers that ask for a file or a part of it, as it is: a re-encoded one has another length. */
 export function outputHeaders(range: OutputRange | undefined, ifRange?: string): Record<string, string> {
   const part = typeof range === 'object' ? rangeText(range) : range;
@@ -52,7 +64,7 @@ export function outputInfoOf(response: Response): OutputInfo {
   const get = (name: string) => headers.get(name) ?? undefined;
   return {
     contentType: get('content-type'),
-    sizeBytes: sizeOf(headers),
+    sizeBytes: sizeOf(response),
     etag: get('etag'),
     lastModified: get('last-modified'),
     acceptsRanges: response.status === 206 || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
@@ -60,11 +72,12 @@ export function outputInfoOf(response: Response): OutputInfo {
   };
 }
 
-/** The whole size: what a part is part of, else the length; unknown for an encoded answer, whose length is another one. */
-function sizeOf(headers: Headers): number | undefined {
-  const text = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1] ?? headers.get('content-length') ?? '';
+/** The whole size. The length of a part or of an encoded answer is another one. */
+function sizeOf({ status, headers }: Response): number | undefined {
+  const ofPart = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1];
+  const text = status === 206 ? ofPart : (headers.get('content-length') ?? undefined);
   const encoding = headers.get('content-encoding') ?? 'identity';
-  return /^\d+$/.test(text) && encoding === 'identity' ? Number(text) : undefined;
+  return text !== undefined && /^\d+$/.test(text) && encoding === 'identity' ? Number(text) : undefined;
 }
 
 function isoDate(text: string | undefined): string | undefined {
