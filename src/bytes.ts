@@ -64,3 +64,15 @@ export function withKnownLength(
   stream.pipeTo(writable).catch(() => undefined);
   return readable;
 }
+
+/**
+ * A request body that is sent with its length, as object storage insists on. Where the runtime has no way to send the length
+ * of a stream (Deno, browsers), the bytes are gathered in a Blob first.
+ */
+export async function bodyOfLength(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  sizeBytes: number,
+): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | Blob> {
+  if ('FixedLengthStream' in globalThis) return withKnownLength(stream, sizeBytes);
+  return 'Deno' in globalThis || !('process' in globalThis) ? new Response(stream).blob() : stream;
+}
