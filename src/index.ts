@@ -16,9 +16,11 @@ export type { ClientOptions } from './config.js';
 export type {
   APIErrorDetails,
   CallDetails,
+  DownloadErrorCode,
   JobErrorCode,
   Recovery,
   RequestErrorCode,
+  StorageErrorCode,
   WebhookRefusal,
 } from './errors/index.js';
 export {
@@ -41,6 +43,7 @@ export {
   RateLimitError,
   ResponseError,
   ServerError,
+  StorageError,
   TimeoutError,
   UnprocessableEntityError,
   UploadError,

@@ -158,13 +158,18 @@ class Saving {
       if (codeOf(cause) === 'EEXIST' && target !== undefined) throw this.#taken(target, cause);
       const reason = cause instanceof Error ? cause.message : String(cause);
       const jobId = this.#jobId;
-      throw new DownloadError(`The file of job ${jobId} cannot be written: ${reason}`, { jobId, cause });
+      throw new DownloadError(`The file of job ${jobId} cannot be written: ${reason}`, {
+        jobId,
+        code: 'cannot_write',
+        cause,
+      });
     }
   }
 
   #taken(path: string, cause?: unknown): DownloadError {
     return new DownloadError(`"${path}" is already there. Pass overwrite: true to replace it.`, {
       jobId: this.#jobId,
+      code: 'file_exists',
       cause,
     });
   }

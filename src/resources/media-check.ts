@@ -20,5 +20,6 @@ export function refuseNonMedia(jobId: string, contentType: string | undefined, f
   const what = isPage || type.includes('html') ? 'an HTML page' : 'JSON';
   const code = /"(?:code|error)"\s*:\s*"([\w.-]{1,80})"/.exec(start)?.[1];
   const shown = code === undefined ? '' : ` (${code})`;
-  throw new DownloadError(`The service answered with ${what} instead of the file of job ${jobId}${shown}.`, { jobId });
+  const message = `The service answered with ${what} instead of the file of job ${jobId}${shown}.`;
+  throw new DownloadError(message, { jobId, code: 'not_media' });
 }

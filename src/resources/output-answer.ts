@@ -30,7 +30,10 @@ export interface OutputAnswer extends OutputVersion {
 export function readAnswer(jobId: string, response: Response): OutputAnswer {
   const { status, headers } = response;
   if (response.body === null || status === 204 || status === 205) {
-    throw new DownloadError(`The service answered with ${status} and no file for job ${jobId}.`, { jobId });
+    throw new DownloadError(`The service answered with ${status} and no file for job ${jobId}.`, {
+      jobId,
+      code: 'not_media',
+    });
   }
   const { contentType, sizeBytes, etag } = outputInfoOf(response);
   const encoding = headers.get('content-encoding') ?? 'identity';

@@ -1,7 +1,14 @@
 import { abortable, onAbort } from '../abort.js';
 import { isByteStream } from '../bytes.js';
 import { type Clock, sleep } from '../clock.js';
-import { APIError, ConnectionError, DownloadError, ServerError, TimeoutError } from '../errors/index.js';
+import {
+  APIError,
+  ConnectionError,
+  DownloadError,
+  type DownloadErrorCode,
+  ServerError,
+  TimeoutError,
+} from '../errors/index.js';
 import { refuseNonMedia, SNIFFED_BYTES } from './media-check.js';
 import { type OutputAnswer, type OutputVersion, readAnswer } from './output-answer.js';
 
@@ -290,13 +297,14 @@ export class OutputReader {
   }
 
   #changed(): DownloadError {
-    return this.#failure(`cannot go on after ${this.#given} bytes: the file has changed`);
+    return this.#failure(`cannot go on after ${this.#given} bytes: the file has changed`, undefined, 'file_changed');
   }
 
-  #failure(what: string, cause?: unknown): DownloadError {
+  #failure(what: string, cause?: unknown, code: DownloadErrorCode = 'interrupted'): DownloadError {
     const { jobId } = this.#reading;
     const isReason = typeof cause !== 'string' && cause !== undefined;
-    return new DownloadError(`The download of job ${jobId} ${what}.`, { jobId, ...(isReason && { cause }) });
+    const message = `The download of job ${jobId} ${what}.`;
+    return new DownloadError(message, { jobId, code, ...(isReason && { cause }) });
   }
 }
 

@@ -1,0 +1,59 @@
+import { bodyOfLength } from '../bytes.js';
+import type { GetOptions, OutputDestination, OutputSource, PutOptions, StoredObject } from './destination.js';
+import { checkS3Options, type S3Options } from './s3-options.js';
+import { S3Sender } from './s3-sender.js';
+
+const METADATA = 'x-amz-meta-';
+
+/**
+ * One object in a store that speaks S3: AWS, Cloudflare R2, MinIO, Backblaze B2 and others. Requests are signed with
+ * Signature Version 4. The file itself is not part of the signature, so use https outside of a private network.
+ *
+ * @example
+ * s3({ region: 'eu-central-1', bucket: 'media', key: `videos/${job.id}.mp4`, credentials })
+ */
+export function s3(options: S3Options): OutputDestination & OutputSource {
+  checkS3Options(options);
+  const sender = new S3Sender(options);
+  return {
+    store: 's3',
+    async head({ signal }) {
+      const response = await sender.ask({ method: 'HEAD', headers: {}, signal });
+      if (response.ok) return objectOf(response);
+      if (response.status >= 500 || response.status === 429) await sender.refuse(response);
+      // Credentials that may only write are refused here. What is wrong with others is told by the put, whose answer has a body.
+      return undefined;
+    },
+    async put(body, { contentType, sizeBytes, metadata, signal, overwrite }: PutOptions) {
+      const headers = {
+        ...options.headers,
+        'content-type': contentType,
+        ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`${METADATA}${name}`, value])),
+        ...(!overwrite && { 'if-none-match': '*' }),
+      };
+      const content = await bodyOfLength(body, sizeBytes);
+      const response = await sender.put(content, { headers, sizeBytes, signal });
+      return { etag: response.headers.get('etag') ?? undefined };
+    },
+    async get({ method, range, ifRange, signal }: GetOptions) {
+      const conditions = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
+      const response = await sender.ask({ method, headers: conditions, signal });
+      if (response.ok || response.status === 416) return response;
+      await sender.refuse(response);
+      return undefined;
+    },
+  };
+}
+
+function objectOf({ headers }: Response): StoredObject {
+  const metadata: Record<string, string> = {};
+  for (const [name, value] of headers) {
+    if (name.startsWith(METADATA)) metadata[name.slice(METADATA.length)] = value;
+  }
+  return {
+    sizeBytes: Number(headers.get('content-length') ?? Number.NaN),
+    contentType: headers.get('content-type') ?? undefined,
+    etag: headers.get('etag') ?? undefined,
+    metadata,
+  };
+}
