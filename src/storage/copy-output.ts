@@ -10,7 +10,7 @@ import { explained, type OutputClient, outputReader, requireOutputClient } from 
 import { type CopyBody, copyBody } from './copy-body.js';
 import { COPY_OPTIONS, type CopyOutputOptions, DESTINATION } from './copy-options.js';
 import { JOB_METADATA, jobOf, type OutputDestination, type StoredObject } from './destination.js';
-import { asStorageError, isPassing, isTaken, RepeatPut } from './store-failure.js';
+import { asStorageError, isPassing, isTaken, RepeatRequest } from './store-failure.js';
 
 const CALL = 'copyOutput(client, job, destination)';
 const FIRST_PAUSE_MS = 250;
@@ -138,8 +138,8 @@ class Copy {
         return head && ((await this.#attempt((signal) => head({ signal }))) ?? undefined);
       } catch (thrown) {
         const error = asStorageError(thrown, this.#store, 'to tell about the object');
-        if (error.status === 404) return undefined;
-        await this.#pause(error);
+        if (error.status === 404 && error.code !== 'NoSuchBucket') return undefined;
+        await this.#again(error, false);
       }
     }
   }
@@ -214,15 +214,17 @@ class Copy {
     const isLost = isTaken(error) && this.#options.overwrite !== true;
     if (isLost && this.#destination.head === undefined) throw this.#taken(error);
     // Another was faster: what the store holds now is looked at before anything else.
-    const isRepeated = isLost || error instanceof RepeatPut;
-    if (isRepeated && this.#repeatsLeft > 0) this.#repeatsLeft -= 1;
-    else await this.#pause(error);
+    await this.#again(error, isLost);
     return undefined;
   }
 
-  /** Waits before a request is sent again. Throws the error of a request that would fail in the same way. */
-  async #pause(error: StorageError): Promise<void> {
+  /** Waits before a request is sent again, unless it is to be repeated at once. Throws what would fail in the same way. */
+  async #again(error: StorageError, atOnce: boolean): Promise<void> {
     this.#options.signal?.throwIfAborted();
+    if ((atOnce || error instanceof RepeatRequest) && this.#repeatsLeft > 0) {
+      this.#repeatsLeft -= 1;
+      return;
+    }
     if (!isPassing(error) || this.#retriesLeft <= 0) throw error;
     this.#retriesLeft -= 1;
     const pauseMs = this.#pauseMs;

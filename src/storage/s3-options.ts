@@ -44,7 +44,7 @@ const required = (what: string, fits: (value: string) => boolean) =>
 const S3_OPTIONS = z.strictObject({
   bucket: required('the name of a bucket', (bucket) => !/[/\s?#]/.test(bucket)),
   key: required('a non-empty string without "." and ".." in its path', (key) => !/(^|\/)\.{1,2}(\/|$)/.test(key)),
-  endpoint: z.any(),
+  endpoint: z.optional(z.any()),
   region: text,
   credentials: z.any(),
   headers: anObject,

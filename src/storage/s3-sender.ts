@@ -4,7 +4,7 @@ import { isNode } from '../config.js';
 import { GenError, StorageError } from '../errors/index.js';
 import { isRedirectFailure } from '../transport/redirect.js';
 import { isCredentials, type S3Options } from './s3-options.js';
-import { RepeatPut } from './store-failure.js';
+import { RepeatRequest } from './store-failure.js';
 
 /** A request without a body. */
 export interface S3Request {
@@ -57,7 +57,7 @@ export class S3Sender {
     return this.#followed(response) ? this.#send(headers, init) : response;
   }
 
-  /** Puts the object. Throws a RepeatPut where a new body is to be sent to the place, or in the way, that the store told. */
+  /** Puts the object. Throws a RepeatRequest where a new body is to be sent to the place, or in the way, that the store told. */
   async put(
     body: ReadableStream<Uint8Array<ArrayBuffer>> | Blob,
     { headers, sizeBytes, signal }: S3Put,
@@ -78,13 +78,16 @@ export class S3Sender {
     return response;
   }
 
-  /** Throws what the store's answer says. Resolves where there is no object. */
-  async refuse(response: Response): Promise<void> {
+  /**
+   * Throws what the store's answer says. Resolves where there is no object, and where it `mayBeDenied`: credentials that may
+   * only write learn nothing else.
+   */
+  async refuse(response: Response, { mayBeDenied = false } = {}): Promise<void> {
     const { status, headers } = response;
     const text = await firstText(response);
     const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
     const code = field('Code') ?? `http_${status}`;
-    if (status === 404 && code !== 'NoSuchBucket') return;
+    if ((status === 404 && code !== 'NoSuchBucket') || (mayBeDenied && code === 'AccessDenied')) return;
     const storeTime = Date.parse(headers.get('date') ?? '');
     if (code === 'RequestTimeTooSkewed' && this.#aheadMs === undefined && !Number.isNaN(storeTime)) {
       this.#aheadMs = storeTime - systemClock.now();
@@ -122,8 +125,10 @@ export class S3Sender {
     });
     const signed = await signer.sign();
     for (const [name, value] of Object.entries(unsigned)) signed.headers.set(name, value);
+    // With a condition, Node's fetch adds "Cache-Control: no-cache", which the store would keep with the object.
+    const asIs = isNode() && !('__nextPatched' in fetch) ? ({ cache: 'force-cache' } as const) : {};
     try {
-      return await fetch(signed.url.href, { ...init, headers: signed.headers });
+      return await fetch(signed.url.href, { ...init, ...asIs, headers: signed.headers });
     } catch (cause) {
       init.signal?.throwIfAborted();
       if (isRedirectFailure(cause)) throw cause;
@@ -155,8 +160,8 @@ export class S3Sender {
     return true;
   }
 
-  #repeat(what: string, status?: number): RepeatPut {
-    return new RepeatPut(`The store "s3" ${what}.`, { code: 'redirected', status, store: 's3' });
+  #repeat(what: string, status?: number): RepeatRequest {
+    return new RepeatRequest(`The store "s3" ${what}.`, { code: 'redirected', status, store: 's3' });
   }
 
   #error(code: string, what: string, details: { readonly status?: number; readonly cause?: unknown }): StorageError {

@@ -20,8 +20,11 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
     async head({ signal }) {
       const response = await sender.ask({ method: 'HEAD', headers: {}, signal });
       if (response.ok) return objectOf(response);
-      if (response.status >= 500 || response.status === 429) await sender.refuse(response);
-      // Credentials that may only write are refused here. What is wrong with others is told by the put, whose answer has a body.
+      if (response.status === 404) return undefined;
+      // The answer to a HEAD has no body, and the reason stands there: a GET of the first byte tells it.
+      const told = await sender.ask({ method: 'GET', headers: { range: 'bytes=0-0' }, signal });
+      if (!told.ok) await sender.refuse(told, { mayBeDenied: true });
+      await told.body?.cancel();
       return undefined;
     },
     async put(body, { contentType, sizeBytes, metadata, signal, overwrite }: PutOptions) {

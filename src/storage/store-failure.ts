@@ -8,10 +8,10 @@ const PASSING = [408, 409, 425, 429];
 const TAKEN = [409, 412];
 
 /**
- * Thrown by a put that is to be repeated at once with a new body: the store has moved, or the signature was made with an old
- * session or a wrong clock. It is not counted as a retry.
+ * Thrown by a request that is to be repeated at once, a put with a new body: the store has moved, or the signature was made
+ * with an old session or a wrong clock. It is not counted as a retry.
  */
-export class RepeatPut extends StorageError {}
+export class RepeatRequest extends StorageError {}
 
 /** Whatever a store threw, as a StorageError. */
 export function asStorageError(thrown: unknown, store: string, doing: string): StorageError {
