@@ -104,23 +104,19 @@ export class PartFile {
   async abandon(): Promise<void> {
     await this.#writing.catch(() => undefined);
     await this.#flushing;
-    if (await this.#isMine(this.#path).catch(() => false)) await unlink(this.#path).catch(() => undefined);
+    if (await this.#isMine(this.#path)) await unlink(this.#path).catch(() => undefined);
     await this.#file.close().catch(() => undefined);
   }
 
   /** Moves the part to a name that nobody else is after. Where another has taken over its name, the bytes are copied. */
   async #claim(): Promise<string> {
     const path = join(dirname(this.#path), `.gen-${randomUUID()}.part`);
-    const isThere = await rename(this.#path, path).then(
-      () => true,
-      (reason: unknown) => {
-        if (codeOf(reason) === 'ENOENT') return false;
-        throw reason;
-      },
-    );
-    if (isThere && (await this.#isMine(path))) return path;
-    // The one that was moved belongs to another, who gets it back.
-    if (isThere) await rename(path, this.#path);
+    if (await this.#isMine(this.#path)) {
+      await rename(this.#path, path);
+      if (await this.#isMine(path)) return path;
+      // Another was faster by a hair. It has the bytes, and needs no name.
+      await unlink(path);
+    }
     const copy = await open(path, 'wx');
     try {
       await copyBytes(this.#file, copy, this.#position);
@@ -133,8 +129,10 @@ export class PartFile {
   }
 
   async #isMine(path: string): Promise<boolean> {
-    const [own, there] = await Promise.all([this.#file.stat({ bigint: true }), stat(path, { bigint: true })]);
-    return own.ino === there.ino && own.dev === there.dev;
+    const absent = () => undefined;
+    const own = await this.#file.stat({ bigint: true }).catch(absent);
+    const there = await stat(path, { bigint: true }).catch(absent);
+    return own !== undefined && own.ino === there?.ino && own.dev === there.dev;
   }
 
   async #flush(): Promise<void> {

@@ -20,8 +20,7 @@ export async function saveTarget(path: unknown): Promise<SaveTarget> {
       `saveOutput(client, job, path): path must be a non-empty string or a file: URL, not ${show(path)}.`,
     );
   }
-  if (given.includes('\0'))
-    throw new GenError('saveOutput(client, job, path): path must not contain a null character.');
+  if (given.includes('\0')) throw new Error('the path contains a null character.');
   const wanted = resolve(given);
   if (given.endsWith('/') || given.endsWith(sep)) await mkdir(wanted, { recursive: true });
   const stats = await statsAt(wanted);
