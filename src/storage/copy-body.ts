@@ -5,6 +5,8 @@ import { createSha256 } from './sha256.js';
 
 /** One version of a file on its way to a store. */
 export interface CopyBody {
+  /** Size of the file in bytes. */
+  readonly sizeBytes: number;
   /** Exactly the announced bytes. It breaks before the last of them when the file cannot be read, or has changed. */
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   /** Whether all bytes were taken. */
@@ -75,5 +77,5 @@ export function copyBody(reader: OutputReader, { jobId, sizeBytes, handed }: Cop
   const onTurn = (told: typeof turn) => {
     turn = told;
   };
-  return { stream, isWhole: () => isWhole, source: () => source, onTurn, sha256: () => digest.hex() };
+  return { sizeBytes, stream, isWhole: () => isWhole, source: () => source, onTurn, sha256: () => digest.hex() };
 }

@@ -122,11 +122,12 @@ class Copy {
   async #found(): Promise<StoredOutput | undefined> {
     const object = await this.#head();
     if (object === undefined) return undefined;
-    if (await this.#isSameFile(object)) {
-      const { sizeBytes, contentType, etag } = object;
-      const sha256 = await this.#unanswered?.sha256();
-      return { sizeBytes, contentType, sha256, etag, existed: sha256 === undefined };
+    const { sizeBytes, contentType, etag } = object;
+    const own = this.#unanswered;
+    if (own !== undefined && own.sizeBytes === sizeBytes && jobOf(object) === this.#jobId) {
+      return { sizeBytes, contentType, sha256: await own.sha256(), etag, existed: false };
     }
+    if (await this.#isSameFile(object)) return { sizeBytes, contentType, sha256: undefined, etag, existed: true };
     if (this.#options.overwrite === true) return undefined;
     throw this.#taken();
   }
@@ -207,7 +208,14 @@ class Copy {
       if (version.sizeBytes !== undefined) return { reader, version, sizeBytes: version.sizeBytes };
     }
     reader.cancel();
-    if (broken) return 'failure' in broken ? this.#explained(() => Promise.reject(broken.failure)) : undefined;
+    if (broken && 'failure' in broken) {
+      const { failure } = broken;
+      // The file has changed after its bytes were counted.
+      const isChanged = DownloadError.isInstance(failure) && failure.code === 'file_changed';
+      if (!isChanged || this.#repeatsLeft <= 0) return this.#explained(() => Promise.reject(failure));
+      this.#repeatsLeft -= 1;
+    }
+    if (broken) return undefined;
     const error = asStorageError(thrown, this.#store, 'to take the file');
     if (error.code === 'body_not_read') throw error;
     if (body.isWhole() && (error.status === undefined || error.status >= 500)) this.#unanswered = body;
