@@ -10,7 +10,7 @@ import { explained, type OutputClient, outputReader, requireOutputClient } from 
 import { type CopyBody, copyBody } from './copy-body.js';
 import { COPY_OPTIONS, type CopyOutputOptions, DESTINATION } from './copy-options.js';
 import { JOB_METADATA, jobOf, type OutputDestination, type StoredObject } from './destination.js';
-import { asStorageError, isPassing, isTaken, RepeatRequest } from './store-failure.js';
+import { asStorageError, isPassing, isTaken, mayHaveStored, RepeatRequest } from './store-failure.js';
 
 const CALL = 'copyOutput(client, job, destination)';
 const FIRST_PAUSE_MS = 250;
@@ -218,7 +218,7 @@ class Copy {
     if (broken) return undefined;
     const error = asStorageError(thrown, this.#store, 'to take the file');
     if (error.code === 'body_not_read') throw error;
-    if (body.isWhole() && (error.status === undefined || error.status >= 500)) this.#unanswered = body;
+    if (body.isWhole() && mayHaveStored(error)) this.#unanswered = body;
     const isLost = isTaken(error) && this.#options.overwrite !== true;
     if (isLost && this.#destination.head === undefined) throw this.#taken(error);
     // Another was faster: what the store holds now is looked at before anything else.

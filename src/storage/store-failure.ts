@@ -39,11 +39,16 @@ export function isTaken(error: StorageError): boolean {
   return error.status !== undefined && TAKEN.includes(error.status);
 }
 
+/** Whether the object may be there all the same: the answer was lost, or the store failed after it had all bytes. */
+export function mayHaveStored({ code, status = 0 }: StorageError): boolean {
+  return code === 'unreachable' || code === 'timeout' || status >= 500;
+}
+
 /** The HTTP status of an error, in the words of the SDKs of several stores. */
 function statusOf(error: Readonly<Record<string, unknown>>): number | undefined {
   const metadata = isFields(error.$metadata) ? error.$metadata.httpStatusCode : undefined;
   const response = isFields(error.response) ? error.response.status : undefined;
-  const found = [error.status, error.statusCode, metadata, response].find(
+  const found = [error.statusCode, error.status, metadata, response].find(
     (value) => value !== undefined && /^[1-5]\d\d$/.test(String(value)),
   );
   return found === undefined ? undefined : Number(found);

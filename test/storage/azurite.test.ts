@@ -1,10 +1,10 @@
-// Azure Blob Storage, by Microsoft's own emulator and SDK, through a `put` of one's own.
+// Azure Blob Storage, by Microsoft's own emulator and SDK, through the recipe examples/storage/azure-blob.ts.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
-import type { ReadableStream as NodeStream } from 'node:stream/web';
+import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { copyOutput, type OutputDestination } from '../../src/storage/index.js';
+import { azureBlob } from '../../examples/storage/azure-blob.js';
+import { copyOutput } from '../../src/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { freePort } from '../support/free-port.js';
@@ -29,24 +29,6 @@ interface Container {
 }
 interface Sdk {
   readonly BlobServiceClient: { fromConnectionString(text: string): { getContainerClient(name: string): Container } };
-}
-
-/** A destination in Azure, with Microsoft's SDK. Its metadata have the names of identifiers, so the dash becomes a line. */
-function azure(blob: Blob): OutputDestination {
-  return {
-    store: 'azure',
-    head: async () => {
-      const { contentLength, contentType, etag, metadata } = await blob.getProperties();
-      return { sizeBytes: contentLength, contentType, etag, metadata: { 'gen-job': metadata.gen_job ?? '' } };
-    },
-    put: (body, { contentType, metadata, signal, overwrite }) =>
-      blob.uploadStream(Readable.fromWeb(body as NodeStream), 4 * 1024 * 1024, 2, {
-        abortSignal: signal,
-        blobHTTPHeaders: { blobContentType: contentType },
-        metadata: { gen_job: metadata['gen-job'] },
-        conditions: overwrite ? {} : { ifNoneMatch: '*' },
-      }),
-  };
 }
 
 describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
@@ -81,7 +63,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     blob = container.getBlockBlobClient(`fox-${count}.mp4`);
     service.addOutput('job_1', { body: MOVIE });
   });
-  const copy = (options = {}) => copyOutput(makeClient(service), 'job_1', azure(blob), options);
+  const copy = (options = {}) => copyOutput(makeClient(service), 'job_1', azureBlob(blob), options);
 
   it('takes the whole file over a connection that is cut', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, 10] });
@@ -95,7 +77,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     await copy();
     expect(await copy()).toMatchObject({ existed: true });
     service.addOutput('job_2', { body: MOVIE });
-    const other = copyOutput(makeClient(service), 'job_2', azure(blob));
+    const other = copyOutput(makeClient(service), 'job_2', azureBlob(blob));
     await expect(other).rejects.toMatchObject({ name: 'StorageError', code: 'object_exists', store: 'azure' });
   });
 

@@ -23,8 +23,12 @@ export interface TestWorker {
 /** Where workerd is, or undefined with a printed reason; in CI it must be there. */
 export const miniflare = realTool('miniflare');
 
-/** Runs a program as a Worker with one R2 bucket called BUCKET. `gen-client` in it is this source; Node's modules are not there. */
-export async function startWorker(program: string, bindings: Record<string, string>): Promise<TestWorker> {
+/** Runs a program as a Worker with one R2 bucket. `gen-client` in it is this source; Node's modules are not there. */
+export async function startWorker(
+  program: string,
+  bindings: Record<string, string>,
+  bucket = 'BUCKET',
+): Promise<TestWorker> {
   const { outputFiles } = await build({
     stdin: {
       contents: program,
@@ -53,7 +57,7 @@ export async function startWorker(program: string, bindings: Record<string, stri
     modules: true,
     script: outputFiles[0]?.text ?? '',
     compatibilityDate: '2026-07-01',
-    r2Buckets: ['BUCKET'],
+    r2Buckets: [bucket],
     bindings,
   });
 }
