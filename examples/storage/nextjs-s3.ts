@@ -31,7 +31,7 @@ export const GET = createOutputHandler({
   authorize: async (request, jobId) => (await ownerOf(jobId)) === userOf(request),
   source: fileOf,
 });
-export const HEAD = GET;
+export const HEAD = (request: Request) => GET(request);
 
 // Yours: who asked for the video, and whose session the request belongs to.
 const ownerOf = async (_jobId: string) => 'user-1';
