@@ -1,3 +1,5 @@
+export type { JobRef } from '../resources/output.js';
+export type { RestOfOutput } from '../resources/output-reader.js';
 export type { OutputCallOptions, OutputClient } from '../resources/output-source.js';
 export { fromPath } from './from-path.js';
 export type { SavedOutput, SaveOutputOptions, SaveProgress } from './save-output.js';

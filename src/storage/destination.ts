@@ -26,11 +26,13 @@ export interface PutOptions {
 
 /** What is asked of a stored object. */
 export interface GetOptions {
+  /** `HEAD` for what is known of the object, without its bytes. */
   readonly method: 'GET' | 'HEAD';
   /** The Range header: one range of bytes. */
   readonly range?: string | undefined;
   /** The If-Range header. */
   readonly ifRange?: string | undefined;
+  /** Aborts when the page has gone away. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -1,6 +1,7 @@
 export type { StorageErrorCode } from '../errors/index.js';
 export { StorageError } from '../errors/index.js';
 export type { JobRef } from '../resources/output.js';
+export type { RestOfOutput } from '../resources/output-reader.js';
 export type { OutputCallOptions, OutputClient } from '../resources/output-source.js';
 export type { CopyOutputOptions, CopyProgress } from './copy-options.js';
 export type { StoredOutput } from './copy-output.js';
