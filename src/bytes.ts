@@ -66,13 +66,17 @@ export function withKnownLength(
 }
 
 /**
- * A request body that is sent with its length, as object storage insists on. Where the runtime has no way to send the length
- * of a stream (Deno, browsers), the bytes are gathered in a Blob first.
+ * A request body that is sent with its length, as object storage requires it. Where the runtime has no way to send the length
+ * of a stream (Deno, browsers), it is a Blob: the given one of the same content, or else one that the bytes are gathered in.
  */
 export async function bodyOfLength(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
   sizeBytes: number,
+  blob?: Blob,
 ): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | Blob> {
   if ('FixedLengthStream' in globalThis) return withKnownLength(stream, sizeBytes);
-  return 'Deno' in globalThis || !('process' in globalThis) ? new Response(stream).blob() : stream;
+  if (!('Deno' in globalThis) && 'process' in globalThis) return stream;
+  if (blob === undefined) return (await new Response(stream).blob()).slice(0, sizeBytes, '');
+  stream.cancel().catch(() => undefined);
+  return blob.slice(0, sizeBytes, '');
 }
