@@ -1,5 +1,5 @@
 import { abortable, onAbort } from '../abort.js';
-import { isByteStream } from '../bytes.js';
+import { isByteStream, joinBytes } from '../bytes.js';
 import { type Clock, sleep } from '../clock.js';
 import {
   APIError,
@@ -64,7 +64,7 @@ interface Connection {
 export class OutputReader {
   readonly #reading: OutputReading;
   readonly #abort = new AbortController();
-  readonly #forget: () => void;
+  #forget = () => {};
   #connection: Connection | undefined;
   #version: OutputVersion | undefined;
   /** The first byte that is wanted, and the last one where the file is not wanted to its end. */
@@ -144,14 +144,14 @@ export class OutputReader {
     const response = await this.#open(rest);
     if (response === undefined) return undefined;
     const answer = await this.#answerOf(response);
-    const skip = rest && this.#continuation(answer, rest);
+    const skip = rest && this.#continuation(response, { answer, rest });
     if (skip !== undefined) {
       this.#connection = connect(response, skip);
       return undefined;
     }
     if (answer.part === undefined || answer.part.start === 0) return this.#restart(response, answer);
     drop(response);
-    this.#version = undefined;
+    this.#forgetVersion();
     const range = response.headers.get('content-range');
     await this.#pause(`the service sends the range "${range}", which it was not asked for`);
     return undefined;
@@ -206,14 +206,18 @@ export class OutputReader {
   }
 
   /** How many bytes of the answer to skip until it continues the same file; undefined when it does not continue it. */
-  #continuation({ part, etag, sizeBytes }: OutputAnswer, { range, ifRange }: RestOfOutput): number | undefined {
+  #continuation(
+    { headers }: Response,
+    { answer, rest }: { readonly answer: OutputAnswer; readonly rest: RestOfOutput },
+  ): number | undefined {
+    const { part, encoding, sizeBytes } = answer;
+    const tag = headers.get('etag');
+    const isOther = encoding !== undefined || (tag !== null && tag !== rest.ifRange);
     const whole = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
-    if (part === undefined) {
-      return etag === ifRange && (whole === undefined || sizeBytes === whole) ? range.start : undefined;
-    }
-    const isSame = (etag === undefined || etag === ifRange) && part.start === range.start;
-    const fits = part.whole === undefined || ((whole === undefined || part.whole === whole) && part.end < part.whole);
-    return isSame && fits ? 0 : undefined;
+    if (isOther) return undefined;
+    if (part === undefined) return tag !== null && (whole ?? sizeBytes) === sizeBytes ? rest.range.start : undefined;
+    const fits = part.whole === undefined || ((whole ?? part.whole) === part.whole && part.end < part.whole);
+    return part.start === rest.range.start && fits ? 0 : undefined;
   }
 
   async #restart(response: Response, answer: OutputAnswer): Promise<OutputPiece | undefined> {
@@ -244,7 +248,7 @@ export class OutputReader {
         chunks.push(next.value);
         bytes += next.value.length;
       }
-      connection.peeked = chunks.length > 1 ? joined(chunks, bytes) : chunks[0];
+      connection.peeked = chunks.length > 1 ? joinBytes(chunks) : chunks[0];
       refuseNonMedia(this.#reading.jobId, contentType, connection.peeked);
       return connection;
     } catch (reason) {
@@ -323,16 +327,6 @@ async function nextOf(connection: Connection) {
   if (peeked === undefined) return reader.read();
   connection.peeked = undefined;
   return { done: false as const, value: peeked };
-}
-
-function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(bytes);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }
 
 /** Whether a failure is of the connection or of the service, and not of the request. */

@@ -2,6 +2,7 @@ import { bodyOfLength } from '../bytes.js';
 import type { GetOptions, OutputDestination, OutputSource, PutOptions, StoredObject } from './destination.js';
 import { checkS3Options, type S3Options } from './s3-options.js';
 import { S3Sender } from './s3-sender.js';
+import { RepeatRequest } from './store-failure.js';
 
 const METADATA = 'x-amz-meta-';
 
@@ -39,11 +40,17 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
       return { etag: response.headers.get('etag') ?? undefined };
     },
     async get({ method, range, ifRange, signal }: GetOptions) {
-      const conditions = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
-      const response = await sender.ask({ method, headers: conditions, signal });
-      if (response.ok || response.status === 416) return response;
-      await sender.refuse(response);
-      return undefined;
+      const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
+      const ask = async () => {
+        const response = await sender.ask({ method, headers, signal });
+        if (response.ok || response.status === 416) return response;
+        await sender.refuse(response);
+        return undefined;
+      };
+      return ask().catch((reason: unknown) => {
+        if (reason instanceof RepeatRequest) return ask();
+        throw reason;
+      });
     },
   };
 }

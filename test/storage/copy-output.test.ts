@@ -203,6 +203,25 @@ describe('what is told and asked', () => {
     expect(stored()).toBeUndefined();
   });
 
+  it('an abort between two puts rejects with its reason', async () => {
+    const abort = new AbortController();
+    store.failures.push(async () => {
+      abort.abort('enough');
+      throw new Error('away');
+    });
+    expect(await failure(copy({ signal: abort.signal }))).toBe('enough');
+    expect(store.puts).toBe(1);
+  });
+
+  it('an abort while the store is asked rejects with its reason', async () => {
+    const abort = new AbortController();
+    const { put } = store.at('x');
+    const head = async () => abort.abort('enough') as undefined;
+    const copying = copyOutput(makeClient(service), 'job_1', { head, put }, { signal: abort.signal });
+    expect(await failure(copying)).toBe('enough');
+    expect(gets()).toEqual([]);
+  });
+
   it('an aborted signal begins nothing', async () => {
     expect(await failure(copy({ signal: AbortSignal.abort('no') }))).toBe('no');
     expect(service.seen).toEqual([]);

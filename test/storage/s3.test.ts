@@ -335,6 +335,15 @@ it('reaches AWS by the name of the bucket, and a bucket with a dot by path', asy
   ]);
 });
 
+it('gets the copy with credentials that are asked for again', async () => {
+  await copy();
+  store.account = { ...store.account, sessionToken: 'second' };
+  const given = ['first'];
+  const credentials = () => ({ ...store.account, sessionToken: given.shift() ?? 'second' });
+  const answer = await s3({ ...store.at(KEY), credentials }).get({ method: 'GET' });
+  expect(Buffer.from((await answer?.arrayBuffer()) ?? new ArrayBuffer()).equals(MOVIE)).toBe(true);
+});
+
 it('serves the copy in ranges through a handler, without a call to the service', async () => {
   await copy();
   const before = service.seen.length;
