@@ -65,7 +65,7 @@ export class S3Sender {
     // Node copies a streamed body that could be redirected in memory.
     const isStrict = isNode() && !this.#showsRedirect;
     const init = { method: 'PUT', body, duplex: 'half', signal, redirect: isStrict ? 'error' : 'manual' } as const;
-    const length = body instanceof Blob ? {} : { 'content-length': `${sizeBytes}` };
+    const length: Record<string, string> = body instanceof Blob ? {} : { 'content-length': `${sizeBytes}` };
     this.#showsRedirect = false;
     const response = await this.#send(headers, init, length).catch((error: unknown) => {
       if (!isRedirectFailure(error)) throw error;
