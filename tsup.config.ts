@@ -6,6 +6,7 @@ const DOORS = {
   index: 'src/index.ts',
   webhooks: 'src/webhooks/index.ts',
   node: 'src/node/index.ts',
+  storage: 'src/storage/index.ts',
   sandbox: 'src/sandbox/index.ts',
   redis: 'src/redis/index.ts',
   'ai-sdk': 'src/ai-sdk/index.ts',

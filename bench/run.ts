@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { machine, versionOf } from './frame.js';
 
-const THEMES = ['requests', 'cold-start', 'size', 'waiting', 'files', 'webhooks', 'sandbox'];
+const THEMES = ['requests', 'cold-start', 'size', 'waiting', 'files', 'storage', 'webhooks', 'sandbox'];
 const PACKAGES = [
   'ky',
   'p-retry',
@@ -18,6 +18,8 @@ const PACKAGES = [
   '@runwayml/sdk',
   'svix',
   'standardwebhooks',
+  '@aws-sdk/client-s3',
+  '@aws-sdk/lib-storage',
 ];
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const REPORT = at('./README.md');

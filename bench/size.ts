@@ -21,6 +21,10 @@ export const OWN_PROGRAMS = {
   client:
     "import { GenClient } from 'gen-client'; export default (prompt) => new GenClient({ apiKey: 'k', baseUrl: 'https://x' }).videos.createAndWait({ prompt });",
   verifyWebhook: "export { verifyWebhook } from 'gen-client/webhooks';",
+  copyToR2:
+    "import { GenClient } from 'gen-client'; import { copyOutput, r2 } from 'gen-client/storage'; export default async (prompt, bucket) => { const client = new GenClient({ apiKey: 'k', baseUrl: 'https://x' }); return copyOutput(client, await client.videos.createAndWait({ prompt }), r2(bucket, 'k')); };",
+  copyToS3:
+    "import { GenClient } from 'gen-client'; import { copyOutput, s3 } from 'gen-client/storage'; export default async (prompt, store) => { const client = new GenClient({ apiKey: 'k', baseUrl: 'https://x' }); return copyOutput(client, await client.videos.createAndWait({ prompt }), s3(store)); };",
 } as const;
 
 /** Bundles a program for a worker into one file, minified, and counts its gzipped bytes. */

@@ -45,3 +45,38 @@ export function isByteStream(stream: ReadableStream): boolean {
     return false;
   }
 }
+
+/** What Cloudflare Workers have: a stream whose length the runtime knows. */
+type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
+
+/**
+ * The same bytes as a stream of known length, where the runtime has a way to say it. On Cloudflare Workers only such a stream
+ * can be put into R2, or sent with a Content-Length.
+ */
+export function withKnownLength(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  sizeBytes: number | undefined,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const { FixedLengthStream }: { FixedLengthStream?: FixedLength } = globalThis as { FixedLengthStream?: FixedLength };
+  if (FixedLengthStream === undefined || sizeBytes === undefined) return stream;
+  const { readable, writable } = new FixedLengthStream(sizeBytes);
+  // What ends the one side ends the other, with the same reason.
+  stream.pipeTo(writable).catch(() => undefined);
+  return readable;
+}
+
+/**
+ * A request body that is sent with its length, as object storage requires it. Where the runtime has no way to send the length
+ * of a stream (Deno, browsers), it is a Blob: the given one of the same content, or else one that the bytes are gathered in.
+ */
+export async function bodyOfLength(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  sizeBytes: number,
+  blob?: Blob,
+): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | Blob> {
+  if ('FixedLengthStream' in globalThis) return withKnownLength(stream, sizeBytes);
+  if (!('Deno' in globalThis) && 'process' in globalThis) return stream;
+  if (blob === undefined) return (await new Response(stream).blob()).slice(0, sizeBytes, '');
+  stream.cancel().catch(() => undefined);
+  return blob.slice(0, sizeBytes, '');
+}

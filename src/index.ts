@@ -13,14 +13,14 @@ export type {
 export { DEFAULT_VIDEO_MODEL, MODELS, modelCapabilities } from './catalog.js';
 export { GenClient } from './client.js';
 export type { ClientOptions } from './config.js';
-export { extensionFor } from './downloading/extension-for.js';
-export type { JobRef, OutputInfo, OutputRange } from './downloading/output.js';
 export type {
   APIErrorDetails,
   CallDetails,
+  DownloadErrorCode,
   JobErrorCode,
   Recovery,
   RequestErrorCode,
+  StorageErrorCode,
   WebhookRefusal,
 } from './errors/index.js';
 export {
@@ -43,6 +43,7 @@ export {
   RateLimitError,
   ResponseError,
   ServerError,
+  StorageError,
   TimeoutError,
   UnprocessableEntityError,
   UploadError,
@@ -62,6 +63,8 @@ export type { CreateOptions } from './resources/created-jobs.js';
 export type { Images } from './resources/images.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
 export type { Models } from './resources/models.js';
+export type { JobRef, OutputInfo, OutputRange } from './resources/output.js';
+export { extensionFor } from './resources/output.js';
 export type { RawRequest } from './resources/raw-request.js';
 export type { DeletedUpload, Uploads } from './resources/uploads.js';
 export type { VideoEdits } from './resources/video-edits.js';

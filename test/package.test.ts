@@ -11,7 +11,7 @@ import { importsOf, parse } from './architecture/source.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
-const DOORS = ['index', 'webhooks', 'node', 'sandbox', 'redis', 'ai-sdk', 'bullmq'];
+const DOORS = ['index', 'webhooks', 'node', 'storage', 'sandbox', 'redis', 'ai-sdk', 'bullmq'];
 
 let tarball = '';
 let unpacked = '';
@@ -83,7 +83,8 @@ test('every script keeps its lines', () => {
   expect(scripts.length).toBeGreaterThan(0);
   for (const script of scripts) {
     const lines = read(script).split('\n');
-    expect(Math.max(...lines.map((line) => line.length)), script).toBeLessThan(2_000);
+    // The longest line lists what a CommonJS file exports.
+    expect(Math.max(...lines.map((line) => line.length)), script).toBeLessThan(4_000);
   }
 });
 

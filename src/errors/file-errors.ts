@@ -26,19 +26,39 @@ export class UploadError extends GenError {
   }
 }
 
-/** A finished file could not be brought home whole. */
+/** Why a finished file could not be fetched or written. */
+export type DownloadErrorCode =
+  | 'output_expired'
+  | 'job_not_finished'
+  | 'job_without_output'
+  | 'not_media'
+  | 'interrupted'
+  | 'file_changed'
+  | 'file_exists'
+  | 'cannot_write'
+  | (string & {});
+
+/** A finished file could not be fetched or written whole. */
 export class DownloadError extends GenError {
   protected static override readonly family = 'GenError/DownloadError';
+  /** Why, as a value that a program can switch on. */
+  readonly code: DownloadErrorCode;
   /** The job whose file it is. */
   readonly jobId: string;
-  /** When the link expired (ISO 8601), where that is the reason. */
+  /** When the link expired (ISO 8601), where that is the reason and the service tells it. */
   readonly expiredAt: string | undefined;
 
   constructor(
     message: string,
-    details: { readonly jobId: string; readonly expiredAt?: string | undefined; readonly cause?: unknown },
+    details: {
+      readonly jobId: string;
+      readonly code: DownloadErrorCode;
+      readonly expiredAt?: string | undefined;
+      readonly cause?: unknown;
+    },
   ) {
     super(message, details);
+    this.code = details.code;
     this.jobId = details.jobId;
     this.expiredAt = details.expiredAt;
   }

@@ -16,9 +16,12 @@ export {
 export type { CallDetails } from './client-errors.js';
 export { ConnectionError, PreflightError, ResponseError, TimeoutError } from './client-errors.js';
 export type { JobErrorCode, Recovery, RequestErrorCode } from './codes.js';
+export type { DownloadErrorCode } from './file-errors.js';
 export { DownloadError, UploadError } from './file-errors.js';
 export { GenError } from './gen-error.js';
 export { JobBlockedError, JobCanceledError, JobError, JobFailedError } from './job-error.js';
+export type { StorageErrorCode } from './storage-error.js';
+export { StorageError } from './storage-error.js';
 export { WaitTimeoutError } from './wait-timeout-error.js';
 export type { WebhookRefusal } from './webhook-error.js';
 export { WebhookVerificationError } from './webhook-error.js';

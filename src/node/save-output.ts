@@ -1,33 +1,19 @@
-import { stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { callerContext, callObserver, type RunInContext } from '../callbacks.js';
 import { systemClock } from '../clock.js';
-import { explainRefusal } from '../downloading/explain-refusal.js';
-import { extensionFor } from '../downloading/extension-for.js';
-import { type JobRef, jobIdOf, type OutputInfo } from '../downloading/output.js';
-import { type RestOfOutput, readOutput, type WrittenAt } from '../downloading/read-output.js';
-import { DownloadError } from '../errors/index.js';
-import type { Job } from '../schemas/job.js';
+import { DownloadError, GenError } from '../errors/index.js';
+import { checkOptions } from '../options.js';
+import { extensionFor, type JobRef, requireJobId } from '../resources/output.js';
+import type { OutputVersion } from '../resources/output-answer.js';
+import { explained, type OutputClient, outputReader, requireOutputClient } from '../resources/output-source.js';
 import { safeFileName } from '../uploading/file-name.js';
-import { codeOf, isTaken, TemporaryFile } from './target-file.js';
-
-/** How each call is made. */
-interface CallOptions {
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** What `saveOutput` needs of a client; a GenClient has it. */
-export interface SaveClient {
-  readonly jobs: {
-    get(id: string, options?: CallOptions): PromiseLike<Job>;
-    output(job: string, options?: CallOptions & Partial<RestOfOutput>): PromiseLike<Response>;
-    outputInfo(job: string, options?: CallOptions): PromiseLike<OutputInfo>;
-  };
-}
+import { codeOf, PartFile } from './part-file.js';
+import { SAVE_OPTIONS } from './save-options.js';
+import { checkPlace, isTaken, linkedPath, type SaveTarget, saveTarget, statsOfRegular } from './save-target.js';
 
 /** How far a download has come. */
 export interface SaveProgress {
-  /** Bytes received so far; begins at 0 again when the download has to start over. */
+  /** Bytes that are there so far; begins at 0 again when the download has to start over. */
   readonly receivedBytes: number;
   /** Size of the file in bytes, where the service says it. */
   readonly totalBytes: number | undefined;
@@ -35,11 +21,11 @@ export interface SaveProgress {
 
 /** What `saveOutput` takes beside the job and the path. */
 export interface SaveOutputOptions {
-  /** Told how far the download has come, after each piece. */
-  readonly onProgress?: ((progress: SaveProgress) => void) | undefined;
+  /** Told how far the download has come, after each piece. It only observes: what it throws changes nothing. */
+  readonly onProgress?: ((progress: SaveProgress) => unknown) | undefined;
   /** Ends the download at once; it rejects with the signal's own reason and leaves no file. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether a file that is already there is replaced. @default false */
+  /** Whether a file that is already there is replaced. Its mode stays, and a link to it stays a link. @default false */
   readonly overwrite?: boolean | undefined;
 }
 
@@ -54,84 +40,113 @@ export interface SavedOutput {
 }
 
 /**
- * Saves a finished job's file (spec: GET /v1/jobs/{job_id}/output). It is written beside the target under a temporary
- * name, checked, flushed to the disk and only then renamed, so that the path holds the whole file or none. After a cut it
- * goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise. A path
- * that is a directory gets a file named after the job. Throws a {@link DownloadError}, also for a file that is there.
+ * Saves a finished job's file (spec: GET /v1/jobs/{job_id}/output). The bytes are written beside the target under a hidden
+ * name, checked, flushed to the disk and only then renamed, so that the path holds the whole file or none. After a cut the
+ * download goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise. So it
+ * does when the program was killed and saves the same job to the same path again.
+ *
+ * A path that is a directory, or ends in `/`, gets a file named after the job; a missing directory is made for the latter.
+ * Throws a {@link DownloadError} when the file cannot be fetched or written, or another is there.
+ *
+ * @example
+ * const { path } = await saveOutput(client, job, 'videos/');
  */
 export async function saveOutput(
-  client: SaveClient,
+  client: OutputClient,
   job: JobRef,
   path: string | URL,
   options: SaveOutputOptions = {},
 ): Promise<SavedOutput> {
+  requireOutputClient('saveOutput(client, job, path)', client);
+  const jobId = requireJobId('saveOutput(client, job, path)', job);
+  checkOptions('saveOutput', SAVE_OPTIONS, options);
   options.signal?.throwIfAborted();
-  const jobId = jobIdOf(job);
-  const wanted = resolve(typeof path === 'string' ? path : fileURLToPath(path));
   const saving = new Saving(client, jobId, options);
-  const isDirectory = await stat(wanted).then(
-    (stats) => stats.isDirectory(),
-    () => false,
-  );
-  if (!isDirectory) await saving.refuseTaken(wanted);
-  const file = await saving.inDisk(() => TemporaryFile.in(isDirectory ? wanted : dirname(wanted)));
-  try {
-    const whole = await saving.read(file);
-    const name = isDirectory ? `${safeFileName(jobId, '')}${extensionFor(whole.contentType)}` : basename(wanted);
-    const target = isDirectory ? join(wanted, name) : wanted;
-    await saving.inDisk(() => file.commit(target, options.overwrite === true), target);
-    return { path: target, ...whole };
-  } catch (cause) {
-    await file.abandon();
-    throw cause;
-  }
+  return saving.to(await saving.inDisk(() => saveTarget(path)));
 }
 
 /** One download on its way: the client's calls and the disk, with failures told in the user's words. */
 class Saving {
-  readonly #client: SaveClient;
+  readonly #client: OutputClient;
   readonly #jobId: string;
   readonly #options: SaveOutputOptions;
+  readonly #inContext: RunInContext = callerContext();
+  #part: PartFile | undefined;
 
-  constructor(client: SaveClient, jobId: string, options: SaveOutputOptions) {
+  constructor(client: OutputClient, jobId: string, options: SaveOutputOptions) {
     this.#client = client;
     this.#jobId = jobId;
     this.#options = options;
   }
 
-  async refuseTaken(path: string): Promise<void> {
-    if (this.#options.overwrite !== true && (await isTaken(path))) throw this.#taken(path);
+  /** Saves the file to its target. */
+  async to(target: SaveTarget): Promise<SavedOutput> {
+    const { signal, overwrite = false } = this.#options;
+    await this.inDisk(() => checkPlace(target));
+    if ('file' in target) await this.#refuseTaken(target.file);
+    const source = { jobId: this.#jobId, clock: systemClock, signal };
+    try {
+      const { contentType, path } = await explained(this.#client, source, () => this.#fetch(target));
+      const part = this.#part;
+      if (part === undefined) throw new GenError('The file ended before it began.');
+      const sizeBytes = part.sizeBytes;
+      await this.inDisk(async () => {
+        const mode = overwrite ? (await statsOfRegular(path))?.mode : undefined;
+        await part.commit(overwrite ? await linkedPath(path) : path, { overwrite, mode });
+      }, path);
+      return { path, sizeBytes, contentType };
+    } catch (cause) {
+      await this.#part?.abandon();
+      throw cause;
+    }
   }
 
-  async read(file: TemporaryFile) {
-    const { jobs } = this.#client;
-    const { signal, onProgress } = this.#options;
-    const jobId = this.#jobId;
-    let receivedBytes = 0;
-    const sink = {
-      write: async (chunk: Uint8Array, { totalBytes, isOwned }: WrittenAt) => {
-        receivedBytes += chunk.length;
-        await this.inDisk(() => file.write(chunk, isOwned));
-        onProgress?.({ receivedBytes, totalBytes });
-      },
-      restart: () => {
-        receivedBytes = 0;
-        return this.inDisk(() => file.restart());
-      },
-    };
-    const open = (rest?: RestOfOutput) => jobs.output(jobId, { signal, ...rest });
-    const sizeOf = () =>
-      Promise.resolve(jobs.outputInfo(jobId, { signal })).then(
-        ({ sizeBytes }) => sizeBytes,
-        () => undefined,
-      );
+  /** Fetches the file into a part beside its target; gives the path that it is to have. */
+  async #fetch(target: SaveTarget): Promise<OutputVersion & { readonly path: string }> {
+    const reader = outputReader(this.#client, {
+      jobId: this.#jobId,
+      clock: systemClock,
+      signal: this.#options.signal,
+    });
+    let version: (OutputVersion & { readonly path: string }) | undefined;
     try {
-      return await readOutput({ jobId, open, sizeOf, sink, signal, clock: systemClock });
-    } catch (cause) {
-      signal?.throwIfAborted();
-      const job = () => Promise.resolve(jobs.get(jobId, { signal })).catch(() => undefined);
-      throw await explainRefusal({ jobId, cause, job, now: systemClock.now() });
+      for (;;) {
+        const piece = await reader.read();
+        if (piece.type === 'end' && version !== undefined) return version;
+        if (piece.type === 'version') {
+          version = { ...piece, path: await this.#begin(target, piece) };
+          reader.skip(this.#part?.sizeBytes ?? 0);
+        } else if (piece.type === 'bytes') {
+          await this.inDisk(async () => this.#part?.write(piece.bytes, piece.isOwned));
+          this.#tell(version?.sizeBytes);
+        }
+      }
+    } finally {
+      reader.cancel();
     }
+  }
+
+  /** Opens the part for a version of the file. */
+  async #begin(target: SaveTarget, { sizeBytes, etag, contentType }: OutputVersion): Promise<string> {
+    const name = `${safeFileName(this.#jobId, '')}${extensionFor(contentType)}`;
+    const path = 'file' in target ? target.file : join(target.directory, name);
+    if ('directory' in target) await this.#refuseTaken(path);
+    await this.#part?.abandon();
+    this.#part = undefined;
+    const beside = this.#options.overwrite === true ? await this.inDisk(() => linkedPath(path)) : path;
+    this.#part = await this.inDisk(() => PartFile.open({ target: beside, jobId: this.#jobId, sizeBytes, etag }));
+    return path;
+  }
+
+  #tell(totalBytes: number | undefined): void {
+    const { onProgress } = this.#options;
+    const receivedBytes = this.#part?.sizeBytes ?? 0;
+    if (onProgress) this.#inContext(() => callObserver(() => onProgress({ receivedBytes, totalBytes })));
+  }
+
+  async #refuseTaken(path: string): Promise<void> {
+    if (this.#options.overwrite === true) await this.inDisk(() => statsOfRegular(path));
+    else if (await this.inDisk(() => isTaken(path))) throw this.#taken(path);
   }
 
   /** Does something on the disk; its failure is a DownloadError that names the place. */
@@ -139,10 +154,13 @@ class Saving {
     try {
       return await work();
     } catch (cause) {
+      if (GenError.isInstance(cause)) throw cause;
       if (codeOf(cause) === 'EEXIST' && target !== undefined) throw this.#taken(target, cause);
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new DownloadError(`The file of job ${this.#jobId} cannot be written: ${reason}`, {
-        jobId: this.#jobId,
+      const jobId = this.#jobId;
+      throw new DownloadError(`The file of job ${jobId} cannot be written: ${reason}`, {
+        jobId,
+        code: 'cannot_write',
         cause,
       });
     }
@@ -151,6 +169,7 @@ class Saving {
   #taken(path: string, cause?: unknown): DownloadError {
     return new DownloadError(`"${path}" is already there. Pass overwrite: true to replace it.`, {
       jobId: this.#jobId,
+      code: 'file_exists',
       cause,
     });
   }

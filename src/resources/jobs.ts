@@ -1,12 +1,12 @@
-import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders } from '../downloading/output.js';
-import { outputInfoOf } from '../downloading/output-info.js';
 import { ResponseError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import { type RequestPromise, requestPromise } from '../transport/request-promise.js';
+import { type Answer, type RequestPromise, requestPromise } from '../transport/request-promise.js';
 import type { DecodeContext, RequestPath, Transport } from '../transport/transport.js';
 import { decodeJob } from './decode.js';
+import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders, outputInfoOf } from './output.js';
 import { path } from './path.js';
+import { resumedResponse } from './resumed-response.js';
 
 /** What `jobs.output` takes beside the job. */
 export interface OutputOptions extends RequestOptions {
@@ -14,6 +14,11 @@ export interface OutputOptions extends RequestOptions {
   readonly range?: OutputRange | undefined;
   /** The entity tag that the part must belong to. Of a file that has changed, all comes. */
   readonly ifRange?: string | undefined;
+  /**
+   * Whether the body goes on by itself when the connection breaks. It asks for the rest with Range and If-Range, up to five
+   * times in a row without a byte more, and fails with a DownloadError when the file has changed. @default false
+   */
+  readonly resume?: boolean | undefined;
 }
 
 /** Jobs and their finished files (spec: GET /v1/jobs/{job_id}). */
@@ -45,19 +50,18 @@ export class Jobs {
    * the key. The link expires at `providerOutputExpiresAt`.
    */
   output(job: JobRef, options: OutputOptions = {}, requestOptions?: RequestOptions): RequestPromise<Response> {
-    const { range, ifRange, ...rest } = options;
-    const headers = () => outputHeaders(range, ifRange);
-    return this.#transport.open(
-      { name: 'jobs.output', method: 'GET', path: outputPath(job), lane: 'jobs.output', headers },
-      { ...rest, ...requestOptions },
-    );
+    const { range, ifRange, resume, ...rest } = options;
+    const callOptions = { ...rest, ...requestOptions };
+    const plain = this.#open(job, { range, ifRange }, callOptions);
+    return resume ? requestPromise(this.#resumed(job, plain, callOptions)) : plain;
   }
 
   /** What the service says of the finished file, without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
+    const headers = () => outputHeaders(undefined);
     const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), lane: 'jobs.output' } as const;
     const answer = this.#transport
-      .open(request, options)
+      .open({ ...request, headers }, options)
       .withResponse()
       .then(({ data: _, response, ...meta }) => ({
         meta,
@@ -65,6 +69,33 @@ export class Jobs {
         data: () => outputInfoOf(response),
       }));
     return requestPromise(answer);
+  }
+
+  #open(
+    job: JobRef,
+    part: Pick<OutputOptions, 'range' | 'ifRange'>,
+    options: RequestOptions,
+  ): RequestPromise<Response> {
+    const headers = () => outputHeaders(part.range, part.ifRange);
+    return this.#transport.open(
+      { name: 'jobs.output', method: 'GET', path: outputPath(job), lane: 'jobs.output', headers },
+      options,
+    );
+  }
+
+  async #resumed(job: JobRef, plain: RequestPromise<Response>, options: RequestOptions): Promise<Answer<Response>> {
+    const { data, response: _, ...meta } = await plain.withResponse();
+    const resumed = await resumedResponse(data, {
+      jobId: jobIdOf(job),
+      signal: options.signal,
+      open: (signal, rest) => this.#open(job, rest ?? {}, { ...options, signal }),
+      sizeOf: (signal) =>
+        this.outputInfo(job, { ...options, signal }).then(
+          ({ sizeBytes }) => sizeBytes,
+          () => undefined,
+        ),
+    });
+    return { meta, response: () => resumed, data: () => resumed };
   }
 }
 

@@ -1,4 +1,4 @@
-import { isByteStream, readUpTo } from '../bytes.js';
+import { isByteStream, readUpTo, withKnownLength } from '../bytes.js';
 import type { Deadline } from '../deadline.js';
 
 /** The text of a body, and whether that is all of it. */
@@ -45,24 +45,10 @@ export function streamed(response: Response, options: StreamOptions): Response {
   return 'Bun' in globalThis ? passable(response, options) : withBody(response, watched(response.body, options));
 }
 
-/** Workers take the length of a stream from a type of their own. R2 and outgoing answers need it. */
-interface LengthRuntime {
-  readonly FixedLengthStream?: new (
-    length: number,
-  ) => { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> };
-}
-
-function withBody(response: Response, body: ReadableStream<Uint8Array>): Response {
+function withBody(response: Response, body: ReadableStream<Uint8Array<ArrayBuffer>>): Response {
   const { status, statusText, headers, url } = response;
-  const { FixedLengthStream } = globalThis as LengthRuntime;
   const length = headers.has('content-encoding') ? null : headers.get('content-length');
-  let sized = body;
-  if (FixedLengthStream !== undefined && length !== null) {
-    const { readable, writable } = new FixedLengthStream(Number(length));
-    // A failure of the body reaches whoever reads the other end.
-    body.pipeTo(writable).catch(() => {});
-    sized = readable;
-  }
+  const sized = withKnownLength(body, length === null ? undefined : Number(length));
   return withUrl(new Response(sized, { status, statusText, headers }), url);
 }
 
@@ -91,7 +77,7 @@ function watched(source: ReadableStream<Uint8Array<ArrayBuffer>>, { deadline, id
     deadline.end();
     if (cancel) reader.cancel(reason).catch(() => {});
   };
-  const guarded: UnderlyingSource<Uint8Array> = {
+  const guarded: UnderlyingSource<Uint8Array<ArrayBuffer>> = {
     ...(isBytes && { type: 'bytes' }),
     // The abort must reach a reader that is between two reads, too.
     start(controller: Controller) {
@@ -119,7 +105,7 @@ function watched(source: ReadableStream<Uint8Array<ArrayBuffer>>, { deadline, id
     },
     cancel: (reason) => finish(true, reason),
   };
-  return new ReadableStream(guarded, { highWaterMark: 0 });
+  return new ReadableStream<Uint8Array<ArrayBuffer>>(guarded, { highWaterMark: 0 });
 }
 
 /** What the controllers of both kinds of stream have in common, and the buffer that a reader may have brought. */

@@ -1,4 +1,4 @@
-import { joinBytes } from '../bytes.js';
+import { bodyOfLength, joinBytes } from '../bytes.js';
 import { callerContext, callObserver } from '../callbacks.js';
 import { PreflightError, UploadError } from '../errors/index.js';
 import { IMAGE_HEADER_BYTES, imageSize } from '../schemas/image-size.js';
@@ -108,7 +108,7 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Open
         failed = { reason };
       };
       current = meteredBody(start(), { sizeBytes, report, moved, fail });
-      return requestBody(current.stream, source, sizeBytes);
+      return bodyOfLength(current.stream, sizeBytes, source.blob);
     },
     failure: () => failed,
     finish: () => current?.finish(),
@@ -127,31 +127,6 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Open
       return joinBytes(chunks).subarray(0, bytes);
     },
   };
-}
-
-/** The runtime's stream of known length. */
-type FixedLengthRuntime = {
-  readonly FixedLengthStream?: new (size: number) => TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>;
-};
-
-/** A body whose length every runtime tells the receiver. Object storage requires it. */
-async function requestBody(
-  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
-  { blob }: Source,
-  sizeBytes: number,
-): Promise<BodyInit> {
-  const { FixedLengthStream } = globalThis as FixedLengthRuntime;
-  if (FixedLengthStream !== undefined) {
-    // workerd ignores a content-length header and takes the length from this stream.
-    const { readable, writable } = new FixedLengthStream(sizeBytes);
-    stream.pipeTo(writable).catch(() => undefined); // The reason is kept by the meter and breaks `readable` too.
-    return readable;
-  }
-  if (!('Deno' in globalThis) && 'process' in globalThis) return stream;
-  // Deno and browsers would send a stream without its length, so they get one Blob.
-  if (blob === undefined) return (await new Response(stream).blob()).slice(0, sizeBytes, '');
-  stream.cancel().catch(() => undefined);
-  return blob.slice(0, sizeBytes, '');
 }
 
 async function firstChunks(content: AsyncIterator<Uint8Array>, bytes: number): Promise<Uint8Array[]> {

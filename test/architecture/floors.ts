@@ -10,7 +10,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['options'],
   ['limits', 'redis-client'],
   ['hooks', 'events'],
-  ['config', 'uploading', 'downloading', 'preflight', 'webhooks'],
+  ['config', 'uploading', 'preflight', 'webhooks'],
   ['polling', 'transport'],
   ['resources'],
   ['client'],

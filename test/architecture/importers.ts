@@ -7,7 +7,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/http\.ts$/,
   'p-retry': /^src\/transport\/exchange\.ts$/,
   '@noble/hashes': /^src\/(limits\/account-state|transport\/idempotency|storage\/[a-z0-9-]+)\.ts$/,
-  'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|[a-z-]+\/[a-z-]*options\.ts$)/,
+  'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|[a-z0-9-]+\/[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   hono: /^src\/sandbox\//,
   '@hono/node-server': /^src\/sandbox\/serve[^/]*\.ts$/,
@@ -17,6 +17,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@ai-sdk/provider': /^src\/ai-sdk\//,
   bullmq: /^src\/bullmq\//,
   ioredis: /^src\/bullmq\//,
+  aws4fetch: /^src\/storage\/s3-sender\.ts$/,
 };
 
 /** Where Node's own modules may be imported: the client runs on the edge too. */

@@ -21,11 +21,14 @@ export async function explainRefusal({ jobId, cause, job, now }: Refusal): Promi
     const at = expiresAt ?? undefined;
     const when = at === undefined ? 'has expired' : `expired at ${at}`;
     const message = `The link to the file of job ${jobId} ${when}. Files are kept for a while only: save each one when its job completes.`;
-    return new DownloadError(message, { jobId, expiredAt: at, cause });
+    return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
   }
   if (status === undefined || status === 'completed') return cause;
-  return new DownloadError(`Job ${jobId} has no file: it is ${status}. Wait for it with waitForJob first.`, {
+  const isRunning = !['failed', 'canceled', 'blocked'].includes(status);
+  const advice = isRunning ? ' Wait for it with waitForJob first.' : '';
+  return new DownloadError(`Job ${jobId} has no file: its status is ${status}.${advice}`, {
     jobId,
+    code: isRunning ? 'job_not_finished' : 'job_without_output',
     cause,
   });
 }

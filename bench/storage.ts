@@ -1,0 +1,95 @@
+// A finished file of 200 MB from the service to a store that speaks S3, each copy in a fresh process.
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Figures, interleaved, ratio, spread, table, told, versionOf } from './frame.js';
+import { bundleSize, OWN_PROGRAMS } from './size.js';
+
+const execute = promisify(execFile);
+const at = (file: string) => fileURLToPath(new URL(`./${file}.mjs`, import.meta.url));
+const MB = 1_000_000;
+const SIZE = 200 * MB;
+const ROUNDS = 5;
+
+const BARE = 'fetch to fetch';
+const OWN = 'gen-client copyOutput';
+const WAYS = [BARE, OWN, '@aws-sdk/lib-storage', '@aws-sdk/client-s3'];
+
+interface Told {
+  readonly ms: number;
+  readonly grownBytes: number;
+  readonly requests: number;
+}
+
+interface Copies {
+  readonly times: Figures;
+  readonly grown: ReadonlyMap<string, readonly number[]>;
+  readonly requests: ReadonlyMap<string, number>;
+}
+
+async function serve(file: string, ...args: string[]): Promise<{ child: ChildProcess; url: string }> {
+  const child = spawn(process.execPath, [at(file), ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [url] = (await once(child.stdout, 'data')) as [Buffer];
+  return { child, url: url.toString().trim() };
+}
+
+async function measureCopies(): Promise<Copies> {
+  const [service, store] = await Promise.all([serve('files/server', String(SIZE)), serve('storage/sink')]);
+  const grown = new Map<string, number[]>(WAYS.map((way) => [way, []]));
+  const requests = new Map<string, number>();
+  const measure = async (way: string) => {
+    const { stdout } = await execute(process.execPath, [at('storage/copy'), way, service.url, store.url]);
+    const figures = JSON.parse(stdout) as Told;
+    grown.get(way)?.push(figures.grownBytes / MB);
+    requests.set(way, figures.requests);
+    return figures.ms;
+  };
+  try {
+    const candidates = WAYS.map((name) => ({ name, measure: () => measure(name) }));
+    return { times: await interleaved(candidates, { rounds: ROUNDS, warmups: 1 }), grown, requests };
+  } finally {
+    service.child.kill();
+    store.child.kill();
+  }
+}
+
+const PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
+
+/** What the copy adds to a program, in kB: beyond the client for this SDK, all of it for the others. */
+async function sizes(): Promise<ReadonlyMap<string, number | undefined>> {
+  const client = await bundleSize({ code: OWN_PROGRAMS.client });
+  const own = await bundleSize({ code: OWN_PROGRAMS.copyToS3 });
+  const s3 = "export { S3Client, PutObjectCommand } from '@aws-sdk/client-s3';";
+  const upload = "export { S3Client } from '@aws-sdk/client-s3'; export { Upload } from '@aws-sdk/lib-storage';";
+  return new Map([
+    [OWN, own - client],
+    ['@aws-sdk/client-s3', await bundleSize({ code: s3, from: PEERS }).catch(() => undefined)],
+    ['@aws-sdk/lib-storage', await bundleSize({ code: upload, from: PEERS }).catch(() => undefined)],
+  ]);
+}
+
+/** The section of bench/README.md. */
+export async function run(): Promise<string> {
+  const { times, grown, requests } = await measureCopies();
+  const added = await sizes();
+  const rows = WAYS.map((way) => {
+    const size = added.get(way);
+    return [
+      way,
+      way === BARE ? 'Node' : way === OWN ? 'this build' : versionOf(way),
+      requests.get(way) ?? '',
+      told(spread(times.get(way) ?? []), 0),
+      told(ratio(times, way, BARE)),
+      told(spread(grown.get(way) ?? []), 0),
+      way === BARE ? '–' : size === undefined ? 'needs Node' : (size / 1000).toFixed(1),
+    ];
+  });
+  const columns = ['way', 'version', 'requests', 'ms', 'times fetch to fetch', 'growth at peak, MB', 'code, kB'];
+  return [
+    '## Copies to a store',
+    `A file of ${SIZE / MB} MB from the service to a store that speaks S3, every copy in a fresh process, service and store in processes of their own, ${ROUNDS} interleaved rounds. Growth is peak resident memory over what the process had after its imports and a first small request. This SDK also looks whether the object is there, resumes a download that is cut, and gives the SHA-256 of the bytes; the others do not.`,
+    table(columns, rows),
+    'Code is minified and gzipped; of this SDK it is what the copy adds to a program with a client, 2.6 kB of it the signing of requests.',
+  ].join('\n\n');
+}

@@ -1,0 +1,33 @@
+// A finished file to Azure Blob Storage, by its own SDK: pass a BlockBlobClient of @azure/storage-blob.
+import { Readable } from 'node:stream';
+import type { ReadableStream as NodeStream } from 'node:stream/web';
+import type { OutputDestination } from 'gen-client/storage';
+
+/** What is used of a BlockBlobClient. */
+interface BlockBlob {
+  getProperties(options: object): Promise<{
+    contentLength?: number;
+    contentType?: string;
+    etag?: string;
+    metadata?: Record<string, string>;
+  }>;
+  uploadStream(body: Readable, bufferSize: number, parallel: number, options: object): Promise<{ etag?: string }>;
+}
+
+/** Names of metadata are identifiers in Azure, so `gen-job` is called gen_job there. */
+export function azureBlob(blob: BlockBlob): OutputDestination {
+  return {
+    store: 'azure',
+    head: async ({ signal }) => {
+      const { contentLength = 0, metadata, ...rest } = await blob.getProperties({ abortSignal: signal });
+      return { ...rest, sizeBytes: contentLength, metadata: { 'gen-job': metadata?.gen_job ?? '' } };
+    },
+    put: (body, { contentType, metadata, overwrite, signal }) =>
+      blob.uploadStream(Readable.fromWeb(body as NodeStream), 4 * 1024 * 1024, 2, {
+        abortSignal: signal,
+        blobHTTPHeaders: { blobContentType: contentType },
+        metadata: { gen_job: metadata['gen-job'] },
+        conditions: overwrite ? {} : { ifNoneMatch: '*' },
+      }),
+  };
+}

@@ -1,0 +1,41 @@
+// A Cloudflare Worker that makes videos, copies each to R2 as soon as its webhook comes, and shows them to whoever may see them.
+import { GenClient } from 'gen-client';
+import { copyOutput, createOutputHandler, type R2BucketLike, r2 } from 'gen-client/storage';
+import { createWebhookHandler } from 'gen-client/webhooks';
+
+interface Env extends Record<'GEN_API_KEY' | 'GEN_BASE_URL' | 'GEN_WEBHOOK_SECRET' | 'APP_TOKEN', string> {
+  readonly VIDEOS: R2BucketLike;
+}
+
+const fileOf = (env: Env, jobId: string) => r2(env.VIDEOS, `videos/${jobId}.mp4`);
+const isUser = (env: Env, request: Request) => request.headers.get('authorization') === `Bearer ${env.APP_TOKEN}`;
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const client = new GenClient({ apiKey: env.GEN_API_KEY, baseUrl: env.GEN_BASE_URL });
+    const url = new URL(request.url);
+    if (url.pathname === '/webhook') {
+      const receive = createWebhookHandler({
+        secret: env.GEN_WEBHOOK_SECRET,
+        ack: 'after', // a copy that fails is answered with 500, so that the service sends the event again
+        on: {
+          'job.completed': async ({ data }) => {
+            await copyOutput(client, data.job, fileOf(env, data.job.id));
+          },
+        },
+      });
+      return receive(request);
+    }
+    if (url.pathname === '/videos' && request.method === 'POST' && isUser(env, request)) {
+      const { prompt } = (await request.json()) as { prompt: string };
+      const { job } = await client.videos.create({ prompt, webhook_url: `${url.origin}/webhook` });
+      return Response.json({ video: `/videos/${job.id}` }, { status: 202 });
+    }
+    const serve = createOutputHandler({
+      client,
+      authorize: (asked) => isUser(env, asked),
+      source: (jobId) => fileOf(env, jobId), // until the copy is there, the file comes from the service
+    });
+    return serve(request);
+  },
+};

@@ -1,0 +1,29 @@
+// A finished file to Supabase Storage, by its own SDK.
+import { StorageClient } from '@supabase/storage-js';
+import type { GenClient, Job } from 'gen-client';
+import { copyOutput, type OutputDestination } from 'gen-client/storage';
+
+const { SUPABASE_URL = '', SUPABASE_SERVICE_KEY = '' } = process.env;
+const key = { apikey: SUPABASE_SERVICE_KEY, authorization: `Bearer ${SUPABASE_SERVICE_KEY}` };
+
+function supabase(path: string): OutputDestination {
+  const bucket = new StorageClient(`${SUPABASE_URL}/storage/v1`, key).from('videos');
+  return {
+    store: 'supabase',
+    head: async () => {
+      const { data, error } = await bucket.info(path);
+      if (error) throw error; // 404 says that nothing is there
+      const { size = 0, contentType, etag, metadata } = data ?? {};
+      return { sizeBytes: size, contentType, etag, metadata: { 'gen-job': metadata?.genJob ?? '' } }; // as the SDK writes it
+    },
+    put: async (body, { contentType, metadata, overwrite }) => {
+      const { error } = await bucket.upload(path, body, { contentType, metadata, upsert: overwrite });
+      if (error) throw error; // the SDK does not throw by itself
+    },
+  };
+}
+
+/** Copies the file of a finished job. */
+export function copyToSupabase(client: GenClient, job: Job) {
+  return copyOutput(client, job, supabase(`${job.id}.mp4`));
+}

@@ -1,0 +1,28 @@
+// A finished file to Vercel Blob, by its own SDK. Needs GEN_API_KEY, GEN_BASE_URL and BLOB_READ_WRITE_TOKEN.
+import { BlobNotFoundError, head, put } from '@vercel/blob';
+import type { GenClient, Job } from 'gen-client';
+import { copyOutput, type OutputDestination } from 'gen-client/storage';
+
+/** Vercel Blob keeps no metadata of yours, so the name of the job's file says whose it is. */
+function vercelBlob(jobId: string): OutputDestination {
+  const pathname = `videos/${jobId}.mp4`;
+  return {
+    store: 'vercel-blob',
+    head: async () => {
+      try {
+        const { size, contentType, etag } = await head(pathname);
+        return { sizeBytes: size, contentType, etag, metadata: { 'gen-job': jobId } };
+      } catch (error) {
+        if (error instanceof BlobNotFoundError) return undefined;
+        throw error;
+      }
+    },
+    put: (body, { contentType, overwrite, signal }) =>
+      put(pathname, body, { access: 'public', contentType, allowOverwrite: overwrite, abortSignal: signal }),
+  };
+}
+
+/** Copies the file of a finished job. */
+export function copyToVercelBlob(client: GenClient, job: Job) {
+  return copyOutput(client, job, vercelBlob(job.id));
+}

@@ -1,0 +1,69 @@
+import type { Clock } from '../clock.js';
+import { GenError } from '../errors/index.js';
+import { isFields } from '../schemas/envelope.js';
+import type { Job } from '../schemas/job.js';
+import { show } from '../schemas/show.js';
+import type { OutputInfo } from './output.js';
+import { OutputReader, type RestOfOutput } from './output-reader.js';
+import { explainRefusal } from './output-refusal.js';
+
+/** How a call of an {@link OutputClient} is made. */
+export interface OutputCallOptions {
+  /** Ends the call at once. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What reading a finished file needs of a client. A GenClient has it, and a fake is quickly written. */
+export interface OutputClient {
+  /** The three calls on a job and its file. */
+  readonly jobs: {
+    get(id: string, options?: OutputCallOptions): PromiseLike<Job>;
+    output(job: string, options?: OutputCallOptions & Partial<RestOfOutput>): PromiseLike<Response>;
+    outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
+  };
+}
+
+/** Throws a GenError for what is not a client; `call` is how the function is called. */
+export function requireOutputClient(call: string, client: unknown): void {
+  const jobs = isFields(client) ? client.jobs : undefined;
+  const names = ['get', 'output', 'outputInfo'];
+  if (isFields(jobs) && names.every((name) => typeof jobs[name] === 'function')) return;
+  throw new GenError(`${call}: the first argument must be a GenClient, not ${show(client)}.`);
+}
+
+/** Whose file is read, and for how long. */
+export interface SourceOptions {
+  readonly jobId: string;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The file of a job, to be read through the client over any number of connections. */
+export function outputReader({ jobs }: OutputClient, { jobId, clock, signal }: SourceOptions): OutputReader {
+  return new OutputReader({
+    jobId,
+    clock,
+    signal,
+    open: (signal, rest) => jobs.output(jobId, { signal, ...rest }),
+    sizeOf: (signal) =>
+      Promise.resolve(jobs.outputInfo(jobId, { signal })).then(
+        ({ sizeBytes }) => sizeBytes,
+        () => undefined,
+      ),
+  });
+}
+
+/** Does something with the file of a job. Rejects with an error that tells an expired link, or a job without a file, as such. */
+export async function explained<T>(
+  { jobs }: OutputClient,
+  { jobId, clock, signal }: SourceOptions,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    signal?.throwIfAborted();
+    const job = () => Promise.resolve(jobs.get(jobId, { signal })).catch(() => undefined);
+    throw await explainRefusal({ jobId, cause, job, now: clock.now() });
+  }
+}

@@ -1,0 +1,95 @@
+import { GenError } from '../errors/index.js';
+import { isFields } from '../schemas/envelope.js';
+import { extensionsOf } from '../schemas/media-type.js';
+import { show } from '../schemas/show.js';
+
+/** Which bytes of a file: a Range header as it stands (`bytes=0-1023`), or first and last byte, both counted from 0 and included. */
+export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
+
+/** What is known of a finished file without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
+export interface OutputInfo {
+  /** Media type, for example `video/mp4`. */
+  readonly contentType: string | undefined;
+  /** Whole size in bytes, where the service says it. */
+  readonly sizeBytes: number | undefined;
+  /** Changes with the bytes. */
+  readonly etag: string | undefined;
+  /** When it was last changed, as the service writes it. */
+  readonly lastModified: string | undefined;
+  /** Whether a part of it can be asked for. */
+  readonly acceptsRanges: boolean;
+  /** When the link expires (ISO 8601), where the answer says it; else see the job's `providerOutputExpiresAt`. */
+  readonly expiresAt: string | undefined;
+}
+
+/** A job or its id, as every call on a job's output takes it. */
+export type JobRef = string | { readonly id: string };
+
+/** The id of a job or id. */
+export function jobIdOf(job: JobRef): string {
+  return typeof job === 'string' ? job : job?.id;
+}
+
+/** The id of a finished job that a function was given; `call` is how the function is called. Throws a GenError for anything else. */
+export function requireJobId(call: string, job: unknown): string {
+  const id = isFields(job) ? job.id : job;
+  if (typeof id === 'string' && id !== '') return id;
+  const isCreated = isFields(job) && isFields(job.job);
+  const fix = isCreated ? 'Pass created.job instead of what the create returned.' : 'Pass a job or its id.';
+  throw new GenError(`${call}: job is ${isCreated ? 'not a job' : show(job)}. ${fix}`);
+}
+
+/** The headers that ask for a file or a part of it, as it is: a re-encoded one has another length. */
+export function outputHeaders(range: OutputRange | undefined, ifRange?: string): Record<string, string> {
+  const part = typeof range === 'object' ? rangeText(range) : range;
+  return {
+    'accept-encoding': 'identity',
+    ...(part && { range: part }),
+    ...(part && ifRange && { 'if-range': ifRange }),
+  };
+}
+
+function rangeText({ start, end }: Exclude<OutputRange, string>): string | undefined {
+  if (start === undefined && end === undefined) return undefined;
+  const [first, last] = [start ?? 0, end ?? Number.MAX_SAFE_INTEGER];
+  if (![first, last].every((edge) => Number.isSafeInteger(edge) && edge >= 0) || last < first) {
+    throw new RangeError(`range: start and end are whole numbers, 0 <= start <= end, not ${start} and ${end}.`);
+  }
+  return `bytes=${first}-${end ?? ''}`;
+}
+
+/** Reads what an answer's head says of the file. */
+export function outputInfoOf(response: Response): OutputInfo {
+  const { headers } = response;
+  const get = (name: string) => headers.get(name) ?? undefined;
+  return {
+    contentType: get('content-type'),
+    sizeBytes: sizeOf(response),
+    etag: get('etag'),
+    lastModified: get('last-modified'),
+    acceptsRanges: response.status === 206 || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
+    expiresAt: isoDate(get('expires')),
+  };
+}
+
+/** The whole size. The length of a part or of an encoded answer is another one. */
+function sizeOf({ status, headers }: Response): number | undefined {
+  const ofPart = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1];
+  const text = status === 206 ? ofPart : (headers.get('content-length') ?? undefined);
+  const encoding = headers.get('content-encoding') ?? 'identity';
+  return text !== undefined && /^\d+$/.test(text) && encoding === 'identity' ? Number(text) : undefined;
+}
+
+function isoDate(text: string | undefined): string | undefined {
+  const at = Date.parse(text ?? '');
+  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
+}
+
+/**
+ * The file extension for a content type, with its dot: `.mp4` for `video/mp4; codecs=avc1`. An unknown type gives an
+ * empty string. Made for naming a downloaded file (spec: GET /v1/jobs/{job_id}/output).
+ */
+export function extensionFor(contentType: string | null | undefined): string {
+  const extension = extensionsOf(contentType ?? '')[0];
+  return extension === undefined ? '' : `.${extension}`;
+}

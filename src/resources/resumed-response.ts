@@ -1,0 +1,36 @@
+import { withKnownLength } from '../bytes.js';
+import { type Clock, systemClock } from '../clock.js';
+import { outputInfoOf } from './output.js';
+import { OutputReader, type OutputReading } from './output-reader.js';
+
+/** How the rest of an answer is read after a cut. */
+export type Resuming = Pick<OutputReading, 'jobId' | 'open' | 'sizeOf' | 'signal'> & { readonly clock?: Clock };
+
+/**
+ * The answer with a body that goes on by itself after a cut, as long as the file is the same. It keeps status, headers and
+ * length. Throws a DownloadError for an answer that is a page or JSON.
+ */
+export async function resumedResponse(response: Response, resuming: Resuming): Promise<Response> {
+  const { status, statusText, headers, url } = response;
+  const reader = new OutputReader({ clock: systemClock, ...resuming, restarts: false });
+  await reader.begin(response);
+  const body = new ReadableStream(
+    {
+      type: 'bytes',
+      async pull(controller) {
+        const piece = await reader.read();
+        if (piece.type === 'bytes') return controller.enqueue(piece.bytes);
+        controller.close();
+        // Whoever brought a buffer of their own gets it back.
+        controller.byobRequest?.respond(0);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  const length = headers.get('content-length');
+  const sizeBytes = outputInfoOf(response).sizeBytes === undefined || length === null ? undefined : Number(length);
+  return Object.defineProperty(new Response(withKnownLength(body, sizeBytes), { status, statusText, headers }), 'url', {
+    value: url,
+  });
+}

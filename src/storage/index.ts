@@ -1,0 +1,16 @@
+export type { StorageErrorCode } from '../errors/index.js';
+export { StorageError } from '../errors/index.js';
+export type { JobRef } from '../resources/output.js';
+export type { RestOfOutput } from '../resources/output-reader.js';
+export type { OutputCallOptions, OutputClient } from '../resources/output-source.js';
+export type { CopyOutputOptions, CopyProgress } from './copy-options.js';
+export type { StoredOutput } from './copy-output.js';
+export { copyOutput } from './copy-output.js';
+export type { GetOptions, OutputDestination, OutputSource, PutOptions, StoredObject } from './destination.js';
+export type { OutputHandlerClient, OutputHandlerOptions } from './handler-options.js';
+export type { OutputHandler } from './output-handler.js';
+export { createOutputHandler } from './output-handler.js';
+export { r2 } from './r2.js';
+export type { R2BucketLike, R2ObjectLike } from './r2-options.js';
+export { s3 } from './s3.js';
+export type { S3Credentials, S3Options } from './s3-options.js';

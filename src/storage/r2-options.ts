@@ -1,0 +1,28 @@
+import * as z from 'zod/mini';
+import { checkOptions, methods } from '../options.js';
+
+/** What is read of an object in R2. */
+export interface R2ObjectLike {
+  readonly size: number;
+  readonly httpEtag: string;
+  readonly uploaded: Date;
+  readonly httpMetadata?: { readonly contentType?: string | undefined } | undefined;
+  readonly customMetadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/** What is used of a bucket binding of Cloudflare Workers. `env.BUCKET` has it. */
+export interface R2BucketLike {
+  head(key: string): Promise<R2ObjectLike | null>;
+  get(key: string, options?: object): Promise<R2ObjectLike | null>;
+  put(key: string, value: never, options?: object): Promise<R2ObjectLike | null>;
+}
+
+const R2_ARGUMENTS = z.strictObject({
+  bucket: methods<R2BucketLike>('head', 'get', 'put'),
+  key: z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')),
+});
+
+/** Checks what `r2` is called with. */
+export function checkR2Arguments(bucket: unknown, key: unknown): void {
+  checkOptions('r2(bucket, key)', R2_ARGUMENTS, { bucket, key });
+}

@@ -1,0 +1,86 @@
+import * as z from 'zod/mini';
+import { GenError } from '../errors/index.js';
+import { anObject, callback, checkOptions, text } from '../options.js';
+
+/** What a request to S3 is signed with. */
+export interface S3Credentials {
+  /** The access key id. */
+  readonly accessKeyId: string;
+  /** The secret access key. It signs, and is never sent. */
+  readonly secretAccessKey: string;
+  /** The session token of temporary credentials. */
+  readonly sessionToken?: string | undefined;
+}
+
+/** Where an object is in a store that speaks S3. */
+export interface S3Options {
+  /** The bucket. */
+  readonly bucket: string;
+  /** The key of the object. */
+  readonly key: string;
+  /**
+   * Address of a store that is not AWS, such as `https://<account>.r2.cloudflarestorage.com`. The bucket is then the first
+   * part of the path. @default the bucket's own address at AWS
+   */
+  readonly endpoint?: string | URL | undefined;
+  /** The bucket's region. @default 'us-east-1' */
+  readonly region?: string | undefined;
+  /**
+   * The credentials, or a function that gives them. The function is asked for each request, so that a rotated key is picked
+   * up, and again when the store says that the session has expired.
+   */
+  readonly credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>);
+  /**
+   * Further headers of the put, such as `cache-control` or `x-amz-storage-class`. @default none
+   */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Called as `fetch(url, init)` in place of the runtime's own. @default globalThis.fetch */
+  readonly fetch?: typeof fetch | undefined;
+}
+
+const required = (what: string, fits: (value: string) => boolean) =>
+  z.custom<string>((value) => typeof value === 'string' && value !== '' && fits(value), what);
+
+const S3_OPTIONS = z.strictObject({
+  bucket: required('the name of a bucket', (bucket) => !/[/\s?#]/.test(bucket)),
+  key: required('a non-empty string without "." and ".." in its path', (key) => !/(^|\/)\.{1,2}(\/|$)/.test(key)),
+  endpoint: z.optional(z.any()),
+  region: text,
+  credentials: z.any(),
+  headers: anObject,
+  fetch: callback,
+});
+
+/** Checks the options of `s3`. What may hold a secret is named and never shown. */
+export function checkS3Options(options: S3Options): void {
+  checkOptions('s3', S3_OPTIONS, options);
+  const { credentials, endpoint, headers } = options;
+  if (typeof credentials !== 'function' && !isCredentials(credentials)) {
+    throw new GenError(
+      'credentials must be an object with accessKeyId and secretAccessKey, or a function that gives one.',
+    );
+  }
+  if (endpoint !== undefined && !isEndpoint(endpoint)) {
+    throw new GenError('endpoint must be an absolute http(s) URL without credentials, query and hash.');
+  }
+  try {
+    new Headers(headers);
+  } catch {
+    throw new GenError('headers has a name or a value that HTTP does not allow.');
+  }
+}
+
+/** Whether a value is a pair of keys. */
+export function isCredentials(value: unknown): value is S3Credentials {
+  if (typeof value !== 'object' || value === null) return false;
+  const { accessKeyId, secretAccessKey, sessionToken }: Partial<Record<keyof S3Credentials, unknown>> = value;
+  const isText = (field: unknown) => typeof field === 'string' && field !== '';
+  return isText(accessKeyId) && isText(secretAccessKey) && (sessionToken === undefined || isText(sessionToken));
+}
+
+function isEndpoint(value: unknown): boolean {
+  const url = URL.canParse(String(value)) ? new URL(String(value)) : undefined;
+  return (
+    url !== undefined && /^https?:$/.test(url.protocol) && url.username + url.password + url.search + url.hash === ''
+  );
+}

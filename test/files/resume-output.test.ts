@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { LoopbackService } from './loopback-service.js';
+import { makeClient } from './make-client.js';
+
+vi.mock('../../src/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+
+const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
+
+let service: LoopbackService;
+beforeEach(async () => {
+  service = await LoopbackService.start();
+});
+afterEach(() => service.close());
+
+const open = (options = {}) => makeClient(service).jobs.output('job_1', { resume: true, ...options });
+const bytes = async (response: Response) => new Uint8Array(await response.arrayBuffer());
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => expect.fail('it did not fail'),
+    (reason: unknown) => reason,
+  );
+const gets = () => service.seen.filter(({ method }) => method === 'GET');
+
+it('gives an answer with head and length, and a body that goes on after cuts', async () => {
+  const { etag } = service.addOutput('job_1', { body: MOVIE, cuts: [100, 0, 500_000] });
+  const response = await open();
+  expect([response.status, response.url]).toEqual([200, `${service.baseUrl}/v1/jobs/job_1/output`]);
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    'content-length': `${MOVIE.length}`,
+    'content-type': 'video/mp4',
+    etag,
+  });
+  expect(await bytes(response)).toEqual(MOVIE);
+  expect(
+    gets()
+      .slice(1)
+      .map(({ headers }) => [headers.range, headers['if-range']]),
+  ).toEqual([
+    ['bytes=100-', etag],
+    ['bytes=100-', etag],
+    ['bytes=500100-', etag],
+  ]);
+});
+
+it('does not go on without being told to', async () => {
+  service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
+  const plain = await makeClient(service).jobs.output('job_1');
+  await expect(plain.arrayBuffer()).rejects.toMatchObject({ name: 'ConnectionError' });
+});
+
+it('goes on within the range that was asked for', async () => {
+  service.addOutput('job_1', { body: MOVIE, cuts: [1_000, 2_000] });
+  const response = await open({ range: { start: 10_000, end: 19_999 } });
+  expect([response.status, response.headers.get('content-range')]).toEqual([206, 'bytes 10000-19999/1000000']);
+  expect(await bytes(response)).toEqual(MOVIE.slice(10_000, 20_000));
+  expect(gets().map(({ headers }) => headers.range)).toEqual([
+    'bytes=10000-19999',
+    'bytes=11000-19999',
+    'bytes=13000-19999',
+  ]);
+});
+
+it('goes on in a file of which the service sends all of again, because the tag is the same', async () => {
+  const output = service.addOutput('job_1', { body: MOVIE, cuts: [300_000, 800_000] });
+  const response = await open();
+  output.ranges = false;
+  expect(await bytes(response)).toEqual(MOVIE);
+  expect(gets()).toHaveLength(3);
+});
+
+it('works with the other ways to take the answer', async () => {
+  service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
+  const { data, attempts } = await open().withResponse();
+  expect([await bytes(data), attempts]).toEqual([MOVIE, 1]);
+  service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
+  expect(await bytes(await open().asResponse())).toEqual(MOVIE);
+});
+
+describe('fails with a DownloadError', () => {
+  it.each([
+    ['has changed', { etag: '"new"' }, 'file_changed'],
+    ['has become shorter', { body: MOVIE.subarray(0, 10) }, 'file_changed'],
+  ])('when the file %s', async (_, change, code) => {
+    const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
+    const response = await open();
+    Object.assign(output, change);
+    expect(await failure(bytes(response))).toMatchObject({ name: 'DownloadError', code, jobId: 'job_1' });
+  });
+
+  it('when nothing proves that the file is the same', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [500_000], etag: undefined });
+    const error = await failure(bytes(await open()));
+    expect(error).toMatchObject({ code: 'interrupted', message: expect.stringContaining('no strong entity tag') });
+  });
+
+  it('after five cuts in a row without a byte more', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [500_000, ...Array(20).fill(0)] });
+    expect(await failure(bytes(await open()))).toMatchObject({ code: 'interrupted' });
+    expect(gets()).toHaveLength(6);
+  });
+
+  it('for a page or JSON, before there is an answer', async () => {
+    service.addOutput('job_1', { body: Buffer.from('{"success":false}') });
+    expect(await failure(open())).toMatchObject({ code: 'not_media' });
+  });
+});
+
+it('a refusal is the error that it is without resume', async () => {
+  expect(await failure(open())).toMatchObject({ name: 'NotFoundError' });
+});
+
+it('ends at once with the reason of an abort, and asks for nothing more', async () => {
+  service.addOutput('job_1', { body: MOVIE, stallAfter: 1_000 });
+  const abort = new AbortController();
+  const reading = bytes(await open({ signal: abort.signal }));
+  abort.abort('enough');
+  expect(await failure(reading)).toBe('enough');
+  expect(gets()).toHaveLength(1);
+});
+
+it('closes the connection when the body is cancelled, between two connections too', async () => {
+  service.addOutput('job_1', { body: MOVIE, cuts: [1_000, 0, 0], stallAfter: 5 });
+  const response = await open();
+  const reader = response.body?.getReader();
+  await reader?.read();
+  await reader?.cancel();
+  const asked = gets().length;
+  await new Promise((done) => setTimeout(done, 50));
+  expect(gets()).toHaveLength(asked);
+});
+
+it("can be piped, copied and read into buffers of one's own", async () => {
+  service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
+  const [one, two] = (await open()).body?.tee() ?? [];
+  expect((await new Response(one).arrayBuffer()).byteLength + (await new Response(two).arrayBuffer()).byteLength).toBe(
+    2_000_000,
+  );
+  service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
+  const reader = (await open()).body?.getReader({ mode: 'byob' });
+  let read = 0;
+  for (;;) {
+    const { done, value } = (await reader?.read(new Uint8Array(1_000))) ?? { done: true, value: undefined };
+    read += value?.length ?? 0;
+    if (done) break;
+  }
+  expect(read).toBe(MOVIE.length);
+});

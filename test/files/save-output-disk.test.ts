@@ -1,0 +1,314 @@
+// What is at the place where a file is to go. Found by attacking version 0.1.
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { DownloadError } from '../../src/errors/index.js';
+import { saveOutput } from '../../src/node/index.js';
+import { ROOT } from '../support/build.js';
+import { hash, LoopbackService } from './loopback-service.js';
+import { makeClient } from './make-client.js';
+
+vi.mock('../../src/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+
+const run = promisify(execFile);
+const MOVIE = new Uint8Array(3_000_000).map((_, at) => (at * 13) % 249);
+
+let service: LoopbackService;
+let directory: string;
+let target: string;
+beforeEach(async () => {
+  service = await LoopbackService.start();
+  service.addOutput('job_1', { body: MOVIE });
+  directory = await mkdtemp(join(tmpdir(), 'gen-save-'));
+  target = join(directory, 'fox.mp4');
+});
+afterEach(async () => {
+  await service.close();
+  await rm(directory, { recursive: true });
+});
+
+const save = (path: string | URL = target, options = {}) => saveOutput(makeClient(service), 'job_1', path, options);
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => expect.fail('it did not fail'),
+    (reason: unknown) => reason as DownloadError,
+  );
+const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
+const isMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
+
+describe('a path that ends in a slash', () => {
+  it('is a directory, which is made with all above it', async () => {
+    const { path } = await save(join(directory, 'new/deep/'));
+    expect(path).toBe(join(directory, 'new/deep/job_1.mp4'));
+    await isMovie(path);
+    await save(pathToFileURL(join(directory, 'other/')));
+    await isMovie(join(directory, 'other/job_1.mp4'));
+  });
+
+  it('takes several jobs', async () => {
+    service.addOutput('job_2', { body: MOVIE.subarray(5) });
+    const client = makeClient(service);
+    await Promise.all(['job_1', 'job_2'].map((job) => saveOutput(client, job, join(directory, 'both/'))));
+    expect((await readdir(join(directory, 'both'))).sort()).toEqual(['job_1.mp4', 'job_2.mp4']);
+  });
+
+  it('where a file is, is refused', async () => {
+    await writeFile(target, 'mine');
+    expect(await failure(save(`${target}/`, { overwrite: true }))).toMatchObject({ code: 'cannot_write' });
+    expect(await readFile(target, 'utf8')).toBe('mine');
+  });
+});
+
+describe('what is no regular file', () => {
+  it('a pipe is not replaced, with overwrite either', async () => {
+    await run('mkfifo', [target]);
+    const error = await failure(save(target, { overwrite: true }));
+    expect(error).toMatchObject({ name: 'DownloadError', code: 'cannot_write' });
+    expect(error.message).toContain('is a pipe, not a regular file');
+    expect((await lstat(target)).isFIFO()).toBe(true);
+    expect(gets()).toEqual([]);
+  });
+
+  it.skipIf(process.getuid?.() !== 0)('a device is not replaced', async () => {
+    await run('mknod', [target, 'c', '1', '3']);
+    expect((await failure(save(target, { overwrite: true }))).message).toContain('is a device, not a regular file');
+    expect((await lstat(target)).isCharacterDevice()).toBe(true);
+  });
+
+  it('a socket is not replaced, also when it appears during the download', async () => {
+    const output = service.addOutput('job_1', { body: MOVIE });
+    const server = createServer();
+    output.onGet = () => void server.listen(target);
+    expect((await failure(save(target, { overwrite: true }))).message).toContain('is a socket');
+    expect((await lstat(target)).isSocket()).toBe(true);
+    server.close();
+    expect((await readdir(directory)).filter((name) => name !== 'fox.mp4')).toEqual([]);
+  });
+});
+
+describe('a file that is replaced', () => {
+  it('keeps its mode', async () => {
+    await writeFile(target, 'old');
+    await chmod(target, 0o640);
+    await save(target, { overwrite: true });
+    expect(((await stat(target)).mode & 0o777).toString(8)).toBe('640');
+    await isMovie(target);
+  });
+
+  it('is the one that a link leads to, and the link stays', async () => {
+    const real = join(directory, 'deep', 'real.mp4');
+    await mkdir(join(directory, 'deep'));
+    await writeFile(real, 'old');
+    await symlink('deep/real.mp4', target);
+    expect((await save(target, { overwrite: true })).path).toBe(target);
+    expect((await lstat(target)).isSymbolicLink()).toBe(true);
+    await isMovie(real);
+    expect(await readdir(join(directory, 'deep'))).toEqual(['real.mp4']);
+  });
+
+  it('may be the one that a link leads to and that is not there yet', async () => {
+    await symlink(join(directory, 'later.mp4'), target);
+    await save(target, { overwrite: true });
+    await isMovie(join(directory, 'later.mp4'));
+    expect((await lstat(target)).isSymbolicLink()).toBe(true);
+  });
+});
+
+describe('every error is one of this package', () => {
+  it.each<[string, () => string]>([
+    ['a name that is too long', () => join(directory, 'x'.repeat(300))],
+    ['a file in the way', () => join(directory, 'file', 'fox.mp4')],
+    ['a null character', () => join(directory, 'a\0b')],
+    ['a loop of links', () => join(directory, 'loop')],
+  ])('%s is a DownloadError', async (_, path) => {
+    await writeFile(join(directory, 'file'), '');
+    await symlink('loop', join(directory, 'loop'));
+    expect(await failure(save(path()))).toMatchObject({ name: 'DownloadError', code: 'cannot_write', jobId: 'job_1' });
+    expect(gets()).toEqual([]);
+  });
+
+  it.each<[string, () => Promise<unknown>, string]>([
+    [
+      'a forgotten client',
+      () => saveOutput('job_1' as never, target as never, undefined as never),
+      'must be a GenClient',
+    ],
+    [
+      'what a create returned',
+      () => saveOutput(makeClient(service), { job: { id: 'job_1' } } as never, target),
+      'created.job',
+    ],
+    ['no job', () => saveOutput(makeClient(service), undefined as never, target), 'Pass a job or its id'],
+    ['no path', () => saveOutput(makeClient(service), 'job_1', undefined as never), 'path must be a non-empty string'],
+    ['an unknown option', () => save(target, { overwite: true }), 'Did you mean "overwrite"?'],
+  ])('%s is told with the fix', async (_, call, message) => {
+    const error = await failure(call());
+    expect(error.name).toBe('GenError');
+    expect(error.message).toContain(message);
+  });
+});
+
+describe('what the service sends in place of the file', () => {
+  it.each([
+    ['JSON with success: false', { body: Buffer.from('{"success":false,"error":{"code":"output_expired"}}') }, 'JSON'],
+    ['JSON by its type', { contentType: 'application/json', body: Buffer.from('{}') }, 'JSON'],
+    ['a page', { contentType: 'text/html', body: Buffer.from('<html>login') }, 'an HTML page'],
+    ['a page by its bytes', { body: Buffer.from('\n<!DOCTYPE html><title>x</title>') }, 'an HTML page'],
+  ])('%s is no file', async (_, output, what) => {
+    service.addOutput('job_1', output);
+    const error = await failure(save());
+    expect(error).toMatchObject({ name: 'DownloadError', code: 'not_media' });
+    expect(error.message).toContain(what);
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  const answering = (make: () => Response) => makeClient(service, { fetch: async () => make() });
+
+  it('204 is no file, at once', async () => {
+    const client = answering(() => new Response(null, { status: 204 }));
+    expect(await failure(saveOutput(client, 'job_1', target))).toMatchObject({ code: 'not_media' });
+  });
+
+  it('206 with the whole range, which nobody asked for, is the file', async () => {
+    const headers = { 'content-range': 'bytes 0-2999999/3000000', 'content-length': '3000000' };
+    const client = answering(() => new Response(MOVIE, { status: 206, headers }));
+    expect(await saveOutput(client, 'job_1', target)).toMatchObject({ sizeBytes: 3_000_000 });
+    await isMovie(target);
+  });
+
+  it('an encoded file whose size nobody tells is refused, because a cut could not be noticed', async () => {
+    const client = answering(() => new Response(MOVIE, { headers: { 'content-encoding': 'gzip' } }));
+    const error = await failure(saveOutput(client, 'job_1', target));
+    expect(error.message).toContain('Content-Encoding gzip');
+  });
+});
+
+describe('a run that was killed', () => {
+  const PROGRAM = (baseUrl: string, path: string) => `
+    import { GenClient } from '${ROOT}src/index.ts';
+    import { saveOutput } from '${ROOT}src/node/index.ts';
+    const client = new GenClient({ apiKey: 'k', baseUrl: '${baseUrl}' });
+    await saveOutput(client, 'job_1', '${path}', {
+      onProgress: ({ receivedBytes }) => receivedBytes >= 2_000_000 && setTimeout(() => process.kill(process.pid, 'SIGKILL'), 20),
+    });`;
+  const killed = async () => {
+    service.addOutput('job_1', { body: MOVIE, stallAfter: 2_200_000 });
+    const flags = ['--import', `${ROOT}scripts/typescript.mjs`, '--input-type=module-typescript', '-e'];
+    const child = spawn(process.execPath, [...flags, PROGRAM(service.baseUrl, target)], { stdio: 'inherit' });
+    const [, signal] = await once(child, 'exit');
+    expect(signal).toBe('SIGKILL');
+    service.addOutput('job_1', { body: MOVIE });
+    service.seen.length = 0;
+  };
+  const parts = async () => (await readdir(directory)).filter((name) => name.startsWith('.gen-'));
+
+  it('leaves a part and no file, and the next run goes on with it and leaves nothing', async () => {
+    await killed();
+    expect((await readdir(directory)).filter((name) => !name.startsWith('.'))).toEqual([]);
+    const [part = ''] = await parts();
+    const { size } = await stat(join(directory, part));
+    expect(size).toBeGreaterThan(1_000_000);
+    await save();
+    await isMovie(target);
+    expect(await readdir(directory)).toEqual(['fox.mp4']);
+    expect(gets().at(-1)?.headers.range).toBe(`bytes=${size}-`);
+  });
+
+  it('leaves nothing to another version of the file', async () => {
+    await killed();
+    service.addOutput('job_1', { body: MOVIE, etag: '"new"' });
+    await save();
+    await isMovie(target);
+    expect(gets().every(({ headers }) => headers.range === undefined)).toBe(true);
+  });
+
+  it('is not trusted when the machine went down after it', async () => {
+    await killed();
+    const [part = ''] = await parts();
+    await utimes(join(directory, part), 1, 1);
+    await save();
+    await isMovie(target);
+    expect(gets()).toHaveLength(1);
+    expect(await readdir(directory)).toEqual(['fox.mp4']);
+  });
+});
+
+describe('two that save the same job to the same path', () => {
+  it('do not write to the same file, and one of them wins', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [1_000_000, 2_000_000, 500_000, 900_000] });
+    const all = await Promise.allSettled(Array.from({ length: 5 }, () => save()));
+    expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    for (const one of all) if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'file_exists' });
+    await isMovie(target);
+    expect(await readdir(directory)).toEqual(['fox.mp4']);
+  });
+
+  it('both resolve with overwrite, with the whole file each time', async () => {
+    const all = await Promise.all(Array.from({ length: 5 }, () => save(target, { overwrite: true })));
+    expect(all.map(({ sizeBytes }) => sizeBytes)).toEqual(Array(5).fill(MOVIE.length));
+    await isMovie(target);
+    expect(await readdir(directory)).toEqual(['fox.mp4']);
+  });
+
+  it('leave a whole file when the one that has taken over gives up', async () => {
+    let goOn = () => {};
+    const gate = new Promise<void>((open) => {
+      goOn = open;
+    });
+    /** Answers with the file from `start` on, and waits after so many bytes of it. */
+    const answer = (start: number, waitAt: number) => {
+      let at = start;
+      const pull = async (controller: ReadableStreamDefaultController) => {
+        if (at === waitAt) await gate;
+        const next = at < waitAt ? waitAt : MOVIE.length;
+        controller.enqueue(MOVIE.slice(at, next));
+        at = next;
+        if (at === MOVIE.length) controller.close();
+      };
+      const range = start > 0 ? { 'content-range': `bytes ${start}-2999999/3000000` } : {};
+      const headers = { etag: '"1"', 'content-length': `${MOVIE.length - start}`, ...range };
+      return new Response(new ReadableStream({ pull }), { status: start > 0 ? 206 : 200, headers });
+    };
+    const waiting = (waitAt: number) => ({
+      jobs: {
+        get: async () => ({ id: 'job_1', status: 'completed' }),
+        output: async (_: string, options?: { range?: { start: number } }) =>
+          answer(options?.range?.start ?? 0, waitAt),
+        outputInfo: async () => expect.fail('not asked for'),
+      },
+    });
+    const abort = new AbortController();
+    let second: Promise<unknown> | undefined;
+    const first = saveOutput(waiting(2_000_000), 'job_1', target, {
+      onProgress: ({ receivedBytes }) => {
+        if (receivedBytes < 2_000_000) return;
+        const onProgress = () => abort.abort('enough');
+        second ??= saveOutput(waiting(2_500_000), 'job_1', target, { signal: abort.signal, onProgress })
+          .catch((reason: unknown) => reason)
+          .finally(goOn);
+      },
+    });
+    expect(await first).toMatchObject({ sizeBytes: MOVIE.length });
+    expect(await second).toBe('enough');
+    await isMovie(target);
+    expect(await readdir(directory)).toEqual(['fox.mp4']);
+  });
+});

@@ -1,0 +1,97 @@
+// Azure Blob Storage, by Microsoft's own emulator and SDK, through the recipe examples/storage/azure-blob.ts.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { azureBlob } from '../../examples/storage/azure-blob.js';
+import { copyOutput } from '../../src/storage/index.js';
+import { LoopbackService } from '../files/loopback-service.js';
+import { makeClient } from '../files/make-client.js';
+import { freePort } from '../support/free-port.js';
+import { heavy, heavyProgram, whyNoStores } from './heavy.js';
+
+const MOVIE = new Uint8Array(6_000_000).map((_, at) => (at * 13) % 249);
+const SHA256 = createHash('sha256').update(MOVIE).digest('hex');
+
+interface Blob {
+  getProperties(): Promise<{
+    contentLength: number;
+    contentType: string;
+    etag: string;
+    metadata: Record<string, string>;
+  }>;
+  uploadStream(stream: Readable, buffer: number, parallel: number, options: object): Promise<{ etag: string }>;
+  downloadToBuffer(): Promise<Buffer>;
+}
+interface Container {
+  createIfNotExists(): Promise<unknown>;
+  getBlockBlobClient(name: string): Blob;
+}
+interface Sdk {
+  readonly BlobServiceClient: { fromConnectionString(text: string): { getContainerClient(name: string): Container } };
+}
+
+describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
+  let azurite: ChildProcess;
+  let service: LoopbackService;
+  let container: Container;
+  let count = 0;
+  let blob: Blob;
+
+  beforeAll(async () => {
+    const port = await freePort();
+    const flags = ['--silent', '--inMemoryPersistence', '--skipApiVersionCheck', '--disableTelemetry'];
+    azurite = spawn(
+      process.execPath,
+      [heavyProgram('azurite/dist/src/blob/main.js'), '--blobPort', `${port}`, ...flags],
+      { stdio: 'ignore' },
+    );
+    const key = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
+    const { BlobServiceClient } = await heavy<Sdk>('@azure/storage-blob');
+    const text = `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${key};BlobEndpoint=http://127.0.0.1:${port}/devstoreaccount1;`;
+    container = BlobServiceClient.fromConnectionString(text).getContainerClient('media');
+    const isUp = () => container.createIfNotExists();
+    await vi.waitFor(isUp, { timeout: 30_000, interval: 200 });
+    service = await LoopbackService.start();
+  }, 60_000);
+  afterAll(async () => {
+    azurite.kill();
+    await service?.close();
+  });
+  beforeEach(() => {
+    count += 1;
+    blob = container.getBlockBlobClient(`fox-${count}.mp4`);
+    service.addOutput('job_1', { body: MOVIE });
+  });
+  const copy = (options = {}) => copyOutput(makeClient(service), 'job_1', azureBlob(blob), options);
+
+  it('takes the whole file over a connection that is cut', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, 10] });
+    const stored = await copy();
+    expect(stored).toMatchObject({ sizeBytes: MOVIE.length, sha256: SHA256, existed: false, etag: expect.any(String) });
+    expect((await blob.downloadToBuffer()).equals(MOVIE)).toBe(true);
+    expect(await blob.getProperties()).toMatchObject({ contentType: 'video/mp4', metadata: { gen_job: 'job_1' } });
+  });
+
+  it('knows the blob again, and refuses that of another job', async () => {
+    await copy();
+    expect(await copy()).toMatchObject({ existed: true });
+    service.addOutput('job_2', { body: MOVIE });
+    const other = copyOutput(makeClient(service), 'job_2', azureBlob(blob));
+    await expect(other).rejects.toMatchObject({ name: 'StorageError', code: 'object_exists', store: 'azure' });
+  });
+
+  it('of three copies at once one stores, and all resolve', async () => {
+    const all = await Promise.all([copy(), copy(), copy()]);
+    expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
+  });
+
+  it('shows nothing of a file that breaks off', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, ...Array(20).fill(0)] });
+    const abort = new AbortController();
+    const copying = copy({ signal: abort.signal });
+    setTimeout(() => abort.abort('enough'), 300);
+    await expect(copying).rejects.toBe('enough');
+    await expect(blob.getProperties()).rejects.toMatchObject({ statusCode: 404 });
+  });
+});

@@ -1,0 +1,105 @@
+// The HTTP APIs of Vercel Blob and Supabase Storage, as far as their SDKs use them here. No more is claimed than that the
+// recipes say to the SDKs what has to be said.
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** An object, and the headers that it came with. */
+export interface Kept {
+  readonly bytes: Buffer;
+  readonly headers: IncomingMessage['headers'];
+}
+
+/** A double with what it holds. */
+export interface BlobDouble {
+  readonly url: string;
+  readonly objects: Map<string, Kept>;
+  readonly puts: string[];
+  close(): Promise<unknown>;
+}
+
+type Answer = readonly [status: number, body: unknown];
+type Api = (request: IncomingMessage, url: URL, double: BlobDouble) => Promise<Answer>;
+
+async function start(api: Api): Promise<BlobDouble> {
+  const server: Server = createServer(async (request, response) => {
+    const failed = (): Answer => [500, {}];
+    const [status, body] = await api(request, new URL(request.url ?? '/', 'http://double'), double).catch(failed);
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const double: BlobDouble = {
+    url,
+    objects: new Map(),
+    puts: [],
+    close: () => {
+      server.closeAllConnections();
+      return new Promise((done) => server.close(done));
+    },
+  };
+  return double;
+}
+
+async function read(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** PUT /?pathname=…, GET /?url=… */
+export const vercelBlobDouble = () =>
+  start(async (request, url, { objects, puts }) => {
+    const missing: Answer = [404, { error: { code: 'not_found', message: 'The requested blob does not exist' } }];
+    if (!request.headers.authorization?.startsWith('Bearer vercel_blob_rw_'))
+      return [403, { error: { code: 'forbidden' } }];
+    if (request.method === 'GET') {
+      const name = url.searchParams.get('url') ?? '';
+      const object = objects.get(name);
+      if (object === undefined) return missing;
+      const told = {
+        url: `https://blob.test/${name}`,
+        pathname: name,
+        uploadedAt: new Date().toISOString(),
+        etag: '"1"',
+      };
+      return [200, { ...told, size: object.bytes.length, contentType: object.headers['x-content-type'] }];
+    }
+    const name = url.searchParams.get('pathname') ?? '';
+    puts.push(name);
+    const bytes = await read(request);
+    if (objects.has(name) && request.headers['x-allow-overwrite'] !== '1') {
+      return [400, { error: { code: 'bad_request', message: 'This blob already exists, use `allowOverwrite: true`' } }];
+    }
+    objects.set(name, { bytes, headers: request.headers });
+    return [
+      200,
+      { url: `https://blob.test/${name}`, pathname: name, contentType: request.headers['x-content-type'], etag: '"1"' },
+    ];
+  });
+
+/** POST /storage/v1/object/<bucket>/<path>, GET /storage/v1/object/info/<bucket>/<path> */
+export const supabaseDouble = () =>
+  start(async (request, url, { objects, puts }) => {
+    const refused = (status: number, error: string, message: string): Answer => [
+      400,
+      { statusCode: `${status}`, error, message },
+    ];
+    if (request.headers.authorization !== 'Bearer service-key') return refused(403, 'Unauthorized', 'Invalid JWT');
+    const [, isInfo, name = ''] = /^\/storage\/v1\/object\/(info\/)?(.+)$/.exec(url.pathname) ?? [];
+    if (isInfo) {
+      const object = objects.get(name);
+      if (object === undefined) return refused(404, 'not_found', 'Object not found');
+      const metadata = JSON.parse(Buffer.from(String(object.headers['x-metadata'] ?? 'e30='), 'base64').toString());
+      return [
+        200,
+        { name, size: object.bytes.length, content_type: object.headers['content-type'], etag: '"1"', metadata },
+      ];
+    }
+    puts.push(name);
+    const bytes = await read(request);
+    if (objects.has(name) && request.headers['x-upsert'] !== 'true') {
+      return refused(409, 'Duplicate', 'The resource already exists');
+    }
+    objects.set(name, { bytes, headers: request.headers });
+    return [200, { Id: '1', Key: name }];
+  });

@@ -1,0 +1,132 @@
+// A real <video> in Chromium plays and seeks through the handler: on node:http and in workerd.
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GenClient } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { createOutputHandler, type OutputHandler } from '../../src/storage/index.js';
+import { realTool } from '../sandbox-doors/real-tools.js';
+import { miniflare, startWorker, type TestWorker } from './worker.js';
+
+/** The part of playwright that is used here; it is not installed at the root. */
+interface Browser {
+  newPage(): Promise<{
+    goto(url: string): Promise<unknown>;
+    evaluate<T>(run: string): Promise<T>;
+    close(): Promise<void>;
+  }>;
+  close(): Promise<void>;
+}
+
+const playwright = realTool('playwright-core');
+const executablePath = realTool('chromium');
+
+/** Plays a little, then jumps: what the element tells of it. */
+const PLAY = (url: string) => `(async () => {
+  const video = document.createElement('video');
+  video.muted = true;
+  video.src = ${JSON.stringify(url)};
+  document.body.append(video);
+  const event = (name) => new Promise((done, fail) => {
+    video.addEventListener(name, done, { once: true });
+    video.addEventListener('error', () => fail(new Error(video.error?.message ?? 'error')), { once: true });
+  });
+  await event('loadeddata');
+  await video.play();
+  await event('timeupdate');
+  video.pause();
+  const seeked = event('seeked');
+  video.currentTime = video.duration - 0.5;
+  await seeked;
+  return { duration: video.duration, at: video.currentTime, width: video.videoWidth, seekable: video.seekable.end(0) };
+})()`;
+
+/** As small as an adapter to node:http can be. */
+function onNodeHttp(handler: OutputHandler): Server {
+  return createServer(async (request, response) => {
+    const abort = new AbortController();
+    response.on('close', () => abort.abort());
+    const url = `http://${request.headers.host}${request.url}`;
+    const headers = new Headers(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
+    const answer = await handler(new Request(url, { method: request.method ?? 'GET', headers, signal: abort.signal }));
+    response.writeHead(answer.status, Object.fromEntries(answer.headers));
+    try {
+      for await (const chunk of answer.body ?? []) response.write(chunk);
+      response.end();
+    } catch {
+      response.destroy();
+    }
+  });
+}
+
+describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
+  const sandbox = createSandbox({ jobDurationMs: 0 });
+  let browser: Browser;
+  let baseUrl: string;
+  let jobId: string;
+  const closing: (() => Promise<unknown>)[] = [];
+
+  beforeAll(async () => {
+    const { chromium } = await import(playwright ?? '');
+    browser = await chromium.launch({
+      executablePath,
+      args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+    });
+    const service = await sandbox.listen({ port: 0 });
+    baseUrl = service.url;
+    closing.push(
+      () => service.close(),
+      () => browser.close(),
+    );
+    const { job } = await new GenClient({ apiKey: sandbox.apiKey, baseUrl }).videos.create({
+      prompt: 'a fox',
+      duration: 5,
+    });
+    jobId = job.id;
+  }, 60_000);
+  afterAll(async () => {
+    for (const close of closing.reverse()) await close();
+  });
+
+  const play = async (url: string) => {
+    const page = await browser.newPage();
+    await page.goto(new URL('/nothing', url).href);
+    const told = await page.evaluate<{ duration: number; at: number; width: number; seekable: number }>(PLAY(url));
+    await page.close();
+    return told;
+  };
+  const ranges = () => sandbox.requests.filter(({ path, method }) => /output/.test(path) && method === 'GET');
+
+  it('plays and seeks through node:http, over a connection that is cut', async () => {
+    const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl });
+    const server = onNodeHttp(createOutputHandler({ client, authorize: (_, id) => id === jobId }));
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    closing.push(() => new Promise((done) => server.close(done)));
+    sandbox.faults.add({ match: { path: `/v1/jobs/${jobId}/output` }, truncate: true, times: 2 });
+    const told = await play(`http://127.0.0.1:${(server.address() as AddressInfo).port}/files/${jobId}`);
+    expect(told.duration).toBeCloseTo(5, 0);
+    expect(told.at).toBeCloseTo(told.duration - 0.5, 1);
+    expect(told.seekable).toBeCloseTo(told.duration, 1);
+    expect(told.width).toBeGreaterThan(0);
+    expect(ranges().length).toBeGreaterThan(0);
+  }, 60_000);
+
+  it.skipIf(!miniflare)(
+    'plays and seeks in workerd',
+    async () => {
+      const program = `
+      import { GenClient } from 'gen-client';
+      import { createOutputHandler } from 'gen-client/storage';
+      export default { fetch(request, env) {
+        const client = new GenClient({ apiKey: env.KEY, baseUrl: env.BASE_URL });
+        return createOutputHandler({ client, authorize: (_, id) => id === env.JOB })(request);
+      } };`;
+      const worker: TestWorker = await startWorker(program, { KEY: sandbox.apiKey, BASE_URL: baseUrl, JOB: jobId });
+      closing.push(() => worker.dispose());
+      const told = await play(`${(await worker.ready).href}files/${jobId}`);
+      expect(told.at).toBeCloseTo(told.duration - 0.5, 1);
+      expect(told.seekable).toBeCloseTo(told.duration, 1);
+    },
+    60_000,
+  );
+});

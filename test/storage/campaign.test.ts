@@ -1,0 +1,63 @@
+// A small campaign in every run of the tests; `npm run campaign:storage` makes the large one. And a copy that is killed.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { copyOutput, s3 } from '../../src/storage/index.js';
+import { LoopbackService } from '../files/loopback-service.js';
+import { makeClient } from '../files/make-client.js';
+import { ROOT } from '../support/build.js';
+import { runCampaign } from './campaign.js';
+import { S3Double } from './s3-double.js';
+
+it('60 copies through faults on both sides are 60 whole objects, and nothing the second time', async () => {
+  const report = await runCampaign({ copies: 60, seed: 3 });
+  expect(report.faults.service).toBeGreaterThan(30);
+  expect(report.faults.store).toBeGreaterThan(10);
+  expect(report.looks).toBeGreaterThan(20);
+  expect(report).toMatchObject({
+    whole: 60,
+    torn: 0,
+    repeated: { existed: 60, puts: 0, reads: 0 },
+    keyShown: 0,
+  });
+}, 120_000);
+
+describe('a program that is killed', () => {
+  const MOVIE = new Uint8Array(2_000_000).map((_, at) => (at * 13) % 249);
+  let service: LoopbackService;
+  let store: S3Double;
+  beforeEach(async () => {
+    service = await LoopbackService.start();
+    service.addOutput('job_1', { body: MOVIE });
+    store = await S3Double.start();
+  });
+  afterEach(async () => {
+    await service.close();
+    await store.close();
+  });
+
+  it.each([10_000, 1_000_000, 1_999_999])(
+    'after %i bytes leaves no object and the job as it was',
+    async (bytes) => {
+      const program = `
+      import { GenClient } from '${ROOT}src/index.ts';
+      import { copyOutput, s3 } from '${ROOT}src/storage/index.ts';
+      const client = new GenClient({ apiKey: 'k', baseUrl: '${service.baseUrl}' });
+      await copyOutput(client, 'job_1', s3(${JSON.stringify(store.at('fox.mp4'))}));`;
+      const flags = ['--import', `${ROOT}scripts/typescript.mjs`, '--input-type=module-typescript', '-e', program];
+      store.faults.push({ method: 'PUT', stallAfter: bytes });
+      const child = spawn(process.execPath, flags, { stdio: 'inherit' });
+      await expect.poll(() => store.sent('PUT')[0]?.bytes ?? 0, { timeout: 15_000 }).toBeGreaterThanOrEqual(bytes);
+      child.kill('SIGKILL');
+      const [, signal] = await once(child, 'exit');
+      expect(signal).toBe('SIGKILL');
+      expect(store.objects.size).toBe(0);
+      expect(service.seen.map(({ method }) => method).every((method) => method === 'GET' || method === 'HEAD')).toBe(
+        true,
+      );
+      expect(await copyOutput(makeClient(service), 'job_1', s3(store.at('fox.mp4')))).toMatchObject({ existed: false });
+      expect(store.objects.get('fox.mp4')?.bytes.equals(MOVIE)).toBe(true);
+    },
+    30_000,
+  );
+});

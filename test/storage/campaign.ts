@@ -1,0 +1,179 @@
+// `npm run campaign:storage [copies] [seed]`: copies through seeded faults of the service and of the store, counted afterwards.
+import { createHash } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
+import { GenClient } from '../../src/index.js';
+import { copyOutput, s3 } from '../../src/storage/index.js';
+import { LoopbackService } from '../files/loopback-service.js';
+import { seeded } from '../support/seeded.js';
+import { S3Double, type S3Fault } from './s3-double.js';
+
+const API_KEY = 'sk-campaign-0123456789';
+const AT_ONCE = 25;
+
+/** What a campaign found. */
+export interface CampaignReport {
+  readonly copies: number;
+  /** Objects that hold one whole version of their job's file, and whose SHA-256 is the one that the copy told. */
+  readonly whole: number;
+  /** Objects that a reader saw while copies were under way, and that were not whole. */
+  readonly torn: number;
+  /** How often the reader looked. */
+  readonly looks: number;
+  readonly faults: { readonly service: number; readonly store: number };
+  readonly puts: number;
+  /** What the same copies did when they were all repeated. */
+  readonly repeated: { readonly existed: number; readonly puts: number; readonly reads: number };
+  /** Requests to the store that showed the API key. */
+  readonly keyShown: number;
+}
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+/** Makes `copies` copies, `AT_ONCE` at a time, twice. */
+export async function runCampaign({
+  copies,
+  seed,
+}: {
+  readonly copies: number;
+  readonly seed: number;
+}): Promise<CampaignReport> {
+  const random = seeded(seed);
+  const upTo = (most: number) => Math.floor(random() * most);
+  const service = await LoopbackService.start();
+  const store = await S3Double.start();
+  const client = new GenClient({ apiKey: API_KEY, baseUrl: service.baseUrl, rateLimit: 'off' });
+  const versions = new Map<string, Set<string>>();
+  let serviceFaults = 0;
+  let storeFaults = 0;
+
+  const makeJob = (id: string) => {
+    const make = () => {
+      const start = upTo(251);
+      return Uint8Array.from({ length: 20_000 + upTo(300_000) }, (_, at) => (at * 7 + start) % 251);
+    };
+    const body = make();
+    const known = new Set([sha256(body)]);
+    versions.set(id, known);
+    const cuts = Array.from({ length: upTo(4) }, () => upTo(body.length));
+    serviceFaults += cuts.length;
+    const output = service.addOutput(id, { body, cuts, ranges: random() < 0.9, chunked: random() < 0.1 });
+    let asked = 0;
+    output.onGet = () => {
+      asked += 1;
+      const fails = random() < 0.1;
+      if (fails) serviceFaults += 1;
+      if (fails) output.refuse = { status: 500, body: { error: { code: 'internal_error' } } };
+      else delete output.refuse;
+      if (asked !== 2 || random() > 0.1) return;
+      serviceFaults += 1;
+      const changed = make();
+      known.add(sha256(changed));
+      Object.assign(output, { body: changed, etag: `"${sha256(changed)}"` });
+    };
+  };
+  const faults = (): S3Fault[] => {
+    const size = upTo(200_000);
+    const all: S3Fault[] = [
+      { method: 'PUT', status: 503, code: 'SlowDown' },
+      { method: 'PUT', status: 500, code: 'InternalError' },
+      { method: 'PUT', status: 409, code: 'ConditionalRequestConflict' },
+      { method: 'PUT', resetAfter: size },
+      { method: 'PUT', resetAfter: 0 },
+      { method: 'PUT', stallAfter: size },
+      { method: 'PUT', commitThenDrop: true },
+      { method: 'HEAD', status: 503 },
+      { method: 'HEAD', resetAfter: 0 },
+    ];
+    return random() < 0.5 ? all.slice(upTo(all.length)).slice(0, 1) : [];
+  };
+
+  const ids = Array.from({ length: copies }, (_, at) => `job_${at}`);
+  for (const id of ids) makeJob(id);
+  const told = new Map<string, string | undefined>();
+  const copy = (id: string) => copyOutput(client, id, s3(store.at(`out/${id}.mp4`)), { retries: 20, timeoutMs: 1_500 });
+  const reader = startReader(store, versions);
+  await eachOf(ids, async (id) => {
+    const next = faults();
+    storeFaults += next.length;
+    store.faults.push(...next);
+    told.set(id, (await copy(id)).sha256);
+  });
+  const { torn, looks } = await reader.stop();
+
+  const whole = ids.filter((id) => {
+    const object = store.objects.get(`out/${id}.mp4`);
+    const digest = object && sha256(object.bytes);
+    return digest !== undefined && versions.get(id)?.has(digest) && (told.get(id) ?? digest) === digest;
+  }).length;
+  const puts = store.sent('PUT').length;
+
+  // A file that has changed since is another file to the store: it is put back, to count what a repetition moves.
+  for (const id of ids) {
+    const object = store.objects.get(`out/${id}.mp4`);
+    service.addOutput(id, { body: object?.bytes ?? new Uint8Array() });
+  }
+  store.faults.length = 0;
+  const seenBefore = service.seen.length;
+  let existed = 0;
+  await eachOf(ids, async (id) => {
+    if ((await copy(id)).existed) existed += 1;
+  });
+  const reads = service.seen.slice(seenBefore).filter(({ method }) => method === 'GET').length;
+  const keyShown = store.seen.filter((request) => JSON.stringify(request).includes(API_KEY)).length;
+  await service.close();
+  await store.close();
+  return {
+    copies,
+    whole,
+    torn,
+    looks,
+    faults: { service: serviceFaults, store: storeFaults },
+    puts,
+    repeated: { existed, puts: store.sent('PUT').length - puts, reads },
+    keyShown,
+  };
+}
+
+/** Looks at every object as soon as it is visible, again and again, as another client of the store would. */
+function startReader(store: S3Double, versions: ReadonlyMap<string, ReadonlySet<string>>) {
+  let [torn, looks, isOver] = [0, 0, false];
+  const look = async () => {
+    while (!isOver) {
+      for (const key of [...store.objects.keys()].slice(-10)) {
+        const object = await s3(store.at(key))
+          .get({ method: 'GET' })
+          .catch(() => undefined);
+        if (object === undefined) continue;
+        const digest = sha256(new Uint8Array(await object.arrayBuffer()));
+        looks += 1;
+        if (!versions.get(key.replace(/^out\/|\.mp4$/g, ''))?.has(digest)) torn += 1;
+      }
+      await new Promise((done) => setTimeout(done, 20));
+    }
+  };
+  const looking = look();
+  return {
+    async stop() {
+      isOver = true;
+      await looking;
+      return { torn, looks };
+    },
+  };
+}
+
+async function eachOf(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
+  const queue = [...ids];
+  const one = async () => {
+    for (let id = queue.shift(); id !== undefined; id = queue.shift()) await work(id);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, one));
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const [copies = 500, seed = 1] = process.argv.slice(2).map(Number);
+  const start = performance.now();
+  const report = await runCampaign({ copies, seed });
+  console.log(JSON.stringify(report, undefined, 2));
+  console.log(`${((performance.now() - start) / 1000).toFixed(0)} s`);
+  process.exit(report.whole === copies && report.torn === 0 && report.repeated.existed === copies ? 0 : 1);
+}

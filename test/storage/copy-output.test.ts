@@ -1,0 +1,265 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { copyOutput, type OutputClient, StorageError } from '../../src/storage/index.js';
+import { LoopbackService } from '../files/loopback-service.js';
+import { makeClient } from '../files/make-client.js';
+import { MemoryStore } from './memory-store.js';
+
+vi.mock('../../src/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+
+const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
+const OTHER = new Uint8Array(1_000_000).map((_, at) => (at * 7) % 241);
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+let service: LoopbackService;
+let store: MemoryStore;
+beforeEach(async () => {
+  service = await LoopbackService.start();
+  store = new MemoryStore();
+});
+afterEach(() => service.close());
+
+const copy = (options = {}) => copyOutput(makeClient(service), 'job_1', store.at('fox.mp4'), options);
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => expect.fail('it did not fail'),
+    (reason: unknown) => reason as StorageError & { jobId?: string },
+  );
+const stored = () => store.objects.get('fox.mp4');
+const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
+
+describe('the source', () => {
+  it('is healed by ranges while the put goes on', async () => {
+    const output = service.addOutput('job_1', { body: MOVIE, cuts: [400_000, 200_000, 1] });
+    expect(await copy()).toMatchObject({ sha256: sha256(MOVIE), existed: false });
+    expect(store.puts).toBe(1);
+    expect(
+      gets()
+        .slice(1)
+        .map(({ headers }) => headers.range),
+    ).toEqual(['bytes=400000-', 'bytes=600000-', 'bytes=600001-']);
+    for (const { headers } of gets().slice(1)) expect(headers['if-range']).toBe(output.etag);
+  });
+
+  it('that has changed is put anew, so that two files are never joined', async () => {
+    const output = service.addOutput('job_1', { body: OTHER, cuts: [400_000] });
+    output.onGet = () => {
+      if (gets().length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
+    };
+    expect(await copy({ retries: 0 })).toMatchObject({ sha256: sha256(MOVIE) });
+    expect(store.puts).toBe(2);
+    expect(stored()?.bytes.equals(MOVIE)).toBe(true);
+  });
+
+  it('that gives nothing more is told as a DownloadError, and nothing is stored', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [400_000, ...Array(20).fill(0)] });
+    expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'interrupted', jobId: 'job_1' });
+    expect(store.puts).toBe(1);
+    expect(stored()).toBeUndefined();
+  });
+
+  it('is read once more to count its bytes where the service does not tell them', async () => {
+    const output = service.addOutput('job_1', { body: MOVIE, chunked: true });
+    expect(await copy()).toMatchObject({ sizeBytes: MOVIE.length, sha256: sha256(MOVIE) });
+    expect(stored()?.options.sizeBytes).toBe(MOVIE.length);
+    expect(gets()).toHaveLength(2);
+    expect(output.cuts).toEqual([]);
+  });
+
+  it.each([
+    ['an HTML page', { contentType: 'text/html; charset=utf-8', body: Buffer.from('<p>sign in</p>') }],
+    ['JSON by its type', { contentType: 'application/problem+json', body: Buffer.from('{}') }],
+    ['JSON by its bytes', { body: Buffer.from('{"success":false,"error":{"code":"output_expired"}}') }],
+  ])('that is %s is refused before the store is asked to take it', async (_, output) => {
+    service.addOutput('job_1', output);
+    expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'not_media' });
+    expect(store.puts).toBe(0);
+  });
+
+  it('of a running job is told as such', async () => {
+    service.jobs.set('job_1', { id: 'job_1', status: 'processing' });
+    expect(await failure(copy())).toMatchObject({ code: 'job_not_finished' });
+  });
+
+  it('of no byte is a file, too', async () => {
+    service.addOutput('job_1', { body: new Uint8Array() });
+    expect(await copy()).toMatchObject({ sizeBytes: 0, sha256: sha256(new Uint8Array()) });
+  });
+});
+
+describe('a put', () => {
+  beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
+
+  it('is told size, type, metadata and whether it may replace', async () => {
+    await copy();
+    expect(stored()?.options).toEqual({
+      contentType: 'video/mp4',
+      sizeBytes: MOVIE.length,
+      metadata: { 'gen-job': 'job_1' },
+      overwrite: false,
+      signal: expect.any(AbortSignal),
+    });
+  });
+
+  it('that resolves without having read the whole body is an error', async () => {
+    store.failures.push(async (body) => {
+      await body.getReader().read();
+    });
+    expect(await failure(copy())).toMatchObject({ name: 'StorageError', code: 'body_not_read', store: 'custom' });
+    expect(store.puts).toBe(1);
+  });
+
+  it('that throws is repeated with a new body', async () => {
+    store.failures.push(
+      () => Promise.reject(new TypeError('fetch failed')),
+      async (body) => {
+        await body.getReader().read();
+        throw Object.assign(new Error('busy'), { statusCode: 503 });
+      },
+    );
+    expect(await copy()).toMatchObject({ sha256: sha256(MOVIE) });
+    expect(store.puts).toBe(3);
+  });
+
+  it.each([
+    ['status', { status: 403 }],
+    ['statusCode', { statusCode: 404 }],
+    ['$metadata', { $metadata: { httpStatusCode: 400 } }],
+    ['response', { response: { status: 401 } }],
+  ])('that is refused by its %s is not repeated', async (_, details) => {
+    const cause = Object.assign(new Error('No.'), details, { code: 'Denied' });
+    store.failures.push(() => Promise.reject(cause));
+    expect(await failure(copy())).toMatchObject({ name: 'StorageError', code: 'Denied', cause });
+    expect(store.puts).toBe(1);
+  });
+
+  it('that fails for good gives up after `retries`', async () => {
+    for (let at = 0; at < 9; at++) store.failures.push(() => Promise.reject(new Error('away')));
+    const error = await failure(copy({ retries: 3 }));
+    expect(error).toMatchObject({ code: 'put_failed', status: undefined, store: 'custom' });
+    expect(error.message).toContain('away');
+    expect(store.puts).toBe(4);
+    expect(StorageError.isInstance(error)).toBe(true);
+  });
+
+  it('that says that an object is there, with no head to ask, is told as such', async () => {
+    const { put } = store.at('fox.mp4');
+    await copyOutput(makeClient(service), 'job_1', { put });
+    expect(await failure(copyOutput(makeClient(service), 'job_1', { put }))).toMatchObject({ code: 'object_exists' });
+    expect(await copyOutput(makeClient(service), 'job_1', { put }, { overwrite: true })).toMatchObject({
+      existed: false,
+    });
+  });
+
+  it('that swallows the failure of the file is no success', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [400_000, ...Array(20).fill(0)] });
+    store.failures.push((body) => new Response(body).arrayBuffer().catch(() => undefined));
+    expect(await failure(copy())).toMatchObject({ name: 'DownloadError' });
+  });
+});
+
+describe('what is told and asked', () => {
+  beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
+
+  it('progress comes after each piece, in the context of the call', async () => {
+    const tenants = new AsyncLocalStorage<string>();
+    const told: number[] = [];
+    await tenants.run('a', () =>
+      copy({
+        onProgress: ({ receivedBytes, totalBytes }: { receivedBytes: number; totalBytes: number }) => {
+          expect([totalBytes, tenants.getStore()]).toEqual([MOVIE.length, 'a']);
+          told.push(receivedBytes);
+        },
+      }),
+    );
+    expect(told.at(-1)).toBe(MOVIE.length);
+    expect(told).toEqual([...told].sort((a, b) => a - b));
+  });
+
+  it('progress that throws or rejects changes nothing', async () => {
+    let told = 0;
+    const onProgress = () => {
+      told += 1;
+      if (told === 1) throw new Error('mine');
+      return Promise.reject(new Error('mine, later'));
+    };
+    expect(await copy({ onProgress })).toMatchObject({ existed: false });
+    expect(told).toBeGreaterThan(1);
+  });
+
+  it('an abort ends everything at once with its own reason', async () => {
+    service.addOutput('job_1', { body: MOVIE, stallAfter: 100_000 });
+    const abort = new AbortController();
+    let signal: AbortSignal | undefined;
+    store.failures.push((body, options) => {
+      signal = options.signal;
+      void new Response(body).arrayBuffer().catch(() => undefined);
+      return new Promise(() => {});
+    });
+    const copying = copy({ signal: abort.signal, onProgress: () => abort.abort('enough') });
+    expect(await failure(copying)).toBe('enough');
+    expect(signal?.aborted).toBe(true);
+    expect(stored()).toBeUndefined();
+  });
+
+  it('an abort between two puts rejects with its reason', async () => {
+    const abort = new AbortController();
+    store.failures.push(async () => {
+      abort.abort('enough');
+      throw new Error('away');
+    });
+    expect(await failure(copy({ signal: abort.signal }))).toBe('enough');
+    expect(store.puts).toBe(1);
+  });
+
+  it('an abort while the store is asked rejects with its reason', async () => {
+    const abort = new AbortController();
+    const { put } = store.at('x');
+    const head = async () => abort.abort('enough') as undefined;
+    const copying = copyOutput(makeClient(service), 'job_1', { head, put }, { signal: abort.signal });
+    expect(await failure(copying)).toBe('enough');
+    expect(gets()).toEqual([]);
+  });
+
+  it('an aborted signal begins nothing', async () => {
+    expect(await failure(copy({ signal: AbortSignal.abort('no') }))).toBe('no');
+    expect(service.seen).toEqual([]);
+  });
+
+  it('a client of the same shape will do', async () => {
+    const client: OutputClient = {
+      jobs: {
+        get: async (id) => ({ id, status: 'completed' }),
+        output: async () => new Response(MOVIE, { headers: { 'content-length': `${MOVIE.length}` } }),
+        outputInfo: async () => expect.fail('the answer tells all'),
+      },
+    };
+    expect(await copyOutput(client, { id: 'job_1' }, store.at('x'))).toMatchObject({
+      sha256: sha256(MOVIE),
+      contentType: undefined,
+    });
+    expect(store.objects.get('x')?.options.contentType).toBe('application/octet-stream');
+  });
+
+  it.each<[string, () => Promise<unknown>, string]>([
+    ['an option that does not exist', () => copy({ retrys: 1 }), 'Did you mean "retries"?'],
+    ['a value that cannot be', () => copy({ retries: -1 }), 'retries must be'],
+    ['no client', () => copyOutput('job_1' as never, store.at('x') as never, {} as never), 'must be a GenClient'],
+    [
+      'a created job',
+      () => copyOutput(makeClient(service), { job: { id: 'job_1' } } as never, store.at('x')),
+      'created.job',
+    ],
+    ['no job', () => copyOutput(makeClient(service), undefined as never, store.at('x')), 'Pass a job or its id'],
+    [
+      'no put',
+      () => copyOutput(makeClient(service), 'job_1', {} as never),
+      'destination must be an object with the method put',
+    ],
+  ])('%s is refused with the fix', async (_, call, message) => {
+    const error = await failure(call());
+    expect(error.name).toBe('GenError');
+    expect(error.message).toContain(message);
+  });
+});

@@ -1,0 +1,96 @@
+// What a copy may cost: time in which a store does nothing, and memory.
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { promisify } from 'node:util';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { copyOutput, s3 } from '../../src/storage/index.js';
+import { LoopbackService } from '../files/loopback-service.js';
+import { makeClient } from '../files/make-client.js';
+import { ensureBuilt, ROOT } from '../support/build.js';
+import { MemoryStore } from './memory-store.js';
+import { S3Double } from './s3-double.js';
+
+const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
+
+describe('a store that does nothing', () => {
+  let service: LoopbackService;
+  let store: S3Double;
+  beforeEach(async () => {
+    service = await LoopbackService.start();
+    service.addOutput('job_1', { body: MOVIE });
+    store = await S3Double.start();
+  });
+  afterEach(async () => {
+    await service.close();
+    await store.close();
+  });
+
+  it('in the middle of the body, or before its answer, is given up after timeoutMs and asked again', async () => {
+    store.faults.push({ method: 'PUT', stallAfter: 100_000 }, { method: 'PUT', stallAfter: MOVIE.length });
+    const start = performance.now();
+    const stored = await copyOutput(makeClient(service), 'job_1', s3(store.at('x')), { timeoutMs: 300 });
+    expect(stored.existed).toBe(false);
+    expect(performance.now() - start).toBeGreaterThan(600);
+    expect(store.sent('PUT')).toHaveLength(3);
+  });
+
+  it('for good ends with a StorageError that names the option', async () => {
+    const put = () => new Promise<never>(() => {});
+    const copying = copyOutput(makeClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
+    await expect(copying).rejects.toMatchObject({
+      name: 'StorageError',
+      code: 'timeout',
+      message: expect.stringContaining('timeoutMs'),
+    });
+  });
+
+  it('is not blamed for a service that is slow', async () => {
+    const slow = () =>
+      new ReadableStream({
+        async pull(controller) {
+          await new Promise((done) => setTimeout(done, 150));
+          at += 1;
+          controller.enqueue(MOVIE.slice(0, 1_000));
+          if (at === 5) controller.close();
+        },
+      });
+    let at = 0;
+    const client = makeClient(service, {
+      fetch: async () => new Response(slow(), { headers: { 'content-length': '5000', etag: '"1"' } }),
+    });
+    const options = { timeoutMs: 100, retries: 0 };
+    expect(await copyOutput(client, 'job_1', new MemoryStore().at('x'), options)).toMatchObject({ sizeBytes: 5_000 });
+  });
+});
+
+describe('the memory of a copy', () => {
+  beforeAll(ensureBuilt, 180_000);
+  const children: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill();
+  });
+  const run = promisify(execFile);
+  const serve = async (program: string, ...args: string[]) => {
+    const child = spawn(process.execPath, [`${ROOT}bench/${program}`, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(child);
+    const [url] = (await once(child.stdout, 'data')) as [Buffer];
+    return url.toString().trim();
+  };
+
+  it('does not grow with the file: 200 MB go through in a process that holds a fraction of them', async () => {
+    const service = await serve('files/server.mjs', '200000000');
+    const store = await serve('storage/sink.mjs');
+    const { stdout } = await run(process.execPath, [
+      `${ROOT}bench/storage/copy.mjs`,
+      'gen-client copyOutput',
+      service,
+      store,
+    ]);
+    const { grownBytes, puts } = JSON.parse(stdout) as { grownBytes: number; puts: number };
+    expect(puts).toBe(1);
+    // Node lets about 64 MB of used buffers lie before it collects them; a copy in memory of the body would be 200 MB more.
+    expect(grownBytes / 1e6).toBeLessThan(150);
+  }, 60_000);
+});

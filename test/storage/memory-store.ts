@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto';
+import type { OutputDestination, PutOptions, StoredObject } from '../../src/storage/index.js';
+
+/** A store of one's own, as the simplest `put` and `head` make it. */
+export class MemoryStore {
+  readonly objects = new Map<string, { readonly bytes: Buffer; readonly options: PutOptions }>();
+  /** What the next puts do instead; each gets the body. */
+  readonly failures: ((body: ReadableStream<Uint8Array>, options: PutOptions) => Promise<unknown>)[] = [];
+  puts = 0;
+
+  at(key: string): Required<Pick<OutputDestination, 'head' | 'put'>> {
+    return {
+      head: async () => this.head(key),
+      put: async (body, options) => {
+        this.puts += 1;
+        const failing = this.failures.shift();
+        if (failing) return (await failing(body, options)) as undefined;
+        const bytes = Buffer.from(await new Response(body).arrayBuffer());
+        if (!options.overwrite && this.objects.has(key))
+          throw Object.assign(new Error('It is there.'), { status: 412 });
+        this.objects.set(key, { bytes, options });
+        return { etag: etagOf(bytes) };
+      },
+    };
+  }
+
+  head(key: string): StoredObject | undefined {
+    const object = this.objects.get(key);
+    if (object === undefined) return undefined;
+    const { contentType, metadata } = object.options;
+    return { sizeBytes: object.bytes.length, contentType, metadata, etag: etagOf(object.bytes) };
+  }
+}
+
+const etagOf = (bytes: Buffer) => `"${createHash('md5').update(bytes).digest('hex')}"`;

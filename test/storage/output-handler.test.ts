@@ -1,0 +1,318 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createOutputHandler, type OutputHandlerOptions } from '../../src/storage/index.js';
+import { LoopbackService } from '../files/loopback-service.js';
+import { makeClient } from '../files/make-client.js';
+
+vi.mock('../../src/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+
+const MOVIE = new Uint8Array(600_000).map((_, at) => (at * 13) % 249);
+
+let service: LoopbackService;
+beforeEach(async () => {
+  service = await LoopbackService.start();
+  service.addOutput('job_1', { body: MOVIE });
+});
+afterEach(() => service.close());
+
+type Options = Partial<OutputHandlerOptions>;
+const serve = (options: Options = {}, path = '/files/job_1', init?: RequestInit) =>
+  createOutputHandler({ client: makeClient(service), authorize: () => true, ...options })(
+    new Request(`https://app.test${path}`, init),
+  );
+const range = (text: string, more: Record<string, string> = {}) => ({ headers: { range: text, ...more } });
+const bytes = async (answer: Response) => new Uint8Array(await answer.arrayBuffer());
+const reads = () => service.seen.filter(({ path }) => /output/.test(path));
+
+describe('the file', () => {
+  it('comes whole, to be shown, private, and with its length', async () => {
+    const answer = await serve();
+    expect(answer.status).toBe(200);
+    expect(Object.fromEntries(answer.headers)).toEqual({
+      'accept-ranges': 'bytes',
+      'cache-control': 'private, no-cache',
+      'content-disposition': 'inline; filename="job_1.mp4"',
+      'content-length': `${MOVIE.length}`,
+      'content-type': 'video/mp4',
+      etag: service.outputs.get('job_1')?.etag,
+      'x-content-type-options': 'nosniff',
+    });
+    expect(await bytes(answer)).toEqual(MOVIE);
+  });
+
+  it.each([
+    ['bytes=0-9', 206, 'bytes 0-9/600000', 10],
+    ['bytes=599990-', 206, 'bytes 599990-599999/600000', 10],
+    ['bytes=9-3', 200, null, 600_000],
+    ['bytes=0-1,5-6', 200, null, 600_000],
+    ['lines=1-2', 200, null, 600_000],
+  ])('asked for by %s is answered with %i', async (asked, status, contentRange, length) => {
+    const answer = await serve({}, undefined, range(asked));
+    expect([answer.status, answer.headers.get('content-range')]).toEqual([status, contentRange]);
+    expect(answer.headers.get('content-length')).toBe(`${length}`);
+    expect((await bytes(answer)).length).toBe(length);
+  });
+
+  it('past its end is answered with 416 and its size', async () => {
+    const answer = await serve({}, undefined, range('bytes=600000-'));
+    expect([answer.status, answer.headers.get('content-range')]).toEqual([416, 'bytes */600000']);
+  });
+
+  it('comes whole where If-Range names another version', async () => {
+    const etag = service.outputs.get('job_1')?.etag ?? '';
+    expect((await serve({}, undefined, range('bytes=0-9', { 'if-range': etag }))).status).toBe(206);
+    expect((await serve({}, undefined, range('bytes=0-9', { 'if-range': '"old"' }))).status).toBe(200);
+  });
+
+  it('is told by HEAD without a byte', async () => {
+    const answer = await serve({}, undefined, { method: 'HEAD', ...range('bytes=0-9') });
+    expect([answer.status, answer.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
+    expect(answer.body).toBeNull();
+    expect(reads().map(({ method }) => method)).toEqual(['HEAD']);
+  });
+
+  it('heals itself in the middle', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [100_000, 100_000] });
+    expect(await bytes(await serve())).toEqual(MOVIE);
+    service.addOutput('job_1', { body: MOVIE, cuts: [50_000] });
+    expect(await bytes(await serve({}, undefined, range('bytes=1000-199999')))).toEqual(MOVIE.slice(1_000, 200_000));
+  });
+
+  it('is not sent again to who has it', async () => {
+    const etag = service.outputs.get('job_1')?.etag ?? '';
+    for (const tags of [etag, `"x", W/${etag}`, '*']) {
+      const answer = await serve({}, undefined, { headers: { 'if-none-match': tags } });
+      expect([answer.status, answer.headers.get('etag'), answer.body]).toEqual([304, etag, null]);
+    }
+    expect((await serve({}, undefined, { headers: { 'if-none-match': '"x"' } })).status).toBe(200);
+  });
+
+  it('is not sent again to who has had it since it changed', async () => {
+    const source = () => ({
+      get: async () =>
+        new Response('x', { headers: { 'last-modified': 'Mon, 02 Nov 2026 10:00:00 GMT', etag: '"1"' } }),
+    });
+    const since = (time: string, more = {}) => ({ headers: { 'if-modified-since': time, ...more } });
+    expect((await serve({ source }, undefined, since('Mon, 02 Nov 2026 10:00:00 GMT'))).status).toBe(304);
+    expect((await serve({ source }, undefined, since('Mon, 02 Nov 2026 09:59:59 GMT'))).status).toBe(200);
+    const both = since('Mon, 02 Nov 2026 10:00:00 GMT', { 'if-none-match': '"2"' });
+    expect((await serve({ source }, undefined, both)).status).toBe(200);
+  });
+});
+
+describe('the name and the way of saving', () => {
+  const disposition = async (options: Options, path?: string) =>
+    (await serve(options, path)).headers.get('content-disposition');
+
+  it('?download saves the file, and so does the option', async () => {
+    expect(await disposition({}, '/files/job_1?download')).toBe('attachment; filename="job_1.mp4"');
+    expect(await disposition({ disposition: 'attachment' })).toBe('attachment; filename="job_1.mp4"');
+  });
+
+  it('a name is made safe, and written in both ways where it is not ASCII', async () => {
+    expect(await disposition({ filename: () => '../../etc/pass"wd\r\nX: y' })).toBe(
+      'inline; filename="pass_wd_X_y.mp4"',
+    );
+    expect(await disposition({ filename: async () => 'Füchse.mp4' })).toBe(
+      `inline; filename="F_chse.mp4"; filename*=UTF-8''F%C3%BCchse.mp4`,
+    );
+  });
+
+  it.each(['text/html', 'image/svg+xml', 'application/javascript', 'text/plain'])(
+    'what is %s is never shown, because a script could run in it',
+    async (contentType) => {
+      const source = () => ({ get: async () => new Response('x', { headers: { 'content-type': contentType } }) });
+      const answer = await serve({ source });
+      expect(answer.headers.get('content-type')).toBe('application/octet-stream');
+      expect(answer.headers.get('content-disposition')).toMatch(/^attachment; /);
+    },
+  );
+});
+
+describe('who may see it', () => {
+  it('is asked with the id that is served', async () => {
+    service.addOutput('job 2/ü', { body: MOVIE.subarray(0, 5) });
+    const asked: string[] = [];
+    const authorize = (_: Request, jobId: string) => asked.push(jobId) > 0;
+    await serve({ authorize }, '/files/job_1?job=job_9');
+    await serve({ authorize }, '/files/job_1/');
+    await serve({ authorize }, '/files/job%202%2F%C3%BC');
+    expect(asked).toEqual(['job_9', 'job_1', 'job 2/ü']);
+    expect(reads().map(({ path }) => path)).toEqual([
+      '/v1/jobs/job_9/output',
+      '/v1/jobs/job_1/output',
+      '/v1/jobs/job%202%2F%C3%BC/output',
+    ]);
+  });
+
+  it.each(['?job=job_1&job=job_2', '?job=', '?job=..', '/%E0%A4%A', '/a%00b'])(
+    'a doubtful id, as in %s, is nobody',
+    async (path) => {
+      const authorize = vi.fn(() => true);
+      expect((await serve({ authorize }, path.startsWith('?') ? `/files${path}` : path)).status).toBe(404);
+      expect(authorize).not.toHaveBeenCalled();
+    },
+  );
+
+  it.each([false, undefined, 1, 'yes', { id: 'user' }, new Response('no')])('%s is no permission', async (answer) => {
+    const refused = await serve({ authorize: (() => answer) as never });
+    const unknown = await serve({}, '/files/job_9');
+    expect([refused.status, unknown.status]).toEqual([404, 404]);
+    expect(await refused.text()).toBe(await unknown.text());
+    expect([...refused.headers]).toEqual([...unknown.headers]);
+    expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_9/output']);
+  });
+
+  it('an authorize that throws is 500, and told to onError', async () => {
+    const onError = vi.fn();
+    const thrown = Object.assign(new Error('db away'), { status: 404 });
+    const authorize = () => Promise.reject(thrown);
+    expect((await serve({ authorize, onError })).status).toBe(500);
+    expect(onError).toHaveBeenCalledExactlyOnceWith(thrown, expect.any(Request));
+    expect(reads()).toEqual([]);
+    const onErrorThatThrows = () => {
+      throw new Error('again');
+    };
+    expect((await serve({ authorize, onError: onErrorThatThrows })).status).toBe(500);
+    expect((await serve({ authorize })).status).toBe(500);
+  });
+
+  it('without authorize there is no handler', () => {
+    const make = () => createOutputHandler({ client: makeClient(service) } as never);
+    expect(make).toThrow(/needs authorize/);
+  });
+
+  it('options are closed', () => {
+    const make = (more: object) => () =>
+      createOutputHandler({ client: makeClient(service), authorize: () => true, ...more } as never);
+    expect(make({ authorise: () => true })).toThrow('Did you mean "authorize"?');
+    expect(make({ disposition: 'save' })).toThrow('disposition must be one of');
+    expect(make({ client: {} })).toThrow('must be a GenClient');
+  });
+});
+
+describe('what crosses the handler', () => {
+  it('is nothing of the page but the range, and nothing of ours to the service', async () => {
+    const secret = {
+      cookie: 'session=1',
+      authorization: 'Bearer page',
+      'x-forwarded-for': '1.2.3.4',
+      'if-none-match': '"x"',
+    };
+    const answer = await serve({}, undefined, range('bytes=0-9', { 'if-range': '"x"', ...secret }));
+    const [sent] = reads();
+    expect(sent?.headers).toMatchObject({
+      range: 'bytes=0-9',
+      'if-range': '"x"',
+      authorization: 'Bearer key-for-tests',
+    });
+    for (const name of ['cookie', 'x-forwarded-for', 'if-none-match']) expect(sent?.headers).not.toHaveProperty(name);
+    expect(JSON.stringify([...answer.headers])).not.toContain('key-for-tests');
+  });
+
+  it('is no header of the service but those of the file', async () => {
+    const source = () => ({
+      get: async () =>
+        new Response('x', {
+          headers: { 'set-cookie': 'a=b', 'x-request-id': '1', server: 's', 'content-type': 'video/mp4' },
+        }),
+    });
+    expect([...(await serve({ source })).headers.keys()].sort()).toEqual([
+      'cache-control',
+      'content-disposition',
+      'content-type',
+      'x-content-type-options',
+    ]);
+  });
+
+  it('ends at the service when the page goes away', async () => {
+    service.addOutput('job_1', { body: MOVIE, stallAfter: 1_000 });
+    const abort = new AbortController();
+    const answer = await serve({}, undefined, { signal: abort.signal });
+    const reading = answer.arrayBuffer();
+    abort.abort(new Error('gone'));
+    await expect(reading).rejects.toThrow();
+  });
+});
+
+describe('what cannot be served', () => {
+  const refuse = (status: number, code: string) => ({
+    body: MOVIE,
+    refuse: { status, body: { error: { code, message: 'No.' } } },
+  });
+
+  it('a job that is not finished is 409', async () => {
+    service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
+    service.addOutput('job_3', refuse(409, 'output_not_ready'));
+    expect((await serve({}, '/files/job_2')).status).toBe(404); // The service says that it knows no such job.
+    expect((await serve({}, '/files/job_3')).status).toBe(409);
+    service.addOutput('job_2', refuse(404, 'output_not_found'));
+    service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
+    expect((await serve({}, '/files/job_2')).status).toBe(409);
+  });
+
+  it('a job that failed has no file, and one whose link has expired no longer', async () => {
+    service.addOutput('job_2', refuse(404, 'output_not_found'));
+    service.jobs.set('job_2', { id: 'job_2', status: 'failed' });
+    expect((await serve({}, '/files/job_2')).status).toBe(404);
+    service.addOutput('job_3', refuse(410, 'output_expired'));
+    expect((await serve({}, '/files/job_3')).status).toBe(410);
+  });
+
+  it.each([
+    [401, 'invalid_api_key', 502],
+    [403, 'scope_missing', 502],
+    [500, 'internal_error', 502],
+  ])('our own trouble, %i %s, is %i and told to onError', async (status, code, expected) => {
+    service.addOutput('job_1', refuse(status, code));
+    const onError = vi.fn();
+    const answer = await serve({ client: makeClient(service, { maxRetries: 0 }), onError });
+    expect(answer.status).toBe(expected);
+    expect(onError).toHaveBeenCalledOnce();
+    expect(await answer.text()).not.toContain('key');
+  });
+
+  it('a service that is busy is 503 with the time to come back', async () => {
+    service.addOutput('job_1', refuse(429, 'rate_limited'));
+    const answer = await serve({ client: makeClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
+    expect([answer.status, answer.headers.has('retry-after')]).toEqual([503, true]);
+  });
+
+  it('a page in place of the file is 502', async () => {
+    service.addOutput('job_1', { body: Buffer.from('<html>sign in</html>'), contentType: 'text/html' });
+    expect((await serve()).status).toBe(502);
+  });
+
+  it('another method is 405', async () => {
+    const answer = await serve({}, undefined, { method: 'POST', body: 'x' });
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+});
+
+describe('a copy as the source', () => {
+  it('is served in place of the service', async () => {
+    const asked: object[] = [];
+    const source = (jobId: string) => ({
+      get: async (options: object) => {
+        asked.push({ jobId, ...options });
+        return new Response('copy', { headers: { 'content-type': 'video/mp4' } });
+      },
+    });
+    expect(await (await serve({ source }, undefined, range('bytes=0-9', { 'if-range': '"1"' }))).text()).toBe('copy');
+    expect(asked).toEqual([
+      { jobId: 'job_1', method: 'GET', range: 'bytes=0-9', ifRange: '"1"', signal: expect.any(AbortSignal) },
+    ]);
+    expect(service.seen).toEqual([]);
+  });
+
+  it.each<[string, OutputHandlerOptions['source'], number]>([
+    ['that is not there yet', () => undefined, 0],
+    ['that a store does not have', () => ({ get: async () => undefined }), 0],
+    ['that is answered with 404', () => ({ get: async () => new Response(null, { status: 404 }) }), 0],
+    ['whose store fails', () => ({ get: () => Promise.reject(new Error('away')) }), 1],
+    ['whose store refuses', () => ({ get: async () => new Response('no', { status: 403 }) }), 1],
+  ])('%s is read from the service', async (_, source, told) => {
+    const onError = vi.fn();
+    expect(await bytes(await serve({ source, onError }))).toEqual(MOVIE);
+    expect(onError).toHaveBeenCalledTimes(told);
+  });
+});

@@ -1,0 +1,141 @@
+// A Worker in workerd with a bucket of R2: nothing of Node is there.
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LoopbackService } from '../files/loopback-service.js';
+import { miniflare, startWorker, type TestBucket, type TestWorker } from './worker.js';
+
+const MOVIE = new Uint8Array(3_000_000).map((_, at) => (at * 13) % 249);
+const SHA256 = createHash('sha256').update(MOVIE).digest('hex');
+
+const WORKER = `
+import { GenClient } from 'gen-client';
+import { copyOutput, createOutputHandler, r2 } from 'gen-client/storage';
+
+export default {
+  async fetch(request, env) {
+    const client = new GenClient({ apiKey: 'key-for-tests', baseUrl: env.BASE_URL });
+    const url = new URL(request.url);
+    const name = url.searchParams.get('name') ?? 'fox.mp4';
+    try {
+      switch (url.pathname) {
+        case '/copy': {
+          const overwrite = url.searchParams.has('overwrite');
+          return Response.json(await copyOutput(client, 'job_1', r2(env.BUCKET, name), { overwrite }));
+        }
+        case '/put': {
+          // As Cloudflare's documentation has it: the bucket wants a stream of known length.
+          const { body } = await client.jobs.output('job_1', { resume: true });
+          const { size } = await env.BUCKET.put(name, body);
+          return Response.json({ size });
+        }
+        case '/plain': return await client.jobs.output('job_1', { resume: true });
+        default: {
+          const source = url.searchParams.has('copy') ? () => r2(env.BUCKET, name) : undefined;
+          return await createOutputHandler({ client, authorize: () => true, source })(request);
+        }
+      }
+    } catch (error) {
+      return Response.json({ ...error, name: error.name, message: error.message }, { status: 500 });
+    }
+  },
+};`;
+
+describe.skipIf(!miniflare)('R2 in workerd', () => {
+  let service: LoopbackService;
+  let worker: TestWorker;
+  let bucket: TestBucket;
+  beforeAll(async () => {
+    service = await LoopbackService.start();
+    worker = await startWorker(WORKER, { BASE_URL: service.baseUrl });
+    bucket = await worker.getR2Bucket('BUCKET');
+  }, 60_000);
+  afterAll(async () => {
+    await worker.dispose();
+    await service.close();
+  });
+  beforeEach(async () => {
+    await bucket.delete('fox.mp4');
+    service.seen.length = 0;
+    service.addOutput('job_1', { body: MOVIE });
+  });
+
+  const ask = (path: string, init?: RequestInit) => worker.dispatchFetch(`http://worker.test${path}`, init);
+  const json = async (path: string) => (await ask(path)).json() as Promise<Record<string, unknown>>;
+  const bytes = async (name = 'fox.mp4') =>
+    Buffer.from((await (await bucket.get(name))?.arrayBuffer()) ?? new ArrayBuffer());
+  const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
+
+  it('takes the whole file with its digest, type and job', async () => {
+    expect(await json('/copy')).toEqual({
+      sizeBytes: MOVIE.length,
+      contentType: 'video/mp4',
+      sha256: SHA256,
+      etag: expect.stringMatching(/^".+"$/),
+      existed: false,
+    });
+    expect((await bytes()).equals(MOVIE)).toBe(true);
+    expect(await bucket.head('fox.mp4')).toMatchObject({
+      customMetadata: { 'gen-job': 'job_1' },
+      httpMetadata: { contentType: 'video/mp4' },
+    });
+  });
+
+  it('knows the object again, and refuses another one', async () => {
+    await json('/copy');
+    const opened = gets().length;
+    expect(await json('/copy')).toMatchObject({ existed: true, sizeBytes: MOVIE.length });
+    expect(gets()).toHaveLength(opened);
+    await bucket.put('fox.mp4', 'mine');
+    expect(await json('/copy')).toMatchObject({ name: 'StorageError', code: 'object_exists', store: 'r2' });
+    expect((await bytes()).toString()).toBe('mine');
+    expect(await json('/copy?overwrite')).toMatchObject({ existed: false, sha256: SHA256 });
+  });
+
+  it('gets the whole file over a connection that is cut three times', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [700_000, 5, 900_000] });
+    expect(await json('/copy')).toMatchObject({ sha256: SHA256 });
+    expect((await bytes()).equals(MOVIE)).toBe(true);
+  });
+
+  it('of ten copies at once one stores, and nine find the object', async () => {
+    const all = await Promise.all(Array.from({ length: 10 }, () => json('/copy')));
+    expect(all.map(({ existed }) => existed).sort()).toEqual([...Array(1).fill(false), ...Array(9).fill(true)]);
+  });
+
+  it('takes the body of jobs.output as it is, because its length is known', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [1_000_000] });
+    expect(await json('/put')).toEqual({ size: MOVIE.length });
+    expect((await bytes()).equals(MOVIE)).toBe(true);
+  });
+
+  it('passes jobs.output on with its length', async () => {
+    service.addOutput('job_1', { body: MOVIE, cuts: [1_000_000] });
+    const answer = await ask('/plain');
+    expect(answer.headers.get('content-length')).toBe(`${MOVIE.length}`);
+    expect(Buffer.from(await answer.arrayBuffer()).equals(MOVIE)).toBe(true);
+  });
+
+  it.each([
+    ['the service', '/files/job_1'],
+    ['the copy in R2', '/files/job_1?copy'],
+  ])('serves ranges, HEAD, 304 and 416 from %s', async (_, path) => {
+    await json('/copy');
+    service.seen.length = 0;
+    const whole = await ask(path);
+    expect([whole.status, whole.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
+    expect(Buffer.from(await whole.arrayBuffer()).equals(MOVIE)).toBe(true);
+    const part = await ask(path, { headers: { range: 'bytes=20-29' } });
+    expect([part.status, part.headers.get('content-range')]).toEqual([206, `bytes 20-29/${MOVIE.length}`]);
+    expect(new Uint8Array(await part.arrayBuffer())).toEqual(MOVIE.slice(20, 30));
+    const etag = whole.headers.get('etag') ?? '';
+    expect((await ask(path, { headers: { 'if-none-match': etag } })).status).toBe(304);
+    const other = await ask(path, { headers: { range: 'bytes=0-9', 'if-range': '"other"' } });
+    expect(other.status).toBe(200);
+    await other.body?.cancel();
+    const past = await ask(path, { headers: { range: 'bytes=9999999-' } });
+    expect([past.status, past.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
+    const head = await ask(path, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
+    if (path.includes('copy')) expect(service.seen).toEqual([]);
+  });
+});

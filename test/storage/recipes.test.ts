@@ -1,0 +1,168 @@
+// Every recipe of examples/storage runs, against the store's own SDK where there is one. Azure's is in azurite.test.ts.
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { GenClient } from '../../src/index.js';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { signWebhook } from '../../src/webhooks/index.js';
+import { ROOT } from '../support/build.js';
+import { completedEvent } from '../support/completed-event.js';
+import { type BlobDouble, supabaseDouble, vercelBlobDouble } from './blob-doubles.js';
+import { whyNoStores } from './heavy.js';
+import { S3Double } from './s3-double.js';
+import { miniflare, startWorker } from './worker.js';
+
+const closing: (() => Promise<unknown>)[] = [];
+let sandbox: Sandbox;
+let client: GenClient;
+let baseUrl: string;
+beforeEach(async () => {
+  sandbox = createSandbox({ jobDurationMs: 0 });
+  const service = await sandbox.listen({ port: 0 });
+  closing.push(() => service.close());
+  baseUrl = service.url;
+  client = new GenClient({ apiKey: sandbox.apiKey, baseUrl });
+  vi.stubEnv('GEN_API_KEY', sandbox.apiKey);
+  vi.stubEnv('GEN_BASE_URL', baseUrl);
+  vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
+});
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+  vi.unstubAllEnvs();
+  vi.resetModules();
+});
+
+const makeVideo = async () =>
+  client.waitForJob((await client.videos.create({ prompt: 'a fox', duration: 5 })).job, { pollIntervalMs: 50 });
+const bytesOf = async (job: string) => Buffer.from(await (await client.jobs.output(job)).arrayBuffer());
+
+it('nextjs-s3: the webhook copies the file to S3, and GET shows it from there', async () => {
+  const store = await S3Double.start();
+  closing.push(() => store.close());
+  vi.stubEnv('S3_ENDPOINT', store.endpoint);
+  vi.stubEnv('S3_BUCKET', store.bucket);
+  vi.stubEnv('AWS_REGION', store.region);
+  vi.stubEnv('AWS_ACCESS_KEY_ID', store.account.accessKeyId);
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', store.account.secretAccessKey);
+  const { GET, POST } = await import('../../examples/storage/nextjs-s3.js');
+  const job = await makeVideo();
+  const { body, headers } = await signWebhook(completedEvent(job.id, baseUrl), { secret: sandbox.webhookSecret });
+  const received = await POST(new Request('https://app.test/api/videos/webhook', { method: 'POST', body, headers }));
+  expect(received.status).toBe(200);
+  const object = store.objects.get(`videos/${job.id}.mp4`);
+  expect(object?.bytes.equals(await bytesOf(job.id))).toBe(true);
+  expect(object?.headers).toMatchObject({ 'cache-control': 'private, max-age=86400' });
+  const reads = sandbox.requests.length;
+  const show = (user: string) =>
+    GET(new Request(`https://app.test/api/videos/${job.id}`, { headers: { 'x-user': user } }));
+  const shown = await show('user-1');
+  expect(Buffer.from(await shown.arrayBuffer()).equals(object?.bytes ?? Buffer.alloc(0))).toBe(true);
+  expect((await show('user-2')).status).toBe(404);
+  expect(sandbox.requests.length).toBe(reads);
+});
+
+it.skipIf(!miniflare)(
+  'cloudflare-worker: creates, receives the webhook, copies to R2 and serves, in workerd',
+  async () => {
+    const program = readFileSync(`${ROOT}examples/storage/cloudflare-worker.ts`, 'utf8');
+    const worker = await startWorker(
+      program,
+      {
+        GEN_API_KEY: sandbox.apiKey,
+        GEN_BASE_URL: baseUrl,
+        GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
+        APP_TOKEN: 'token',
+      },
+      'VIDEOS',
+    );
+    closing.push(() => worker.dispose());
+    const authorization = { authorization: 'Bearer token' };
+    const created = await worker.dispatchFetch('https://app.test/videos', {
+      method: 'POST',
+      headers: authorization,
+      body: JSON.stringify({ prompt: 'a fox' }),
+    });
+    expect(created.status).toBe(202);
+    const { video } = (await created.json()) as { video: string };
+    const id = video.replace('/videos/', '');
+    expect(sandbox.jobs).toHaveLength(1);
+    // The service's own delivery goes to a name that is nowhere: the same event is sent by hand.
+    const { body, headers } = await signWebhook(completedEvent(id, baseUrl), { secret: sandbox.webhookSecret });
+    const webhook = await worker.dispatchFetch('https://app.test/webhook', { method: 'POST', body, headers });
+    expect(webhook.status).toBe(200);
+    const bucket = await worker.getR2Bucket('VIDEOS');
+    const expected = await bytesOf(id);
+    expect(await bucket.head(`videos/${id}.mp4`)).toMatchObject({
+      size: expected.length,
+      customMetadata: { 'gen-job': id },
+    });
+    const shown = await worker.dispatchFetch(`https://app.test${video}`, { headers: authorization });
+    expect(Buffer.from(await shown.arrayBuffer()).equals(expected)).toBe(true);
+    expect((await worker.dispatchFetch(`https://app.test${video}`)).status).toBe(404);
+  },
+  60_000,
+);
+
+describe.skipIf(whyNoStores() !== undefined)('with the SDK of the store', () => {
+  const cases: readonly [string, () => Promise<BlobDouble>, (url: string) => Promise<Copy>, (job: string) => string][] =
+    [
+      ['vercel-blob', vercelBlobDouble, vercelBlob, (job) => `videos/${job}.mp4`],
+      ['supabase', supabaseDouble, supabase, (job) => `videos/${job}.mp4`],
+    ];
+
+  it.each(cases)('%s: takes the file once, and knows it again', async (_, start, recipe, nameOf) => {
+    const double = await start();
+    closing.push(() => double.close());
+    const copy = await recipe(double.url);
+    const job = await makeVideo();
+    const expected = await bytesOf(job.id);
+    const name = nameOf(job.id);
+    expect(await copy(client, job)).toMatchObject({ existed: false, sizeBytes: expected.length });
+    expect(double.objects.get(name)?.bytes.equals(expected)).toBe(true);
+    expect(await copy(client, job)).toMatchObject({ existed: true });
+    expect(double.puts).toHaveLength(1);
+    expect(JSON.stringify([...double.objects.values()].map(({ headers }) => headers))).not.toContain(sandbox.apiKey);
+  });
+
+  it.each(cases)('%s: three copies at once store one object', async (_, start, recipe, nameOf) => {
+    const double = await start();
+    closing.push(() => double.close());
+    const copy = await recipe(double.url);
+    const job = await makeVideo();
+    const all = await Promise.all([copy(client, job), copy(client, job), copy(client, job)]);
+    expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
+    expect(double.objects.get(nameOf(job.id))?.bytes.length).toBe(all[0]?.sizeBytes);
+  });
+});
+
+type Copy = (
+  client: GenClient,
+  job: Awaited<ReturnType<typeof makeVideo>>,
+) => Promise<{ existed: boolean; sizeBytes: number }>;
+
+async function vercelBlob(url: string): Promise<Copy> {
+  vi.stubEnv('VERCEL_BLOB_API_URL', url);
+  vi.stubEnv('BLOB_READ_WRITE_TOKEN', 'vercel_blob_rw_store1_secret');
+  vi.stubEnv('VERCEL_BLOB_RETRIES', '0');
+  return (await import('../../examples/storage/vercel-blob.js')).copyToVercelBlob;
+}
+
+async function supabase(url: string): Promise<Copy> {
+  vi.stubEnv('SUPABASE_URL', url);
+  vi.stubEnv('SUPABASE_SERVICE_KEY', 'service-key');
+  return (await import('../../examples/storage/supabase.js')).copyToSupabase;
+}
+
+it('every recipe is run by a test, and the whole app of the Worker has at most 40 lines of its own', () => {
+  const lines = (name: string) =>
+    readFileSync(`${ROOT}examples/storage/${name}`, 'utf8')
+      .split('\n')
+      .filter((line) => !/^\s*(\/\/.*)?$/.test(line)).length;
+  const recipes = readdirSync(`${ROOT}examples/storage`).filter(
+    (name) => name.endsWith('.ts') && !name.endsWith('.d.ts'),
+  );
+  const tests = ['recipes', 'azurite']
+    .map((name) => readFileSync(`${ROOT}test/storage/${name}.test.ts`, 'utf8'))
+    .join();
+  expect(recipes.filter((name) => !tests.includes(name.replace('.ts', '')))).toEqual([]);
+  expect(lines('cloudflare-worker.ts')).toBeLessThanOrEqual(40);
+});

@@ -1,0 +1,253 @@
+// A strict S3 over node:http. It stores an object whole or not at all, and checks every signature. Held against the AWS SDK.
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { type Account, refusalOf, type S3Refusal } from './sigv4.js';
+
+/** An object that is visible. */
+export interface S3Object {
+  readonly bytes: Buffer;
+  readonly etag: string;
+  readonly contentType: string;
+  readonly modified: Date;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What the next request of a method gets instead of an answer. */
+export interface S3Fault {
+  readonly method: 'PUT' | 'HEAD' | 'GET';
+  /** Refuses. */
+  readonly status?: number;
+  readonly code?: string;
+  /** Cuts the connection after so many bytes of the body have come. */
+  readonly resetAfter?: number;
+  /** Stores the object, then cuts the connection instead of answering. */
+  readonly commitThenDrop?: boolean;
+  /** Reads nothing more after so many bytes, and never answers. */
+  readonly stallAfter?: number;
+  /** Sends the client elsewhere. */
+  readonly redirect?: { readonly status: number; readonly location: string };
+  /** Called when the whole body is there, before the object is stored. */
+  readonly before?: () => void;
+}
+
+/** A request as it came. */
+export interface S3Seen {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  bytes: number;
+}
+
+export class S3Double {
+  account: Account = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
+  region = 'eu-central-1';
+  bucket = 'media';
+  /** Whether it closes the connection of a request that it refuses while the body is still on its way. */
+  isAbrupt = false;
+  /** How far the store's clock is ahead of this machine. */
+  aheadMs = 0;
+  readonly objects = new Map<string, S3Object>();
+  readonly seen: S3Seen[] = [];
+  readonly faults: S3Fault[] = [];
+  endpoint = '';
+  #server: Server | undefined;
+  readonly #sockets = new Set<Socket>();
+
+  static async start(): Promise<S3Double> {
+    const it = new S3Double();
+    const server = createServer((request, response) => {
+      it.#handle(request, response).catch(() => response.destroy());
+    });
+    server.on('connection', (socket) => {
+      it.#sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('close', () => it.#sockets.delete(socket));
+    });
+    it.#server = server;
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    it.endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return it;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((done) => this.#server?.close(done));
+  }
+
+  /** What `s3()` needs to reach an object here. */
+  at(key: string) {
+    return { endpoint: this.endpoint, region: this.region, bucket: this.bucket, key, credentials: this.account };
+  }
+
+  /** The requests of one method. */
+  sent(method: string): S3Seen[] {
+    return this.seen.filter((one) => one.method === method);
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+    const [path = ''] = (request.url ?? '').split('?');
+    const seen: S3Seen = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, bytes: 0 };
+    this.seen.push(seen);
+    response.setHeader('date', new Date(Date.now() + this.aheadMs).toUTCString());
+    const at = this.faults.findIndex(({ method }) => method === seen.method);
+    const fault = at < 0 ? undefined : this.faults.splice(at, 1)[0];
+    if (fault?.redirect) {
+      return this.#refuse(
+        request,
+        response,
+        {
+          status: fault.redirect.status,
+          code: 'TemporaryRedirect',
+          message: 'Please re-send this request to the specified temporary endpoint.',
+        },
+        { location: fault.redirect.location },
+      );
+    }
+    const now = Date.now() + this.aheadMs;
+    const bad = refusalOf(request, { account: this.account, region: this.region, now });
+    if (bad) return this.#refuse(request, response, bad);
+    const [, bucket, ...rest] = path.split('/');
+    const key = rest.map(decodeURIComponent).join('/');
+    if (bucket !== this.bucket)
+      return this.#refuse(request, response, {
+        status: 404,
+        code: 'NoSuchBucket',
+        message: 'The specified bucket does not exist',
+      });
+    if (fault?.status !== undefined)
+      return this.#refuse(request, response, {
+        status: fault.status,
+        code: fault.code ?? 'SlowDown',
+        message: 'Please reduce your request rate.',
+      });
+    if (seen.method === 'PUT') return this.#put(request, response, { key, seen, fault });
+    return this.#get(request, response, { key, fault });
+  }
+
+  async #put(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { key, seen, fault }: { key: string; seen: S3Seen; fault: S3Fault | undefined },
+  ) {
+    const { headers } = request;
+    const length = Number(headers['content-length'] ?? Number.NaN);
+    if (Number.isNaN(length))
+      return this.#refuse(request, response, {
+        status: 411,
+        code: 'MissingContentLength',
+        message: 'You must provide the Content-Length HTTP header.',
+      });
+    if (headers['if-none-match'] === '*' && this.objects.has(key))
+      return this.#refuse(request, response, {
+        status: 412,
+        code: 'PreconditionFailed',
+        message: 'At least one of the pre-conditions you specified did not hold',
+      });
+    const bytes = await this.#receive(request, seen, fault);
+    if (bytes === undefined) return;
+    if (bytes.length !== length) return request.socket.destroy();
+    const hash = headers['x-amz-content-sha256'];
+    if (hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(bytes).digest('hex')) {
+      return this.#refuse(request, response, {
+        status: 400,
+        code: 'XAmzContentSHA256Mismatch',
+        message: "The provided 'x-amz-content-sha256' header does not match what was computed.",
+      });
+    }
+    fault?.before?.();
+    // Between the first look and now another may have been faster.
+    if (headers['if-none-match'] === '*' && this.objects.has(key))
+      return this.#refuse(request, response, {
+        status: 412,
+        code: 'PreconditionFailed',
+        message: 'At least one of the pre-conditions you specified did not hold',
+      });
+    const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
+    const kept = Object.entries(headers).filter(
+      ([name]) => name.startsWith('x-amz-meta-') || ['cache-control', 'content-disposition'].includes(name),
+    );
+    this.objects.set(key, {
+      bytes,
+      etag,
+      contentType: headers['content-type'] ?? 'binary/octet-stream',
+      modified: new Date(),
+      headers: Object.fromEntries(kept.map(([name, value]) => [name, String(value)])),
+    });
+    if (fault?.commitThenDrop) return request.socket.destroy();
+    response.writeHead(200, { etag }).end();
+  }
+
+  #receive(request: IncomingMessage, seen: S3Seen, fault: S3Fault | undefined): Promise<Buffer | undefined> {
+    const chunks: Buffer[] = [];
+    return new Promise((resolve) => {
+      request.on('data', (chunk: Buffer) => {
+        seen.bytes += chunk.length;
+        chunks.push(chunk);
+        if (fault?.resetAfter !== undefined && seen.bytes >= fault.resetAfter) request.socket.destroy();
+        if (fault?.stallAfter !== undefined && seen.bytes >= fault.stallAfter) request.pause();
+      });
+      request.on('end', () => resolve(Buffer.concat(chunks)));
+      request.on('error', () => resolve(undefined));
+      request.on('close', () => resolve(undefined));
+      if (fault?.resetAfter === 0) request.socket.destroy();
+    });
+  }
+
+  #get(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { key, fault }: { key: string; fault: S3Fault | undefined },
+  ) {
+    const object = this.objects.get(key);
+    if (fault?.resetAfter !== undefined) return request.socket.destroy();
+    if (object === undefined)
+      return this.#refuse(request, response, {
+        status: 404,
+        code: 'NoSuchKey',
+        message: 'The specified key does not exist.',
+      });
+    const { bytes, etag, contentType, modified, headers } = object;
+    const condition = request.headers['if-range'];
+    const isSame = condition === undefined || condition === etag;
+    const [, first, last] = (isSame && /^bytes=(\d*)-(\d*)$/.exec(request.headers.range ?? '')) || [];
+    const hasRange = first !== undefined && `${first}${last}` !== '';
+    const start = first === '' ? Math.max(0, bytes.length - Number(last)) : Number(first ?? 0);
+    const end = first === '' || !last ? bytes.length - 1 : Math.min(Number(last), bytes.length - 1);
+    if (hasRange && start >= bytes.length)
+      return this.#refuse(
+        request,
+        response,
+        { status: 416, code: 'InvalidRange', message: 'The requested range is not satisfiable' },
+        { 'content-range': `bytes */${bytes.length}` },
+      );
+    response.writeHead(hasRange ? 206 : 200, {
+      ...headers,
+      etag,
+      'content-type': contentType,
+      'last-modified': modified.toUTCString(),
+      'accept-ranges': 'bytes',
+      'content-length': hasRange ? end - start + 1 : bytes.length,
+      ...(hasRange && { 'content-range': `bytes ${start}-${end}/${bytes.length}` }),
+    });
+    response.end(
+      request.method === 'HEAD' ? undefined : bytes.subarray(hasRange ? start : 0, (hasRange ? end : bytes.length) + 1),
+    );
+  }
+
+  #refuse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { status, code, message, region }: S3Refusal,
+    headers: Record<string, string> = {},
+  ): void {
+    const place = region === undefined ? '' : `<Region>${region}</Region>`;
+    const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message>${place}<RequestId>4442587FB7D0A2F9</RequestId></Error>`;
+    response.writeHead(status, { 'content-type': 'application/xml', ...headers });
+    // A HEAD has no body, so that its status is all it tells.
+    response.end(request.method === 'HEAD' ? undefined : body, () => {
+      if (this.isAbrupt) request.socket.destroy();
+      else request.resume();
+    });
+  }
+}

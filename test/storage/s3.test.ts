@@ -1,0 +1,363 @@
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { copyOutput, createOutputHandler, type S3Options, StorageError, s3 } from '../../src/storage/index.js';
+import { LoopbackService } from '../files/loopback-service.js';
+import { makeClient } from '../files/make-client.js';
+import { S3Double } from './s3-double.js';
+
+vi.mock('../../src/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+
+const MOVIE = new Uint8Array(1_500_000).map((_, at) => (at * 13) % 249);
+const SHA256 = createHash('sha256').update(MOVIE).digest('hex');
+const KEY = 'videos/job_1.mp4';
+
+let service: LoopbackService;
+let store: S3Double;
+beforeEach(async () => {
+  service = await LoopbackService.start();
+  service.addOutput('job_1', { body: MOVIE });
+  store = await S3Double.start();
+});
+afterEach(async () => {
+  await service.close();
+  await store.close();
+});
+
+const copy = (options: Partial<S3Options> = {}, more = {}) =>
+  copyOutput(makeClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), more);
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => expect.fail('it did not fail'),
+    (reason: unknown) => reason as StorageError,
+  );
+const reads = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path)).length;
+
+it('puts the file in one signed request of known length, with the job in its metadata', async () => {
+  const stored = await copy();
+  const object = store.objects.get(KEY);
+  expect(stored).toEqual({
+    sizeBytes: MOVIE.length,
+    contentType: 'video/mp4',
+    sha256: SHA256,
+    etag: object?.etag,
+    existed: false,
+  });
+  expect(
+    createHash('sha256')
+      .update(object?.bytes ?? '')
+      .digest('hex'),
+  ).toBe(SHA256);
+  expect(object?.contentType).toBe('video/mp4');
+  expect(object?.headers).toEqual({ 'x-amz-meta-gen-job': 'job_1' });
+  expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT']);
+  expect(store.sent('PUT')[0]?.headers).toMatchObject({
+    'content-length': `${MOVIE.length}`,
+    'x-amz-content-sha256': 'UNSIGNED-PAYLOAD',
+    'if-none-match': '*',
+  });
+});
+
+it('never shows the store the API key', async () => {
+  await copy();
+  expect(JSON.stringify(store.seen)).not.toContain('key-for-tests');
+});
+
+it('sends the headers that were given', async () => {
+  await copy({ headers: { 'Cache-Control': 'max-age=60' } });
+  expect(store.objects.get(KEY)?.headers).toMatchObject({ 'cache-control': 'max-age=60' });
+});
+
+it.each(['a b+c.mp4', 'ünï/日本.mp4', "it's (1)!*.mp4", 'a//b.mp4', '100%.mp4', 'a&b=c?d#e.mp4', 'tilde~.mp4'])(
+  'reaches the key %s',
+  async (key) => {
+    await copy({ key });
+    expect([...store.objects.keys()]).toEqual([key]);
+    expect(await copy({ key })).toMatchObject({ existed: true });
+  },
+);
+
+describe('a copy that is made again', () => {
+  it('moves no byte and does not open the file', async () => {
+    await copy();
+    const [opened, put] = [reads(), store.sent('PUT').length];
+    const again = await copy();
+    expect(again).toMatchObject({ existed: true, sizeBytes: MOVIE.length, contentType: 'video/mp4' });
+    expect(again.sha256).toBeUndefined();
+    expect([reads(), store.sent('PUT').length]).toEqual([opened, put]);
+  });
+
+  it('is refused where another object is, and replaces it when told', async () => {
+    service.addOutput('job_2', { body: new Uint8Array(10) });
+    await copyOutput(makeClient(service), 'job_2', s3(store.at(KEY)));
+    const opened = reads();
+    const error = await failure(copy());
+    expect(error).toMatchObject({ name: 'StorageError', code: 'object_exists', status: 412, store: 's3' });
+    expect(error.message).toContain('overwrite: true');
+    expect(reads()).toBe(opened);
+    expect(await copy({}, { overwrite: true })).toMatchObject({ existed: false, sha256: SHA256 });
+  });
+
+  it('is refused where the object has the same job and another size', async () => {
+    await copy();
+    service.addOutput('job_1', { body: MOVIE.subarray(1) });
+    expect(await failure(copy())).toMatchObject({ code: 'object_exists' });
+  });
+
+  it('finds the object after the link has expired, too', async () => {
+    await copy();
+    const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
+    service.addOutput('job_1', { body: MOVIE, refuse });
+    expect(await copy()).toMatchObject({ existed: true });
+  });
+
+  it('works with credentials that may only write, which learn nothing from a HEAD', async () => {
+    const denied = [
+      { method: 'HEAD', status: 403, code: 'AccessDenied' },
+      { method: 'GET', status: 403, code: 'AccessDenied' },
+    ] as const;
+    store.faults.push(...denied);
+    expect(await copy()).toMatchObject({ existed: false });
+    store.faults.push(...denied);
+    // The put says that an object is there; this time the HEAD is answered.
+    expect(await copy()).toMatchObject({ existed: true });
+  });
+});
+
+describe('a race', () => {
+  it('that is lost to the same file resolves as existed', async () => {
+    store.faults.push({
+      method: 'PUT',
+      before: () =>
+        store.objects.set(KEY, {
+          bytes: Buffer.from(MOVIE),
+          etag: '"1"',
+          contentType: 'video/mp4',
+          modified: new Date(),
+          headers: { 'x-amz-meta-gen-job': 'job_1' },
+        }),
+    });
+    expect(await copy()).toMatchObject({ existed: true, etag: '"1"' });
+  });
+
+  it('that is lost to another file is told as such, and nothing is replaced', async () => {
+    const other = {
+      bytes: Buffer.from('mine'),
+      etag: '"1"',
+      contentType: 'text/plain',
+      modified: new Date(),
+      headers: {},
+    };
+    store.faults.push({ method: 'PUT', before: () => store.objects.set(KEY, other) });
+    expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
+    expect(store.objects.get(KEY)).toBe(other);
+  });
+
+  it('of ten copies ends with one object and ten equal results', async () => {
+    const all = await Promise.all(Array.from({ length: 10 }, () => copy()));
+    expect(store.objects.size).toBe(1);
+    expect(new Set(all.map(({ sizeBytes }) => sizeBytes))).toEqual(new Set([MOVIE.length]));
+    expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
+  });
+});
+
+describe('a put that fails', () => {
+  it.each([
+    ['asks to slow down', { status: 503, code: 'SlowDown' }],
+    ['has an error of its own', { status: 500, code: 'InternalError' }],
+    ['waited too long', { status: 400, code: 'RequestTimeout' }],
+    ['has a conflict', { status: 409, code: 'ConditionalRequestConflict' }],
+    ['cuts at the first byte', { resetAfter: 0 }],
+    ['cuts in the middle', { resetAfter: 700_000 }],
+  ])('because the store %s is sent again', async (_, fault) => {
+    store.faults.push({ method: 'PUT', ...fault }, { method: 'PUT', ...fault });
+    expect(await copy()).toMatchObject({ existed: false, sha256: SHA256 });
+    expect(store.sent('PUT')).toHaveLength(3);
+    expect(store.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
+  });
+
+  it('after the object was stored is known again, with its sha256 and without a second put', async () => {
+    store.faults.push({ method: 'PUT', commitThenDrop: true });
+    expect(await copy()).toMatchObject({ existed: false, sha256: SHA256 });
+    expect(store.sent('PUT')).toHaveLength(1);
+  });
+
+  it('again and again ends with the error of the store', async () => {
+    for (let at = 0; at < 9; at++) store.faults.push({ method: 'PUT', status: 503, code: 'SlowDown' });
+    const error = await failure(copy({}, { retries: 2 }));
+    expect(error).toMatchObject({ name: 'StorageError', code: 'SlowDown', status: 503, store: 's3' });
+    expect(store.sent('PUT')).toHaveLength(3);
+    expect(store.objects.size).toBe(0);
+  });
+
+  it('a HEAD that fails is sent again too', async () => {
+    store.faults.push({ method: 'HEAD', status: 503 }, { method: 'HEAD', resetAfter: 0 });
+    expect(await copy()).toMatchObject({ existed: false });
+  });
+});
+
+const NO_BUCKET = { code: 'NoSuchBucket', status: 404 };
+
+describe('what the store refuses', () => {
+  it.each<[string, Partial<S3Options>, object, string]>([
+    [
+      'a wrong secret',
+      { credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'other' } },
+      { code: 'SignatureDoesNotMatch', status: 403 },
+      'secretAccessKey',
+    ],
+    [
+      'an unknown key',
+      { credentials: { accessKeyId: 'AKIDOTHER', secretAccessKey: 'other' } },
+      { code: 'InvalidAccessKeyId', status: 403 },
+      'accessKeyId',
+    ],
+    [
+      'a wrong region',
+      { region: 'us-west-2' },
+      { code: 'AuthorizationHeaderMalformed', status: 400 },
+      'region: "eu-central-1"',
+    ],
+    ['an unknown bucket', { bucket: 'nowhere' }, NO_BUCKET, 'bucket'],
+  ])('%s is told once, with the fix', async (_, options, expected, fix) => {
+    const error = await failure(copy(options));
+    expect(error).toBeInstanceOf(StorageError);
+    expect(error).toMatchObject({ ...expected, store: 's3' });
+    expect(error.message).toContain(fix);
+    expect(`${error.message} ${JSON.stringify(error)}`).not.toContain('other');
+    // Only the put tells a bucket that is not there from an object that is not.
+    expect(store.sent('PUT')).toHaveLength(expected === NO_BUCKET ? 1 : 0);
+  });
+
+  it('a store that cannot be reached', async () => {
+    await store.close();
+    expect(await failure(copy({}, { retries: 1 }))).toMatchObject({ code: 'unreachable', status: undefined });
+    store = await S3Double.start();
+  });
+});
+
+it('a wrong secret is told by a store that closes the connection before it has answered a put, too', async () => {
+  store.isAbrupt = true;
+  const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'other' };
+  expect(await failure(copy({ credentials }))).toMatchObject({ code: 'SignatureDoesNotMatch', status: 403 });
+});
+
+describe('credentials', () => {
+  it('of a session are sent, and asked for again when the session has expired', async () => {
+    store.account = { ...store.account, sessionToken: 'second' };
+    const given = ['first', 'first', 'second', 'second'];
+    const asked = vi.fn(async () => ({ ...store.account, sessionToken: given.shift() ?? 'second' }));
+    expect(await copy({ credentials: asked }, { retries: 0 })).toMatchObject({ existed: false });
+    expect(asked.mock.calls.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it('that stay expired are told once', async () => {
+    store.account = { ...store.account, sessionToken: 'second' };
+    const old = { ...store.account, sessionToken: 'first' };
+    expect(await failure(copy({ credentials: () => old }))).toMatchObject({ code: 'ExpiredToken' });
+    expect(store.sent('PUT')).toHaveLength(0);
+  });
+
+  it('of a function that gives none are told as the mistake they are', async () => {
+    const none = () => ({ accessKeyId: 'AKID', secretAccessKey: '' });
+    const error = await failure(copy({ credentials: none }));
+    expect(error.message).toContain('credentials must give an object with accessKeyId and secretAccessKey');
+  });
+});
+
+it('sets its clock by the store, once', async () => {
+  store.aheadMs = 3_600_000;
+  expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false });
+  expect(store.sent('PUT')).toHaveLength(1);
+});
+
+describe('a store that redirects', () => {
+  let other: S3Double;
+  beforeEach(async () => {
+    other = await S3Double.start();
+  });
+  afterEach(() => other.close());
+  const away = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
+
+  it('a HEAD is followed once, and the put goes there at once', async () => {
+    store.faults.push({ method: 'HEAD', ...away() });
+    expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false });
+    expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
+    expect(store.sent('PUT')).toHaveLength(0);
+  });
+
+  it('a put is sent there, signed anew', async () => {
+    store.faults.push({ method: 'PUT', ...away() }, { method: 'PUT', ...away() });
+    expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
+    expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
+    expect(store.objects.size).toBe(0);
+  });
+
+  it('twice is refused', async () => {
+    store.faults.push({ method: 'HEAD', ...away() });
+    const back = { redirect: { status: 307, location: `${store.endpoint}/media/${KEY}` } };
+    other.faults.push({ method: 'PUT', ...back }, { method: 'PUT', ...back });
+    expect(await failure(copy())).toMatchObject({ code: 'redirected', status: 307 });
+  });
+});
+
+describe('s3 is refused by name', () => {
+  it.each<[object, string]>([
+    [{ bucket: '' }, 'bucket must be'],
+    [{ key: '' }, 'key must be'],
+    [{ key: 'a/../b' }, 'key must be'],
+    [{ endpoint: 'minio:9000' }, 'endpoint must be'],
+    [{ endpoint: 'https://user:pa55@host' }, 'endpoint must be'],
+    [{ credentials: 'pa55' }, 'credentials must be'],
+    [{ credentials: { accessKeyId: 'a' } }, 'credentials must be'],
+    [{ headers: { 'x y': '1' } }, 'headers has'],
+    [{ regoin: 'x' }, 'Did you mean "region"?'],
+  ])('%j', (wrong, message) => {
+    const make = () => s3({ ...store.at(KEY), ...wrong } as S3Options);
+    expect(make).toThrow(message);
+    expect(make).not.toThrow('pa55');
+  });
+});
+
+it('reaches AWS by the name of the bucket, and a bucket with a dot by path', async () => {
+  const asked: string[] = [];
+  const fetch: typeof globalThis.fetch = async (url) => {
+    asked.push(String(url));
+    return new Response(null, { status: 404 });
+  };
+  const { account: credentials } = store;
+  for (const bucket of ['media', 'media.example']) {
+    const { head } = s3({ region: 'eu-west-1', bucket, key: 'a/b.mp4', credentials, fetch });
+    await head?.({ signal: new AbortController().signal });
+  }
+  expect(asked).toEqual([
+    'https://media.s3.eu-west-1.amazonaws.com/a/b.mp4',
+    'https://s3.eu-west-1.amazonaws.com/media.example/a/b.mp4',
+  ]);
+});
+
+it('gets the copy with credentials that are asked for again', async () => {
+  await copy();
+  store.account = { ...store.account, sessionToken: 'second' };
+  const given = ['first'];
+  const credentials = () => ({ ...store.account, sessionToken: given.shift() ?? 'second' });
+  const answer = await s3({ ...store.at(KEY), credentials }).get({ method: 'GET' });
+  expect(Buffer.from((await answer?.arrayBuffer()) ?? new ArrayBuffer()).equals(MOVIE)).toBe(true);
+});
+
+it('serves the copy in ranges through a handler, without a call to the service', async () => {
+  await copy();
+  const before = service.seen.length;
+  const handler = createOutputHandler({
+    client: makeClient(service),
+    authorize: () => true,
+    source: () => s3(store.at(KEY)),
+  });
+  const answer = await handler(new Request('https://app.test/files/job_1', { headers: { range: 'bytes=10-19' } }));
+  expect(answer.status).toBe(206);
+  expect(answer.headers.get('content-range')).toBe(`bytes 10-19/${MOVIE.length}`);
+  expect(new Uint8Array(await answer.arrayBuffer())).toEqual(MOVIE.slice(10, 20));
+  expect(JSON.stringify([...answer.headers])).not.toContain('x-amz');
+  const past = await handler(new Request('https://app.test/files/job_1', { headers: { range: 'bytes=9999999-' } }));
+  expect([past.status, past.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
+  expect(service.seen.length).toBe(before);
+});

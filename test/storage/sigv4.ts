@@ -1,0 +1,125 @@
+// Verifies AWS Signature Version 4 from its document alone: nothing is shared with what signs in src.
+import { createHash, createHmac } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+
+/** An account of the double. */
+export interface Account {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}
+
+/** What a request is checked against. */
+export interface Expected {
+  readonly account: Account;
+  readonly region: string;
+  /** Milliseconds since the epoch, by the store's clock. */
+  readonly now: number;
+}
+
+/** Why a request is refused, as S3 says it. */
+export interface S3Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  readonly region?: string;
+}
+
+const SKEW_MS = 15 * 60_000;
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
+const refusal = (status: number, code: string, message: string, region?: string): S3Refusal => ({
+  status,
+  code,
+  message,
+  ...(region !== undefined && { region }),
+});
+
+/** Undefined for a request that is signed as it must be. */
+export function refusalOf(request: IncomingMessage, { account, region, now }: Expected): S3Refusal | undefined {
+  const { headers } = request;
+  const authorization = headers.authorization ?? '';
+  const [, credential = '', signedHeaders = '', signature = ''] =
+    /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(authorization) ??
+    [];
+  if (credential === '') return refusal(403, 'AccessDenied', 'Access Denied');
+  const [keyId, day, scopeRegion, service, terminal] = credential.split('/');
+  if (keyId !== account.accessKeyId)
+    return refusal(403, 'InvalidAccessKeyId', 'The AWS Access Key Id you provided does not exist in our records.');
+  if (scopeRegion !== region || service !== 's3' || terminal !== 'aws4_request') {
+    const message = `The authorization header is malformed; the region '${scopeRegion}' is wrong; expecting '${region}'`;
+    return refusal(400, 'AuthorizationHeaderMalformed', message, region);
+  }
+  const stamp = String(headers['x-amz-date'] ?? '');
+  const time = Date.parse(stamp.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'));
+  if (Number.isNaN(time) || !stamp.startsWith(day ?? '?')) return refusal(403, 'AccessDenied', 'Invalid date');
+  if (Math.abs(time - now) > SKEW_MS) {
+    return refusal(
+      403,
+      'RequestTimeTooSkewed',
+      'The difference between the request time and the current time is too large.',
+    );
+  }
+  const token = headers['x-amz-security-token'];
+  if (account.sessionToken !== token) {
+    return token === undefined || account.sessionToken === undefined
+      ? refusal(403, 'InvalidToken', 'The provided token is malformed or otherwise invalid.')
+      : refusal(400, 'ExpiredToken', 'The provided token has expired.');
+  }
+  const names = signedHeaders.split(';');
+  // The store insists that what it acts upon is signed.
+  const mustBeSigned = Object.keys(headers).filter((name) => name === 'host' || name.startsWith('x-amz-'));
+  if (mustBeSigned.some((name) => !names.includes(name)))
+    return refusal(403, 'AccessDenied', 'There were headers present in the request which were not signed');
+  const expected = signatureOf(request, { names, account, region, stamp, day: day ?? '' });
+  if (expected === signature) return undefined;
+  return refusal(
+    403,
+    'SignatureDoesNotMatch',
+    'The request signature we calculated does not match the signature you provided. Check your key and signing method.',
+  );
+}
+
+interface Signing {
+  readonly names: readonly string[];
+  readonly account: Account;
+  readonly region: string;
+  readonly stamp: string;
+  readonly day: string;
+}
+
+function signatureOf(request: IncomingMessage, { names, account, region, stamp, day }: Signing): string {
+  const [path = '', query = ''] = (request.url ?? '').split('?');
+  const canonicalHeaders = names.map((name) => {
+    const value = request.headers[name];
+    return `${name}:${(Array.isArray(value) ? value.join(',') : (value ?? '')).trim().replace(/ +/g, ' ')}\n`;
+  });
+  const canonical = [
+    request.method,
+    path
+      .split('/')
+      .map((part) => encode(decodeURIComponent(part)))
+      .join('/'),
+    query
+      .split('&')
+      .filter((pair) => pair !== '')
+      .map((pair) => pair.split('=').map((side) => encode(decodeURIComponent(side))))
+      .map(([name, value = '']) => `${name}=${value}`)
+      .sort()
+      .join('&'),
+    canonicalHeaders.join(''),
+    names.join(';'),
+    request.headers['x-amz-content-sha256'],
+  ].join('\n');
+  const scope = `${day}/${region}/s3/aws4_request`;
+  const key = [day, region, 's3', 'aws4_request'].reduce<string | Buffer>(
+    (from, part) => hmac(from, part),
+    `AWS4${account.secretAccessKey}`,
+  );
+  return hmac(key, `AWS4-HMAC-SHA256\n${stamp}\n${scope}\n${sha256(canonical)}`).toString('hex');
+}
+
+/** Percent-encodes as RFC 3986 has it: everything but letters, digits and -._~ */
+function encode(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
+}

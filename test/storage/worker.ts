@@ -1,0 +1,63 @@
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { realTool } from '../sandbox-doors/real-tools.js';
+
+const source = (path: string) => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
+
+/** The part of a bucket, as Miniflare hands it to Node, that tests look at. */
+export interface TestBucket {
+  head(key: string): Promise<{ size: number; customMetadata?: Record<string, string>; httpMetadata?: object } | null>;
+  get(key: string): Promise<{ arrayBuffer(): Promise<ArrayBuffer> } | null>;
+  put(key: string, value: string | ArrayBuffer, options?: object): Promise<unknown>;
+  delete(key: string): Promise<void>;
+}
+
+/** A Worker in workerd. */
+export interface TestWorker {
+  dispatchFetch(url: string, init?: RequestInit): Promise<Response>;
+  getR2Bucket(name: string): Promise<TestBucket>;
+  readonly ready: Promise<URL>;
+  dispose(): Promise<void>;
+}
+
+/** Where workerd is, or undefined with a printed reason; in CI it must be there. */
+export const miniflare = realTool('miniflare');
+
+/** Runs a program as a Worker with one R2 bucket. `gen-client` in it is this source; Node's modules are not there. */
+export async function startWorker(
+  program: string,
+  bindings: Record<string, string>,
+  bucket = 'BUCKET',
+): Promise<TestWorker> {
+  const { outputFiles } = await build({
+    stdin: {
+      contents: program,
+      resolveDir: fileURLToPath(new URL('.', import.meta.url)),
+      loader: 'ts',
+      sourcefile: 'worker.ts',
+    },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    conditions: ['workerd', 'worker', 'browser'],
+    alias: {
+      'gen-client': source('index.ts'),
+      'gen-client/storage': source('storage/index.ts'),
+      'gen-client/webhooks': source('webhooks/index.ts'),
+    },
+    tsconfigRaw: {},
+    logLevel: 'silent',
+  });
+  const { Miniflare } = (await import(pathToFileURL(miniflare ?? '').href)) as {
+    Miniflare: new (options: object) => TestWorker;
+  };
+  return new Miniflare({
+    modules: true,
+    script: outputFiles[0]?.text ?? '',
+    compatibilityDate: '2026-07-01',
+    r2Buckets: [bucket],
+    bindings,
+  });
+}
