@@ -1,8 +1,8 @@
 // The sandbox as its users see it: types only.
-import type { KeyOptions } from './accounts.js';
-import type { FaultRule } from './faults.js';
-import type { Outcome } from './outcomes.js';
-import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from './records.js';
+import type { KeyOptions } from './service/accounts.js';
+import type { FaultRule } from './world/faults.js';
+import type { Outcome } from './world/outcomes.js';
+import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from './world/records.js';
 
 /** Where a sandbox is served. */
 export interface Listening {

@@ -1,21 +1,21 @@
-import { addKey, MAIN_ACCOUNT, openAccount } from './accounts.js';
-import { createApp } from './app.js';
-import { Timeline } from './clock.js';
 import type { AccountChoice, Sandbox, SandboxSnapshot } from './contract.js';
 import { withControl } from './control/mount.js';
-import { redeliver, retryDelivery } from './deliver-webhook.js';
-import { checkFault } from './faults.js';
-import { createHandler } from './handle-request.js';
-import { finishJob, isFinished, moveJob } from './job-engine.js';
-import { viewSandboxJob } from './job-view.js';
-import { credit, tokensFor } from './ledger.js';
-import { createMediaShelf } from './media-shelf.js';
-import { type SandboxOptions, settingsOf } from './options.js';
-import { endOf, type Outcome } from './outcomes.js';
-import { createRandom, secretText } from './random.js';
-import { type Account, createState, overwriteState, type State, type StoredJob } from './store.js';
-import { createFetch } from './wire.js';
-import type { World } from './world.js';
+import { createApp } from './http/app.js';
+import { createHandler } from './http/handle-request.js';
+import { createFetch } from './http/wire.js';
+import { addKey, MAIN_ACCOUNT, openAccount } from './service/accounts.js';
+import { finishJob, isFinished, moveJob } from './service/engine.js';
+import { viewSandboxJob } from './service/job-view.js';
+import { credit, tokensFor } from './service/ledger.js';
+import { createMediaShelf } from './service/media-shelf.js';
+import { redeliver, retryDelivery } from './service/webhooks.js';
+import { Timeline } from './world/clock.js';
+import { checkFault } from './world/faults.js';
+import { type SandboxOptions, settingsOf } from './world/options.js';
+import { endOf, type Outcome } from './world/outcomes.js';
+import { createRandom, secretText } from './world/random.js';
+import { type Account, createState, overwriteState, type State, type StoredJob } from './world/store.js';
+import type { World } from './world/world.js';
 
 /** What stays the same through a reset. */
 interface Identity {
@@ -44,7 +44,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     fetch: createFetch(handle),
     handle,
     listen: async ({ port = 0, host = '127.0.0.1' } = {}) => {
-      const { serve } = await import('./serve.js');
+      const { serve } = await import('./http/serve.js');
       return serve(handle, { port, host });
     },
     ...timeControls(world),

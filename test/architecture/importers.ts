@@ -10,8 +10,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|[a-z-]+\/[a-z-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   hono: /^src\/sandbox\//,
-  '@hono/node-server': /^src\/sandbox\/serve[^/]*\.ts$/,
-  msw: /^src\/sandbox\/msw[^/]*\.ts$/,
+  '@hono/node-server': /^src\/sandbox\/http\/serve\.ts$/,
   'fast-png': /^src\/sandbox\/media\//,
   mediabunny: /^src\/sandbox\/media\//,
   '@ai-sdk/provider': /^src\/ai-sdk\//,
@@ -20,7 +19,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
 };
 
 /** Where Node's own modules may be imported: the client runs on the edge too. */
-const NODE_MODULES = /^src\/(node\/|cli\/|sandbox\/serve)/;
+const NODE_MODULES = /^src\/(node\/|cli\/|sandbox\/http\/serve\.ts$)/;
 /** What the command line bundles beside the rest: its parser and its progress bar. */
 const CLI_PACKAGES = /^src\/cli\//;
 
@@ -62,7 +61,7 @@ export const nodeGlobalsStayOut = eachNode((node, { path }) => {
     : undefined;
 });
 
-const TIME_KEEPERS = /^src\/(clock\.ts|sandbox\/clock\.ts|webhooks\/)/;
+const TIME_KEEPERS = /^src\/(clock\.ts|sandbox\/world\/clock\.ts|webhooks\/)/;
 const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'requestAnimationFrame', 'performance'];
 
 /** Law 4: time comes from a clock that a test can hold. */

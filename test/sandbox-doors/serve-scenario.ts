@@ -1,6 +1,7 @@
 // Runs as it is on Node, Bun and Deno, and prints what it saw as one line of JSON.
-import { ConnectionDropped } from '../../src/sandbox/faults.js';
-import { serve } from '../../src/sandbox/serve.js';
+
+import { serve } from '../../src/sandbox/http/serve.js';
+import { ConnectionDropped } from '../../src/sandbox/world/faults.js';
 import { cutBody } from './cut-body.js';
 
 let slowBegan = () => {};

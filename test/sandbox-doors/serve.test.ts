@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { serve } from '../../src/sandbox/serve.js';
+import { serve } from '../../src/sandbox/http/serve.js';
 import { cutBody } from './cut-body.js';
 import { realTool } from './real-tools.js';
 

@@ -1,11 +1,11 @@
 import { type Context, Hono } from 'hono';
-import type { KeyOptions } from '../accounts.js';
 import type { Sandbox, SandboxSnapshot } from '../contract.js';
-import type { FaultRule } from '../faults.js';
-import type { Outcome } from '../outcomes.js';
-import { renderPage } from '../page/index.js';
+import type { KeyOptions } from '../service/accounts.js';
+import type { FaultRule } from '../world/faults.js';
+import type { Outcome } from '../world/outcomes.js';
 import { ControlError, faultFields, fieldsOf, outcomeFields, required } from './fields.js';
 import { refusalOf } from './guard.js';
+import { renderPage } from './page/index.js';
 import { curlOf, pageState } from './state.js';
 
 /** A finished file, as the sandbox makes it. */

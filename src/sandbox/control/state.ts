@@ -1,6 +1,6 @@
 import type { Sandbox } from '../contract.js';
-import { toCurl } from '../curl.js';
-import type { DeliveryRecord, LedgerView, RequestRecord } from '../records.js';
+import type { DeliveryRecord, LedgerView, RequestRecord } from '../world/records.js';
+import { toCurl } from './curl.js';
 
 /** How many of each the page shows; the lists by themselves give all. */
 const SHOWN = 100;

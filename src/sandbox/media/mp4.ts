@@ -1,5 +1,5 @@
 // Written by hand, because the file must be the same bytes each time: muxers stamp it with the time of day.
-import { joinBytes } from '../join-bytes.js';
+import { joinBytes } from './join-bytes.js';
 
 /** An H.264 track, ready to be put into a file. */
 export interface VideoTrack {
