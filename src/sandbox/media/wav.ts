@@ -1,8 +1,8 @@
 const RATE = 8000;
 const HEADER_BYTES = 44;
 
-/** What the sandbox says: a WAV with one soft note a word, as long as the text is. Eight bits, mono, at most 30 s. */
-export function renderTone(text: string): Uint8Array<ArrayBuffer> {
+/** A WAV with one soft note per word of the text: 8 bits, mono, at most 30 seconds. */
+export function renderSpeech(text: string): Uint8Array<ArrayBuffer> {
   const words = text.split(/\s+/).filter(Boolean).slice(0, 120);
   const perWord = RATE / 4;
   const samples = Math.max(1, words.length) * perWord;
