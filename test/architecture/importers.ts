@@ -7,7 +7,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/http\.ts$/,
   'p-retry': /^src\/transport\/exchange\.ts$/,
   '@noble/hashes': /^src\/(limits\/account-state|transport\/idempotency|storage\/[a-z0-9-]+)\.ts$/,
-  'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|[a-z-]+\/[a-z-]*options\.ts$)/,
+  'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|([a-z-]+\/)+[a-z-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   hono: /^src\/sandbox\//,
   '@hono/node-server': /^src\/sandbox\/http\/serve\.ts$/,
@@ -61,7 +61,7 @@ export const nodeGlobalsStayOut = eachNode((node, { path }) => {
     : undefined;
 });
 
-const TIME_KEEPERS = /^src\/(clock\.ts|sandbox\/world\/clock\.ts|webhooks\/)/;
+const TIME_KEEPERS = /^src\/(clock\.ts|sandbox\/world\/real-time\.ts|webhooks\/)/;
 const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'requestAnimationFrame', 'performance'];
 
 /** Law 4: time comes from a clock that a test can hold. */

@@ -1,96 +1,142 @@
 import type { Context } from 'hono';
-import { authenticate } from '../service/accounts.js';
+import { authenticate, type Caller, takeSlot } from '../service/accounts.js';
 import { checkCharacters } from '../service/characters.js';
-import type { Caller } from '../service/engine.js';
 import { startJob } from '../service/engine.js';
-import type { Fields } from '../service/fields.js';
-import { readFields } from '../service/fields.js';
-import { type MadeKind, madeBefore, remember, slotOf } from '../service/idempotency.js';
-import { viewJob } from '../service/job-view.js';
+import { type Fields, readFields } from '../service/fields.js';
 import type { Order } from '../service/order.js';
-import { takeSlot } from '../service/rate-limits.js';
 import { checkUploads } from '../service/references.js';
-import { type Scope, successBody } from '../world/choices.js';
+import type { UploadBody } from '../service/uploads.js';
+import { viewJob } from '../service/view-job.js';
+import type { Scope } from '../world/choices.js';
+import type { Lane } from '../world/limits.js';
 import type { StoredJob } from '../world/store.js';
 import type { World } from '../world/world.js';
-import { baseUrlOf } from './origins.js';
+import { succeed, succeedBare } from './answers.js';
+import { baseUrlOf } from './links.js';
 
 /** What a route gets beside the request. */
 export interface RequestEnv {
-  /** A POST's body as text; empty for other methods. */
+  /** The body of a POST as text; empty for other methods. */
   readonly body: string;
+  /** Whether the caller takes its time from the sandbox's clock. */
+  readonly onSandboxClock: boolean;
+  /** Called when a part of the body has come. */
+  readonly onChunk: () => void;
+  /** The code of a refusal, for the log. */
+  code: string | null;
 }
 
-/** The fields of a POST's JSON body; throws `invalid_request` for what is no JSON object. */
+/** The environment of a request. */
+export function envOf(context: Context): RequestEnv {
+  return context.env;
+}
+
+/** The fields of a POST's JSON body. Throws `invalid_request` for what is not a JSON object. */
 export function fieldsIn(context: Context): Fields {
-  const { body }: RequestEnv = context.env;
-  return readFields(body);
+  return readFields(envOf(context).body);
 }
 
-/** What an endpoint asks of its caller. */
-export interface Door {
+/** The body of a PUT. */
+export function bodyOf(context: Context): UploadBody {
+  const length = context.req.header('content-length');
+  const { body: stream } = context.req.raw;
+  return { stream, length: length === undefined ? undefined : Number(length), onChunk: envOf(context).onChunk };
+}
+
+/** What an endpoint demands of its caller. */
+export interface Access {
   readonly scope?: Scope;
-  /** The documented limit it counts against. */
-  readonly lane?: string;
+  /** The documented limit that it counts against. */
+  readonly lane?: Lane;
 }
 
-/** Lets a caller in: key, account, scope, then the account's rate limit. */
-export function admit(world: World, context: Context, { scope, lane }: Door): Caller {
-  const account = authenticate(world, context.req.header('authorization'), scope);
-  if (lane !== undefined) takeSlot(world, account.id, lane);
-  return { account, baseUrl: baseUrlOf(context.req.raw, world.settings.baseUrl) };
+/** Admits a caller: key, account, scope, then the limit of the account. */
+export function admit(world: World, context: Context, { scope, lane }: Access): Caller {
+  const { isManual, speed } = world.settings;
+  const caller = {
+    account: authenticate(world, context.req.header('authorization'), scope),
+    baseUrl: baseUrlOf(context.req.url, world.settings.baseUrl),
+    speed: isManual || envOf(context).onSandboxClock ? 1 : speed,
+  };
+  if (lane !== undefined) takeSlot(world, caller, lane);
+  return caller;
 }
 
-/** The envelope of a success. */
-export function succeed(data: Record<string, unknown>, headers: Record<string, string> = {}): Response {
-  return Response.json(successBody(data), { headers });
+/** What a key was used for: each kind has its own keys. */
+type CreatedKind = 'job' | 'character' | 'upload';
+
+/** The header of an answer that repeats an earlier result. */
+export function replayed(isReplay: boolean): Record<string, string> {
+  return isReplay ? { 'idempotency-replayed': 'true' } : {};
 }
 
-/** Makes a thing once for each key: a repeated key gives what the first call made, whatever its body says. */
+/**
+ * Creates something once for each key: a repeated key gives what the first call created, whatever its body says (spec:
+ * Authentication, rule 6). A refusal uses up no key, and the key of something that was deleted is free again.
+ */
 export function once(
-  world: World,
+  { state }: World,
   context: Context,
-  { caller, kind, make }: { caller: Caller; kind: MadeKind; make: (fields: Fields) => string },
+  { caller, kind, create }: { caller: Caller; kind: CreatedKind; create: (fields: Fields) => string },
 ): { id: string; isReplay: boolean } {
   const fields = fieldsIn(context);
-  const slot = slotOf(fields, context.req.header('idempotency-key'), { account: caller.account.id, kind });
-  // Nothing here awaits, so copies that come at once cannot pass each other.
-  const known = madeBefore(world.state, slot);
-  if (known !== undefined) return { id: known, isReplay: true };
-  const id = make(fields);
-  remember(world.state, slot, id);
+  const key = context.req.header('idempotency-key')?.trim() || fields.text('idempotency_key');
+  const name = key ? `${caller.account.id} ${kind} ${key}` : undefined;
+  // Nothing here awaits, so two requests at once cannot both pass.
+  const known = name === undefined ? undefined : state.idempotency.get(name);
+  const created = { job: state.jobs, character: state.characters, upload: state.uploads }[kind];
+  if (known !== undefined && created.has(known)) return { id: known, isReplay: true };
+  const id = create(fields);
+  if (name !== undefined) state.idempotency.set(name, id);
   return { id, isReplay: false };
 }
 
-/** Takes a create: admits the caller, checks the order, makes the job once, answers the create envelope. */
-export function createJob(
-  world: World,
-  context: Context,
-  { door, read }: { door: Door; read: (fields: Fields) => Order },
-): Response {
-  const caller = admit(world, context, door);
-  const { account } = caller;
-  const make = (fields: Fields): string => {
-    const order = read(fields);
-    checkUploads(world, account.id, order.references);
-    checkCharacters(
-      world,
-      account.id,
-      fields.texts('character_ids').map(({ value }) => value),
-    );
-    return startJob(world, caller, order).id;
-  };
-  const { id, isReplay } = once(world, context, { caller, kind: 'job', make });
-  return succeed(created(caller, world.state.jobs.get(id)), isReplay ? { 'idempotency-replayed': 'true' } : {});
+/** A create: who may call it, how its body is read, and whether the document shows its answer. */
+export interface Create extends Access {
+  readonly read: (fields: Fields) => Order;
+  readonly isDocumented?: boolean;
 }
 
-/** The data of a create's answer (spec: Create response envelope). */
-function created({ account, baseUrl }: Caller, job: StoredJob | undefined): Record<string, unknown> {
-  if (job === undefined) return {};
-  return {
-    job: viewJob(job, baseUrl),
-    quoted_token_cost: job.quotedTokenCost,
-    balance_tokens: account.freeTokens,
-    ...(job.warnings.length === 0 ? {} : { warnings: job.warnings }),
+/** Handles a create: admits the caller, checks the order, creates the job once, answers. */
+export function createJob(world: World, context: Context, { read, isDocumented = false, ...access }: Create): Response {
+  const caller = admit(world, context, access);
+  const create = (fields: Fields): string => {
+    const order = read(fields);
+    checkUploads(world, caller.account.id, order.references);
+    const characters = fields.texts('character_ids').map(({ value }) => value);
+    checkCharacters(world, caller, characters);
+    return startJob(world, caller, order).id;
   };
+  const { id, isReplay } = once(world, context, { caller, kind: 'job', create });
+  const job = world.state.jobs.get(id);
+  return job === undefined ? succeed({}) : created(world, caller, { job, isReplay, isDocumented });
+}
+
+/** The answer to a create (spec: Create response envelope). */
+function created(
+  { settings: { shapes } }: World,
+  { account, baseUrl }: Caller,
+  { job, isReplay, isDocumented }: { job: StoredJob; isReplay: boolean; isDocumented: boolean },
+): Response {
+  const headers = replayed(isReplay);
+  const view = viewJob(job, baseUrl, shapes);
+  const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: account.freeTokens };
+  const { inData, inBody } = warningsOf(job, shapes.warning);
+  if (isDocumented || shapes.job === 'job') {
+    return succeedBare({ success: true, data: { job: view, ...money, ...inData }, ...inBody }, headers);
+  }
+  const flat = { ...view, ...money, ...inData };
+  return shapes.job === 'bare'
+    ? succeedBare({ ...flat, ...inBody }, headers)
+    : succeedBare({ success: true, data: flat, ...inBody }, headers);
+}
+
+/** Where the warnings of a create are, beside the job itself. */
+function warningsOf({ warnings }: StoredJob, where: World['settings']['shapes']['warning']) {
+  const none: Record<string, unknown> = {};
+  if (warnings.length === 0 || where === 'job') return { inData: none, inBody: none };
+  if (where === 'body') return { inData: none, inBody: { warnings } };
+  if (where === 'single') return { inData: { warning: warnings[0] }, inBody: none };
+  const records = warnings.map((code) => ({ code, message: `The job has the warning ${code}.` }));
+  return { inData: { warnings: where === 'records' ? records : warnings }, inBody: none };
 }

@@ -1,11 +1,4 @@
-/** A file to be served, whole or in part. */
-export interface ServedFile {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly contentType: string;
-  /** Strong, with its quotes: the same file always has the same one. */
-  readonly etag: string;
-  readonly modifiedAt: number;
-}
+import type { ServedFile } from '../service/view-job.js';
 
 /** Answers GET and HEAD for a file: 200, 206, 304 or 416, by Range, If-Range and If-None-Match (RFC 9110). */
 export function serveFile(request: Request, file: ServedFile): Response {
@@ -19,7 +12,7 @@ export function serveFile(request: Request, file: ServedFile): Response {
   });
   const known = request.headers.get('if-none-match');
   if (known !== null && isListed(known, file.etag)) return new Response(null, { status: 304, headers });
-  // A range is only for GET, and only as long as the file is the one the caller has begun.
+  // A range is for GET only, and only while the file is the one that the caller has begun.
   const range = request.method === 'GET' && isSameFile(request, file) ? request.headers.get('range') : null;
   const part = range === null ? undefined : parseRange(range, bytes.length);
   if (part === 'unsatisfiable') {
@@ -34,7 +27,7 @@ export function serveFile(request: Request, file: ServedFile): Response {
   return new Response(body, { status: part ? 206 : 200, headers });
 }
 
-/** First byte and the one after the last; undefined for what is to be ignored, such as several ranges. */
+/** The first byte and the one after the last; undefined for a header to be ignored, such as one with several ranges. */
 function parseRange(header: string, size: number): [number, number] | 'unsatisfiable' | undefined {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header.trim());
   const [, first = '', last = ''] = match ?? [];

@@ -4,49 +4,45 @@ import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { systemClock } from '../../clock.js';
 import { GenError } from '../../errors/index.js';
-import { ConnectionDropped } from '../world/faults.js';
+import { ConnectionDropped } from './fault-effects.js';
+import type { Listening } from './listen-options.js';
 
 /** Where to listen. */
 export interface ServeOptions {
   /** 0 takes any free port. */
   readonly port: number;
-  /** Loopback unless told. @default 127.0.0.1 */
-  readonly host?: string | undefined;
-}
-
-/** A server that listens. */
-export interface Served {
-  /** Base URL for a client. */
-  readonly url: string;
-  /** Takes no new calls, lets those under way end for two seconds, and resolves when the port is free again. */
-  close(): Promise<void>;
+  readonly host: string;
+  /** The path below which the service is. @default none */
+  readonly prefix?: string;
 }
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
-const DEFAULT_HOST = '127.0.0.1';
-/** How long calls under way may take once `close` was called. */
+/** Milliseconds that requests under way may take once `close` was called. */
 const DRAIN_MS = 2000;
-/** How often connections that fell idle meanwhile are closed. */
+/** Milliseconds between two looks at connections that have become idle. */
 const DRAIN_CHECK_MS = 20;
-/** How long the part of a body before a cut has to leave. */
+/** Milliseconds in which the part of a body before a cut is sent. */
 const FLUSH_MS = 10;
-/** Tells the adapter that the answer, or rather the lack of one, has been dealt with. */
+/** Tells the adapter that nothing is left to answer. */
 const ANSWERED = { headers: { 'x-hono-already-sent': '1' } };
 
 /**
- * Puts a fetch function behind a port, on Node, Bun and Deno alike: one server, because only `node:http` lets a fault
- * reset the socket. A `ConnectionDropped` from `fetch` resets the connection; a body that errors cuts it short.
- * @throws GenError when the port is taken, not allowed, or out of range
+ * Serves a fetch function on Node, Bun and Deno alike: with `node:http`, because only there a fault can reset the socket. A
+ * `ConnectionDropped` from `fetch` resets the connection, a body that fails closes it. Rejects with a GenError when the port
+ * is taken or not allowed.
  */
-export async function serve(fetch: Fetch, { port, host = DEFAULT_HOST }: ServeOptions): Promise<Served> {
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new GenError(`port must be a whole number from 0 to 65535, not ${port}.`);
-  }
+export async function serve(fetch: Fetch, { port, host, prefix = '' }: ServeOptions): Promise<Listening> {
+  const streams = new Set<Socket>();
   const answer = async (request: Request, call: { incoming: unknown }) => {
     const { socket } = call.incoming as IncomingMessage;
     try {
-      return cuttable(await fetch(request), socket);
+      const response = await fetch(request);
+      if (response.headers.get('content-type') === 'text/event-stream') {
+        streams.add(socket);
+        socket.once('close', () => streams.delete(socket));
+      }
+      return cuttable(response, socket);
     } catch (error) {
       if (!(error instanceof ConnectionDropped)) return failed(error);
       reset(socket);
@@ -54,12 +50,12 @@ export async function serve(fetch: Fetch, { port, host = DEFAULT_HOST }: ServeOp
     }
   };
   const server = createServer(getRequestListener(answer, { overrideGlobalObjects: false }));
-  // Longer than any pool keeps a connection, so that none is closed under a call that is just being sent on it.
+  // Longer than any client keeps a connection, so that none is closed while a request is being sent on it.
   server.keepAliveTimeout = 65_000;
   await listening(server, port, host);
   const address = server.address();
   const bound = typeof address === 'object' && address ? address.port : port;
-  return { url: `http://${urlHost(host)}:${bound}`, close: () => drained(server) };
+  return { url: `http://${urlHost(host)}:${bound}${prefix}`, close: () => drained(server, streams) };
 }
 
 function listening(server: Server, port: number, host: string): Promise<void> {
@@ -71,15 +67,15 @@ function listening(server: Server, port: number, host: string): Promise<void> {
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
   const reasons: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is in use. Choose another; port 0 takes any free one.`,
-    EACCES: `Port ${port} on ${host} is not allowed for this user. Choose one above 1023.`,
+    EADDRINUSE: `Port ${port} on ${host} is in use. Choose another port, or 0 for any free one.`,
+    EACCES: `Port ${port} on ${host} is not allowed for this user. Choose a port above 1023.`,
     EADDRNOTAVAIL: `${host} is not an address of this machine.`,
     ENOTFOUND: `The host ${host} is unknown.`,
   };
   return new GenError(reasons[cause.code ?? ''] ?? `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
 }
 
-/** The same answer, except that a body which errors closes the socket: what was sent until then arrives, the rest never. */
+/** The same answer, except that a body which fails closes the socket: what was sent before arrives, the rest does not. */
 function cuttable(response: Response, socket: Socket): Response {
   const reader = response.body?.getReader();
   if (!reader) return response;
@@ -90,7 +86,7 @@ function cuttable(response: Response, socket: Socket): Response {
         if (done) controller.close();
         else controller.enqueue(value);
       } catch {
-        // The adapter sends the head only when a read keeps it waiting.
+        // The adapter sends the head only while it waits for a read.
         await new Promise<void>((resolve) => systemClock.after(FLUSH_MS, resolve));
         socket.destroySoon();
       }
@@ -100,19 +96,21 @@ function cuttable(response: Response, socket: Socket): Response {
   return new Response(body, response);
 }
 
-/** A mistake in the handler itself, told to whoever asked. */
+/** The answer to an error in the handler itself. */
 function failed(error: unknown): Response {
   const message = error instanceof Error ? error.message : String(error);
   return Response.json({ error: { code: 'internal_error', message } }, { status: 500 });
 }
 
 function reset(socket: Socket): void {
-  // Runtimes that only imitate node:http may lack the reset.
+  // Runtimes with an imitation of node:http may lack the reset.
   if (typeof socket.resetAndDestroy === 'function') socket.resetAndDestroy();
   else socket.destroy();
 }
 
-function drained(server: Server): Promise<void> {
+/** Closes a server. Event streams never end by themselves, so they end at once. */
+function drained(server: Server, streams: ReadonlySet<Socket>): Promise<void> {
+  for (const socket of streams) socket.destroySoon();
   return new Promise((resolve) => {
     let cancel = () => {};
     const check = (leftMs: number) => {

@@ -1,63 +1,79 @@
-// The network between an in-process client and the sandbox: what a real fetch does around a server's answer.
-import { ConnectionDropped } from '../world/faults.js';
+// The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
+import { onAbort } from '../../abort.js';
+import type { Activity } from '../world/activity.js';
+import { ConnectionDropped } from './fault-effects.js';
+import type { Arrival } from './handle-request.js';
 
-type Handle = (request: Request, signal?: AbortSignal) => Promise<Response>;
+type Handle = (request: Request, arrival: Arrival) => Promise<Response>;
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const MOST_REDIRECTS = 20;
 
-/** Makes a `fetch` of a handler: aborts, redirects and dropped connections as a client sees them. */
-export function createFetch(handle: Handle): typeof fetch {
+/** What a wire belongs to. */
+export interface WireOptions {
+  readonly activity: Activity;
+  /** Whether its clients take their time from the sandbox's clock. */
+  readonly onSandboxClock: boolean;
+}
+
+/** Makes a `fetch` of a handler, with aborts, redirects and dropped connections as a client sees them. */
+export function createFetch(handle: Handle, { activity, onSandboxClock }: WireOptions): typeof fetch {
   return async (input, init) => {
     const given = input instanceof Request ? input : undefined;
     const signal = init?.signal ?? given?.signal;
-    // The signal stays outside: a Request would leave a listener on it.
+    // The signal stays outside, because a Request would leave a listener on it.
     let request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
-    for (let hops = 0; ; hops++) {
-      const response = await answerOf(handle, request, signal);
+    for (let count = 0; ; count++) {
+      const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
       const target = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
-      if (target === null || request.redirect === 'manual') return locate(withBody(response, signal), request.url);
-      if (request.redirect === 'error' || hops === MOST_REDIRECTS) throw new TypeError('fetch failed');
+      if (target === null || request.redirect === 'manual') {
+        return locate(withBody(response, activity, signal), request.url);
+      }
+      if (request.redirect === 'error' || count === MOST_REDIRECTS) throw new TypeError('fetch failed');
       request = redirected(request, new URL(target, request.url));
     }
   };
 }
 
-async function answerOf(handle: Handle, request: Request, signal: AbortSignal | undefined): Promise<Response> {
+async function answerOf(answer: () => Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
   signal?.throwIfAborted();
-  let abort = () => {};
+  let forget = () => {};
   const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal?.reason);
-    signal?.addEventListener('abort', abort, { once: true });
+    forget = onAbort(signal, () => reject(signal?.reason));
   });
   try {
-    return await Promise.race([handle(request, signal), aborted]);
+    return await Promise.race([answer(), aborted]);
   } catch (error) {
     throw error instanceof ConnectionDropped ? networkError('fetch failed') : error;
   } finally {
-    signal?.removeEventListener('abort', abort);
+    forget();
   }
 }
 
 /** The body as it arrives: cut where the connection is cut, ended at once by an abort. */
-function withBody(response: Response, signal: AbortSignal | undefined): Response {
+function withBody(response: Response, activity: Activity, signal: AbortSignal | undefined): Response {
   if (response.body === null) return response;
   const reader = response.body.getReader();
-  let abort = () => {};
-  const settle = () => signal?.removeEventListener('abort', abort);
+  const underway = activity.begin('body');
+  let forget = () => {};
+  const settle = () => {
+    forget();
+    underway.end();
+  };
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        abort = () => {
+        forget = onAbort(signal, () => {
+          underway.end();
           controller.error(signal?.reason);
           reader.cancel().catch(() => {});
-        };
-        signal?.addEventListener('abort', abort, { once: true });
+        });
       },
       async pull(controller) {
         try {
           const { done, value } = await reader.read();
           if (signal?.aborted) return;
+          underway.touch();
           if (!done) return controller.enqueue(value);
           settle();
           controller.close();
@@ -77,7 +93,7 @@ function withBody(response: Response, signal: AbortSignal | undefined): Response
   return new Response(body, { status, statusText, headers });
 }
 
-/** The next request of a redirect; the key stays on its own origin. */
+/** The next request of a redirect. The key stays on its own origin. */
 function redirected(request: Request, target: URL): Request {
   const headers = new Headers(request.headers);
   if (target.origin !== new URL(request.url).origin) headers.delete('authorization');

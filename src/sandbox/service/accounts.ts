@@ -1,5 +1,7 @@
 import { SCOPES, type Scope } from '../world/choices.js';
+import type { Lane } from '../world/limits.js';
 import { secretText } from '../world/random.js';
+import { checkKey, type KeyOptions } from '../world/rule-options.js';
 import type { Account } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { credit } from './ledger.js';
@@ -8,17 +10,21 @@ import { Refusal } from './refusal.js';
 /** The account of the first key. */
 export const MAIN_ACCOUNT = 'main';
 
-/** What a new key may do, and whose it is. */
-export interface KeyOptions {
-  /** @default all of them */
-  readonly scopes?: readonly (Scope | (string & {}))[] | undefined;
-  /** An account of its own, made on first use with the sandbox's opening balance. @default 'main' */
-  readonly account?: string | undefined;
-  /** Every call with it answers 403 account_not_active. @default false */
-  readonly suspended?: boolean | undefined;
+/** Who makes a request. */
+export interface Caller {
+  readonly account: Account;
+  /** The URL by which the request came, without the path of the endpoint. */
+  readonly baseUrl: string;
+  /** Sandbox milliseconds per millisecond of the caller's own clock. */
+  readonly speed: number;
 }
 
-/** The account of that name, opened with the sandbox's opening balance where there is none. */
+/** The seconds that a caller has to wait by its own clock until `ms` of the sandbox's time have passed; at least 1. */
+export function secondsFor({ speed }: Pick<Caller, 'speed'>, ms: number): number {
+  return Math.max(1, Math.ceil(ms / speed / 1000));
+}
+
+/** The account of that name. A new one opens with the sandbox's balance. */
 export function openAccount(world: World, id: string, webhookSecret = secretText('whsec')): Account {
   const known = world.state.accounts.get(id);
   if (known) return known;
@@ -29,42 +35,62 @@ export function openAccount(world: World, id: string, webhookSecret = secretText
   return account;
 }
 
-/** Makes a key; throws a TypeError for a scope that no endpoint asks for. */
+/** Makes a key. Throws a GenError for a wrong or unknown option. */
 export function addKey(world: World, options: KeyOptions, key = secretText('sk_sandbox')): string {
-  const scopes = (options.scopes ?? SCOPES).map((name) => {
-    const scope = SCOPES.find((known) => known === name);
-    if (scope === undefined) throw new TypeError(`createKey: scope "${name}" is none of ${SCOPES.join(', ')}.`);
-    return scope;
-  });
-  const { id } = openAccount(world, options.account ?? MAIN_ACCOUNT);
+  const { account = MAIN_ACCOUNT, scopes: named = SCOPES } = checkKey(options);
+  const scopes = SCOPES.filter((scope) => named.includes(scope));
+  const { id } = openAccount(world, account);
   world.state.keys.set(key, { account: id, scopes, isSuspended: options.suspended ?? false, isRevoked: false });
   return key;
 }
 
-/** Who calls: throws `invalid_api_key`, `account_not_active` or `scope_missing` (spec: Authentication). */
+/** The account of a request. Throws `invalid_api_key`, `account_not_active` or `scope_missing` (spec: Authentication). */
 export function authenticate(
   world: World,
   authorization: string | null | undefined,
   scope: Scope | undefined,
 ): Account {
-  const token = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+  const token = tokenIn(authorization);
   const key = token === undefined ? undefined : world.state.keys.get(token);
   const account = key && !key.isRevoked ? world.state.accounts.get(key.account) : undefined;
   if (key === undefined || account === undefined) {
-    const problem = token === undefined ? 'missing; send Authorization: Bearer <API_KEY>' : 'wrong or revoked';
+    const problem = token === undefined ? 'missing. Send Authorization: Bearer <API_KEY>' : 'wrong or revoked';
     throw new Refusal('invalid_api_key', `The API key is ${problem}.`);
   }
   if (key.isSuspended || account.isSuspended) {
-    throw new Refusal('account_not_active', 'The developer account is suspended; contact support.');
+    throw new Refusal('account_not_active', 'The developer account is suspended. Contact support.');
   }
   if (scope !== undefined && !key.scopes.includes(scope)) {
-    throw new Refusal('scope_missing', `The key lacks the scope ${scope}.`, { data: { scope } });
+    throw new Refusal('scope_missing', `The API key lacks the scope ${scope}.`, { data: { scope } });
   }
   return account;
 }
 
-/** The account a key belongs to, for the log; null for a key that is none. */
+/** The account that a key belongs to, for the log; null for an unknown key. */
 export function accountOfKey(world: World, authorization: string | null): string | null {
-  const token = authorization?.replace(/^Bearer +/i, '').trim() ?? '';
-  return world.state.keys.get(token)?.account ?? null;
+  return world.state.keys.get(tokenIn(authorization) ?? '')?.account ?? null;
+}
+
+/** Counts a request against a limit. Throws `rate_limited`, with the seconds until there is room. */
+export function takeSlot(world: World, caller: Caller, lane: Lane): void {
+  const rule = world.settings.limits[lane];
+  if (rule === undefined) return;
+  const now = world.timeline.now();
+  const isFixed = world.settings.limitWindow === 'fixed';
+  const from = isFixed ? now - (now % rule.windowMs) : now - rule.windowMs + 1;
+  const name = `${caller.account.id} ${lane}`;
+  const stamps = world.state.windows.get(name) ?? [];
+  while (stamps[0] !== undefined && stamps[0] < from) stamps.shift();
+  if (stamps.length >= rule.limit) {
+    const freeAt = isFixed ? from + rule.windowMs : (stamps[0] ?? now) + rule.windowMs;
+    const retryAfterS = secondsFor(caller, freeAt - now);
+    const message = `The limit of ${rule.limit} requests in ${rule.windowMs / 1000} s is reached. Wait ${retryAfterS} s.`;
+    throw new Refusal('rate_limited', message, { retryAfterS, data: { retry_after: retryAfterS } });
+  }
+  stamps.push(now);
+  world.state.windows.set(name, stamps);
+}
+
+function tokenIn(authorization: string | null | undefined): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
 }

@@ -1,6 +1,8 @@
+import { isFields } from '../../schemas/envelope.js';
+import { show } from '../../schemas/show.js';
 import { Refusal } from './refusal.js';
 
-/** A JSON body, read field by field; a field of the wrong type is refused with `invalid_request`. */
+/** A JSON body, read field by field. A field of the wrong type is refused with `invalid_request`. */
 export class Fields {
   readonly #values: Readonly<Record<string, unknown>>;
 
@@ -11,6 +13,14 @@ export class Fields {
   /** The value as it came; undefined for null. */
   raw(name: string): unknown {
     return this.#values[name] ?? undefined;
+  }
+
+  /** The first of the names that says something: not missing, empty or an empty list. */
+  given(names: readonly string[]): string | undefined {
+    return names.find((name) => {
+      const value = this.raw(name);
+      return value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0);
+    });
   }
 
   /** The first of the names that is given, as text. */
@@ -24,7 +34,7 @@ export class Fields {
     return undefined;
   }
 
-  /** Everything that stands under any of the names, each a list of texts. */
+  /** Everything under any of the names, each a list of texts. */
   texts(...names: readonly string[]): { field: string; value: string }[] {
     return names.flatMap((field) => this.list(field).map((value) => ({ field, value: textItem(field, value) })));
   }
@@ -37,7 +47,7 @@ export class Fields {
     return value;
   }
 
-  /** Checks that a field, when given, is true or false. */
+  /** A field that is true or false, or missing. */
   flag(name: string): boolean | undefined {
     const value = this.raw(name);
     if (value !== undefined && typeof value !== 'boolean') throw wrongType(name, 'true or false', value);
@@ -45,35 +55,26 @@ export class Fields {
   }
 }
 
-/** The fields of an item in a list; refuses what is no object. */
+/** The fields of an item in a list. What is not an object is refused. */
 export function itemFields(list: string, item: unknown): Fields {
-  if (!isObject(item)) throw wrongType(list, 'a list of objects', item);
+  if (!isFields(item)) throw wrongType(list, 'a list of objects', item);
   return new Fields(item);
 }
 
-/** The fields of a JSON body. An empty body has none; what is no JSON object is refused. */
+/** The fields of a JSON body. An empty body has none; what is not a JSON object is refused. */
 export function readFields(text: string): Fields {
   if (text.trim() === '') return new Fields({});
   const value = parse(text);
-  if (!isObject(value)) throw new Refusal('invalid_request', 'The body must be a JSON object.');
+  if (!isFields(value)) throw new Refusal('invalid_request', 'The body must be a JSON object.');
   return new Fields(value);
-}
-
-/** A value as a message shows it. */
-export function show(value: unknown): string {
-  return value === undefined ? 'nothing' : (JSON.stringify(value)?.slice(0, 80) ?? typeof value);
 }
 
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Refusal('invalid_request', 'The body is not JSON.');
+    throw new Refusal('invalid_request', 'The body is not valid JSON.');
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function textItem(name: string, value: unknown): string {
@@ -82,5 +83,5 @@ function textItem(name: string, value: unknown): string {
 }
 
 function wrongType(name: string, wanted: string, value: unknown): Refusal {
-  return new Refusal('invalid_request', `${name} must be ${wanted}, got ${show(value)}.`);
+  return new Refusal('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
 }

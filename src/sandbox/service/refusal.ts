@@ -1,18 +1,18 @@
 import { REQUEST_ERRORS } from '../../errors/codes.js';
-import { errorBody, OWN_CODES } from '../world/choices.js';
+import { OWN_CODES } from '../world/choices.js';
 
-/** Codes the sandbox refuses with: the document's, and its own where the document names none. */
+/** The codes of refusals: the documented ones, and the sandbox's own where the document names none. */
 export type RefusalCode = keyof typeof REQUEST_ERRORS | keyof typeof OWN_CODES;
 
-/** What goes out beside code and message. */
+/** What an error answer carries beside code and message. */
 export interface RefusalDetails {
-  /** The body's `data`. */
+  /** The `data` of the body. */
   readonly data?: Readonly<Record<string, unknown>> | undefined;
   /** Retry-After, in seconds. */
   readonly retryAfterS?: number | undefined;
 }
 
-/** A request that is refused (spec: Request errors). Thrown by routes, answered in one place. */
+/** A request that is refused (spec: Request errors). */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: RefusalCode;
@@ -22,39 +22,24 @@ export class Refusal extends Error {
   constructor(code: RefusalCode, message: string, details: RefusalDetails = {}) {
     super(message);
     this.code = code;
-    this.status = code in OWN_CODES ? OWN_CODES[code as keyof typeof OWN_CODES] : statusOf(code);
+    this.status = statusOf(code);
     this.details = details;
   }
 }
 
-function statusOf(code: string): number {
-  return Object.entries(REQUEST_ERRORS).find(([name]) => name === code)?.[1][0] ?? 400;
-}
-
-/** The documented code for a status that a fault rule asks for without naming one. */
-export function codeForStatus(status: number): string {
+/** The documented code of a status; the sandbox's own where the document has none. */
+export function codeForStatus(status: number): RefusalCode {
   if (status >= 500) return status === 503 ? 'dispatch_disabled' : 'internal_error';
-  return Object.entries(REQUEST_ERRORS).find(([, [known]]) => known === status)?.[0] ?? 'invalid_request';
+  const found = Object.entries(REQUEST_ERRORS).find(([, [known]]) => known === status)?.[0];
+  return isCode(found) ? found : 'invalid_request';
 }
 
-/** What an error answer is made of. */
-export interface ErrorAnswer extends RefusalDetails {
-  readonly status: number;
-  readonly code: string;
-  readonly message: string;
+function statusOf(code: RefusalCode): number {
+  const [, own] = Object.entries(OWN_CODES).find(([name]) => name === code) ?? [];
+  const [, documented] = Object.entries(REQUEST_ERRORS).find(([name]) => name === code) ?? [];
+  return own ?? documented?.[0] ?? 400;
 }
 
-/** An error answer, in the envelope of the sandbox's choice. */
-export function errorResponse({ status, code, message, data, retryAfterS }: ErrorAnswer): Response {
-  const headers = retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) };
-  return Response.json(errorBody(code, message, data), { status, headers });
-}
-
-/** The answer to whatever a route threw: a refusal as it stands, anything else as `internal_error`. */
-export function answerTo(error: unknown): Response {
-  if (error instanceof Refusal) {
-    return errorResponse({ status: error.status, code: error.code, message: error.message, ...error.details });
-  }
-  const message = error instanceof Error ? `The sandbox failed: ${error.message}` : 'The sandbox failed.';
-  return errorResponse({ status: 500, code: 'internal_error', message });
+function isCode(name: string | undefined): name is keyof typeof REQUEST_ERRORS {
+  return name !== undefined && Object.hasOwn(REQUEST_ERRORS, name);
 }

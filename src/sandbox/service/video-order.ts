@@ -1,6 +1,8 @@
 import { DEFAULT_VIDEO_MODEL, MODELS } from '../../catalog.js';
-import { DEFAULTS, EDIT_PERSON_MATCH, VIDEO_RATIOS, VIDEO_TOKENS_PER_SECOND } from '../world/choices.js';
-import { type Fields, show } from './fields.js';
+import { show } from '../../schemas/show.js';
+import { DEFAULTS, EDIT_PERSON_MATCH, VIDEO_RATIOS } from '../world/choices.js';
+import type { Shapes } from '../world/shapes.js';
+import type { Fields } from './fields.js';
 import { personMatchEnd } from './image-order.js';
 import {
   checkPlainFields,
@@ -23,8 +25,8 @@ const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'reference
 const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
 const EDIT_MODES = ['transform', 'restyle', 'extend'];
 
-/** Checks POST /v1/videos, which with `intent: video_edit` is an edit; throws the code of the first rule that is broken. */
-export function readVideoOrder(fields: Fields): Order {
+/** Checks POST /v1/videos, where `intent: video_edit` makes an edit. Throws the code of the first rule that is broken. */
+export function readVideoOrder(fields: Fields, shapes: Shapes): Order {
   if (fields.raw('intent') === 'video_edit') return readEditOrder(fields, DEFAULT_VIDEO_MODEL);
   checkPlainFields(fields);
   const { alias, row } = readModel(fields, 'video', DEFAULT_VIDEO_MODEL);
@@ -36,13 +38,14 @@ export function readVideoOrder(fields: Fields): Order {
     ...listedReferences(fields, 'audio', AUDIOS),
     ...contentReferences(fields),
   ];
-  checkCombination(references);
+  checkKinds(references, shapes);
+  const picture = references.find(({ role }) => role === 'frame' || role === 'image');
+  if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
+    throw new Refusal('invalid_request', `camera_fixed must be left out beside ${picture.field}.`);
+  }
   const mode = fields.text('video_reference_mode');
   if (mode !== undefined && mode !== 'strict') {
-    throw new Refusal(
-      'invalid_request',
-      `video_reference_mode: ${show(mode)} is not strict; leave it out for the fallback.`,
-    );
+    throw new Refusal('invalid_request', `video_reference_mode must be strict or left out, not ${show(mode)}.`);
   }
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const end = personMatchEnd(prompt, hasReferences);
@@ -56,41 +59,46 @@ export function readEditOrder(fields: Fields, fallback?: string): Order {
   const row = modelRow(alias);
   if (!row?.edits || typeof alias !== 'string') {
     const editors = Object.entries<ModelRow>(MODELS).flatMap(([name, { edits }]) => (edits ? name : []));
-    throw new Refusal('video_edit_model_not_supported', `model: ${show(alias)} is none of ${editors.join(', ')}.`);
+    const message = `model must be one of ${editors.join(', ')} for an edit, not ${show(alias)}.`;
+    throw new Refusal('video_edit_model_not_supported', message);
   }
-  const sources = singleReferences(fields, 'source', SOURCES);
-  const clips = contentReferences(fields).map(
+  const content = contentReferences(fields).map(
     (one): Reference => (one.role === 'clip' ? { ...one, role: 'source' } : one),
   );
-  const source = [...sources, ...clips.filter(({ role }) => role === 'source')][0];
+  const source = [...singleReferences(fields, 'source', SOURCES), ...content].find(({ role }) => role === 'source');
   if (source === undefined) {
     throw new Refusal('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
   }
+  const foreign = fields.given([...FRAMES, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
+  if (foreign !== undefined) {
+    const message = `An edit takes reference images and audio beside its source, not ${foreign}.`;
+    throw new Refusal('reference_combination_not_supported', message);
+  }
   const prompt = readPrompt(fields, 'video', contentText(fields));
   if (EDIT_PERSON_MATCH.test(prompt)) {
-    throw new Refusal(
-      'person_match_prompt_unsafe',
-      'prompt: celebrity, public-figure, deepfake or impersonation wording.',
-    );
+    const message = 'The prompt names a celebrity, a public figure, a deepfake or an impersonation.';
+    throw new Refusal('person_match_prompt_unsafe', message);
   }
   const mode = fields.text('edit_mode');
   if (mode !== undefined && !EDIT_MODES.includes(mode)) {
-    throw new Refusal('invalid_request', `edit_mode: ${show(mode)} is none of ${EDIT_MODES.join(', ')}.`);
+    throw new Refusal('invalid_request', `edit_mode must be one of ${EDIT_MODES.join(', ')}, not ${show(mode)}.`);
   }
   const references = [
     source,
     ...listedReferences(fields, 'image', IMAGES),
     ...listedReferences(fields, 'audio', AUDIOS),
-    ...clips.filter(({ role }) => role === 'image' || role === 'audio'),
+    ...content.filter(({ role }) => role === 'audio'),
   ];
   return { ...videoOrder(fields, { alias, row, prompt }, true), references, isStrict: true };
 }
 
-function checkCombination(references: readonly Reference[]): void {
-  const frame = references.find(({ role }) => role === 'frame');
-  const image = references.find(({ role }) => role === 'image');
-  if (frame === undefined || image === undefined) return;
-  const message = `${image.field} cannot go beside ${frame.field}; send start and end frames or reference images.`;
+/** One kind of picture per request, and audio beside it only where the shapes allow it (spec: reference rule 1). */
+function checkKinds(references: readonly Reference[], { audioReferences }: Shapes): void {
+  const kinds = references.filter(({ role }) => audioReferences === 'alone' || role !== 'audio');
+  const first = kinds[0];
+  const other = kinds.find(({ role }) => role !== first?.role);
+  if (first === undefined || other === undefined) return;
+  const message = `${other.field} cannot go beside ${first.field}. Send one kind of reference per request.`;
   throw new Refusal('reference_combination_not_supported', message);
 }
 
@@ -109,7 +117,7 @@ function videoOrder(
   const aspectRatio = readChoice({
     fields,
     names: ['aspect_ratio', 'ratio'],
-    offered: [...VIDEO_RATIOS, 'adaptive'],
+    offered: isEdit ? [...VIDEO_RATIOS, 'adaptive'] : VIDEO_RATIOS,
     fallback: isEdit ? 'adaptive' : DEFAULTS.videoRatio,
     code: 'aspect_ratio_not_supported',
   });
@@ -122,11 +130,12 @@ function videoOrder(
   });
   return {
     kind: isEdit ? 'edit' : 'video',
+    call: isEdit ? 'videoEdits' : 'videos',
     modelId: alias,
     prompt,
     media: { kind: 'video', aspectRatio, resolution, durationS },
+    audio: fields.flag('generate_audio') === true,
     seed: readSeed(fields),
-    cost: durationS * (VIDEO_TOKENS_PER_SECOND[alias]?.[resolution] ?? 1),
     webhookUrl: readWebhookUrl(fields),
     startsAs: 'processing',
   };

@@ -1,26 +1,42 @@
-// The sandbox's own choices, one place for all of them. The service's document is silent on everything in this file:
-// nothing here is a promise about the real service, and no program should rely on it. Beside the figures and names below:
-// - a repeated Idempotency-Key gives the first result whatever the body says; a refused create uses no key up;
-// - refused requests count against a rate limit, answers of 429 do not;
-// - canceled and blocked jobs are charged nothing; another account opens with the same balance as the first;
-// - a create answers 200; an upload of the wrong type, or one that is not complete, counts as not found;
-// - image jobs start `queued`, one-off characters `created`, videos `processing`.
+// What the sandbox does where the service's document is silent. Every such choice is in this file, so that one reading shows
+// them all. Nothing here is a promise about the real service, and no program should rely on it.
+//
+// Creates
+// - A create answers 200. Unknown fields in a body are ignored. The Content-Type of a body is not checked.
+// - An image job starts `queued`, a one-off character `created`, a video `processing`.
+// - A repeated Idempotency-Key gives the first result, whatever the body says. A refused create does not use up its key.
+//   The header wins over the body field; an empty header counts as no header.
+// - Canceled and blocked jobs are charged nothing. Every account opens with the same balance.
+// - Every video model supports sound, so `generate_audio` is always accepted. It does not change the price.
+// - Every create accepts `webhook_url` and `callback_url`. The document demands HTTPS; http is accepted for a private host,
+//   because a receiver under development usually runs beside the sandbox.
+//
+// References
+// - "Send one kind of reference per request" (document: reference rule 1) is read as one kind of picture: frames, images or
+//   clips. Two of them give `reference_combination_not_supported`. Audio guides the sound and may go beside any of them,
+//   unless `shapes.audioReferences` is `alone`. Characters may go beside anything.
+// - A last frame is accepted without a first one, although the document advises to send both.
+// - `camera_fixed` beside frames or images is refused as `invalid_request`; the document says to omit it there.
+// - A reference URL has to be a public HTTPS URL, else the create is refused as `invalid_request`. Nothing is fetched.
+//   Hosts that can never be public are refused: private addresses, bare names, `localhost`, `.local`, `.internal`.
+//   The reserved names `.test`, `.example` and `.invalid` are accepted, because tests use them.
+// - Content items have the documented form only: an `image_url` is a string with the role `first_frame`, a `video_url` an
+//   object with the role `reference_video`, an `audio_url` a string with the role `reference_audio`.
+// - An edit accepts reference images and audio under every name that POST /v1/videos has for them. Frames and reference
+//   clips give `reference_combination_not_supported`. Through `content`, a clip is the source.
+// - An upload of the wrong type, or one that is not complete, counts as not found.
+//
+// Uploads
+// - A PUT after step 3 is refused with `upload_completed`: the file can no longer change.
+//
+// Webhooks
+// - The event of a job without a file has `providerOutputUrl: null`, unless `shapes.failedEventUrl` is `link`.
+//
+// Limits
+// - Refused requests count against a rate limit, answers of 429 do not.
 import type { ModelAlias } from '../../catalog.js';
 
-/** The envelope of an answer: the document shows `success` and `data` of creates and jobs; all answers follow it. */
-export function successBody(data: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return { success: true, data };
-}
-
-/** The envelope of a refusal, of which the document shows only what stands in `data`. */
-export function errorBody(code: string, message: string, data?: Readonly<Record<string, unknown>>) {
-  return { success: false, error: { code, message }, ...(data === undefined ? {} : { data }) };
-}
-
-/** Where lists stand in `data`: `data.models`, and so on. */
-export const LISTS = { models: 'models', characters: 'characters', voices: 'voices' } as const;
-
-/** Tokens a second of video, by resolution. The document prices nothing. */
+/** Tokens per second of video, by resolution. The document states no price. */
 export const VIDEO_TOKENS_PER_SECOND: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   'svc-video-fast': { '480p': 2, '720p': 3 },
   'svc-video-gen-2-fast': { '480p': 2, '720p': 3 },
@@ -32,7 +48,7 @@ export const VIDEO_TOKENS_PER_SECOND: Readonly<Record<string, Readonly<Record<st
   'svc-video-gen-2-5': { '480p': 4, '720p': 6, '1080p': 10 },
 };
 
-/** Tokens an image, by resolution. */
+/** Tokens per image, by resolution. */
 export const IMAGE_TOKENS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   'svc-image-fast': { standard: 2 },
   'svc-image-pro': { standard: 4, high: 8 },
@@ -40,15 +56,15 @@ export const IMAGE_TOKENS: Readonly<Record<string, Readonly<Record<string, numbe
   'svc-image-gen-5-flash': { standard: 2 },
 };
 
-/** Tokens a speech job. */
+/** Tokens per speech job. */
 export const SPEECH_TOKENS = 1;
-/** The alias a speech job is shown under. */
+/** The model alias that a speech job shows. */
 export const SPEECH_MODEL = 'svc-speech';
 
-/** Longest prompt by kind of model, in characters (`maxPromptChars`). */
+/** The longest prompt by kind of model, in characters (`maxPromptChars`). */
 export const MAX_PROMPT_CHARS = { image: 4000, video: 5000 } as const;
 
-/** What a create gets when it does not say. The default video model is the document's; these are not. */
+/** What a create uses when it does not say. Only the default video model is documented. */
 export const DEFAULTS = {
   imageModel: 'svc-image-fast',
   characterModel: 'svc-image-pro',
@@ -59,13 +75,21 @@ export const DEFAULTS = {
   videoDurationS: 5,
 } as const satisfies Record<string, string | number | ModelAlias>;
 
-/** Ratios that every video model takes. Edits take `adaptive` too, which is the document's. */
+/** The ratios that every video model accepts. Edits also accept `adaptive`, which is documented. */
 export const VIDEO_RATIOS: readonly string[] = ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'];
 
-/** Most references of one kind in a create; more give `invalid_request`. */
+/** The most references of one kind in a create. More give `invalid_request`. */
 export const MAX_REFERENCES = 16;
 
-/** Scope names. The document names `videos:create` only; a key made without a list has them all. */
+/** The largest JSON body in bytes. More give `request_too_large` before anything else is checked. */
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+/** The longest time that an option may state: 100 years, in milliseconds. */
+export const LONGEST_MS = 100 * 365.25 * 24 * 3_600_000;
+/** The end of the clock. Every moment up to 100 years later still has a date of four digits. */
+export const LATEST = Date.UTC(9000, 0, 1);
+
+/** Scope names. The document names `videos:create` only. A key made without a list has them all. */
 export const SCOPES = [
   'images:create',
   'videos:create',
@@ -83,55 +107,56 @@ export const SCOPES = [
 /** A scope of the sandbox's keys. */
 export type Scope = (typeof SCOPES)[number];
 
-/** Codes of the sandbox's own, for what the document forbids without naming a code. */
+/** The sandbox's own error codes, for what the document forbids without naming a code. */
 export const OWN_CODES = {
-  /** A body that is no JSON object, or a field of the wrong type. */
+  /** The body is not a JSON object, or a field has the wrong type or value. */
   invalid_request: 400,
-  /** No such path or method. */
+  /** The path or the method does not exist. */
   not_found: 404,
-  /** The output of a job that has not completed. */
+  /** The job has not completed, so it has no output. */
   output_not_ready: 409,
-  /** The output link's time is over. */
+  /** The output link has expired. */
   output_expired: 410,
-  /** Storage refuses a URL whose signature or headers are not the ones that were handed out. */
+  /** The upload was completed, so its bytes can no longer change. */
+  upload_completed: 409,
+  /** A JSON body is larger than {@link MAX_BODY_BYTES}. */
+  request_too_large: 413,
+  /** The signature or the headers of a request to storage are not the ones that were handed out. */
   storage_denied: 403,
-  /** Storage refuses a URL whose time is over. */
+  /** The storage URL has expired. */
   storage_url_expired: 403,
 } as const;
 
-/** Milliseconds that the output link of a finished job stays good. */
+/** Milliseconds that the output link of a finished job stays valid. */
 export const OUTPUT_TTL_MS = 24 * 60 * 60 * 1000;
-/** Milliseconds that a direct upload URL stays good. */
+/** Milliseconds that a direct upload URL stays valid. */
 export const UPLOAD_URL_TTL_MS = 15 * 60 * 1000;
 /** Milliseconds until stale repair fails a job whose dispatch never started. */
 export const STALE_AFTER_MS = 10 * 60 * 1000;
 /** Milliseconds until a strict job whose dispatch stalls is failed. */
 export const DISPATCH_STALL_MS = 60 * 1000;
-/** Share of an image job's time that it is `queued`, before it is `processing`. Videos start at once. */
+/** The share of an image job's time that it is `queued` before it is `processing`. Videos start at once. */
 export const QUEUED_SHARE = 0.1;
 
 /** Milliseconds between the deliveries of one event: five attempts in all. The document says only that they are bounded. */
 export const DELIVERY_DELAYS_MS: readonly number[] = [5_000, 30_000, 120_000, 600_000];
-/** Real milliseconds that a receiver has for its answer. */
+/** Real milliseconds that a receiver has to answer. */
 export const DELIVERY_TIMEOUT_MS = 10_000;
 /** The constant `object` of a webhook event. */
 export const EVENT_OBJECT = 'service.developer.webhook_event';
 
-/** The path of the speech operation; the document gives none. */
+/** The path of the speech operation. */
 export const SPEECH_PATH = '/v1/speech';
-/** GET /v1/voices: the voices and the fields of one. */
+/** The voices of GET /v1/voices, and the fields of one. */
 export const VOICES: readonly { voice_id: string; name: string; language: string }[] = [
   { voice_id: 'voice_aria', name: 'Aria', language: 'en' },
   { voice_id: 'voice_ben', name: 'Ben', language: 'en' },
   { voice_id: 'voice_mira', name: 'Mira', language: 'de' },
 ];
 
-/**
- * Words in the file name or the URL of a reference that decide how its review goes. Nothing is fetched: a public URL that
- * is not https counts as broken.
- */
+/** Words in the file name or the URL of a reference that decide how its review ends. */
 export const REVIEW_WORDS = {
-  /** A reference is declined as a real person's photo (`reference_rejected`). */
+  /** A reference is declined as a photo of a real person (`reference_rejected`). */
   realPerson: 'real-person',
   /** Its preparation fails (`reference_asset_failed`; for a clip, the fallback without clips). */
   broken: 'broken',
@@ -144,7 +169,7 @@ const WHO =
 const HOW =
   '(exact(ly)? (copy|replica|like|likeness|match|same)|cop(y|ies|ied|ying)|looks? (just |exactly )?like|clon(e|es|ed|ing)|recreat\\w*|imitat\\w*|impersonat\\w*|identical to|replac\\w*|swap\\w*|match\\w*|resembl\\w*)';
 
-/** Wording that asks to match a real person (document: characters, prompt mode, rule 2). Its exact reach is not stated. */
+/** Wording that asks to match a real person (document: characters, prompt mode, rule 2). The document does not define it. */
 export const PERSON_MATCH = new RegExp(
   `\\b(deep ?-?fakes?|look[- ]?alikes?|swap\\w* (the |their |our )?faces|doppelg(ä|ae?)ngers?|face[- ](swap|replacement)s?|${HOW}\\b[^.!?,;]{0,60}\\b${WHO}|${WHO}\\b[^.!?,;]{0,40}\\b(look[- ]?alike|clone|recreation|imitation|replacement|replica))\\b`,
   'i',

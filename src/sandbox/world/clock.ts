@@ -1,185 +1,223 @@
-// The sandbox's own clock: the only reader of time and maker of timers here.
 import { type Clock, sleep } from '../../clock.js';
+import type { Activity } from './activity.js';
+import { LATEST } from './choices.js';
+import { type Due, pop, push } from './heap.js';
+import { afterReal, realNow } from './real-time.js';
 import type { DueEvent, State } from './store.js';
 
-/** What the clock is made with. */
+/** How many times as fast the waits of the sandbox's own clients pass. */
+const SKIP_SPEED = 1000;
+/** Real milliseconds until a wait that could not be skipped yet is looked at again. */
+const SKIP_AGAIN_MS = 2;
+
+/** What a timeline is made with. */
 export interface TimelineOptions {
   readonly isManual: boolean;
-  /** Sandbox seconds a real second, on the real clock. */
+  /** Sandbox milliseconds per real millisecond, on the real clock. */
   readonly speed: number;
+  /** Whether time jumps ahead while the timers of {@link Timeline.clock} are all that is waited for. */
+  readonly skipsWaits: boolean;
   readonly startTime: number | undefined;
   readonly state: State;
-  /** Does what is due; `event.at` is the moment it counts for. */
+  readonly activity: Activity;
+  /** Does what is due. `event.at` is the moment it counts for. */
   readonly run: (event: DueEvent) => void;
 }
 
-/** Longest delay a runtime's timer holds. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+interface Timer extends Due {
+  at: number;
+  fire: (() => void) | undefined;
+}
 
-/** The sandbox's time and what is due in it. On the real clock events happen when somebody looks, or by timer when live. */
+/**
+ * The sandbox's time, and what is due in it: events of the service, which are part of the state, and timers of those who
+ * take their time from here. On the real clock an event happens when somebody looks, or by a timer when it is live.
+ */
 export class Timeline {
   readonly #options: TimelineOptions;
-  readonly #wakers = new Map<string, () => void>();
+  readonly #timers: Timer[] = [];
+  #timerCount = 0;
+  #canceled = 0;
   #base: number;
-  #realBase = Date.now();
+  #realBase = realNow();
   #live = 0;
-  #timer: { cancel(): void; at: number } | undefined;
+  #armed: { readonly at: number; readonly holdsProcess: boolean; readonly cancel: () => void } | undefined;
+
+  /** The sandbox's time as a client takes it. A pending timer holds the process on the real clock only. */
+  readonly clock: Clock = { now: () => this.now(), after: (ms, fire) => this.#after(ms, fire) };
 
   constructor(options: TimelineOptions) {
     this.#options = options;
-    this.#base = options.startTime ?? Date.now();
+    this.#base = options.startTime ?? realNow();
+    this.#live = options.state.events.filter((event) => event.isLive).length;
+    this.#arm();
   }
 
-  /** Milliseconds since the epoch, in the sandbox's time. */
+  /** Milliseconds since 1970, in the sandbox's time. */
   now(): number {
-    if (this.#options.isManual) return this.#base;
-    return Math.floor(this.#base + (Date.now() - this.#realBase) * this.#options.speed);
+    const { isManual, speed } = this.#options;
+    if (isManual) return this.#base;
+    return Math.min(Math.floor(this.#base + (realNow() - this.#realBase) * speed), LATEST);
   }
 
-  /** Moves the clock to `time` without running anything: for restoring a snapshot. */
+  /** Moves the clock to `time` without running anything, for a snapshot that is restored. Timers keep what is left of them. */
   jump(time: number): void {
-    this.#base = time;
-    this.#realBase = Date.now();
-    for (const id of [...this.#wakers.keys()]) this.wake(id);
+    const shift = time - this.now();
+    for (const timer of this.#timers) timer.at += shift;
+    this.#set(time);
     this.#live = this.#options.state.events.filter((event) => event.isLive).length;
     this.#arm();
   }
 
-  /** Has `kind` happen to `id` in `ms` milliseconds. A live one happens on time even if nobody looks. */
+  /** Has an event happen at a moment. A live one happens on time even if nobody looks. */
   schedule(event: Pick<DueEvent, 'kind' | 'id' | 'isLive'>, at: number): void {
     const { state } = this.#options;
     state.order += 1;
     push(state.events, { ...event, at, order: state.order });
-    if (event.isLive) {
-      this.#live += 1;
-      this.#arm();
-    }
-  }
-
-  /** Runs what is due by now. */
-  catchUp(): void {
-    for (let ran = this.#step(this.now()); ran; ran = this.#step(this.now()));
+    if (event.isLive) this.#live += 1;
     this.#arm();
   }
 
-  /** Moves the clock on, running what falls due in order; on a manual clock `afterEach` is awaited between moments. */
-  async advance(ms: number, afterEach: () => Promise<void>): Promise<void> {
+  /** Makes every event live until the function that it gives is called: somebody looks all the time. */
+  watch(): () => void {
+    this.#live += 1;
+    this.#arm();
+    let isWatching = true;
+    return () => {
+      if (isWatching) this.#live -= 1;
+      isWatching = false;
+    };
+  }
+
+  /** Runs the events that are due by now. */
+  catchUp(): void {
     const { events } = this.#options.state;
-    if (!this.#options.isManual) {
-      this.#base += ms;
-      this.catchUp();
-      return afterEach();
+    for (let next = events[0]; next !== undefined && next.at <= this.now(); next = events[0]) this.#runEvent();
+    this.#arm();
+  }
+
+  /** Moves the clock on and runs what is due, one by one and in order. `settled` is awaited after each. */
+  async advance(ms: number, settled: () => Promise<void>): Promise<void> {
+    const target = this.now() + ms;
+    await settled();
+    for (let at = this.#nextAt(); at !== undefined && at <= target; at = this.#nextAt()) {
+      this.#reach(at);
+      this.#runNext();
+      await settled();
     }
-    const target = this.#base + ms;
-    await afterEach();
-    for (let next = events[0]; next && next.at <= target; next = events[0]) {
-      this.#base = Math.max(this.#base, next.at);
-      this.#step(next.at);
-      await afterEach();
+    this.#reach(target);
+    this.#arm();
+  }
+
+  /** Waits on this clock, or for `ms` real milliseconds where `inRealTime`. An abort ends the wait at once. */
+  sleep(ms: number, { inRealTime, signal }: { inRealTime: boolean; signal?: AbortSignal | undefined }): Promise<void> {
+    const real: Clock = { now: realNow, after: (wait, fire) => afterReal(wait, fire, { holdsProcess: true }) };
+    return sleep(inRealTime && !this.#options.isManual ? real : this.clock, ms, signal);
+  }
+
+  #after(ms: number, fire: () => void): () => void {
+    this.#timerCount += 1;
+    const timer: Timer = { at: Math.ceil(this.now() + ms), order: this.#timerCount, fire };
+    push(this.#timers, timer);
+    this.#options.activity.touch();
+    this.#arm();
+    return () => {
+      if (timer.fire === undefined) return;
+      timer.fire = undefined;
+      this.#canceled += 1;
+      this.#dropCanceled();
+      this.#arm();
+    };
+  }
+
+  /** Removes canceled timers from the top, and all of them where they are the most. */
+  #dropCanceled(): void {
+    if (this.#canceled > 100 && this.#canceled > this.#timers.length / 2) {
+      const kept = this.#timers.filter(({ fire }) => fire !== undefined);
+      this.#timers.length = 0;
+      for (const timer of kept) push(this.#timers, timer);
+      this.#canceled = 0;
     }
-    this.#base = target;
-  }
-
-  /** Waits: sandbox time on a manual clock, real time on the real one. An abort ends it at once. */
-  sleep(ms: number, signal?: AbortSignal | null): Promise<void> {
-    const clock: Clock = { now: () => this.now(), after: (wait, fire) => this.#wakeIn(wait, fire) };
-    return sleep(clock, ms, signal ?? undefined);
-  }
-
-  /** Wakes a sleeper whose moment has come. */
-  wake(id: string): void {
-    this.#wakers.get(id)?.();
-    this.#wakers.delete(id);
-  }
-
-  #stop(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-  }
-
-  #wakeIn(ms: number, fire: () => void): () => void {
-    if (!this.#options.isManual) {
-      const timer = setTimeout(fire, Math.min(ms, LONGEST_TIMER_MS));
-      return () => clearTimeout(timer);
+    for (let top = this.#timers[0]; top !== undefined && top.fire === undefined; top = this.#timers[0]) {
+      pop(this.#timers);
+      this.#canceled -= 1;
     }
-    const id = `sleep_${this.#options.state.order + 1}`;
-    this.#wakers.set(id, fire);
-    this.schedule({ kind: 'wake', id, isLive: false }, this.#base + ms);
-    return () => void this.#wakers.delete(id);
   }
 
-  #step(until: number): boolean {
-    const { events } = this.#options.state;
-    const next = events[0];
-    if (next === undefined || next.at > until) return false;
-    pop(events);
-    if (next.isLive) this.#live -= 1;
-    this.#options.run(next);
-    return true;
+  #set(time: number): void {
+    this.#base = time;
+    this.#realBase = realNow();
+  }
+
+  /** Moves on to a moment, unless it has passed. */
+  #reach(time: number): void {
+    const ahead = time - this.now();
+    if (ahead > 0) this.#base += ahead;
+  }
+
+  #nextAt(): number | undefined {
+    const event = this.#options.state.events[0];
+    const timer = this.#timers[0];
+    if (event === undefined || timer === undefined) return (event ?? timer)?.at;
+    return Math.min(event.at, timer.at);
+  }
+
+  /** Runs one event or timer. An event goes first, so that a client which looks at the same moment sees it. */
+  #runNext(): void {
+    const event = this.#options.state.events[0];
+    const timer = this.#timers[0];
+    if (timer === undefined || (event !== undefined && event.at <= timer.at)) {
+      this.#runEvent();
+      return;
+    }
+    pop(this.#timers);
+    const { fire } = timer;
+    timer.fire = undefined;
+    this.#dropCanceled();
+    fire?.();
+  }
+
+  #runEvent(): void {
+    const event = pop(this.#options.state.events);
+    if (event === undefined) return;
+    if (event.isLive) this.#live -= 1;
+    this.#options.run(event);
   }
 
   #arm(): void {
-    const next = this.#options.state.events[0];
-    const isIdle = this.#options.isManual || this.#live === 0 || next === undefined;
-    if (!isIdle && this.#timer !== undefined && this.#timer.at <= next.at) return;
-    this.#stop();
-    if (isIdle) return;
-    const delay = Math.max(0, Math.ceil((next.at - this.now()) / this.#options.speed));
-    const timer = setTimeout(
-      () => {
-        this.#timer = undefined;
-        this.catchUp();
-      },
-      Math.min(delay, LONGEST_TIMER_MS),
-    );
-    // A sandbox that nobody waits for must not hold the process.
-    if (typeof timer === 'object') timer.unref?.();
-    this.#timer = { at: next.at, cancel: () => clearTimeout(timer) };
+    const { isManual, speed, state, skipsWaits } = this.#options;
+    if (isManual) return;
+    const timer = this.#timers[0];
+    const event = this.#live > 0 ? state.events[0] : undefined;
+    const at = Math.min(timer?.at ?? Number.POSITIVE_INFINITY, event?.at ?? Number.POSITIVE_INFINITY);
+    const holdsProcess = timer !== undefined;
+    if (this.#armed && this.#armed.at <= at && this.#armed.holdsProcess === holdsProcess) return;
+    this.#disarm();
+    if (at === Number.POSITIVE_INFINITY) return;
+    const isSkipped = skipsWaits && holdsProcess;
+    this.#armFor(at, (at - this.now()) / (isSkipped ? SKIP_SPEED : speed), holdsProcess);
   }
-}
 
-/** A signal that aborts after `ms` real milliseconds. */
-export function deadline(ms: number): AbortSignal {
-  return AbortSignal.timeout(ms);
-}
-
-/** Real milliseconds since the epoch: what a receiver's own clock shows. */
-export function realNow(): number {
-  return Date.now();
-}
-
-function isBefore(left: DueEvent, right: DueEvent): boolean {
-  return left.at < right.at || (left.at === right.at && left.order < right.order);
-}
-
-/** A binary heap in an array: 10,000 jobs must not cost a scan each. */
-function push(heap: DueEvent[], event: DueEvent): void {
-  let at = heap.length;
-  heap.push(event);
-  while (at > 0) {
-    const above = (at - 1) >> 1;
-    const parent = heap[above];
-    if (parent === undefined || !isBefore(event, parent)) break;
-    heap[at] = parent;
-    at = above;
+  #armFor(at: number, ms: number, holdsProcess: boolean): void {
+    const cancel = afterReal(ms, () => this.#wake(at, holdsProcess), { holdsProcess });
+    this.#armed = { at, holdsProcess, cancel };
   }
-  heap[at] = event;
-}
 
-function pop(heap: DueEvent[]): void {
-  const last = heap.pop();
-  if (last === undefined || heap.length === 0) return;
-  let at = 0;
-  for (;;) {
-    let below = 2 * at + 1;
-    const left = heap[below];
-    const right = heap[below + 1];
-    if (left === undefined) break;
-    const least = right !== undefined && isBefore(right, left) ? right : left;
-    if (least === right) below += 1;
-    if (!isBefore(least, last)) break;
-    heap[at] = least;
-    at = below;
+  #disarm(): void {
+    this.#armed?.cancel();
+    this.#armed = undefined;
   }
-  heap[at] = last;
+
+  #wake(at: number, holdsProcess: boolean): void {
+    this.#armed = undefined;
+    if (this.#options.skipsWaits && holdsProcess && this.now() < at) {
+      if (!this.#options.activity.isQuiet) {
+        this.#armFor(at, SKIP_AGAIN_MS, holdsProcess);
+        return;
+      }
+      this.#reach(at);
+    }
+    for (let next = this.#nextAt(); next !== undefined && next <= this.now(); next = this.#nextAt()) this.#runNext();
+    this.#arm();
+  }
 }

@@ -1,30 +1,34 @@
 import type { JOB_ERRORS } from '../../errors/codes.js';
+import { LONGEST_MS } from './choices.js';
 
-/** How a job is to end, and on the way there. */
+/** How a job ends, and what happens on the way. */
 export interface Outcome {
-  /** @default `failed` where an error code is given, else `completed` */
+  /** The final status. @default `failed` where an error code is given, else `completed` */
   readonly status?: 'completed' | 'failed' | 'canceled' | 'blocked' | undefined;
   /** The job's `errorCode`. @default `generation_failed` for a failed job */
   readonly errorCode?: string | undefined;
-  /** The job's `errorMessage`. @default a sentence on the code */
+  /** The job's `errorMessage`. @default a sentence that explains the code */
   readonly errorMessage?: string | undefined;
-  /** The job's `errorData`. @default `{ retry_after }` for `reference_asset_pending` */
+  /** The job's `errorData`. @default `{ retry_after: 30 }` for `reference_asset_pending` */
   readonly errorData?: Readonly<Record<string, unknown>> | undefined;
-  /** Milliseconds until it ends; 0 ends it before the create is answered. @default `jobDurationMs` */
+  /** Milliseconds until the job ends; 0 ends it before the create is answered. @default `jobDurationMs` of the sandbox */
   readonly durationMs?: number | undefined;
-  /** Its dispatch never starts. It stays where it is until stale repair, or the strict mode's dispatch check, fails it. */
+  /**
+   * The job's dispatch never starts. The job keeps its status until stale repair fails it, or the dispatch check of the
+   * strict mode. @default false
+   */
   readonly stall?: boolean | undefined;
-  /** Its video clip references fail, so the fallback (or in strict mode the failure) sets in. */
+  /** The job's video clip references fail: the fallback applies, or in strict mode the job fails. @default false */
   readonly clipsFail?: boolean | undefined;
   /** Tokens charged on completion, at most the quote; the rest is released. @default the quote */
   readonly finalTokenCost?: number | undefined;
-  /** How often its webhook is delivered: 0 loses it, 2 doubles it. @default 1 */
+  /** How often the job's webhook is delivered: 0 loses it, 2 sends it twice. @default 1 */
   readonly webhookCopies?: number | undefined;
-  /** Only for the next job of this kind. @default the next job of any kind */
+  /** Applies to the next job of this kind only. @default the next job of any kind */
   readonly kind?: 'image' | 'video' | 'edit' | 'speech' | undefined;
 }
 
-/** How a job is going to end. */
+/** The end that is planned for a job. */
 export interface PlannedEnd {
   readonly status: 'completed' | 'failed' | 'canceled' | 'blocked';
   readonly errorCode: string | null;
@@ -36,7 +40,10 @@ export interface PlannedEnd {
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** What a prompt says about its job: `[fail:code]`, `[canceled]`, `[blocked]`, `[slow:60s]`, `[stall]`, `[clips-fail]`. */
+/**
+ * What a prompt says about its job: `[fail:code]`, `[canceled]`, `[blocked]`, `[slow:60s]`, `[stall]`, `[clips-fail]`.
+ * A time beyond 100 years counts as 100 years.
+ */
 export function outcomeIn(prompt: string): Outcome {
   const found: { -readonly [K in keyof Outcome]: Outcome[K] } = {};
   for (const [, word = '', value = ''] of prompt.matchAll(
@@ -47,7 +54,7 @@ export function outcomeIn(prompt: string): Outcome {
     if (word === 'clips-fail') found.clipsFail = true;
     if (word === 'fail') Object.assign(found, { status: 'failed', errorCode: value || 'generation_failed' });
     const time = word === 'slow' ? /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(value) : null;
-    if (time) found.durationMs = Number(time[1]) * (UNITS[time[2] ?? 's'] ?? 1000);
+    if (time) found.durationMs = Math.min(Number(time[1]) * (UNITS[time[2] ?? 's'] ?? 1000), LONGEST_MS);
   }
   return found;
 }
@@ -55,14 +62,14 @@ export function outcomeIn(prompt: string): Outcome {
 const MESSAGES: Readonly<Record<string, string>> = {
   reference_rejected: 'A reference was declined.',
   reference_asset_pending: 'A new reference is still in review.',
-  reference_asset_failed: 'Preparation, registration or review of a reference or of the source failed.',
-  generation_rejected: 'Prompt, reference or options were declined.',
+  reference_asset_failed: 'The preparation, registration or review of a reference or of the source failed.',
+  generation_rejected: 'The prompt, a reference or an option was declined.',
   generation_timeout: 'The job did not finish in time.',
   generation_unavailable: 'The model is temporarily unavailable.',
-  generation_failed: 'Generation failed.',
+  generation_failed: 'The generation failed.',
 } satisfies Record<keyof typeof JOB_ERRORS, string>;
 
-/** A failed end with the job error's code and, unless given, a message of the sandbox's. */
+/** A failed end with a job error's code. The message and the data are the sandbox's own unless given. */
 export function failure(errorCode: string, given: Pick<Outcome, 'errorMessage' | 'errorData'> = {}): PlannedEnd {
   const errorMessage = given.errorMessage ?? MESSAGES[errorCode] ?? `The job failed: ${errorCode}.`;
   const pending = errorCode === 'reference_asset_pending' ? { retry_after: 30 } : {};

@@ -1,59 +1,59 @@
-// What a user of the sandbox reads back: logs, ledger and jobs.
+// What a user of the sandbox reads: logs, ledger and jobs.
 import type { Job } from '../../schemas/job.js';
 
 /** One request that reached the sandbox. */
 export interface RequestRecord {
-  /** The X-Request-Id of its answer. */
+  /** The id that its answer carries. */
   readonly id: string;
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
-  /** HTTP method. */
+  /** The HTTP method. */
   readonly method: string;
-  /** Path, without the base URL's prefix. */
+  /** The path, without the prefix of the base URL. */
   readonly path: string;
-  /** The query string with its `?`, or empty. Signatures are cut out. */
+  /** The query string with its `?`, or an empty string. Signatures are removed. */
   readonly query: string;
-  /** The request's headers, with keys and signatures cut out. */
+  /** The request's headers. Keys are removed. */
   readonly headers: Readonly<Record<string, string>>;
   /** The JSON body as text, up to 2,000 characters; null for other bodies. */
   readonly body: string | null;
-  /** Whose key came along; null for none that is known. */
+  /** The account of the key; null for an unknown key and for none. */
   readonly account: string | null;
-  /** The Idempotency-Key header. */
+  /** The Idempotency-Key header; null where it is missing. */
   readonly idempotencyKey: string | null;
-  /** The answer's status; null while it is under way and where the connection was dropped. */
+  /** The status of the answer; null while the request is under way and where the connection was dropped. */
   readonly status: number | null;
-  /** The code of a refusal. */
+  /** The error code of the answer; null for a success. */
   readonly code: string | null;
-  /** What a fault rule did to it. */
+  /** What a fault rule did to it; null where none applied. */
   readonly fault: 'status' | 'reset' | 'commitThenDrop' | 'truncate' | 'stall' | 'latency' | null;
 }
 
 /** One attempt to deliver a webhook. */
 export interface DeliveryRecord {
-  /** Its own id, for `sandbox.redeliver`. */
+  /** The id of this attempt. */
   readonly id: string;
   /** The event's id, the same on every attempt and copy. */
   readonly eventId: string;
   /** The job the event is about. */
   readonly jobId: string;
-  /** `job.completed`, say. */
+  /** The type of the event, for example `job.completed`. */
   readonly type: string;
-  /** Where it was sent. */
+  /** The URL it was sent to. */
   readonly url: string;
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
-  /** 1 for the first; a copy or a redelivery counts on. */
+  /** Counted from 1, copies and redeliveries included. */
   readonly attempt: number;
   /** Why it was sent. */
   readonly reason: 'event' | 'retry' | 'copy' | 'redelivery';
-  /** As they were sent, signature included. */
+  /** The headers as they were sent, signature included. */
   readonly headers: Readonly<Record<string, string>>;
   /** The exact text that was signed. */
   readonly body: string;
-  /** The receiver's status; null where none came. */
+  /** The status that the receiver answered; null where no answer came. */
   readonly status: number | null;
-  /** What went wrong on the way. */
+  /** Why no answer came; null where one came. */
   readonly error: string | null;
   /** Whether the receiver answered 2xx. */
   readonly ok: boolean;
@@ -63,15 +63,17 @@ export interface DeliveryRecord {
 export interface LedgerEntry {
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
-  /** `reserve` holds tokens for a job; `charge` spends them, `release` frees them. */
+  /** `reserve` holds tokens for a job, `charge` spends them, `release` frees them. */
   readonly type: 'opening' | 'top_up' | 'reserve' | 'charge' | 'release';
-  /** How many moved; never negative. */
+  /** How many tokens moved; never negative. */
   readonly tokens: number;
-  /** For which job; null for what was paid in. */
+  /** The job it is about; null for what was paid in. */
   readonly jobId: string | null;
+  /** Free tokens after this movement. */
+  readonly balanceTokens: number;
 }
 
-/** An account's money as it stands: `reservedTokens + spentTokens + balanceTokens` is always `paidTokens`. */
+/** An account's money: `reservedTokens + spentTokens + balanceTokens` is always `paidTokens`. */
 export interface LedgerView {
   /** Free tokens: what the next create may cost. */
   readonly balanceTokens: number;
@@ -85,14 +87,14 @@ export interface LedgerView {
   readonly entries: readonly LedgerEntry[];
 }
 
-/** A job as GET /v1/jobs/{id} shows it, with what a test wants to know beside it. */
+/** A job as GET /v1/jobs/{job_id} shows it, and what a test wants to know about it. */
 export interface SandboxJob extends Job {
   /** The account it belongs to. */
   account: string;
-  /** Which kind of create made it. */
+  /** The kind of call that created it. */
   kind: 'image' | 'video' | 'edit' | 'speech';
   /** The prompt it was created with. */
   prompt: string;
-  /** The uploads it refers to. */
+  /** The ids of the uploads that it refers to. */
   uploadIds: readonly string[];
 }

@@ -1,10 +1,14 @@
 // All that the sandbox remembers, as plain data: a snapshot is a structured clone of it.
 import type { Scope } from './choices.js';
 import type { ArmedFault } from './faults.js';
+import type { Due } from './heap.js';
 import type { Outcome, PlannedEnd } from './outcomes.js';
 import type { DeliveryRecord, LedgerEntry, RequestRecord } from './records.js';
 
-/** A developer account: a workspace of its own, with one ledger. */
+/** The documented statuses of a job. */
+export type DocumentedStatus = 'created' | 'queued' | 'processing' | 'completed' | 'failed' | 'canceled' | 'blocked';
+
+/** A developer account: a workspace with one ledger. */
 export interface Account {
   readonly id: string;
   isSuspended: boolean;
@@ -24,7 +28,7 @@ export interface ApiKey {
   isRevoked: boolean;
 }
 
-/** What a job shows in its file. */
+/** What decides how a job's file looks. */
 export interface JobMedia {
   readonly kind: 'image' | 'video' | 'audio';
   readonly aspectRatio: string;
@@ -33,7 +37,7 @@ export interface JobMedia {
   readonly seed: number;
 }
 
-/** A job with all that the wire does not show. */
+/** A job, with all that the wire does not show. */
 export interface StoredJob {
   readonly id: string;
   readonly account: string;
@@ -41,7 +45,7 @@ export interface StoredJob {
   readonly modelId: string;
   readonly prompt: string;
   readonly media: JobMedia;
-  status: 'created' | 'queued' | 'processing' | 'completed' | 'failed' | 'canceled' | 'blocked';
+  status: DocumentedStatus;
   readonly quotedTokenCost: number;
   finalTokenCost: number;
   errorCode: string | null;
@@ -50,10 +54,10 @@ export interface StoredJob {
   readonly createdAt: number;
   completedAt: number | null;
   outputExpiresAt: number | null;
-  /** Where links point for those who are not on a request of their own: webhook receivers. */
-  readonly baseUrl: string;
+  /** Where links lead for those who do not make a request themselves, such as receivers of webhooks. */
+  baseUrl: string;
   readonly webhookUrl: string | null;
-  /** How often its event is delivered: 0 is lost, 2 is doubled. */
+  /** How often its event is delivered: 0 loses it, 2 sends it twice. */
   readonly webhookCopies: number;
   /** Attempts to deliver its event so far, and how many of them were retries. */
   deliveryCount: number;
@@ -63,7 +67,7 @@ export interface StoredJob {
   readonly end: PlannedEnd;
 }
 
-/** An upload: what is known of the file, never the file. */
+/** An upload: what is known about the file, without the file. */
 export interface StoredUpload {
   readonly id: string;
   readonly account: string;
@@ -73,7 +77,7 @@ export interface StoredUpload {
   readonly uploadType: 'IMAGE' | 'VIDEO' | 'AUDIO';
   readonly createdAt: number;
   receivedBytes: number | null;
-  /** The first bytes, as far as a picture's size needs them. */
+  /** The first bytes, as far as the size of a picture needs them. */
   head: Uint8Array;
   readyAt: number | null;
 }
@@ -90,11 +94,10 @@ export interface StoredCharacter {
   readonly passes: boolean;
 }
 
-/** Something due at a moment of the sandbox's time. */
-export interface DueEvent {
-  readonly at: number;
-  readonly order: number;
-  readonly kind: 'start' | 'end' | 'deliver' | 'wake';
+/** Something of the service that is due at a moment of the sandbox's time. */
+export interface DueEvent extends Due {
+  readonly kind: 'start' | 'end' | 'deliver';
+  /** The id of the job. */
   readonly id: string;
   /** Must happen at its moment and cannot wait for the next request. */
   readonly isLive: boolean;
@@ -102,22 +105,30 @@ export interface DueEvent {
 
 /** The state of one sandbox. */
 export interface State {
+  seed: number;
   random: number;
   order: number;
   requestCount: number;
+  faultCount: number;
   dispatch: 'enabled' | 'disabled';
   readonly accounts: Map<string, Account>;
   readonly keys: Map<string, ApiKey>;
   readonly jobs: Map<string, StoredJob>;
+  /** The ids of all jobs, oldest first, so that the newest are found without a walk through the map. */
+  readonly jobIds: string[];
+  /** How many jobs have a status. */
+  readonly jobCounts: Map<DocumentedStatus, number>;
   readonly uploads: Map<string, StoredUpload>;
   /** How many unfinished jobs use an upload. */
   readonly uploadUses: Map<string, number>;
   readonly characters: Map<string, StoredCharacter>;
-  /** `account kind key` to the id of what was made. */
+  /** `account slug` to the id of the character. */
+  readonly slugs: Map<string, string>;
+  /** `account kind key` to the id of what was created. */
   readonly idempotency: Map<string, string>;
   /** `account lane` to the moments of the requests that count. */
   readonly windows: Map<string, number[]>;
-  /** `account url` to the moment a reference by URL was first seen. */
+  /** `account url` to the moment at which a reference by URL was first used. */
   readonly seenUrls: Map<string, number>;
   readonly outcomes: Outcome[];
   readonly faults: ArmedFault[];
@@ -126,19 +137,24 @@ export interface State {
   readonly deliveries: DeliveryRecord[];
 }
 
-/** A state with nothing in it. */
+/** An empty state. */
 export function createState(seed: number, dispatch: State['dispatch']): State {
   return {
+    seed,
     random: seed | 0,
     order: 0,
     requestCount: 0,
+    faultCount: 0,
     dispatch,
     accounts: new Map(),
     keys: new Map(),
     jobs: new Map(),
+    jobIds: [],
+    jobCounts: new Map(),
     uploads: new Map(),
     uploadUses: new Map(),
     characters: new Map(),
+    slugs: new Map(),
     idempotency: new Map(),
     windows: new Map(),
     seenUrls: new Map(),
@@ -163,8 +179,16 @@ export function overwriteState(state: State, other: State): void {
       for (const item of value) held.push(item);
     }
   }
+  state.seed = other.seed;
   state.random = other.random;
   state.order = other.order;
   state.requestCount = other.requestCount;
+  state.faultCount = other.faultCount;
   state.dispatch = other.dispatch;
+}
+
+/** Adds to a log, and removes the oldest entries once it is a tenth over its limit. */
+export function keepLatest<T>(log: T[], entry: T, limit: number): void {
+  log.push(entry);
+  if (log.length > limit * 1.1 + 1) log.splice(0, log.length - limit);
 }

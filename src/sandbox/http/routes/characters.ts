@@ -1,45 +1,53 @@
 import { type Context, Hono } from 'hono';
-import { charactersOf, findCharacter, registerCharacter, viewCharacter } from '../../service/characters.js';
+import {
+  charactersOf,
+  deleteCharacter,
+  findCharacter,
+  registerCharacter,
+  viewCharacter,
+} from '../../service/characters.js';
 import { readCharacterOrder } from '../../service/image-order.js';
-import { LISTS } from '../../world/choices.js';
 import type { World } from '../../world/world.js';
-import { admit, createJob, fieldsIn, once, succeed } from '../caller.js';
+import { acknowledge, succeed, succeedList } from '../answers.js';
+import { admit, createJob, fieldsIn, once, replayed } from '../caller.js';
 
 /** POST, GET and DELETE /v1/characters. */
 export function characterRoutes(world: World): Hono {
-  const door = { scope: 'characters:create' } as const;
+  const { shapes } = world.settings;
+  const access = { scope: 'characters:create' } as const;
   return new Hono()
     .post('/v1/characters', (context) => {
-      const mode = modeOf(context);
-      if (mode !== 'register') return createJob(world, context, { door, read: readCharacterOrder });
-      const caller = admit(world, context, door);
+      if (modeOf(context) !== 'register') return createJob(world, context, { ...access, read: readCharacterOrder });
+      const caller = admit(world, context, access);
       const { id, isReplay } = once(world, context, {
         caller,
         kind: 'character',
-        make: (fields) => registerCharacter(world, caller.account.id, fields).id,
+        create: (fields) => registerCharacter(world, caller.account.id, fields).id,
       });
       const character = findCharacter(world, caller.account.id, id);
-      const headers = isReplay ? { 'idempotency-replayed': 'true' } : {};
-      return succeed({ character: viewCharacter(world, character) }, headers);
+      return succeed({ character: viewCharacter(world, caller, character) }, replayed(isReplay));
     })
     .get('/v1/characters', (context) => {
-      const { account } = admit(world, context, { scope: 'characters:read' });
-      const characters = charactersOf(world.state, account.id).map((character) => viewCharacter(world, character));
-      return succeed({ [LISTS.characters]: characters });
+      const caller = admit(world, context, { scope: 'characters:read' });
+      const characters = charactersOf(world.state, caller.account.id);
+      const records = characters.map((character) => viewCharacter(world, caller, character));
+      return succeedList({ name: 'characters', key: 'character_id', records }, shapes);
     })
     .get('/v1/characters/:id', (context) => {
-      const { account } = admit(world, context, { scope: 'characters:read' });
-      return succeed({ character: viewCharacter(world, findCharacter(world, account.id, context.req.param('id'))) });
+      const caller = admit(world, context, { scope: 'characters:read' });
+      const character = findCharacter(world, caller.account.id, context.req.param('id'));
+      const record = viewCharacter(world, caller, character);
+      return succeed(shapes.character === 'flat' ? record : { character: record });
     })
     .delete('/v1/characters/:id', (context) => {
       const { account } = admit(world, context, { scope: 'characters:delete' });
-      const { id } = findCharacter(world, account.id, context.req.param('id'));
-      world.state.characters.delete(id);
-      return succeed({ character_id: id, deleted: true });
+      const character = findCharacter(world, account.id, context.req.param('id'));
+      deleteCharacter(world, character);
+      return acknowledge({ character_id: character.id, deleted: true }, shapes);
     });
 }
 
-/** The mode that a body names; what cannot be read is refused by the door it leads to, after the key was looked at. */
+/** The mode that a body names. What cannot be read is refused by the endpoint, after the key was checked. */
 function modeOf(context: Context): unknown {
   try {
     return fieldsIn(context).raw('mode');
