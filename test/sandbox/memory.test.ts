@@ -107,6 +107,14 @@ describe('the in-process fetch', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
+  test('a content-length that is sent twice fails, as in a real fetch', async () => {
+    const { fetch, baseUrl } = setUp().sandbox;
+    const headers = new Headers({ 'content-length': '2' });
+    headers.append('Content-Length', '2');
+    const call = fetch(`${baseUrl}/v1/videos`, { method: 'POST', headers, body: '{}' });
+    await expect(call).rejects.toThrow(new TypeError('fetch failed: invalid content-length header'));
+  });
+
   test('a redirect is an error where redirects are not wanted', async () => {
     const client = setUp({ storage: 'other-origin' });
     const { id } = await client.create('/v1/images');

@@ -23,6 +23,8 @@ export function createFetch(handle: Handle, { activity, onSandboxClock }: WireOp
     const signal = init?.signal ?? given?.signal;
     // The signal stays outside, because a Request would leave a listener on it.
     let request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
+    if (/[^\d]/.test(request.headers.get('content-length') ?? ''))
+      throw new TypeError('fetch failed: invalid content-length header');
     for (let count = 0; ; count++) {
       const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
       const target = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
