@@ -1,4 +1,4 @@
-import { nextTurn, realNow } from './real-time.js';
+import { elapsed, nextTurn } from './real-time.js';
 
 /** Turns of the event loop without anything new, after which everybody is taken to be waiting. */
 const QUIET_TURNS = 12;
@@ -28,19 +28,19 @@ export class Activity {
   /** A request or a delivery begins, or the `body` of an answer that is being read. */
   begin(kind: 'work' | 'body'): Underway {
     const marks = kind === 'work' ? this.#work : this.#bodies;
-    const mark = { movedAt: realNow() };
+    const mark = { movedAt: elapsed() };
     marks.add(mark);
     this.touch();
     return {
       touch: () => {
-        mark.movedAt = realNow();
+        mark.movedAt = elapsed();
         this.touch();
       },
       end: () => {
         if (marks.delete(mark)) this.touch();
       },
       resume: () => {
-        mark.movedAt = realNow();
+        mark.movedAt = elapsed();
         marks.add(mark);
         this.touch();
       },
@@ -71,10 +71,9 @@ export class Activity {
 
 /** Whether one of the marks has moved lately. Those that have not are forgotten. */
 function moves(marks: Set<Mark>, graceMs: number): boolean {
-  const now = realNow();
+  const now = elapsed();
   for (const mark of marks) {
-    // A wall clock that was set back counts as much as one that has moved on.
-    if (Math.abs(now - mark.movedAt) <= graceMs) return true;
+    if (now - mark.movedAt <= graceMs) return true;
     marks.delete(mark);
   }
   return false;

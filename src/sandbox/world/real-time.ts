@@ -1,7 +1,8 @@
 // Real time, for what cannot happen in the sandbox's own: receivers of webhooks, and the end of work that is under way.
 
-/** Looked up when the module loads, so that a test's fake timers do not hold it. */
+// Both are looked up when the module loads, so that a test's fake timers do not hold them.
 const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
+const monotonic = globalThis.performance.now.bind(globalThis.performance);
 
 /** Longest delay that a timer of a runtime holds. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -9,6 +10,11 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** Real milliseconds since 1970. */
 export function realNow(): number {
   return Date.now();
+}
+
+/** Real milliseconds for differences only: they never run backwards. */
+export function elapsed(): number {
+  return monotonic();
 }
 
 /** A signal that aborts after `ms` real milliseconds. */
