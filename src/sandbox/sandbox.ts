@@ -163,10 +163,14 @@ function timeControls(world: World, settled: () => Promise<void>): Pick<SandboxS
 
 function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' | 'setPrices'> {
   const { state, settings } = world;
+  const changed = <T>(result: T): T => {
+    notify(world);
+    return result;
+  };
   return {
     outcomes: {
-      next: (outcome) => void state.outcomes.push(checkOutcome('outcomes.next', outcome)),
-      clear: () => void state.outcomes.splice(0),
+      next: (outcome) => void changed(state.outcomes.push(checkOutcome('outcomes.next', outcome))),
+      clear: () => void changed(state.outcomes.splice(0)),
     },
     faults: {
       add(rule) {
@@ -174,13 +178,13 @@ function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' 
         state.faultCount += 1;
         const id = `fault_${state.faultCount}`;
         state.faults.push({ id, rule: checked, seen: 0, struck: 0 });
-        return id;
+        return changed(id);
       },
       remove(id) {
         const at = state.faults.findIndex((fault) => fault.id === id);
-        return at !== -1 && state.faults.splice(at, 1).length === 1;
+        return at !== -1 && changed(state.faults.splice(at, 1).length === 1);
       },
-      clear: () => void state.faults.splice(0),
+      clear: () => void changed(state.faults.splice(0)),
       list: () => state.faults.map((fault) => ({ ...fault })),
     },
     setPrices(prices) {

@@ -3,8 +3,8 @@ import { SCRIPT } from './script.js';
 import { STYLE } from './style.js';
 
 /**
- * The page at `/`: the sandbox's jobs, deliveries, ledger and requests as they move, and buttons to move them. One
- * document with nothing to fetch but the control surface; it may run its own script and no other, and in no frame.
+ * The page at `/`: the sandbox's jobs, deliveries, requests and money as they change, and buttons that change them. It is one
+ * document that asks nobody but the control surface, runs no script but its own, and stands in no frame.
  */
 export function renderPage(): Response {
   const nonce = crypto.randomUUID();
@@ -42,60 +42,96 @@ function document(nonce: string): string {
 <body>
 <a class="skip" href="#main">Skip to the jobs</a>
 ${HEADER}
+<div class="page">
 ${MAIN}
+${ASIDE}
+</div>
+<p id="say" role="status"></p>
 <script nonce="${nonce}">${SCRIPT}</script>
 </body>
 </html>
 `;
 }
 
-/** Columns that stand flush right. */
-const NUMBERS = ['Tokens', 'Free after'];
-
 const OUTCOMES = [...Object.keys(JOB_ERRORS), 'canceled', 'blocked']
   .map((code) => `<option${code === 'generation_failed' ? ' selected' : ''}>${code}</option>`)
   .join('');
 
 const HEADER = `<header>
-<h1>gen-client sandbox</h1>
-<dl>
-<dt>Base URL</dt><dd><code id="url"></code></dd>
-<dt>API key</dt><dd><code id="key"></code> <button type="button" id="copy-key">Copy key</button></dd>
-<dt>Signing secret</dt><dd><code id="secret"></code> <button type="button" id="copy-secret">Copy secret</button></dd>
-<dt>Balance</dt><dd id="free"></dd>
-<dt>Clock</dt><dd id="now"></dd>
-</dl>
-<div class="bar">
-<fieldset><legend>Clock</legend>
-<button type="button" data-advance="10">+10 s <kbd>A</kbd></button>
-<button type="button" data-advance="60">+1 min <kbd>M</kbd></button>
-<form id="advance"><label>Seconds <input type="number" id="seconds" min="0.001" step="any" value="600" required></label>
-<button>Advance</button></form></fieldset>
-<fieldset><legend>Next job</legend>
-<label>ends as <select id="code">${OUTCOMES}</select></label>
-<button type="button" id="fail">Fail the next job <kbd>F</kbd></button></fieldset>
-<fieldset><legend>Account</legend>
-<button type="button" id="topup">Top up 20 USD</button>
-<button type="button" id="reset">Reset</button></fieldset>
+<div class="brand"><h1>gen-client sandbox</h1><span id="link" class="link">Connecting</span></div>
+<div class="group" role="group" aria-labelledby="clock-label">
+<div class="time"><span class="label" id="clock-label">Clock</span><time id="now" class="clock">--:--:--</time><span id="pace" class="tag"></span></div>
+<button type="button" data-advance="10" aria-keyshortcuts="a">+10 s <kbd>A</kbd></button>
+<button type="button" data-advance="60" aria-keyshortcuts="m">+1 min <kbd>M</kbd></button>
+<form id="advance"><label class="label" for="seconds">Seconds</label>
+<input type="number" id="seconds" min="0.001" max="3155760000" step="any" value="600" required><button>Advance</button></form>
 </div>
-<p id="say" role="status"></p>
-<p id="offline" class="refused" role="alert" hidden>The sandbox does not answer. Is it still running?</p>
+<div class="group" role="group" aria-labelledby="next-label">
+<span class="label" id="next-label">Next job</span>
+<select id="code" aria-label="How the next job ends">${OUTCOMES}</select>
+<button type="button" id="fail" aria-keyshortcuts="f">Set <kbd>F</kbd></button>
+</div>
+<nav aria-label="Sections"><a href="#jobs-title">Jobs</a><a href="#activity-title">Activity</a><a href="#access-title">Access</a></nav>
 </header>`;
 
 const MAIN = `<main id="main" tabindex="-1">
-<h2 id="jobs-title">Jobs</h2>
-<p id="no-jobs" class="faint">No job yet. Create one with the key above, or try the curl lines that the sandbox printed.</p>
+<p id="offline" class="banner" role="alert" hidden>The sandbox does not answer. Is it still running?</p>
+<section aria-labelledby="jobs-title">
+<div class="head"><h2 id="jobs-title">Jobs</h2>
+<div id="filters" class="filters" role="group" aria-label="Jobs to show" hidden></div></div>
+<div id="empty" class="empty">
+<p>No job yet. Create one with this command, or from your program with the base URL and the key.</p>
+<pre id="example" tabindex="0"></pre><button type="button" id="copy-example">Copy command</button>
+</div>
+<p id="none" class="empty" hidden>No job of this kind.</p>
 <ul class="jobs" id="jobs" aria-labelledby="jobs-title"></ul>
-${table('deliveries', 'Webhook deliveries', ['Time', 'Event', 'To', 'Attempt', 'Answer', 'Send again'])}
-${table('ledger', 'Ledger', ['Time', 'Entry', 'Job', 'Tokens', 'Free after'])}
-${table('requests', 'Requests', ['Time', 'Method', 'Path', 'Answer', 'Repeat'])}
+<p id="more" class="faint" hidden></p>
+</section>
+<section aria-labelledby="activity-title">
+<div class="head"><h2 id="activity-title">Activity</h2>
+<div class="tabs" role="tablist" aria-labelledby="activity-title">
+${tab('deliveries', 'Webhooks')}${tab('requests', 'Requests')}${tab('ledger', 'Ledger')}
+</div></div>
+${panel('deliveries', ['Time', 'Event', 'Job', 'Sent to', 'Attempt', 'Answer', 'Send again'])}
+${panel('requests', ['Time', 'Method', 'Path', 'Answer', 'Repeat'])}
+${panel('ledger', ['Time', 'Entry', 'Job', 'Tokens', 'Balance'])}
+</section>
 </main>`;
 
-function table(id: string, title: string, columns: readonly string[]): string {
-  const heads = columns
-    .map((column) => `<th scope="col"${NUMBERS.includes(column) ? ' class="number"' : ''}>${column}</th>`)
-    .join('');
-  return `<section aria-labelledby="${id}-title"><h2 id="${id}-title">${title}</h2>
-<div class="scroll" tabindex="0" role="region" aria-labelledby="${id}-title">
-<table><thead><tr>${heads}</tr></thead><tbody id="${id}"></tbody></table></div></section>`;
+const ASIDE = `<aside aria-label="Access and settings">
+<section class="box" aria-labelledby="access-title"><h2 id="access-title">Access</h2>
+${secret('url', 'Base URL')}${secret('key', 'API key')}${secret('secret', 'Signing secret')}
+</section>
+<section class="box" aria-labelledby="money-title"><h2 id="money-title">Balance</h2>
+<p class="figure"><span id="free">0</span> <span class="faint">tokens free</span></p>
+<p class="faint" id="spent">0 reserved, 0 charged</p>
+<button type="button" id="topup">Top up 20 USD</button>
+</section>
+<section class="box" aria-labelledby="service-title"><h2 id="service-title">Service</h2>
+<label class="switch"><input type="checkbox" id="dispatch" checked> <span>Creates are dispatched</span></label>
+<p class="rule"><span id="outcomes">No outcome set</span> <button type="button" id="clear-outcomes" hidden>Clear</button></p>
+<p class="rule"><span id="faults">No fault rule</span> <button type="button" id="clear-faults" hidden>Clear</button></p>
+<label class="switch"><input type="checkbox" id="shortcuts" checked> <span>Single-key shortcuts</span></label>
+<button type="button" id="reset" class="danger">Reset</button>
+</section>
+</aside>`;
+
+function tab(id: string, title: string): string {
+  return `<button type="button" role="tab" id="tab-${id}" aria-controls="panel-${id}">${title} <span class="count"></span></button>`;
+}
+
+function panel(id: string, columns: readonly string[]): string {
+  const heads = columns.map((column) => `<th scope="col" class="${className(column)}">${column}</th>`).join('');
+  return `<div role="tabpanel" id="panel-${id}" class="panel ${id}" aria-labelledby="tab-${id}" tabindex="0" hidden>
+<table><thead><tr>${heads}</tr></thead><tbody id="${id}"></tbody></table><p class="faint none">Nothing yet.</p></div>`;
+}
+
+function className(column: string): string {
+  return column.toLowerCase().replace(/ .*/, '');
+}
+
+function secret(id: string, title: string): string {
+  return `<div class="secret"><span class="label" id="label-${id}">${title}</span>
+<code id="${id}" aria-labelledby="label-${id}"></code>
+<button type="button" data-copy="${id}" aria-label="Copy ${title}">Copy</button></div>`;
 }

@@ -1,25 +1,38 @@
+import { DRAWING } from './drawing.js';
+
 /**
- * The page's program, for any browser of the last years, without a build step. What came from a caller (prompts, paths,
- * URLs) enters the document as text and never as markup.
+ * The page's program, for any browser of the last years, without a build step. What came from a caller (prompts, paths, URLs)
+ * enters the document as text and never as markup.
  */
 export const SCRIPT = String.raw`
 "use strict";
 const by = (id) => document.getElementById(id);
-const cards = new Map();
-let shown = "";
+const state = { facts: {}, lists: {}, filter: "", tab: "deliveries", open: new Set(), clock: { at: 0, seen: 0, pace: 0 } };
+const MANY = 8;
 
 function el(name, props, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(props || {})) {
+    if (value === undefined) continue;
     if (key === "onclick") node.addEventListener("click", value);
-    else if (key in node && key !== "list") node[key] = value;
+    else if (key in node && key !== "list" && key !== "width" && key !== "height") node[key] = value;
     else node.setAttribute(key, value);
   }
-  node.append(...children.filter((child) => child !== undefined && child !== null));
+  node.append(...children.filter((child) => child !== undefined && child !== null && child !== ""));
   return node;
 }
 
-const say = (text) => { by("say").textContent = text; };
+function setText(id, text) {
+  const node = by(id);
+  if (node.textContent !== text) node.textContent = text;
+}
+
+let silence;
+function say(text) {
+  by("say").textContent = text;
+  clearTimeout(silence);
+  silence = setTimeout(() => { by("say").textContent = ""; }, 6000);
+}
 
 async function control(path, body, method) {
   const response = await fetch("/_sandbox/" + path, {
@@ -28,21 +41,18 @@ async function control(path, body, method) {
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error((answer.error && answer.error.message) || "The sandbox answered " + response.status);
+  if (!response.ok) throw new Error((answer.error && answer.error.message) || "The sandbox answered " + response.status + ".");
   return answer;
 }
 
-function act(done, work) {
-  return async () => {
-    try {
-      await work();
-      say(done);
-      await refresh();
-    } catch (error) {
-      say(String(error.message || error));
-    }
-  };
-}
+const act = (done, work) => async () => {
+  try {
+    await work();
+    say(done);
+  } catch (error) {
+    say(String(error.message || error));
+  }
+};
 
 async function copy(text, what) {
   try {
@@ -58,129 +68,121 @@ function time(iso) {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(11, 19);
 }
 
-/* Players of older jobs load when asked to: each file is rendered on its first request. */
-const LOADED = 8;
+const figure = (number) => Number(number).toLocaleString("en", { maximumFractionDigits: 6 });
+const count = (number, noun) => figure(number) + " " + noun + (number === 1 ? "" : "s");
 
-function media(job, at) {
-  const src = "/_sandbox/jobs/" + encodeURIComponent(job.id) + "/output";
-  if (job.status !== "completed") return el("span", {}, job.status === "failed" ? "no file" : "in the making");
-  const label = "Output of " + job.id;
-  if (job.mediaType === "image") return el("img", { src, alt: label, loading: "lazy" });
-  if (job.mediaType === "audio") return el("audio", { src, controls: true, preload: "none", "aria-label": label });
-  return el("video", { src, controls: true, loop: true, muted: true, preload: at < LOADED ? "metadata" : "none", "aria-label": label });
+${DRAWING}/* Facts */
+
+function tick() {
+  const { at, seen: since, pace } = state.clock;
+  if (at === 0) return;
+  const date = new Date(at + (performance.now() - since) * pace);
+  setText("now", date.toISOString().slice(11, 19));
+  by("now").title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
 }
 
-function card(job, at) {
-  const isFinal = ["completed", "failed", "canceled", "blocked"].includes(job.status);
-  const cost = isFinal ? job.finalTokenCost + " tokens charged" : job.quotedTokenCost + " tokens reserved";
-  return el("li", { className: "job", id: "job-" + job.id },
-    el("div", { className: "media" }, media(job, at)),
-    el("div", { className: "text" },
-      el("p", {}, el("span", { className: "status " + job.status }, job.status),
-        job.errorCode ? " \u00b7 " + job.errorCode : ""),
-      el("p", {}, job.prompt || ""),
-      el("p", { className: "faint" }, (job.modelId || "") + " \u00b7 " + cost + " \u00b7 " + time(job.createdAt)),
-      el("p", { className: "mono faint" }, job.id)));
+function showFacts(facts) {
+  setText("url", facts.url);
+  setText("key", facts.apiKey);
+  setText("secret", facts.webhookSecret);
+  setText("free", figure(facts.balanceTokens));
+  setText("spent", figure(facts.reservedTokens) + " reserved, " + figure(facts.spentTokens) + " charged");
+  setText("pace", facts.isManual ? "held" : facts.speed === 1 ? "live" : "×" + facts.speed);
+  by("pace").title = facts.isManual ? "Time moves only when it is advanced." : "Sandbox time for each moment of real time.";
+  by("dispatch").checked = facts.dispatch === "enabled";
+  const next = facts.outcomes;
+  setText("outcomes", next.length === 0 ? "No outcome set" : "Next: " + next.slice(0, 3).join(", ") + (next.length > 3 ? " and " + (next.length - 3) + " more" : ""));
+  by("clear-outcomes").hidden = next.length === 0;
+  setText("faults", facts.faults === 0 ? "No fault rule" : count(facts.faults, "fault rule"));
+  by("clear-faults").hidden = facts.faults === 0;
+  setText("example", "curl -X POST " + facts.url + "/v1/videos \\\n  -H 'Authorization: Bearer " + facts.apiKey + "' \\\n  -H 'Content-Type: application/json' \\\n  --data '{\"prompt\": \"a fox at dawn\"}'");
 }
 
-function showJobs(jobs) {
-  const list = by("jobs");
-  const present = new Set();
-  jobs.forEach((job, at) => {
-    present.add(job.id);
-    const text = JSON.stringify(job);
-    let known = cards.get(job.id);
-    if (!known || known.text !== text) {
-      const node = card(job, at);
-      if (known) known.node.replaceWith(node);
-      known = { node, text };
-      cards.set(job.id, known);
-    }
-    if (list.children[at] !== known.node) list.insertBefore(known.node, list.children[at] || null);
-  });
-  for (const [id, { node }] of cards) if (!present.has(id)) { node.remove(); cards.delete(id); }
-  by("no-jobs").hidden = jobs.length > 0;
+/* The stream */
+
+function apply(change) {
+  if (change.facts) state.facts = change.facts;
+  for (const [name, { keys, rows }] of Object.entries(change.lists || {})) {
+    const known = new Map((state.lists[name] || []).map((row) => [row.key, row]));
+    for (const row of rows) known.set(row.key, row);
+    state.lists[name] = keys.map((key) => known.get(key));
+  }
+  const { isManual, speed } = state.facts;
+  state.clock = { at: change.now, seen: performance.now(), pace: isManual ? 0 : speed };
+  if (change.facts) showFacts(change.facts);
+  if (change.facts || (change.lists && change.lists.jobs)) showJobs();
+  if (change.lists) showActivity();
+  tick();
 }
 
-function rows(id, items, cells) {
-  // Rows are made anew, so the focus is put back where it was.
-  const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.key : "";
-  by(id).replaceChildren(...items.map((item) => el("tr", {}, ...cells(item).map((cell) =>
-    cell instanceof Node ? el("td", {}, cell)
-      : typeof cell === "number" ? el("td", { className: "number" }, String(cell)) : el("td", { className: "path" }, cell || "")))));
-  const again = focused && by(id).querySelector("[data-key=" + CSS.escape(focused) + "]");
-  if (again) again.focus();
+let stream;
+function connect() {
+  if (stream) stream.close();
+  stream = new EventSource("/_sandbox/events" + (state.filter ? "?status=" + state.filter : ""));
+  const link = (text, className) => { setText("link", text); by("link").className = "link " + className; };
+  stream.onopen = () => { link("Live", "live"); by("offline").hidden = true; };
+  stream.onmessage = (event) => apply(JSON.parse(event.data));
+  stream.onerror = () => { link("No answer", "gone"); by("offline").hidden = false; };
 }
 
-function button(key, text, onclick, label) {
-  const node = el("button", { type: "button", onclick, "aria-label": label || text }, text);
-  node.dataset.key = key;
-  return node;
-}
+document.addEventListener("visibilitychange", () => { if (document.hidden) stream.close(); else connect(); });
 
-function showDeliveries(deliveries) {
-  rows("deliveries", deliveries, (one) => [
-    time(one.at), one.type, one.url, "#" + one.attempt,
-    el("span", { className: one.ok ? "" : "refused" }, one.result),
-    el("span", {}, button("r" + one.key, "Replay", act("Sent " + one.eventId + " again.", () =>
-      control("redeliver", { jobId: one.jobId })), "Replay " + one.eventId), " ",
-    button("d" + one.key, "Twice", act("Sent " + one.eventId + " twice.", () =>
-      control("duplicates", { jobId: one.jobId })), "Send " + one.eventId + " twice")),
-  ]);
-}
-
-function showRequests(requests) {
-  rows("requests", requests, (one) => [
-    time(one.at), one.method, one.path, el("span", { className: one.ok ? "" : "refused" }, one.result),
-    button("c" + one.key, "Copy as curl", () => copy(one.curl, "curl command"), "Copy " + one.method + " " + one.path + " as curl"),
-  ]);
-}
-
-function show(state) {
-  by("url").textContent = state.url;
-  by("key").textContent = state.apiKey;
-  by("secret").textContent = state.webhookSecret;
-  by("now").textContent = state.now + " UTC";
-  by("free").textContent = state.balance.balanceTokens + " tokens free, " + state.balance.reservedTokens + " reserved";
-  showJobs(state.jobs);
-  showDeliveries(state.deliveries);
-  showRequests(state.requests);
-  rows("ledger", state.ledger, (entry) => [time(entry.at), entry.kind, entry.jobId || "", entry.tokens, entry.balance]);
-}
-
-async function refresh() {
-  const state = await control("state", undefined, "GET");
-  by("offline").hidden = true;
-  const text = JSON.stringify(state);
-  if (text === shown) return;
-  shown = text;
-  show(state);
-}
-
-async function follow() {
-  if (!document.hidden) await refresh().catch(() => { by("offline").hidden = false; });
-  setTimeout(follow, 700);
-}
+/* Controls */
 
 const advance = (seconds) => act("The clock moved on by " + seconds + " s.", () => control("advance", { ms: seconds * 1000 }))();
-const failNext = () => {
+const setNext = () => {
   const code = by("code").value;
   return act("The next job ends as " + code + ".", () => control("outcomes",
     code === "canceled" || code === "blocked" ? { status: code } : { status: "failed", errorCode: code }))();
 };
 
 for (const node of document.querySelectorAll("[data-advance]")) node.addEventListener("click", () => advance(Number(node.dataset.advance)));
+for (const node of document.querySelectorAll("[data-copy]")) node.addEventListener("click", () => copy(by(node.dataset.copy).textContent, by("label-" + node.dataset.copy).textContent));
 by("advance").addEventListener("submit", (event) => { event.preventDefault(); advance(Number(by("seconds").value)); });
-by("fail").addEventListener("click", failNext);
+by("fail").addEventListener("click", setNext);
 by("topup").addEventListener("click", act("Topped up by 20 USD.", () => control("topup", { usd: 20 })));
-by("reset").addEventListener("click", () => { if (confirm("Forget all jobs, uploads and requests?")) act("Reset.", () => control("reset"))(); });
-by("copy-key").addEventListener("click", () => copy(by("key").textContent, "API key"));
-by("copy-secret").addEventListener("click", () => copy(by("secret").textContent, "Signing secret"));
+by("copy-example").addEventListener("click", () => copy(by("example").textContent, "Command"));
+by("clear-outcomes").addEventListener("click", act("The outcomes were removed.", () => control("outcomes", undefined, "DELETE")));
+by("clear-faults").addEventListener("click", act("The fault rules were removed.", () => control("faults", undefined, "DELETE")));
+by("dispatch").addEventListener("change", () => {
+  const dispatch = by("dispatch").checked ? "enabled" : "disabled";
+  act("Dispatch is " + dispatch + ".", () => control("dispatch", { dispatch }))();
+});
+
+let unsure;
+by("reset").addEventListener("click", () => {
+  const button = by("reset");
+  const calm = () => { button.textContent = "Reset"; button.classList.remove("sure"); };
+  clearTimeout(unsure);
+  if (button.classList.contains("sure")) { calm(); act("Everything was reset.", () => control("reset"))(); return; }
+  button.textContent = "Press again to forget everything";
+  button.classList.add("sure");
+  unsure = setTimeout(calm, 4000);
+});
+
+for (const name of Object.keys(ROWS)) by("tab-" + name).addEventListener("click", () => openTab(name));
+by("tab-deliveries").parentElement.addEventListener("keydown", (event) => {
+  const names = Object.keys(ROWS);
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  openTab(names[(names.indexOf(state.tab) + step + names.length) % names.length]);
+  by("tab-" + state.tab).focus();
+});
+
+const KEYS = "gen-client-sandbox-shortcuts";
+const remember = (value) => { try { return value === undefined ? localStorage.getItem(KEYS) : localStorage.setItem(KEYS, value); } catch { return null; } };
+const showShortcuts = () => document.body.classList.toggle("no-keys", !by("shortcuts").checked);
+by("shortcuts").checked = remember() !== "off";
+by("shortcuts").addEventListener("change", () => { remember(by("shortcuts").checked ? "on" : "off"); showShortcuts(); });
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
-  const keys = { a: () => advance(10), m: () => advance(60), f: failNext };
-  const action = keys[event.key];
+  if (!by("shortcuts").checked || event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.closest("input, select, textarea")) return;
+  const action = { a: () => advance(10), m: () => advance(60), f: setNext }[event.key];
   if (action) { event.preventDefault(); action(); }
 });
-follow();
+
+showShortcuts();
+openTab("deliveries");
+setInterval(tick, 250);
+connect();
 `;
