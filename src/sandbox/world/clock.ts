@@ -86,6 +86,7 @@ export class Timeline {
     return () => {
       if (isWatching) this.#live -= 1;
       isWatching = false;
+      this.#arm();
     };
   }
 
@@ -191,9 +192,10 @@ export class Timeline {
     const event = this.#live > 0 ? state.events[0] : undefined;
     const at = Math.min(timer?.at ?? Number.POSITIVE_INFINITY, event?.at ?? Number.POSITIVE_INFINITY);
     const holdsProcess = timer !== undefined;
-    if (this.#armed && this.#armed.at <= at && this.#armed.holdsProcess === holdsProcess) return;
+    const isIdle = at === Number.POSITIVE_INFINITY;
+    if (!isIdle && this.#armed && this.#armed.at <= at && this.#armed.holdsProcess === holdsProcess) return;
     this.#disarm();
-    if (at === Number.POSITIVE_INFINITY) return;
+    if (isIdle) return;
     const isSkipped = skipsWaits && holdsProcess;
     this.#armFor(at, (at - this.now()) / (isSkipped ? SKIP_SPEED : speed), holdsProcess);
   }
