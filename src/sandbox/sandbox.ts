@@ -2,6 +2,7 @@ import type { Clock } from '../clock.js';
 import { GenError } from '../errors/index.js';
 import { show } from '../schemas/show.js';
 import type { AccountChoice, SandboxService, SandboxSnapshot } from './control/contract.js';
+import { createControl } from './control/index.js';
 import { createApp } from './http/app.js';
 import { createHandler, type Handle } from './http/handle-request.js';
 import { prefixOf } from './http/links.js';
@@ -58,7 +59,11 @@ export function openSandbox(options: SandboxOptions): OpenSandbox {
 
 function assemble(world: World, identity: Identity): OpenSandbox {
   const { activity, timeline, settings, state } = world;
-  const handle = withControl(world, createHandler(world, createApp(world)), () => service);
+  let control: ((request: Request) => Promise<Response>) | undefined;
+  const handle = withControl(createHandler(world, createApp(world)), (request) => {
+    control ??= createControl(world, service);
+    return control(request);
+  });
   let hasClients = false;
   const settled = async () => {
     await delivered(world);
@@ -126,16 +131,13 @@ function copyOf(origin: World): World {
   return world;
 }
 
-/** Lets the page at `/` and the control surface at `/_sandbox/` answer before the service does. They load when first asked. */
-function withControl(world: World, service: Handle, sandbox: () => SandboxService): Handle {
-  let control: Promise<(request: Request) => Promise<Response>> | undefined;
-  const load = async () => (await import('./control/index.js')).createControl(world, sandbox());
-  return async (request, arrival) => {
+/** Lets the page at `/` and the control surface at `/_sandbox/` answer before the service does. */
+function withControl(service: Handle, control: (request: Request) => Promise<Response>): Handle {
+  return (request, arrival) => {
     const { pathname } = new URL(request.url);
     const isPage = pathname === '/' && (request.method === 'GET' || request.method === 'HEAD');
-    if (!isPage && pathname !== '/_sandbox' && !pathname.startsWith('/_sandbox/')) return service(request, arrival);
-    control ??= load();
-    return (await control)(request);
+    const isControl = isPage || pathname === '/_sandbox' || pathname.startsWith('/_sandbox/');
+    return isControl ? control(request) : service(request, arrival);
   };
 }
 
