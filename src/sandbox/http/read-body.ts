@@ -6,10 +6,12 @@ import { MAX_BODY_BYTES } from '../world/choices.js';
  * refusal for a body that is too large, which is not read to its end.
  */
 export async function readBody(request: Request): Promise<string | Refusal> {
-  if (request.method !== 'POST' || request.body === null) return '';
+  if (request.method !== 'POST') return '';
   const length = request.headers.get('content-length');
   if (Number(length) > MAX_BODY_BYTES) return tooLarge();
+  // A server that knows the length reads the text without making a stream of it.
   if (length !== null) return request.text();
+  if (request.body === null) return '';
   const decoder = new TextDecoder();
   const reader = request.body.getReader();
   let text = '';
