@@ -3,7 +3,7 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 
 interface Change {
   readonly now: number;
-  readonly facts?: { readonly balanceTokens: number; readonly counts: Record<string, number> };
+  readonly facts?: { readonly balance: { readonly balanceTokens: number }; readonly counts: Record<string, number> };
   readonly lists?: Record<string, { readonly keys: string[]; readonly rows: { key: string; status?: string }[] }>;
 }
 
@@ -47,7 +47,7 @@ it('tells everything first, and then only what has changed', async () => {
   await create(sandbox, 'before');
   const told = await follow(sandbox);
   expect(told[0]).toMatchObject({
-    facts: { balanceTokens: 985 },
+    facts: { balance: { balanceTokens: 985 } },
     lists: { jobs: { rows: [{ status: 'processing' }] } },
   });
   const seen = told.length;
@@ -57,7 +57,7 @@ it('tells everything first, and then only what has changed', async () => {
   expect(change?.lists?.jobs?.keys).toHaveLength(2);
   expect(change?.lists?.jobs?.rows).toHaveLength(1);
   expect(Object.keys(change?.lists ?? {}).sort()).toEqual(['jobs', 'ledger', 'requests']);
-  expect(change?.facts).toMatchObject({ balanceTokens: 970, counts: { total: 2, processing: 2 } });
+  expect(change?.facts).toMatchObject({ balance: { balanceTokens: 970 }, counts: { total: 2, processing: 2 } });
 });
 
 it('gathers a burst into few messages', async () => {

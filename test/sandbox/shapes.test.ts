@@ -17,7 +17,7 @@ const VARIANTS: { readonly [K in keyof ResponseShapes]-?: readonly NonNullable<R
   completedTwice: ['ok', 'conflict'],
   requestId: ['x-request-id', 'x-service-request-id', 'request-id', 'none'],
   failedEventUrl: ['null', 'link'],
-  audioReferences: ['beside', 'alone'],
+  referenceKinds: ['grouped', 'single'],
 };
 const prompt = 'a fox at dawn';
 

@@ -61,7 +61,10 @@ function stateRoutes({ world, sandbox }: Controlled): Hono {
     return () => pageState(world, sandbox, view);
   };
   return new Hono()
-    .get('/state', (context) => Response.json(read(context)()))
+    .get('/state', (context) => {
+      const { facts, lists } = read(context)();
+      return Response.json({ ...facts, now: sandbox.now(), ...lists });
+    })
     .get('/events', (context) => liveState(world, read(context)));
 }
 

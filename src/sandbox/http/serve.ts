@@ -67,7 +67,7 @@ function listening(server: Server, port: number, host: string): Promise<void> {
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
   const reasons: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is in use. Choose another port, or 0 for any free one.`,
+    EADDRINUSE: `Port ${port} on ${host} is in use. Choose another; port 0 takes any free one.`,
     EACCES: `Port ${port} on ${host} is not allowed for this user. Choose a port above 1023.`,
     EADDRNOTAVAIL: `${host} is not an address of this machine.`,
     ENOTFOUND: `The host ${host} is unknown.`,

@@ -92,11 +92,11 @@ export function readEditOrder(fields: Fields, fallback?: string): Order {
   return { ...videoOrder(fields, { alias, row, prompt }, true), references, isStrict: true };
 }
 
-/** One kind of picture per request, and audio beside it only where the shapes allow it (spec: reference rule 1). */
-function checkKinds(references: readonly Reference[], { audioReferences }: Shapes): void {
-  const kinds = references.filter(({ role }) => audioReferences === 'alone' || role !== 'audio');
-  const first = kinds[0];
-  const other = kinds.find(({ role }) => role !== first?.role);
+/** One kind of reference per request, as the shapes count kinds (spec: reference rule 1). */
+function checkKinds(references: readonly Reference[], { referenceKinds }: Shapes): void {
+  const kindOf = ({ role }: Reference) => (referenceKinds === 'single' || role === 'frame' ? role : 'guide');
+  const [first] = references;
+  const other = references.find((reference) => first !== undefined && kindOf(reference) !== kindOf(first));
   if (first === undefined || other === undefined) return;
   const message = `${other.field} cannot go beside ${first.field}. Send one kind of reference per request.`;
   throw new Refusal('reference_combination_not_supported', message);

@@ -12,9 +12,10 @@
 //   because a receiver under development usually runs beside the sandbox.
 //
 // References
-// - "Send one kind of reference per request" (document: reference rule 1) is read as one kind of picture: frames, images or
-//   clips. Two of them give `reference_combination_not_supported`. Audio guides the sound and may go beside any of them,
-//   unless `shapes.audioReferences` is `alone`. Characters may go beside anything.
+// - "Send one kind of reference per request" (document: reference rule 1) is read as two kinds: start and end frames on one
+//   side; images, clips and audio, which guide a new video together, on the other. Both in one request give
+//   `reference_combination_not_supported`. With `shapes.referenceKinds: 'single'` each of the four is a kind of its own.
+//   Characters may go beside anything.
 // - A last frame is accepted without a first one, although the document advises to send both.
 // - `camera_fixed` beside frames or images is refused as `invalid_request`; the document says to omit it there.
 // - A reference URL has to be a public HTTPS URL, else the create is refused as `invalid_request`. Nothing is fetched.

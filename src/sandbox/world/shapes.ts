@@ -13,7 +13,7 @@ export const SHAPES = {
   completedTwice: ['ok', 'conflict'],
   requestId: ['x-request-id', 'x-service-request-id', 'request-id', 'none'],
   failedEventUrl: ['null', 'link'],
-  audioReferences: ['beside', 'alone'],
+  referenceKinds: ['grouped', 'single'],
 } as const;
 
 type Variant<K extends keyof typeof SHAPES> = (typeof SHAPES)[K][number];
@@ -69,10 +69,10 @@ export interface ResponseShapes {
   /** `providerOutputUrl` in the event of a job without a file. `link`: the link that leads nowhere. @default 'null' */
   readonly failedEventUrl?: Variant<'failedEventUrl'> | undefined;
   /**
-   * Whether reference audio may go `beside` frames, images or clips, or only `alone` (spec: reference rule 1).
-   * @default 'beside'
+   * What "one kind of reference per request" means (spec: reference rule 1). `grouped`: frames are one kind; images, clips and
+   * audio together are the other. `single`: frames, images, clips and audio are four kinds. @default 'grouped'
    */
-  readonly audioReferences?: Variant<'audioReferences'> | undefined;
+  readonly referenceKinds?: Variant<'referenceKinds'> | undefined;
 }
 
 /** The shapes with every default filled in. */
@@ -92,6 +92,6 @@ export function shapesOf(given: ResponseShapes = {}): Shapes {
     completedTwice: given.completedTwice ?? 'ok',
     requestId: given.requestId ?? 'x-request-id',
     failedEventUrl: given.failedEventUrl ?? 'null',
-    audioReferences: given.audioReferences ?? 'beside',
+    referenceKinds: given.referenceKinds ?? 'grouped',
   };
 }

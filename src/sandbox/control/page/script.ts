@@ -85,8 +85,8 @@ function showFacts(facts) {
   setText("url", facts.url);
   setText("key", facts.apiKey);
   setText("secret", facts.webhookSecret);
-  setText("free", figure(facts.balanceTokens));
-  setText("spent", figure(facts.reservedTokens) + " reserved, " + figure(facts.spentTokens) + " charged");
+  setText("free", figure(facts.balance.balanceTokens));
+  setText("spent", figure(facts.balance.reservedTokens) + " reserved, " + figure(facts.balance.spentTokens) + " charged");
   setText("pace", facts.isManual ? "held" : facts.speed === 1 ? "live" : "×" + facts.speed);
   by("pace").title = facts.isManual ? "Time moves only when it is advanced." : "Sandbox time for each moment of real time.";
   by("dispatch").checked = facts.dispatch === "enabled";
