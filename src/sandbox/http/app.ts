@@ -19,7 +19,8 @@ export function createApp(world: World): Hono {
   const app = new Hono();
   app.route(new URL(world.settings.baseUrl).pathname, api);
   app.notFound(({ req }) => {
-    throw new Refusal('not_found', `There is no ${req.method} ${req.path}.`);
+    const advice = req.path.includes('/v1/v1/') ? ' Leave /v1 off the base URL.' : '';
+    throw new Refusal('not_found', `There is no ${req.method} ${req.path}.${advice}`);
   });
   app.onError((error, context) => {
     const { response, code } = answerTo(error, world.settings.shapes);

@@ -7,7 +7,7 @@ export interface VideoTrack {
   readonly framesPerSecond: number;
   readonly sequence: Uint8Array;
   readonly parameters: Uint8Array;
-  /** The first one stands on its own. */
+  /** The first one is a key frame. */
   readonly frames: readonly Uint8Array[];
 }
 

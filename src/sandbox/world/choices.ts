@@ -14,7 +14,7 @@
 // References
 // - "Send one kind of reference per request" (document: reference rule 1) is read as two kinds: start and end frames on one
 //   side; images, clips and audio, which guide a new video together, on the other. Both in one request give
-//   `reference_combination_not_supported`. With `shapes.referenceKinds: 'single'` each of the four is a kind of its own.
+//   `reference_combination_not_supported`. With `shapes.referenceKinds: 'single'` each of the four is a separate kind.
 //   Characters may go beside anything.
 // - A last frame is accepted without a first one, although the document advises to send both.
 // - `camera_fixed` beside frames or images is refused as `invalid_request`; the document says to omit it there.

@@ -2,7 +2,7 @@
 
 // Both are looked up when the module loads, so that a test's fake timers do not hold them.
 const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
-const monotonic = globalThis.performance.now.bind(globalThis.performance);
+const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? Date.now;
 
 /** Longest delay that a timer of a runtime holds. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

@@ -4,7 +4,7 @@ import { STYLE } from './style.js';
 
 /**
  * The page at `/`: the sandbox's jobs, deliveries, requests and money as they change, and buttons that change them. It is one
- * document that asks nobody but the control surface, runs no script but its own, and stands in no frame.
+ * document that asks only the control surface, runs only its own script, and cannot be framed.
  */
 export function renderPage(): Response {
   const nonce = crypto.randomUUID();
