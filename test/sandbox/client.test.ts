@@ -52,3 +52,76 @@ describe('sandbox.client()', () => {
     expect(used.every((count) => count === 0)).toBe(true);
   });
 });
+
+describe("a client on the sandbox's clock", () => {
+  test('a default sandbox: createAndWait passes through processing and takes less than 200 ms', async () => {
+    const client = createSandbox().client();
+    await client.models.list();
+    const started = performance.now();
+    const seen: string[] = [];
+    const job = await client.videos.createAndWait({ prompt }, { onCreated: ({ job }) => void seen.push(job.status) });
+    expect(performance.now() - started).toBeLessThan(200);
+    expect([...seen, job.status]).toEqual(['processing', 'completed']);
+    expect(Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '')).toBe(3000);
+  });
+
+  test('a manual sandbox: a pending createAndWait follows advance, even when it has not been sent yet', async () => {
+    const sandbox = createSandbox({ clock: 'manual' });
+    const client = sandbox.client();
+    const waiting = client.videos.createAndWait({ prompt });
+    await sandbox.advance(60_000);
+    expect((await waiting).status).toBe('completed');
+  });
+
+  test('a hundred waits follow one advance, and provoke no 429', async () => {
+    const sandbox = createSandbox({ clock: 'manual', balanceTokens: 1e6 });
+    const client = sandbox.client();
+    const waiting = Array.from({ length: 100 }, () => client.videos.createAndWait({ prompt }));
+    await sandbox.advance(10 * 60_000);
+    expect(new Set((await Promise.all(waiting)).map(({ status }) => status))).toEqual(new Set(['completed']));
+    expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
+  });
+
+  test('limits, reviews, retries and time-outs pass in the same time, in milliseconds', async () => {
+    const sandbox = createSandbox({ review: { asset: 30_000 }, balanceTokens: 1e6 });
+    const client = sandbox.client();
+    const started = performance.now();
+    await Promise.all(Array.from({ length: 45 }, () => client.videos.create({ prompt })));
+    expect(sandbox.now() - Date.parse(sandbox.jobs[0]?.createdAt ?? '')).toBeGreaterThanOrEqual(120_000);
+    const { upload_id } = await client.uploads.upload(new Blob(['x'], { type: 'image/png' }), { filename: 'a.png' });
+    expect((await client.videos.createAndWait({ prompt, first_frame_upload_id: upload_id })).status).toBe('completed');
+    sandbox.faults.add({ match: { path: '/v1/voices' }, status: 500, times: 2 });
+    expect((await client.voices.list().withResponse()).attempts).toBe(3);
+    sandbox.faults.add({ match: { path: '/v1/voices' }, latencyMs: 90_000 });
+    await expect(client.voices.list({ maxRetries: 0 })).rejects.toMatchObject({ name: 'TimeoutError' });
+    const slow = client.videos.createAndWait({ prompt: '[slow:2h]' }, { timeoutMs: 60_000 });
+    await expect(slow).rejects.toMatchObject({ name: 'WaitTimeoutError' });
+    expect(performance.now() - started).toBeLessThan(4000);
+  });
+
+  test('a webhook that arrives while time is moved wakes its wait', async () => {
+    const notified: string[] = [];
+    const sandbox = createSandbox({
+      clock: 'manual',
+      webhookFetch: async (_, init) => {
+        const { headers, body } = new Request('https://app.test/hook', init);
+        const event = await client.verifyWebhook({ headers, body: await new Response(body).text() });
+        notified.push(event.id);
+        client.notify(event as never);
+        return new Response(null, { status: 204 });
+      },
+    });
+    const client = sandbox.client();
+    const waiting = client.videos.createAndWait({ prompt, webhook_url: 'https://app.test/hook' });
+    await sandbox.advance(3000);
+    expect(await waiting).toMatchObject({ status: 'completed' });
+    expect(notified).toHaveLength(1);
+  });
+
+  test('an abort by a real timer still comes in time', async () => {
+    const client = createSandbox().client();
+    const signal = AbortSignal.timeout(20);
+    const failure = await client.videos.createAndWait({ prompt: '[slow:10m]' }, { signal }).catch((error) => error);
+    expect([failure, signal.aborted]).toEqual([signal.reason, true]);
+  });
+});
