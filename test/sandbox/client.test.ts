@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { GenClient } from '../../src/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
@@ -116,6 +119,13 @@ describe("a client on the sandbox's clock", () => {
     await sandbox.advance(3000);
     expect(await waiting).toMatchObject({ status: 'completed' });
     expect(notified).toHaveLength(1);
+  });
+
+  test('a wait that nobody moves on lets the process end', async () => {
+    const path = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+    const args = ['--import', path('../../scripts/typescript.mjs'), path('pending-wait-process.ts')];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 15_000 });
+    expect(stdout).toBe('processing');
   });
 
   test('an abort by a real timer still comes in time', async () => {
