@@ -12,14 +12,24 @@ export type OptionsSchema = z.ZodMiniObject<z.core.$ZodShape, z.core.$strict>;
 
 /**
  * Throws a {@link GenError} for an option that does not exist, naming the nearest one that does, and for a value that an
- * option cannot have. `owner` is who takes the options: `GenClient`, `videos.create`.
+ * option cannot have. `owner` is who takes the options: `GenClient`, `videos.create`. `within` is the option that holds
+ * these, where they are nested: `limits` makes an error name `limits.windowMs`.
  */
-export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
+export function checkOptions(
+  owner: string,
+  schema: OptionsSchema,
+  given: unknown,
+  options: { readonly within?: string } = {},
+): void {
   const { error } = schema.safeParse(given ?? {});
   const issue = error?.issues[0];
   if (issue === undefined) return;
-  if (issue.code === 'unrecognized_keys') throw unknownOption(owner, issue.keys[0] ?? '', Object.keys(schema.shape));
-  const name = issue.path.join('.') || 'options';
+  const prefix = options.within === undefined ? '' : `${options.within}.`;
+  if (issue.code === 'unrecognized_keys') {
+    const known = Object.keys(schema.shape).map((name) => prefix + name);
+    throw unknownOption(owner, prefix + (issue.keys[0] ?? ''), known);
+  }
+  const name = issue.path.length === 0 ? (options.within ?? 'options') : prefix + issue.path.join('.');
   throw new GenError(mustBe(name, issue.message, valueAt(given, issue.path)));
 }
 

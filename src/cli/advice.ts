@@ -1,5 +1,5 @@
 import { APIError, InsufficientBalanceError, JobError, type Recovery, WaitTimeoutError } from '../errors/index.js';
-import { quote } from '../sandbox/curl.js';
+import { quote } from '../sandbox/control/curl.js';
 
 /** What to do, in words for a person. */
 const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {

@@ -1,5 +1,5 @@
 import type { SavedOutput } from '../node/index.js';
-import { quote } from '../sandbox/curl.js';
+import { quote } from '../sandbox/control/curl.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import { megabytes } from './progress.js';

@@ -1,5 +1,5 @@
 import type { WaitOptions } from '../polling/wait-options.js';
-import { quote } from '../sandbox/curl.js';
+import { quote } from '../sandbox/control/curl.js';
 import type { Job } from '../schemas/job.js';
 import type { JobFlags } from './flags.js';
 import type { Progress } from './progress.js';

@@ -2,6 +2,7 @@
 // account must count together, also when the ESM and the CommonJS copy of this package are both loaded.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { type Clock, systemClock } from '../clock.js';
 import { InProcessLimiter } from './in-process-limiter.js';
 import type { LaneLimiter } from './rate-limiter.js';
 
@@ -40,6 +41,8 @@ export interface PreviousKey {
 
 /** The number is the protocol's: copies that share the symbol must agree on what is behind it. */
 const REGISTRY = Symbol.for('gen-client.accounts/2');
+/** The accounts of clients with a clock of their own, such as a sandbox's: they cannot count together with the others. */
+const OF_CLOCKS = new WeakMap<Clock, Registry>();
 /** A service for many tenants may use any number of keys. Idle accounts beyond this are kept only while a client holds them. */
 const KEPT_ACCOUNTS = 1000;
 
@@ -47,13 +50,21 @@ const KEPT_ACCOUNTS = 1000;
  * The account behind a base URL and key: the same object for all who ask in this process. With a rotated key the account
  * of the key before goes on, so that its limits are not counted afresh, and the old key is forgotten.
  */
-export function accountFor(baseUrl: string, apiKey: string, previous?: PreviousKey): Account {
-  const registry = openRegistry();
+export function accountFor(
+  baseUrl: string,
+  apiKey: string,
+  previous?: PreviousKey,
+  options: { readonly clock?: Clock } = {},
+): Account {
+  const { clock = systemClock } = options;
+  const registry = clock === systemClock ? openRegistry() : registryOf(clock);
   const { accounts, held } = registry;
   const idOf = (key: string) => bytesToHex(sha256(utf8ToBytes(`${registry.salt}\n${baseUrl}\n${key}`)));
   const id = idOf(apiKey);
   const account =
-    accounts.get(id) ?? held.get(id)?.deref() ?? (isRegistered(previous?.account) ? previous.account : createAccount());
+    accounts.get(id) ??
+    held.get(id)?.deref() ??
+    (isRegistered(previous?.account) ? previous.account : createAccount(clock));
   if (previous?.account === account) {
     accounts.delete(idOf(previous.apiKey));
     held.delete(idOf(previous.apiKey));
@@ -79,9 +90,9 @@ function prune(registry: Registry, spared: RegisteredAccount): void {
   registry.pruneAt = accounts.size + KEPT_ACCOUNTS / 2;
 }
 
-function createAccount(): RegisteredAccount {
+function createAccount(clock: Clock): RegisteredAccount {
   const things = new Map<string, object & MaybeBusy>();
-  const limiter = new InProcessLimiter();
+  const limiter = new InProcessLimiter({}, clock);
   return {
     limiter,
     get busy() {
@@ -106,12 +117,17 @@ function isRegistered(account: Account | undefined): account is RegisteredAccoun
 function openRegistry(): Registry {
   const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
   if (home[REGISTRY]) return home[REGISTRY];
-  const value: Registry = {
-    salt: crypto.randomUUID(),
-    accounts: new Map(),
-    held: new Map(),
-    pruneAt: KEPT_ACCOUNTS,
-  };
+  const value = createRegistry();
   Object.defineProperty(home, REGISTRY, { value });
   return value;
+}
+
+function registryOf(clock: Clock): Registry {
+  const known = OF_CLOCKS.get(clock) ?? createRegistry();
+  OF_CLOCKS.set(clock, known);
+  return known;
+}
+
+function createRegistry(): Registry {
+  return { salt: crypto.randomUUID(), accounts: new Map(), held: new Map(), pruneAt: KEPT_ACCOUNTS };
 }

@@ -1,113 +1,144 @@
-import { addKey, MAIN_ACCOUNT, openAccount } from './accounts.js';
-import { createApp } from './app.js';
-import { Timeline } from './clock.js';
-import type { AccountChoice, Sandbox, SandboxSnapshot } from './contract.js';
-import { withControl } from './control/mount.js';
-import { redeliver, retryDelivery } from './deliver-webhook.js';
-import { checkFault } from './faults.js';
-import { createHandler } from './handle-request.js';
-import { finishJob, isFinished, moveJob } from './job-engine.js';
-import { viewSandboxJob } from './job-view.js';
-import { credit, tokensFor } from './ledger.js';
-import { createMediaShelf } from './media-shelf.js';
-import { type SandboxOptions, settingsOf } from './options.js';
-import { endOf, type Outcome } from './outcomes.js';
-import { createRandom, secretText } from './random.js';
-import { type Account, createState, overwriteState, type State, type StoredJob } from './store.js';
-import { createFetch } from './wire.js';
-import type { World } from './world.js';
+import type { Clock } from '../clock.js';
+import { GenError } from '../errors/index.js';
+import { show } from '../schemas/show.js';
+import type { AccountChoice, SandboxService, SandboxSnapshot } from './control/contract.js';
+import { createControl } from './control/index.js';
+import { createApp } from './http/app.js';
+import { createHandler, type Handle } from './http/handle-request.js';
+import { prefixOf } from './http/links.js';
+import { checkListen } from './http/listen-options.js';
+import { createFetch } from './http/wire.js';
+import { addKey, MAIN_ACCOUNT, openAccount } from './service/accounts.js';
+import { finishJob, isFinished, runEvent } from './service/engine.js';
+import { credit, tokensFor } from './service/ledger.js';
+import { viewSandboxJob } from './service/view-job.js';
+import { delivered, redeliver } from './service/webhooks.js';
+import {
+  checkAdvance,
+  checkDispatch,
+  checkPrices,
+  type SandboxOptions,
+  type Settings,
+  settingsOf,
+} from './world/options.js';
+import { endOf } from './world/outcomes.js';
+import type { Prices } from './world/prices.js';
+import { freshSeed, secretText } from './world/random.js';
+import { checkFault, checkOutcome } from './world/rule-options.js';
+import { type Account, createState, overwriteState, type State, type StoredJob } from './world/store.js';
+import { createWorld, notify, type World } from './world/world.js';
 
-/** What stays the same through a reset. */
+/** What stays the same through a reset, and in a copy. */
 interface Identity {
   readonly apiKey: string;
   readonly webhookSecret: string;
 }
 
-/**
- * Makes the documented service in memory. It is stateful, strict, deterministic, and able to misbehave on purpose. No port and
- * no Node API is needed. Throws a TypeError or RangeError that names a wrong option.
- */
-export function createSandbox(options: SandboxOptions = {}): Sandbox {
-  const world = createWorld(options);
+/** A sandbox with what its door adds clients to. */
+export interface OpenSandbox {
+  readonly service: SandboxService;
+  /** The sandbox's time, for a client. */
+  readonly clock: Clock;
+  /** The service as the `fetch` of a client that takes its time from {@link OpenSandbox.clock}. */
+  readonly clientFetch: typeof fetch;
+  /** An independent copy as it is now, under another base URL. */
+  fork(): OpenSandbox;
+}
+
+/** Makes a sandbox. Throws a GenError that names a wrong or unknown option and the fix. */
+export function openSandbox(options: SandboxOptions): OpenSandbox {
+  const settings = settingsOf(options);
   const identity = {
     apiKey: options.apiKey ?? secretText('sk_sandbox'),
     webhookSecret: options.webhookSecret ?? secretText('whsec'),
   };
+  const world = createWorld({ settings, run: runEvent });
   settle(world, identity);
-  const handle = withControl(createHandler(world, createApp(world)), async () => {
-    const { createControl } = await import('./control/index.js');
-    return createControl({ sandbox, fileOf: (id) => finishedFile(world, id) });
+  return assemble(world, identity);
+}
+
+function assemble(world: World, identity: Identity): OpenSandbox {
+  const { activity, timeline, settings, state } = world;
+  let control: ((request: Request) => Promise<Response>) | undefined;
+  const handle = withControl(createHandler(world, createApp(world)), (request) => {
+    control ??= createControl(world, service);
+    return control(request);
   });
-  const sandbox: Sandbox = {
+  let hasClients = false;
+  const settled = async () => {
+    await delivered(world);
+    if (hasClients) await activity.settle();
+  };
+  const service: SandboxService = {
     ...identity,
-    baseUrl: world.settings.baseUrl,
-    fetch: createFetch(handle),
-    handle,
-    listen: async ({ port = 0, host = '127.0.0.1' } = {}) => {
-      const { serve } = await import('./serve.js');
-      return serve(handle, { port, host });
+    baseUrl: settings.baseUrl,
+    fetch: createFetch(handle, { activity, onSandboxClock: false }),
+    handle: (request) => handle(request, { signal: request.signal }),
+    listen: async (options = {}) => {
+      const { serve } = await import('./http/serve.js');
+      return serve(service.handle, { ...checkListen(options), prefix: prefixOf(settings.baseUrl) });
     },
-    ...timeControls(world),
-    ...rules(world),
+    ...timeControls(world, settled),
+    ...ruleControls(world),
     get dispatch() {
-      return world.state.dispatch;
+      return state.dispatch;
     },
     set dispatch(dispatch) {
-      world.state.dispatch = dispatch;
+      state.dispatch = checkDispatch(dispatch);
+      notify(world);
     },
     ...accountControls(world),
     ...jobControls(world),
+    get seed() {
+      return state.seed;
+    },
     get requests() {
-      return world.state.requests;
+      return state.requests;
     },
     get deliveries() {
-      return world.state.deliveries;
+      return state.deliveries;
     },
     get jobs() {
-      world.timeline.catchUp();
-      return [...world.state.jobs.values()].map(viewSandboxJob);
+      timeline.catchUp();
+      return [...state.jobs.values()].map(viewSandboxJob);
     },
     get accounts() {
-      return [...world.state.accounts.keys()];
+      return [...state.accounts.keys()];
     },
-    ...memory(world, identity),
+    ...memoryControls(world, identity),
   };
-  return sandbox;
+  return {
+    service,
+    get clock() {
+      hasClients = true;
+      return timeline.clock;
+    },
+    clientFetch: createFetch(handle, { activity, onSandboxClock: true }),
+    fork: () => assemble(copyOf(world), identity),
+  };
 }
 
-/** The file of a completed job; undefined for any other. */
-function finishedFile({ state, media }: World, id: string) {
-  const job = state.jobs.get(id);
-  return job?.status === 'completed' ? media.fileOf(job) : undefined;
-}
-
-function createWorld(options: SandboxOptions): World {
-  const settings = settingsOf(options);
-  const state = createState(settings.seed, settings.dispatch);
-  const { isManual, speed, startTime } = settings;
-  const timeline = new Timeline({
-    isManual,
-    speed,
-    startTime,
-    state,
-    run(event) {
-      if (event.kind === 'wake') timeline.wake(event.id);
-      else if (event.kind === 'deliver') retryDelivery(world, event);
-      else moveJob(world, event);
-    },
-  });
-  const world: World = {
-    settings,
-    state,
-    timeline,
-    random: createRandom(state),
-    media: createMediaShelf(),
-    inFlight: new Set(),
-    storageSecret: secretText('storage'),
-    // A manual clock has no pace of its own.
-    wireSeconds: (ms) => Math.max(1, Math.ceil(ms / (isManual ? 1 : speed) / 1000)),
-  };
+/** An independent copy under a base URL of its own, so that clients of the two share no limits. */
+function copyOf(origin: World): World {
+  const url = new URL(origin.settings.baseUrl);
+  // A host that is an address takes no further label.
+  const parent = /^[\d.]+$|^\[/.test(url.hostname) ? 'sandbox.invalid' : url.hostname;
+  url.hostname = `fork-${crypto.randomUUID().slice(0, 8)}.${parent}`;
+  const settings: Settings = { ...origin.settings, baseUrl: url.href.replace(/\/+$/, '') };
+  origin.timeline.catchUp();
+  const world = createWorld({ settings, run: runEvent, origin });
+  for (const job of world.state.jobs.values()) job.baseUrl = settings.baseUrl;
   return world;
+}
+
+/** Lets the page at `/` and the control surface at `/_sandbox/` answer before the service does. */
+function withControl(service: Handle, control: (request: Request) => Promise<Response>): Handle {
+  return (request, arrival) => {
+    const { pathname } = new URL(request.url);
+    const isPage = pathname === '/' && (request.method === 'GET' || request.method === 'HEAD');
+    const isControl = isPage || pathname === '/_sandbox' || pathname.startsWith('/_sandbox/');
+    return isControl ? control(request) : service(request, arrival);
+  };
 }
 
 /** The first account and its key. */
@@ -116,62 +147,61 @@ function settle(world: World, { apiKey, webhookSecret }: Identity): void {
   addKey(world, {}, apiKey);
 }
 
-async function settled(world: World): Promise<void> {
-  while (world.inFlight.size > 0) await Promise.all(world.inFlight);
-}
-
-function timeControls(world: World): Pick<Sandbox, 'now' | 'advance' | 'settled'> {
-  // One step at a time: two calls at once must not run the same moments twice.
+function timeControls(world: World, settled: () => Promise<void>): Pick<SandboxService, 'now' | 'advance' | 'settled'> {
+  const { timeline } = world;
+  // One call at a time: two at once must not run the same moments twice.
   let last: Promise<void> = Promise.resolve();
   return {
-    now: () => world.timeline.now(),
+    now: () => timeline.now(),
     advance(ms) {
-      if (!(ms >= 0)) throw new RangeError(`advance: ${ms} is refused; give milliseconds of 0 or more.`);
-      last = last.then(() => world.timeline.advance(ms, () => settled(world)));
-      return last;
+      checkAdvance(ms, timeline.now());
+      const moved = last.then(() => timeline.advance(checkAdvance(ms, timeline.now()), settled));
+      last = moved.catch(() => {});
+      return moved.finally(() => notify(world));
     },
-    settled: () => settled(world),
+    settled,
   };
 }
 
-const FINAL: readonly unknown[] = [undefined, 'completed', 'failed', 'canceled', 'blocked'];
-
-function checkOutcome(outcome: Outcome): Outcome {
-  if (FINAL.includes(outcome.status)) return outcome;
-  throw new TypeError(`outcome: status "${outcome.status}" is none of completed, failed, canceled, blocked.`);
-}
-
-function rules({ state }: World): Pick<Sandbox, 'outcomes' | 'faults'> {
-  let count = 0;
+function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' | 'setPrices'> {
+  const { state, settings } = world;
+  const changed = <T>(result: T): T => {
+    notify(world);
+    return result;
+  };
   return {
     outcomes: {
-      next: (outcome) => void state.outcomes.push(checkOutcome({ ...outcome })),
-      clear: () => void state.outcomes.splice(0),
+      next: (outcome) => void changed(state.outcomes.push(checkOutcome('outcomes.next', outcome))),
+      clear: () => void changed(state.outcomes.splice(0)),
     },
     faults: {
       add(rule) {
-        count += 1;
-        const id = `fault_${count}`;
-        state.faults.push({ id, rule: { ...checkFault(rule) }, seen: 0, struck: 0 });
-        return id;
+        const checked = checkFault(rule);
+        state.faultCount += 1;
+        const id = `fault_${state.faultCount}`;
+        state.faults.push({ id, rule: checked, seen: 0, struck: 0 });
+        return changed(id);
       },
       remove(id) {
         const at = state.faults.findIndex((fault) => fault.id === id);
-        return at !== -1 && state.faults.splice(at, 1).length === 1;
+        return at !== -1 && changed(state.faults.splice(at, 1).length === 1);
       },
-      clear: () => void state.faults.splice(0),
+      clear: () => void changed(state.faults.splice(0)),
       list: () => state.faults.map((fault) => ({ ...fault })),
+    },
+    setPrices(prices) {
+      world.prices = checkPrices('setPrices', prices) ?? settings.prices;
     },
   };
 }
 
 function accountControls(
   world: World,
-): Pick<Sandbox, 'createKey' | 'revokeKey' | 'suspend' | 'topUp' | 'ledger' | 'webhookSecretOf'> {
+): Pick<SandboxService, 'createKey' | 'revokeKey' | 'suspend' | 'topUp' | 'ledger' | 'webhookSecretOf'> {
   const find = ({ account = MAIN_ACCOUNT }: AccountChoice = {}): Account => {
     const found = world.state.accounts.get(account);
     if (found) return found;
-    throw new Error(`There is no account "${account}"; createKey({ account }) opens one.`);
+    throw new GenError(`There is no account ${show(account)}. createKey({ account }) opens one.`);
   };
   return {
     createKey: (options = {}) => addKey(world, options),
@@ -186,6 +216,7 @@ function accountControls(
     topUp(usd, choice) {
       const account = find(choice);
       credit(account, world.timeline.now(), { type: 'top_up', tokens: tokensFor(usd) });
+      notify(world);
       return account.freeTokens;
     },
     ledger(choice) {
@@ -197,46 +228,50 @@ function accountControls(
   };
 }
 
-function jobControls(world: World): Pick<Sandbox, 'finish' | 'redeliver'> {
+function jobControls(world: World): Pick<SandboxService, 'finish' | 'redeliver'> {
   const find = (id: string): StoredJob => {
     world.timeline.catchUp();
     const job = world.state.jobs.get(id);
     if (job) return job;
-    throw new Error(`There is no job "${id}" in this sandbox.`);
+    throw new GenError(`There is no job ${show(id)} in this sandbox.`);
   };
   return {
     finish(id, outcome = {}) {
-      finishJob(world, find(id), { end: endOf(checkOutcome(outcome)), at: world.timeline.now() });
+      finishJob(world, find(id), { end: endOf(checkOutcome('finish', outcome)), at: world.timeline.now() });
     },
     async redeliver(id) {
       const job = find(id);
-      if (!isFinished(job)) throw new Error(`The job "${id}" has not ended: it has no event yet.`);
-      if (job.webhookUrl === null) throw new Error(`The job "${id}" was created with no webhook_url.`);
+      if (!isFinished(job)) throw new GenError(`The job ${show(id)} has not ended, so it has no event yet.`);
+      if (job.webhookUrl === null) throw new GenError(`The job ${show(id)} was created without a webhook_url.`);
       await redeliver(world, job);
     },
   };
 }
 
-function memory(world: World, identity: Identity): Pick<Sandbox, 'reset' | 'snapshot' | 'restore'> {
+function memoryControls(world: World, identity: Identity): Pick<SandboxService, 'reset' | 'snapshot' | 'restore'> {
   const { state, settings, timeline } = world;
-  const saved = new WeakMap<SandboxSnapshot, State>();
+  const saved = new WeakMap<SandboxSnapshot, { readonly state: State; readonly prices: Prices | undefined }>();
   return {
     reset() {
-      overwriteState(state, createState(settings.seed, settings.dispatch));
+      overwriteState(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
+      world.prices = settings.prices;
       settle(world, identity);
       timeline.jump(timeline.now());
+      notify(world);
     },
     snapshot() {
       timeline.catchUp();
       const snapshot = { takenAt: timeline.now() };
-      saved.set(snapshot, structuredClone(state));
+      saved.set(snapshot, { state: structuredClone(state), prices: world.prices });
       return snapshot;
     },
     restore(snapshot) {
       const kept = saved.get(snapshot);
-      if (kept === undefined) throw new TypeError('restore: this is no snapshot of this sandbox.');
-      overwriteState(state, structuredClone(kept));
+      if (kept === undefined) throw new GenError('restore needs a snapshot that this sandbox has taken.');
+      overwriteState(state, structuredClone(kept.state));
+      world.prices = kept.prices;
       timeline.jump(snapshot.takenAt);
+      notify(world);
     },
   };
 }

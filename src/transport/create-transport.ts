@@ -69,7 +69,7 @@ async function askAccount({ config, credentials, time }: Context): Promise<Accou
   const deadline = new Deadline({ clock: time, ms: timeoutMs, signal: undefined, late });
   const asked = async () => credentials.key({ method: 'GET', url });
   const key = await deadline.race(asked()).finally(() => deadline.end());
-  return credentials.account() ?? accountFor(url, key);
+  return credentials.account() ?? accountFor(url, key, undefined, { clock: config.clock });
 }
 
 async function sendJson<T>(

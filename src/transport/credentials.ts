@@ -26,7 +26,7 @@ export function createCredentials(config: Config): Credentials {
   const use = (key: string) => {
     if (key !== last) {
       const previous = account && last !== undefined ? { account, apiKey: last } : undefined;
-      account = accountFor(config.baseUrl(), key, previous);
+      account = accountFor(config.baseUrl(), key, previous, { clock: config.clock });
     }
     last = key;
     return key;

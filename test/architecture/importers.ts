@@ -7,11 +7,10 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/http\.ts$/,
   'p-retry': /^src\/transport\/exchange\.ts$/,
   '@noble/hashes': /^src\/(limits\/account-state|transport\/idempotency|storage\/[a-z0-9-]+)\.ts$/,
-  'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|[a-z0-9-]+\/[a-z0-9-]*options\.ts$)/,
+  'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   hono: /^src\/sandbox\//,
-  '@hono/node-server': /^src\/sandbox\/serve[^/]*\.ts$/,
-  msw: /^src\/sandbox\/msw[^/]*\.ts$/,
+  '@hono/node-server': /^src\/sandbox\/http\/serve\.ts$/,
   'fast-png': /^src\/sandbox\/media\//,
   mediabunny: /^src\/sandbox\/media\//,
   '@ai-sdk/provider': /^src\/ai-sdk\//,
@@ -21,7 +20,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
 };
 
 /** Where Node's own modules may be imported: the client runs on the edge too. */
-const NODE_MODULES = /^src\/(node\/|cli\/|sandbox\/serve)/;
+const NODE_MODULES = /^src\/(node\/|cli\/|sandbox\/http\/serve\.ts$)/;
 /** What the command line bundles beside the rest: its parser and its progress bar. */
 const CLI_PACKAGES = /^src\/cli\//;
 
@@ -63,7 +62,7 @@ export const nodeGlobalsStayOut = eachNode((node, { path }) => {
     : undefined;
 });
 
-const TIME_KEEPERS = /^src\/(clock\.ts|sandbox\/clock\.ts|webhooks\/)/;
+const TIME_KEEPERS = /^src\/(clock\.ts|sandbox\/world\/real-time\.ts|webhooks\/)/;
 const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'requestAnimationFrame', 'performance'];
 
 /** Law 4: time comes from a clock that a test can hold. */

@@ -130,13 +130,13 @@ describe('the control surface', () => {
   });
 
   it.each([
-    ['outcomes', { errorcode: 'x' }, '"errorcode" is no field here; there are status, errorCode,'],
-    ['outcomes', { status: 'done' }, 'status "done" is none of'],
-    ['faults', { match: { route: '/x' } }, '"match.route" is no field here'],
-    ['faults', { status: '500' }, 'status must be a number.'],
-    ['advance', {}, 'ms is missing.'],
-    ['advance', { ms: -1 }, 'give milliseconds of 0 or more'],
-    ['keys', { scopes: 'all' }, 'scopes must be a list of strings.'],
+    ['outcomes', { errorcode: 'x' }, 'outcomes.next has no option "errorcode". Did you mean "errorCode"?'],
+    ['outcomes', { status: 'done' }, 'status must be one of "completed", "failed", "canceled", "blocked", not "done".'],
+    ['faults', { match: { route: '/x' } }, 'faults.add has no option "match.route".'],
+    ['faults', { status: '500' }, 'status must be a whole number from 400 to 599, not "500".'],
+    ['advance', {}, 'ms is missing. POST /_sandbox/advance takes ms.'],
+    ['advance', { ms: -1 }, 'ms must be a number of milliseconds, 0 or more, not -1.'],
+    ['keys', { scopes: 'all' }, 'scopes must be a list of scopes, not "all".'],
     ['nothing', {}, 'There is no POST /_sandbox/nothing.'],
     ['redeliver', { jobId: 'job_x' }, 'There is no job "job_x"'],
   ])('refuses %s with %j and says why', async (path, body, message) => {

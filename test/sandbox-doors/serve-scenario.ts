@@ -1,12 +1,13 @@
 // Runs as it is on Node, Bun and Deno, and prints what it saw as one line of JSON.
-import { ConnectionDropped } from '../../src/sandbox/faults.js';
-import { serve } from '../../src/sandbox/serve.js';
+
+import { ConnectionDropped } from '../../src/sandbox/http/fault-effects.js';
+import { serve } from '../../src/sandbox/http/serve.js';
 import { cutBody } from './cut-body.js';
 
 let slowBegan = () => {};
 let endSlow = () => {};
 
-const server = await serve(answer, { port: 0 });
+const server = await serve(answer, { port: 0, host: '127.0.0.1' });
 const seen: Record<string, unknown> = { host: new URL(server.url).hostname };
 seen.echo = await attempt(async () => {
   const response = await fetch(`${server.url}/echo?a=1`, { method: 'POST', body: 'hi', headers: { 'x-asked': 'yes' } });
@@ -17,7 +18,7 @@ seen.cutHead = await attempt(async () => (await fetch(`${server.url}/cut`)).head
 seen.cutBody = await attempt(async () => (await fetch(`${server.url}/cut`)).text());
 seen.bug = await attempt(async () => (await fetch(`${server.url}/bug`)).json());
 seen.after = await attempt(async () => (await fetch(`${server.url}/fine`)).status);
-seen.taken = await attempt(() => serve(answer, { port: Number(new URL(server.url).port) }));
+seen.taken = await attempt(() => serve(answer, { port: Number(new URL(server.url).port), host: '127.0.0.1' }));
 const began = new Promise<void>((resolve) => {
   slowBegan = resolve;
 });

@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { serve } from '../../src/sandbox/serve.js';
+import { serve as serveOn } from '../../src/sandbox/http/serve.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { cutBody } from './cut-body.js';
 import { realTool } from './real-tools.js';
 
@@ -23,6 +24,9 @@ beforeAll(() =>
   }),
 );
 afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const serve = (fetch: (request: Request) => Response, options: { port: number; host?: string }) =>
+  serveOn(fetch, { host: '127.0.0.1', ...options });
 
 const runtimes = { node: process.execPath, bun: realTool('bun'), deno: realTool('deno') };
 
@@ -77,9 +81,21 @@ it('listens on loopback alone unless told otherwise', async () => {
 });
 
 it.each([-1, 65_536, 1.5, Number.NaN])('refuses port %s by name', async (port) => {
-  await expect(serve(() => new Response(), { port })).rejects.toThrow(
+  await expect(createSandbox().listen({ port })).rejects.toThrow(
     new GenError(`port must be a whole number from 0 to 65535, not ${port}.`),
   );
+});
+
+it('refuses an option that does not exist', async () => {
+  const listen = createSandbox().listen({ prot: 0 } as object);
+  await expect(listen).rejects.toThrow(new GenError('listen has no option "prot". Did you mean "port"?'));
+});
+
+it('tells the base URL with the path prefix of the sandbox', async () => {
+  const server = await createSandbox({ baseUrl: 'https://gen.example/api/' }).listen();
+  expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api$/);
+  expect((await fetch(`${server.url}/v1/models`)).status).toBe(200);
+  await server.close();
 });
 
 it('says so when the host is no address of this machine', async () => {

@@ -22,7 +22,9 @@ test('a key does what its scopes say and nothing else', async () => {
   expect(await videos.code('POST', '/v1/images', { prompt })).toBe('scope_missing');
   expect(await videos.code('GET', `/v1/jobs/${job.id}`)).toBe('scope_missing');
   expect((await client.call('GET', `/v1/jobs/${job.id}`)).status).toBe(200);
-  expect(() => client.sandbox.createKey({ scopes: ['video:create'] })).toThrow('scope "video:create" is none of');
+  expect(() => client.sandbox.createKey({ scopes: ['video:create'] })).toThrow(
+    'scopes has no scope "video:create". Did you mean "videos:create"?',
+  );
 });
 
 test('a suspended key or account gets 403 account_not_active, whatever its scopes', async () => {

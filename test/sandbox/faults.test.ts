@@ -139,11 +139,13 @@ describe('whom it strikes', () => {
     expect(first.filter((status) => status === 500).length).toBeGreaterThan(8);
   });
 
-  test('a rule that could do nothing is refused', () => {
+  test('a rule without an effect, or with one that cannot be, is refused', () => {
     const { faults } = setUp().sandbox;
-    expect(() => faults.add({ match: { path: '/v1/videos' } })).toThrow('the rule does nothing; give one of status');
-    expect(() => faults.add({ status: 200 })).toThrow('status 200 is no error');
-    expect(() => faults.add({ reset: true, probability: 2 })).toThrow('probability 2 is refused');
+    expect(() => faults.add({ match: { path: '/v1/videos' } })).toThrow('a rule without an effect. Give one of status');
+    expect(() => faults.add({ status: 200 })).toThrow('status must be a whole number from 400 to 599, not 200.');
+    expect(() => faults.add({ reset: true, probability: 2 })).toThrow(
+      'probability must be a number from 0 to 1, not 2.',
+    );
   });
 
   test('rules can be listed, removed and cleared', async () => {

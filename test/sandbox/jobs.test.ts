@@ -120,7 +120,7 @@ describe('how a job ends', () => {
   test('a status that is not final is refused', () => {
     const { sandbox } = setUp();
     expect(() => sandbox.outcomes.next({ status: 'done' as 'failed' })).toThrow(
-      'status "done" is none of completed, failed',
+      'status must be one of "completed", "failed", "canceled", "blocked", not "done".',
     );
   });
 

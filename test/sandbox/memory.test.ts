@@ -1,13 +1,12 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { createSandbox } from '../../src/sandbox/index.js';
 import { receiver, setUp } from './plain-client.js';
 
 const prompt = 'a fox at dawn';
 
 describe('reset', () => {
   test('forgets all but the key and the secret, and the seed starts over', async () => {
-    const client = setUp({ balanceTokens: 100 });
+    const client = setUp({ balanceTokens: 100, seed: 1 });
     const { sandbox } = client;
     const first = await client.create('/v1/videos');
     const key = sandbox.createKey({ account: 'other' });
@@ -27,7 +26,7 @@ describe('reset', () => {
   });
 
   test('gives a job that repeats an id its own file and tag', async () => {
-    const client = setUp();
+    const client = setUp({ seed: 1 });
     const tags = [];
     for (const words of ['a fox', 'a bear']) {
       client.sandbox.reset();
@@ -79,7 +78,7 @@ describe('snapshot and restore', () => {
 
   test('a snapshot belongs to its sandbox', () => {
     const snapshot = setUp().sandbox.snapshot();
-    expect(() => setUp().sandbox.restore(snapshot)).toThrow('no snapshot of this sandbox');
+    expect(() => setUp().sandbox.restore(snapshot)).toThrow('restore needs a snapshot that this sandbox has taken');
   });
 });
 
@@ -108,6 +107,14 @@ describe('the in-process fetch', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
+  test('a content-length that is sent twice fails, as in a real fetch', async () => {
+    const { fetch, baseUrl } = setUp().sandbox;
+    const headers = new Headers({ 'content-length': '2' });
+    headers.append('Content-Length', '2');
+    const call = fetch(`${baseUrl}/v1/videos`, { method: 'POST', headers, body: '{}' });
+    await expect(call).rejects.toThrow(new TypeError('fetch failed: invalid content-length header'));
+  });
+
   test('a redirect is an error where redirects are not wanted', async () => {
     const client = setUp({ storage: 'other-origin' });
     const { id } = await client.create('/v1/images');
@@ -119,24 +126,12 @@ describe('the in-process fetch', () => {
   });
 });
 
-test.each([
-  [{ speed: 0 }, 'speed: 0 is refused; give a number above 0.'],
-  [{ balanceTokens: -1 }, 'balanceTokens: -1 is refused; give a number of 0 or more.'],
-  [{ jobDurationMs: -1 }, 'jobDurationMs: -1 is refused'],
-  [{ limits: 'of' as 'off' }, 'limits: "of" is none of documented, off.'],
-  [{ review: 'slow' as 'instant' }, 'review: "slow" is none of instant.'],
-  [{ baseUrl: 'sandbox' }, 'baseUrl: "sandbox" is no URL'],
-  [{ clock: 'held' as 'manual' }, 'clock: "held" is none of real, manual.'],
-])('the option %j is refused with the fix', (options, message) => {
-  expect(() => createSandbox(options)).toThrow(message);
-});
-
 test('advance goes forward only, and two calls at once add up', async () => {
   const { sandbox } = setUp();
   const start = sandbox.now();
   await Promise.all([sandbox.advance(1000), sandbox.advance(500)]);
   expect(sandbox.now() - start).toBe(1500);
-  expect(() => sandbox.advance(-1)).toThrow('advance: -1 is refused');
+  expect(() => sandbox.advance(-1)).toThrow('ms must be a number of milliseconds, 0 or more, not -1.');
 });
 
 test('the logs keep the latest', async () => {

@@ -12,18 +12,11 @@ describe('start and end frames beside reference images', () => {
     { last_frame_url: image },
     { content: [{ type: 'image_url', image_url: image, role: 'first_frame' }] },
   ];
-  const images = [
-    { reference_image_urls: [image] },
-    { referenceImageUrls: [image] },
-    { reference_images: [image] },
-    { content: [{ type: 'image_url', image_url: image }] },
-  ];
+  const images = [{ reference_image_urls: [image] }, { referenceImageUrls: [image] }, { reference_images: [image] }];
   const pairs = frames.flatMap((frame) => images.map((one) => [frame, one] as const));
 
   test.each(pairs)('%j with %j is refused', async (frame, one) => {
-    const both = 'content' in frame && 'content' in one ? { content: [...frame.content, ...one.content] } : {};
-    const body = { prompt, ...frame, ...one, ...both };
-    if ('content' in one && !('content' in frame)) Object.assign(body, one);
+    const body = { prompt, ...frame, ...one };
     expect(await setUp().code('POST', '/v1/videos', body)).toBe('reference_combination_not_supported');
   });
 
@@ -84,13 +77,10 @@ describe('what becomes of a reference', () => {
     expect(job).toMatchObject({ status: 'failed', errorCode: 'reference_rejected' });
   });
 
-  test('one that cannot be prepared fails the job, and so does a public URL that is not https', async () => {
-    const client = setUp();
-    for (const url of ['https://cdn.example.com/broken.png', 'http://cdn.example.com/a.png']) {
-      const job = await client.create('/v1/images', { prompt, references: [{ type: 'image_url', url }] });
-      expect(job).toMatchObject({ status: 'failed', errorCode: 'reference_asset_failed' });
-    }
-    expect(await client.code('POST', '/v1/images', { prompt, reference_images: ['a.png'] })).toBe('invalid_request');
+  test('one that cannot be prepared fails the job', async () => {
+    const references = [{ type: 'image_url', url: 'https://cdn.example.com/broken.png' }];
+    const job = await setUp().create('/v1/images', { prompt, references });
+    expect(job).toMatchObject({ status: 'failed', errorCode: 'reference_asset_failed' });
   });
 
   test('one under review is refused until its review is over, then taken under a new key', async () => {

@@ -108,7 +108,7 @@ test('a job under way has no event to send again', async () => {
   await expect(client.sandbox.redeliver(id)).rejects.toThrow('has not ended');
   const silent = await client.create('/v1/videos', { prompt });
   await client.sandbox.advance(3000);
-  await expect(client.sandbox.redeliver(silent.id)).rejects.toThrow('no webhook_url');
+  await expect(client.sandbox.redeliver(silent.id)).rejects.toThrow('without a webhook_url');
 });
 
 test('a create whose job ends at once sends its event too', async () => {

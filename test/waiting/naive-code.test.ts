@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client.js';
-import { createSandbox } from '../../src/sandbox/sandbox.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { pass } from '../support/pass.js';
 
 beforeEach(() => {

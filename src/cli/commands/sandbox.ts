@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { quote, toCurl } from '../../sandbox/curl.js';
+import { quote, toCurl } from '../../sandbox/control/curl.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { asUsage, EXIT } from '../exit-codes.js';
 import { parseNumber, parsePort, parseTime } from '../flags.js';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
-import { serve } from '../../sandbox/serve.js';
+import { serve } from '../../sandbox/http/serve.js';
 import { isFields } from '../../schemas/envelope.js';
 import {
   createWebhookHandler,

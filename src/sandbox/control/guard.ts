@@ -1,13 +1,13 @@
-// The control surface has no key, so that any tool can use it. What keeps strangers out is that it answers only to names
-// that cannot be an attacker's, and does nothing on the word of another site's page.
+// The control surface has no key, so that any tool can use it. Two checks keep others out: it answers only to host names that no
+// attacker can own, and it changes nothing for a page of another site.
 
-/** Names of this machine or of a private network; no public domain can be among them. */
+/** Endings of names of this machine, of a private network or for tests. No public domain has them. */
 const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'test', 'example', 'invalid', 'home.arpa'];
 const READING = ['GET', 'HEAD'];
 
 /**
- * Why a request to the control surface is refused, or undefined. A page of another site that makes its own host name
- * point here (DNS rebinding) is known by that name; one that posts here (CSRF) by the Origin its browser sends along.
+ * Why a request to the control surface is refused, or undefined. A page that makes its own host name point here (DNS
+ * rebinding) is known by that name. A page that posts here (CSRF) is known by the Origin that its browser sends.
  */
 export function refusalOf(request: Request, configuredHost: string): string | undefined {
   const url = new URL(request.url);

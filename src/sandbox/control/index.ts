@@ -1,203 +1,220 @@
 import { type Context, Hono } from 'hono';
-import type { KeyOptions } from '../accounts.js';
-import type { Sandbox, SandboxSnapshot } from '../contract.js';
-import type { FaultRule } from '../faults.js';
-import type { Outcome } from '../outcomes.js';
-import { renderPage } from '../page/index.js';
-import { ControlError, faultFields, fieldsOf, outcomeFields, required } from './fields.js';
+import { reasonOf } from '../../callbacks.js';
+import { type Fields, isFields } from '../../schemas/envelope.js';
+import { prefixOf } from '../http/links.js';
+import { readBody } from '../http/read-body.js';
+import { serveFile } from '../http/serve-file.js';
+import { fileOf, viewSandboxJob } from '../service/view-job.js';
+import { checkDispatch, checkPrices } from '../world/options.js';
+import { checkFault, checkKey, checkOutcome } from '../world/rule-options.js';
+import type { World } from '../world/world.js';
+import type { SandboxService, SandboxSnapshot } from './contract.js';
+import { fieldsOf } from './control-options.js';
 import { refusalOf } from './guard.js';
-import { curlOf, pageState } from './state.js';
-
-/** A finished file, as the sandbox makes it. */
-export interface FinishedFile {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly contentType: string;
-}
+import { liveState } from './live-state.js';
+import { renderPage } from './page/index.js';
+import { curlOf, pageState } from './page-state.js';
 
 /** What the control surface works on. */
-export interface Controlled {
-  readonly sandbox: Sandbox;
-  /** The file of a completed job; undefined for any other. */
-  fileOf(jobId: string): FinishedFile | undefined;
+interface Controlled {
+  readonly world: World;
+  readonly sandbox: SandboxService;
+}
+
+/** A control call that is refused. */
+class ControlError extends Error {
+  override readonly name = 'ControlError';
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
 }
 
 /** Snapshots that are kept; the oldest go first. */
 const KEPT_SNAPSHOTS = 20;
 
-/** Makes the page at `/` and the control surface under `/_sandbox/`: what a test does in process, for any language. */
-export function createControl(controlled: Controlled): (request: Request) => Promise<Response> {
-  const { hostname } = new URL(controlled.sandbox.baseUrl);
+/** Makes the page at `/` and the control surface below `/_sandbox/`: what a test does in process, for any language. */
+export function createControl(world: World, sandbox: SandboxService): (request: Request) => Promise<Response> {
+  const { hostname } = new URL(sandbox.baseUrl);
   const app = new Hono();
   app.use(async ({ req }, next) => {
     const refusal = refusalOf(req.raw, hostname);
-    if (refusal !== undefined) throw new ControlError(refusal, 403);
+    if (refusal !== undefined) throw new ControlError(403, refusal);
     await next();
   });
   app.get('/', () => renderPage());
-  for (const routes of [logRoutes, timeRoutes, ruleRoutes, moneyRoutes, webhookRoutes, memoryRoutes]) {
-    app.route('/_sandbox', routes(controlled));
+  for (const routes of [stateRoutes, jobRoutes, logRoutes, timeRoutes, ruleRoutes, accountRoutes, webhookRoutes]) {
+    app.route('/_sandbox', routes({ world, sandbox }));
   }
-  app.notFound(({ req }) =>
-    failure(`There is no ${req.method} ${req.path}. GET /_sandbox/state shows all there is.`, 404),
-  );
-  app.onError((error) => failure(error.message, error instanceof ControlError ? error.status : 400));
+  app.route('/_sandbox', memoryRoutes(sandbox));
+  app.notFound(({ req }) => {
+    return failure(404, `There is no ${req.method} ${req.path}. GET /_sandbox/state shows the whole sandbox.`);
+  });
+  app.onError((error) => failure(error instanceof ControlError ? error.status : 400, reasonOf(error)));
   return async (request) => app.fetch(request);
 }
 
-function logRoutes({ sandbox, fileOf }: Controlled): Hono {
-  const routes = new Hono();
-  const origin = (context: Context) => new URL(context.req.url).origin;
-  const find = (id: string) => {
-    const job = sandbox.jobs.find((known) => known.id === id);
-    if (job === undefined) throw new ControlError(`There is no job "${id}".`, 404);
-    return job;
+function stateRoutes({ world, sandbox }: Controlled): Hono {
+  const read = ({ req }: Context) => {
+    const view = { origin: new URL(req.url).origin, status: req.query('status') };
+    return () => pageState(world, sandbox, view);
   };
-  routes.get('/state', (context) => Response.json(pageState(sandbox, origin(context))));
-  routes.get('/jobs', () => Response.json({ jobs: sandbox.jobs }));
-  routes.get('/jobs/:id', ({ req }) => Response.json({ job: find(req.param('id')) }));
-  routes.get('/jobs/:id/output', ({ req }) => {
-    const file = fileOf(find(req.param('id')).id);
-    if (file === undefined) throw new ControlError('The job has no file; it has not completed.', 409);
-    return rangeOf(file, req.header('range'));
-  });
-  routes.post('/jobs/:id/finish', async ({ req }) => {
-    const { id } = find(req.param('id'));
-    sandbox.finish(id, outcomeFields(await bodyOf(req.raw)) as Outcome);
-    return Response.json({ job: find(id) });
-  });
-  routes.get('/requests', (context) => {
-    const requests = sandbox.requests.map((record) => ({ ...record, curl: curlOf(record, sandbox, origin(context)) }));
-    return Response.json({ requests });
-  });
-  routes.get('/deliveries', () => Response.json({ deliveries: sandbox.deliveries }));
-  routes.get('/ledger', ({ req }) => Response.json(sandbox.ledger({ account: req.query('account') })));
-  routes.get('/accounts', () => Response.json({ accounts: sandbox.accounts }));
-  return routes;
+  return new Hono()
+    .get('/state', (context) => {
+      const { facts, lists } = read(context)();
+      return Response.json({ ...facts, now: sandbox.now(), ...lists });
+    })
+    .get('/events', (context) => liveState(world, read(context)));
+}
+
+function jobRoutes({ world, sandbox }: Controlled): Hono {
+  const find = ({ req }: Context) => {
+    world.timeline.catchUp();
+    const job = world.state.jobs.get(req.param('id') ?? '');
+    if (job !== undefined) return job;
+    throw new ControlError(404, `There is no job "${req.param('id')}".`);
+  };
+  return new Hono()
+    .get('/jobs', () => Response.json({ jobs: sandbox.jobs }))
+    .get('/jobs/:id', (context) => Response.json({ job: viewSandboxJob(find(context)) }))
+    .get('/jobs/:id/output', (context) => {
+      const job = find(context);
+      if (job.status !== 'completed') throw new ControlError(409, `The job is ${job.status} and has no file.`);
+      return serveFile(context.req.raw, fileOf(world, job));
+    })
+    .post('/jobs/:id/finish', async (context) => {
+      const job = find(context);
+      sandbox.finish(job.id, checkOutcome('finish', await jsonOf(context)));
+      return Response.json({ job: viewSandboxJob(job) });
+    });
+}
+
+function logRoutes({ sandbox }: Controlled): Hono {
+  return new Hono()
+    .get('/requests', ({ req }) => {
+      const url = new URL(req.url).origin + prefixOf(sandbox.baseUrl);
+      return Response.json({
+        requests: sandbox.requests.map((record) => ({ ...record, curl: curlOf(record, sandbox, url) })),
+      });
+    })
+    .get('/deliveries', () => Response.json({ deliveries: sandbox.deliveries }))
+    .get('/ledger', ({ req }) => Response.json(sandbox.ledger({ account: req.query('account') })))
+    .get('/accounts', () => Response.json({ accounts: sandbox.accounts }));
 }
 
 function timeRoutes({ sandbox }: Controlled): Hono {
-  const routes = new Hono();
   const now = () => Response.json({ now: sandbox.now(), iso: new Date(sandbox.now()).toISOString() });
-  routes.get('/clock', now);
-  routes.post('/advance', async ({ req }) => {
-    const { ms } = fieldsOf(await bodyOf(req.raw), { ms: 'number' });
-    await sandbox.advance(Number(required(ms, 'ms')));
+  return new Hono().get('/clock', now).post('/advance', async (context) => {
+    const { ms } = fieldsOf('advance', await jsonOf(context), ['ms']);
+    await sandbox.advance(Number(ms));
     return now();
   });
-  return routes;
 }
 
 function ruleRoutes({ sandbox }: Controlled): Hono {
-  const routes = new Hono();
-  routes.post('/outcomes', async ({ req }) => {
-    sandbox.outcomes.next(outcomeFields(await bodyOf(req.raw)) as Outcome);
-    return done();
-  });
-  routes.delete('/outcomes', () => done(sandbox.outcomes.clear()));
-  routes.get('/faults', () => Response.json({ faults: sandbox.faults.list() }));
-  routes.post('/faults', async ({ req }) => {
-    return Response.json({ id: sandbox.faults.add(faultFields(await bodyOf(req.raw)) as FaultRule) });
-  });
-  routes.delete('/faults', () => done(sandbox.faults.clear()));
-  routes.delete('/faults/:id', ({ req }) => {
-    if (!sandbox.faults.remove(req.param('id'))) throw new ControlError(`There is no fault "${req.param('id')}".`, 404);
-    return done();
-  });
-  routes.post('/dispatch', async ({ req }) => {
-    const { dispatch } = fieldsOf(await bodyOf(req.raw), { dispatch: 'string' });
-    if (dispatch !== 'enabled' && dispatch !== 'disabled')
-      throw new ControlError('dispatch must be enabled or disabled.');
-    sandbox.dispatch = dispatch;
-    return done();
-  });
-  return routes;
+  return new Hono()
+    .post('/outcomes', async (context) =>
+      done(sandbox.outcomes.next(checkOutcome('outcomes.next', await jsonOf(context)))),
+    )
+    .delete('/outcomes', () => done(sandbox.outcomes.clear()))
+    .get('/faults', () => Response.json({ faults: sandbox.faults.list() }))
+    .post('/faults', async (context) => Response.json({ id: sandbox.faults.add(checkFault(await jsonOf(context))) }))
+    .delete('/faults', () => done(sandbox.faults.clear()))
+    .delete('/faults/:id', ({ req }) => {
+      if (sandbox.faults.remove(req.param('id'))) return done();
+      throw new ControlError(404, `There is no fault "${req.param('id')}".`);
+    })
+    .post('/dispatch', async (context) => {
+      const { dispatch } = fieldsOf('dispatch', await jsonOf(context), ['dispatch']);
+      sandbox.dispatch = checkDispatch(dispatch);
+      return done();
+    })
+    .post('/prices', async (context) => {
+      const { prices } = fieldsOf('prices', await jsonOf(context), []);
+      return done(sandbox.setPrices(checkPrices('setPrices', prices)));
+    });
 }
 
-function moneyRoutes({ sandbox }: Controlled): Hono {
-  const routes = new Hono();
-  routes.post('/topup', async ({ req }) => {
-    const { usd, account } = fieldsOf(await bodyOf(req.raw), { usd: 'number', account: 'string' });
-    const choice = account === undefined ? {} : { account: String(account) };
-    return Response.json({ balanceTokens: sandbox.topUp(Number(required(usd, 'usd')), choice) });
-  });
-  routes.post('/keys', async ({ req }) => {
-    const fields = fieldsOf(await bodyOf(req.raw), { scopes: 'strings', account: 'string', suspended: 'boolean' });
-    const key = sandbox.createKey(fields as KeyOptions);
-    const choice = fields.account === undefined ? {} : { account: String(fields.account) };
-    return Response.json({ key, webhookSecret: sandbox.webhookSecretOf(choice) });
-  });
-  routes.delete('/keys/:key', ({ req }) => {
-    if (!sandbox.revokeKey(req.param('key'))) throw new ControlError('There is no such key.', 404);
-    return done();
-  });
-  routes.post('/suspend', async ({ req }) => {
-    const fields = fieldsOf(await bodyOf(req.raw), { account: 'string', suspended: 'boolean' });
-    sandbox.suspend(String(required(fields.account, 'account')), fields.suspended !== false);
-    return done();
-  });
-  return routes;
+function accountRoutes({ sandbox }: Controlled): Hono {
+  return new Hono()
+    .post('/topup', async (context) => {
+      const { usd, account } = fieldsOf('topup', await jsonOf(context), ['usd']);
+      return Response.json({ balanceTokens: sandbox.topUp(Number(usd), choiceOf(account)) });
+    })
+    .post('/keys', async (context) => {
+      const options = checkKey(await jsonOf(context));
+      const key = sandbox.createKey(options);
+      return Response.json({ key, webhookSecret: sandbox.webhookSecretOf(choiceOf(options.account)) });
+    })
+    .delete('/keys/:key', ({ req }) => {
+      if (sandbox.revokeKey(req.param('key'))) return done();
+      throw new ControlError(404, 'There is no such key.');
+    })
+    .post('/suspend', async (context) => {
+      const { account, suspended } = fieldsOf('suspend', await jsonOf(context), ['account']);
+      return done(sandbox.suspend(String(account), suspended !== false));
+    });
 }
 
-function webhookRoutes({ sandbox }: Controlled): Hono {
-  const routes = new Hono();
-  const send = async (request: Request, copies: number) => {
-    const { jobId } = fieldsOf(await bodyOf(request), { jobId: 'string' });
-    const id = String(required(jobId, 'jobId'));
+function webhookRoutes({ world, sandbox }: Controlled): Hono {
+  const send = async (context: Context, copies: number) => {
+    const { jobId } = fieldsOf('redeliver', await jsonOf(context), ['jobId']);
+    const id = String(jobId);
     await Promise.all(Array.from({ length: copies }, () => sandbox.redeliver(id)));
-    return Response.json({ deliveries: sandbox.deliveries.filter((delivery) => delivery.jobId === id) });
+    return Response.json({ deliveries: world.state.deliveries.filter((delivery) => delivery.jobId === id) });
   };
-  routes.post('/redeliver', ({ req }) => send(req.raw, 1));
-  routes.post('/duplicates', ({ req }) => send(req.raw, 2));
-  return routes;
+  return new Hono()
+    .post('/redeliver', (context) => send(context, 1))
+    .post('/duplicates', (context) => send(context, 2));
 }
 
-function memoryRoutes({ sandbox }: Controlled): Hono {
-  const routes = new Hono();
+function memoryRoutes(sandbox: SandboxService): Hono {
   const snapshots = new Map<string, SandboxSnapshot>();
   let taken = 0;
-  routes.post('/reset', () => done(sandbox.reset()));
-  routes.post('/snapshot', () => {
-    taken += 1;
-    const id = `snapshot_${taken}`;
-    snapshots.set(id, sandbox.snapshot());
-    snapshots.delete(`snapshot_${taken - KEPT_SNAPSHOTS}`);
-    return Response.json({ id });
-  });
-  routes.post('/restore', async ({ req }) => {
-    const { id } = fieldsOf(await bodyOf(req.raw), { id: 'string' });
-    const snapshot = snapshots.get(String(required(id, 'id')));
-    if (snapshot === undefined)
-      throw new ControlError(`There is no snapshot "${id}"; the last ${KEPT_SNAPSHOTS} are kept.`, 404);
-    return done(sandbox.restore(snapshot));
-  });
-  return routes;
+  return new Hono()
+    .post('/reset', () => done(sandbox.reset()))
+    .post('/snapshot', () => {
+      taken += 1;
+      const id = `snapshot_${taken}`;
+      snapshots.set(id, sandbox.snapshot());
+      snapshots.delete(`snapshot_${taken - KEPT_SNAPSHOTS}`);
+      return Response.json({ id });
+    })
+    .post('/restore', async (context) => {
+      const { id } = fieldsOf('restore', await jsonOf(context), ['id']);
+      const snapshot = snapshots.get(String(id));
+      if (snapshot !== undefined) return done(sandbox.restore(snapshot));
+      throw new ControlError(404, `There is no snapshot "${id}". The last ${KEPT_SNAPSHOTS} are kept.`);
+    });
 }
 
-async function bodyOf(request: Request): Promise<unknown> {
-  const text = await request.text();
+/** The JSON object in a body. What is in it is checked by the one who takes it. */
+async function jsonOf({ req }: Context): Promise<Fields> {
+  const text = await readBody(req.raw);
+  if (typeof text !== 'string') throw new ControlError(413, text.message);
   if (text.trim() === '') return {};
+  const value = parse(text);
+  if (isFields(value)) return value;
+  throw new ControlError(400, 'The body must be a JSON object.');
+}
+
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new ControlError('The body is no JSON.');
+    throw new ControlError(400, 'The body is not valid JSON.');
   }
 }
 
-/** A part of the file where a player asks for one; the whole file else. */
-function rangeOf({ bytes, contentType }: FinishedFile, range: string | undefined): Response {
-  const headers = { 'content-type': contentType, 'accept-ranges': 'bytes', 'cache-control': 'no-store' };
-  const [, from = '', to = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
-  const start = Number(from);
-  if (from === '' || start >= bytes.length) return new Response(bytes, { headers });
-  const end = Math.min(to === '' ? bytes.length : Number(to) + 1, bytes.length);
-  const part = { 'content-range': `bytes ${start}-${end - 1}/${bytes.length}` };
-  return new Response(bytes.subarray(start, end), { status: 206, headers: { ...headers, ...part } });
+function choiceOf(account: unknown): { readonly account?: string } {
+  return typeof account === 'string' ? { account } : {};
 }
 
 function done(_result?: unknown): Response {
   return Response.json({ ok: true });
 }
 
-function failure(message: string, status: number): Response {
+function failure(status: number, message: string): Response {
   return Response.json({ error: { code: status === 403 ? 'control_refused' : 'control_failed', message } }, { status });
 }

@@ -1,17 +1,17 @@
-/** What decides the size of a picture: kind, ratio and resolution class, as a create names them. */
+/** What decides the size of a picture: kind, ratio and resolution, as a create names them. */
 export interface DimensionsRequest {
   readonly kind: 'image' | 'video';
-  /** `16:9`, say. Absent, `adaptive` or unreadable: 16:9 for video, 1:1 for images. */
+  /** For example `16:9`. @default 16:9 for video, 1:1 for images; so for `adaptive` and for what is not a ratio */
   readonly aspectRatio?: string | undefined;
-  /** `480p` to `4k` for video, `standard` or `high` for images. Absent or unknown: the smallest. */
+  /** `480p` to `4k` for video, `standard` or `high` for images. @default the smallest; so for an unknown one */
   readonly resolution?: string | undefined;
 }
 
 /** Short side in pixels by video resolution. */
 const SHORT_SIDES: Readonly<Record<string, number>> = { '480p': 480, '720p': 720, '1080p': 1080, '4k': 2160 };
-/** Longest side that players decode without complaint. */
+/** The longest side that every player decodes. */
 const LONGEST_SIDE = 4096;
-/** Images keep to an area, as image models do: one megapixel, or four. */
+/** The side of a square image. Other ratios have the same area. */
 const IMAGE_SIDES: Readonly<Record<string, number>> = { standard: 1024, high: 2048 };
 
 /** Width and height in pixels of what the sandbox makes; both even for video. */
@@ -39,7 +39,7 @@ function even(length: number): number {
   return Math.max(16, 2 * Math.round(length / 2));
 }
 
-/** Both sides of `16:9`; undefined where it is none, or longer than eight to one. */
+/** Both sides of a ratio; undefined for anything else, and beyond eight to one. */
 function parseRatio(ratio: string | undefined): [number, number] | undefined {
   const match = /^(\d{1,4}(?:\.\d{1,4})?):(\d{1,4}(?:\.\d{1,4})?)$/.exec(ratio ?? '');
   const across = Number(match?.[1]);

@@ -1,4 +1,4 @@
-/** Width and height of a glyph in cells, and the step from one to the next. */
+/** Width and height of a glyph in dots, the step to the next one, and the step to the next line. */
 export const GLYPH = { width: 5, height: 7, advance: 6, line: 10 };
 
 // Five columns a glyph from U+0020 to U+005F, the lowest bit on top.
@@ -14,10 +14,10 @@ const FONT = [
   .join(' ')
   .split(' ');
 
-/** What a character without a glyph shows: a box. */
+/** The glyph of a character that the font does not have. */
 const BOX = '7f4141417f';
 
-/** The text in the characters that the font has: capitals, accents dropped, one space for any run of white space. */
+/** The text in the font's characters: capitals without accents, and one space for any white space. */
 export function printable(text: string): string {
   const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').replace(/\s+/gu, ' ').trim();
   return [...plain.toUpperCase()].map((char) => (char >= ' ' && char <= '_' ? char : '\u25af')).join('');

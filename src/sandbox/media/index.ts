@@ -1,8 +1,7 @@
 import { encode } from 'fast-png';
-import { deltaFrame, keyFrame, pictureParameters, sequenceParameters } from './h264.js';
+import { encodeFrame, pictureParameters, repeatFrame, sequenceParameters } from './h264.js';
 import { writeMp4 } from './mp4.js';
-import { toRgb } from './palette.js';
-import { CELL, createScene, type Scene } from './scene.js';
+import { CELL, createScene, toRgb } from './picture.js';
 
 export { type DimensionsRequest, dimensionsFor } from './dimensions.js';
 
@@ -11,10 +10,11 @@ export interface MediaSpec {
   readonly kind: 'image' | 'video';
   /** Pixels; even for video (see {@link dimensionsFor}). */
   readonly width: number;
+  /** Pixels; even for video. */
   readonly height: number;
-  /** Length of a video in seconds. @default 5 */
+  /** The length of a video in seconds. @default 5 */
   readonly durationS?: number;
-  /** Picks the colours: the same spec gives the same bytes. */
+  /** Picks the colours. */
   readonly seed: number;
   /** Written large: the job's model. */
   readonly label: string;
@@ -23,18 +23,21 @@ export interface MediaSpec {
 }
 
 const FRAMES_PER_SECOND = 24;
-/** A key frame every five seconds, so that a player can jump. */
-const KEY_INTERVAL = 5 * FRAMES_PER_SECOND;
+/** How often the bar of a video grows. */
+const STEPS_PER_SECOND = 2;
+const FRAMES_PER_STEP = FRAMES_PER_SECOND / STEPS_PER_SECOND;
 
-/** A PNG, or an MP4 (H.264, without sound), that shows which job it belongs to. Pure: no clock, no chance, no Node API. */
+/**
+ * A PNG, or an MP4 (H.264, without sound) with one key frame, that shows which job it belongs to. The same spec gives the same
+ * bytes.
+ */
 export function renderMedia(spec: MediaSpec): Uint8Array<ArrayBuffer> {
   return spec.kind === 'image' ? renderImage(spec) : renderVideo(spec);
 }
 
-function renderImage(spec: MediaSpec): Uint8Array<ArrayBuffer> {
-  const { width, height } = spec;
-  const { picture, drawMoment }: Scene = createScene(spec);
-  drawMoment((Math.abs(spec.seed) % 1000) / 1000, `${width} X ${height}`);
+function renderImage({ width, height, ...spec }: MediaSpec): Uint8Array<ArrayBuffer> {
+  const textScale = Math.max(1, Math.floor(Math.min(width, height) / CELL / 110));
+  const { picture } = createScene({ ...spec, width, height, textScale, facts: `${width} X ${height}` });
   const data = new Uint8Array(width * height);
   for (let y = 0; y < height; y++) {
     if (y % CELL > 0) {
@@ -48,22 +51,19 @@ function renderImage(spec: MediaSpec): Uint8Array<ArrayBuffer> {
   return new Uint8Array(encode({ width, height, data, depth: 8, channels: 1, palette }));
 }
 
-function renderVideo(spec: MediaSpec): Uint8Array<ArrayBuffer> {
-  const seconds = spec.durationS ?? 5;
-  const count = Math.max(1, Math.round(seconds * FRAMES_PER_SECOND));
-  const scene = createScene(spec);
-  const { picture, band } = scene;
-  let before = picture.cells;
+function renderVideo({ width, height, durationS = 5, ...spec }: MediaSpec): Uint8Array<ArrayBuffer> {
+  const count = Math.max(1, Math.round(durationS * FRAMES_PER_SECOND));
+  const steps = Math.max(1, Math.round(durationS * STEPS_PER_SECOND));
+  const facts = `${width} X ${height}   ${durationS} S`;
+  const { picture, drawBar } = createScene({ ...spec, width, height, facts, textScale: 1 });
+  let before: Uint8Array | undefined;
   const frames = Array.from({ length: count }, (_, at) => {
-    const now = `${(at / FRAMES_PER_SECOND).toFixed(1)} / ${seconds.toFixed(1)} S`;
-    scene.drawMoment(count === 1 ? 0 : at / (count - 1), `${now}   ${spec.width} X ${spec.height}`);
-    const isKey = at % KEY_INTERVAL === 0;
-    const data = isKey
-      ? keyFrame(picture, at / KEY_INTERVAL)
-      : deltaFrame(picture, before, { number: at % KEY_INTERVAL, ...band });
+    if (at % FRAMES_PER_STEP !== 0) return repeatFrame(picture, at);
+    drawBar((1 + at / FRAMES_PER_STEP) / steps);
+    const frame = encodeFrame(picture, at, before);
     before = picture.cells.slice();
-    return { data, isKey };
+    return frame;
   });
-  const format = { width: spec.width, height: spec.height, framesPerSecond: FRAMES_PER_SECOND };
+  const format = { width, height, framesPerSecond: FRAMES_PER_SECOND };
   return writeMp4({ ...format, sequence: sequenceParameters(format), parameters: pictureParameters(), frames });
 }

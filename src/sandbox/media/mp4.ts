@@ -1,5 +1,4 @@
 // Written by hand, because the file must be the same bytes each time: muxers stamp it with the time of day.
-import { joinBytes } from '../join-bytes.js';
 
 /** An H.264 track, ready to be put into a file. */
 export interface VideoTrack {
@@ -8,7 +7,8 @@ export interface VideoTrack {
   readonly framesPerSecond: number;
   readonly sequence: Uint8Array;
   readonly parameters: Uint8Array;
-  readonly frames: readonly { readonly data: Uint8Array; readonly isKey: boolean }[];
+  /** The first one is a key frame. */
+  readonly frames: readonly Uint8Array[];
 }
 
 type Part = Uint8Array | readonly number[];
@@ -17,12 +17,12 @@ type Part = Uint8Array | readonly number[];
 const FRAME_TICKS = 512;
 const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].flatMap(u32);
 
-/** A whole MP4 file, the index before the frames so that it plays while it loads. */
+/** A whole MP4 file. The index comes before the frames, so that the file plays while it loads. */
 export function writeMp4(track: VideoTrack): Uint8Array<ArrayBuffer> {
   const type = box('ftyp', ascii('isom'), u32(512), ascii('isomiso2avc1mp41'));
   const size = movie(track, 0).length;
   const index = movie(track, type.length + size + 8);
-  const frames = track.frames.flatMap(({ data }) => [u32(data.length), data]);
+  const frames = track.frames.flatMap((frame) => [u32(frame.length), frame]);
   return joinBytes([type, index, box('mdat', ...frames)]);
 }
 
@@ -51,7 +51,6 @@ function movie(track: VideoTrack, firstFrameAt: number): Uint8Array {
 }
 
 function samples({ frames, ...track }: VideoTrack, firstFrameAt: number): Uint8Array {
-  const keys = frames.flatMap(({ isKey }, at) => (isKey ? [at + 1] : []));
   const config = box(
     'avcC',
     [1, ...track.sequence.subarray(1, 4), 0xff, 0xe1],
@@ -72,14 +71,14 @@ function samples({ frames, ...track }: VideoTrack, firstFrameAt: number): Uint8A
     'stbl',
     box('stsd', u32(0), u32(1), entry),
     box('stts', u32(0), u32(1), u32(frames.length), u32(FRAME_TICKS)),
-    box('stss', u32(0), u32(keys.length), keys.flatMap(u32)),
+    box('stss', u32(0), u32(1), u32(1)),
     box('stsc', u32(0), u32(1), u32(1), u32(frames.length), u32(1)),
     box(
       'stsz',
       u32(0),
       u32(0),
       u32(frames.length),
-      frames.flatMap(({ data }) => u32(data.length + 4)),
+      frames.flatMap((frame) => u32(frame.length + 4)),
     ),
     box('stco', u32(0), u32(1), u32(firstFrameAt)),
   );
@@ -88,6 +87,16 @@ function samples({ frames, ...track }: VideoTrack, firstFrameAt: number): Uint8A
 function box(name: string, ...parts: readonly Part[]): Uint8Array<ArrayBuffer> {
   const size = parts.reduce((sum, part) => sum + part.length, 8);
   return joinBytes([u32(size), ascii(name), ...parts]);
+}
+
+function joinBytes(parts: readonly Part[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 function u32(value: number): number[] {

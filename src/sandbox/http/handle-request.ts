@@ -1,0 +1,146 @@
+import type { Hono } from 'hono';
+import { accountOfKey } from '../service/accounts.js';
+import { codeForStatus } from '../service/refusal.js';
+import type { Underway } from '../world/activity.js';
+import { type FaultRule, faultFor } from '../world/faults.js';
+import type { RequestRecord } from '../world/records.js';
+import { keepLatest } from '../world/store.js';
+import { notify, type World } from '../world/world.js';
+import { answerTo, errorResponse } from './answers.js';
+import type { RequestEnv } from './caller.js';
+import { ConnectionDropped, effectOf, spoilBody } from './fault-effects.js';
+import { prefixOf } from './links.js';
+import { readBody } from './read-body.js';
+import { corsHeaders } from './routes/storage.js';
+
+type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
+
+/** The longest body text that the log keeps. */
+const LOGGED_CHARS = 2000;
+const SECRET_HEADERS = /^(authorization|cookie|x-api-key|proxy-authorization|x-storage-token)$/i;
+const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
+
+/** How a request came. */
+export interface Arrival {
+  /** Aborts when the caller has gone. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether the caller takes its time from the sandbox's clock. @default false */
+  readonly onSandboxClock?: boolean;
+}
+
+/** The handler of a server. */
+export type Handle = (request: Request, arrival?: Arrival) => Promise<Response>;
+
+/** Handles requests as a server does: runs what is due, applies faults, keeps the log. */
+export function createHandler(world: World, app: Hono): Handle {
+  return async (request, arrival = {}) => {
+    world.timeline.catchUp();
+    const record = open(world, request);
+    const underway = world.activity.begin('work');
+    try {
+      return await respond({ world, app, request, record, underway }, arrival);
+    } finally {
+      underway.end();
+      notify(world);
+    }
+  };
+}
+
+interface Exchange {
+  readonly world: World;
+  readonly app: Hono;
+  readonly request: Request;
+  readonly record: MutableRecord;
+  readonly underway: Underway;
+}
+
+async function respond(exchange: Exchange, { signal, onSandboxClock = false }: Arrival): Promise<Response> {
+  const { world, app, request, record, underway } = exchange;
+  const { shapes } = world.settings;
+  const fault = faultFor(world.state.faults, world.random, record);
+  // Counted from the moment of arrival, so that the body is read meanwhile.
+  const late =
+    fault?.latencyMs === undefined ? undefined : sleep(exchange, fault.latencyMs, { signal, onSandboxClock });
+  const [body] = await Promise.all([readBody(request), late]);
+  if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);
+  const answer = async (): Promise<Response> => {
+    const text = typeof body === 'string' ? body : '';
+    const env: RequestEnv = { body: text, onSandboxClock, onChunk: underway.touch, code: null };
+    const refused = typeof body === 'string' ? undefined : answerTo(body, shapes);
+    const response = refused?.response ?? (await app.fetch(request, env));
+    record.code = refused?.code ?? env.code;
+    return response;
+  };
+  const response = await strike(exchange, fault, answer);
+  world.timeline.catchUp();
+  record.status = response.status;
+  if (shapes.requestId !== 'none') response.headers.set(shapes.requestId, record.id);
+  if (record.path.startsWith('/storage/')) {
+    for (const [name, value] of corsHeaders(request)) response.headers.set(name, value);
+  }
+  return fault?.truncate || fault?.stall ? spoilBody(response, fault.truncate ? 'truncate' : 'stall') : response;
+}
+
+/** Waits as a fault rule says. Meanwhile the request does not count as busy: it waits for time to pass. */
+async function sleep({ world, underway }: Exchange, ms: number, arrival: Arrival): Promise<void> {
+  underway.end();
+  await world.timeline.sleep(ms, { signal: arrival.signal, inRealTime: !arrival.onSandboxClock });
+  underway.resume();
+}
+
+async function strike(
+  { world, record }: Exchange,
+  fault: FaultRule | undefined,
+  answer: () => Promise<Response>,
+): Promise<Response> {
+  if (fault === undefined) return answer();
+  record.fault = effectOf(fault);
+  if (fault.reset) throw new ConnectionDropped();
+  if (fault.commitThenDrop) {
+    record.status = (await answer()).status;
+    throw new ConnectionDropped();
+  }
+  if (fault.status === undefined) return answer();
+  if (fault.commit) await answer();
+  const { status, code = codeForStatus(status), retryAfterS } = fault;
+  const data = retryAfterS === undefined ? undefined : { retry_after: retryAfterS };
+  const message = 'A fault rule of the sandbox caused this error.';
+  record.code = code;
+  return errorResponse({ status, code, message, data, retryAfterS }, world.settings.shapes);
+}
+
+function open(world: World, request: Request): MutableRecord {
+  const { pathname, search } = new URL(request.url);
+  const prefix = prefixOf(world.settings.baseUrl);
+  // Counted and not drawn from the seed: reads must not change the id of the next job.
+  world.state.requestCount += 1;
+  const record: MutableRecord = {
+    id: `req_${String(world.state.requestCount).padStart(6, '0')}`,
+    at: new Date(world.timeline.now()).toISOString(),
+    method: request.method,
+    path: pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname,
+    query: search.replace(SECRET_QUERY, '$1[redacted]'),
+    headers: redacted(request.headers),
+    body: null,
+    account: accountOfKey(world, request.headers.get('authorization')),
+    idempotencyKey: request.headers.get('idempotency-key'),
+    status: null,
+    code: null,
+    fault: null,
+  };
+  keepLatest(world.state.requests, record, world.settings.logLimit);
+  return record;
+}
+
+function isJson(request: Request): boolean {
+  return request.method === 'POST' && /json/i.test(request.headers.get('content-type') ?? '');
+}
+
+/** A request's headers without keys. */
+function redacted(headers: Headers): Record<string, string> {
+  const shown: Record<string, string> = {};
+  headers.forEach((value, name) => {
+    shown[name] = SECRET_HEADERS.test(name) ? value.replace(/^(Bearer +)?.*$/is, '$1[redacted]') : value;
+  });
+  return shown;
+}

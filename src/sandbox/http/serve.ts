@@ -1,0 +1,132 @@
+// Imported only when a port is asked for, so that the sandbox itself needs no Node API.
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { systemClock } from '../../clock.js';
+import { GenError } from '../../errors/index.js';
+import { ConnectionDropped } from './fault-effects.js';
+import type { Listening } from './listen-options.js';
+
+/** Where to listen. */
+export interface ServeOptions {
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly host: string;
+  /** The path below which the service is. @default none */
+  readonly prefix?: string;
+}
+
+type Fetch = (request: Request) => Response | Promise<Response>;
+
+/** Milliseconds that requests under way may take once `close` was called. */
+const DRAIN_MS = 2000;
+/** Milliseconds between two looks at connections that have become idle. */
+const DRAIN_CHECK_MS = 20;
+/** Milliseconds in which the part of a body before a cut is sent. */
+const FLUSH_MS = 10;
+/** Tells the adapter that nothing is left to answer. */
+const ANSWERED = { headers: { 'x-hono-already-sent': '1' } };
+
+/**
+ * Serves a fetch function on Node, Bun and Deno alike: with `node:http`, because only there a fault can reset the socket. A
+ * `ConnectionDropped` from `fetch` resets the connection, a body that fails closes it. Rejects with a GenError when the port
+ * is taken or not allowed.
+ */
+export async function serve(fetch: Fetch, { port, host, prefix = '' }: ServeOptions): Promise<Listening> {
+  const streams = new Set<Socket>();
+  const answer = async (request: Request, call: { incoming: unknown }) => {
+    const { socket } = call.incoming as IncomingMessage;
+    try {
+      const response = await fetch(request);
+      if (response.headers.get('content-type') === 'text/event-stream') {
+        streams.add(socket);
+        socket.once('close', () => streams.delete(socket));
+      }
+      return cuttable(response, socket);
+    } catch (error) {
+      if (!(error instanceof ConnectionDropped)) return failed(error);
+      reset(socket);
+      return new Response(null, ANSWERED);
+    }
+  };
+  const server = createServer(getRequestListener(answer, { overrideGlobalObjects: false }));
+  // Longer than any client keeps a connection, so that none is closed while a request is being sent on it.
+  server.keepAliveTimeout = 65_000;
+  await listening(server, port, host);
+  const address = server.address();
+  const bound = typeof address === 'object' && address ? address.port : port;
+  return { url: `http://${urlHost(host)}:${bound}${prefix}`, close: () => drained(server, streams) };
+}
+
+function listening(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => reject(listenError(cause, port, host)));
+    server.listen(port, host, resolve);
+  });
+}
+
+function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
+  const reasons: Readonly<Record<string, string>> = {
+    EADDRINUSE: `Port ${port} on ${host} is in use. Choose another; port 0 takes any free one.`,
+    EACCES: `Port ${port} on ${host} is not allowed for this user. Choose a port above 1023.`,
+    EADDRNOTAVAIL: `${host} is not an address of this machine.`,
+    ENOTFOUND: `The host ${host} is unknown.`,
+  };
+  return new GenError(reasons[cause.code ?? ''] ?? `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
+}
+
+/** The same answer, except that a body which fails closes the socket: what was sent before arrives, the rest does not. */
+function cuttable(response: Response, socket: Socket): Response {
+  const reader = response.body?.getReader();
+  if (!reader) return response;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch {
+        // The adapter sends the head only while it waits for a read.
+        await new Promise<void>((resolve) => systemClock.after(FLUSH_MS, resolve));
+        socket.destroySoon();
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+  return new Response(body, response);
+}
+
+/** The answer to an error in the handler itself. */
+function failed(error: unknown): Response {
+  const message = error instanceof Error ? error.message : String(error);
+  return Response.json({ error: { code: 'internal_error', message } }, { status: 500 });
+}
+
+function reset(socket: Socket): void {
+  // Runtimes with an imitation of node:http may lack the reset.
+  if (typeof socket.resetAndDestroy === 'function') socket.resetAndDestroy();
+  else socket.destroy();
+}
+
+/** Closes a server. Event streams never end by themselves, so they end at once. */
+function drained(server: Server, streams: ReadonlySet<Socket>): Promise<void> {
+  for (const socket of streams) socket.destroySoon();
+  return new Promise((resolve) => {
+    let cancel = () => {};
+    const check = (leftMs: number) => {
+      if (leftMs <= 0) return server.closeAllConnections();
+      server.closeIdleConnections();
+      cancel = systemClock.after(DRAIN_CHECK_MS, () => check(leftMs - DRAIN_CHECK_MS));
+    };
+    server.close(() => {
+      cancel();
+      resolve();
+    });
+    check(DRAIN_MS);
+  });
+}
+
+function urlHost(host: string): string {
+  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
+  return name.includes(':') ? `[${name}]` : name;
+}

@@ -1,0 +1,113 @@
+// The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
+import { onAbort } from '../../abort.js';
+import type { Activity } from '../world/activity.js';
+import { ConnectionDropped } from './fault-effects.js';
+import type { Arrival } from './handle-request.js';
+
+type Handle = (request: Request, arrival: Arrival) => Promise<Response>;
+
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+const MOST_REDIRECTS = 20;
+
+/** What a wire belongs to. */
+export interface WireOptions {
+  readonly activity: Activity;
+  /** Whether its clients take their time from the sandbox's clock. */
+  readonly onSandboxClock: boolean;
+}
+
+/** Makes a `fetch` of a handler, with aborts, redirects and dropped connections as a client sees them. */
+export function createFetch(handle: Handle, { activity, onSandboxClock }: WireOptions): typeof fetch {
+  return async (input, init) => {
+    const given = input instanceof Request ? input : undefined;
+    const signal = init?.signal ?? given?.signal;
+    // The signal stays outside, because a Request would leave a listener on it.
+    let request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
+    if (/[^\d]/.test(request.headers.get('content-length') ?? ''))
+      throw new TypeError('fetch failed: invalid content-length header');
+    for (let count = 0; ; count++) {
+      const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
+      const target = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
+      if (target === null || request.redirect === 'manual') {
+        return locate(withBody(response, activity, signal), request.url);
+      }
+      if (request.redirect === 'error' || count === MOST_REDIRECTS) throw new TypeError('fetch failed');
+      request = redirected(request, new URL(target, request.url));
+    }
+  };
+}
+
+async function answerOf(answer: () => Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
+  signal?.throwIfAborted();
+  let forget = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    forget = onAbort(signal, () => reject(signal?.reason));
+  });
+  try {
+    return await Promise.race([answer(), aborted]);
+  } catch (error) {
+    throw error instanceof ConnectionDropped ? networkError('fetch failed') : error;
+  } finally {
+    forget();
+  }
+}
+
+/** The body as it arrives: cut where the connection is cut, ended at once by an abort. */
+function withBody(response: Response, activity: Activity, signal: AbortSignal | undefined): Response {
+  if (response.body === null) return response;
+  const reader = response.body.getReader();
+  const underway = activity.begin('body');
+  let forget = () => {};
+  const settle = () => {
+    forget();
+    underway.end();
+  };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        forget = onAbort(signal, () => {
+          underway.end();
+          controller.error(signal?.reason);
+          reader.cancel().catch(() => {});
+        });
+      },
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (signal?.aborted) return;
+          underway.touch();
+          if (!done) return controller.enqueue(value);
+          settle();
+          controller.close();
+        } catch {
+          settle();
+          controller.error(networkError('terminated'));
+        }
+      },
+      cancel(reason) {
+        settle();
+        return reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const { status, statusText, headers } = response;
+  return new Response(body, { status, statusText, headers });
+}
+
+/** The next request of a redirect. The key stays on its own origin. */
+function redirected(request: Request, target: URL): Request {
+  const headers = new Headers(request.headers);
+  if (target.origin !== new URL(request.url).origin) headers.delete('authorization');
+  const method = request.method === 'HEAD' ? 'HEAD' : 'GET';
+  return new Request(target, { method, headers, redirect: request.redirect });
+}
+
+function locate(response: Response, url: string): Response {
+  return Object.defineProperty(response, 'url', { value: url });
+}
+
+function networkError(message: string): TypeError {
+  const cause = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  return new TypeError(message, { cause });
+}

@@ -1,0 +1,96 @@
+import { SCOPES, type Scope } from '../world/choices.js';
+import type { Lane } from '../world/limits.js';
+import { secretText } from '../world/random.js';
+import { checkKey, type KeyOptions } from '../world/rule-options.js';
+import type { Account } from '../world/store.js';
+import type { World } from '../world/world.js';
+import { credit } from './ledger.js';
+import { Refusal } from './refusal.js';
+
+/** The account of the first key. */
+export const MAIN_ACCOUNT = 'main';
+
+/** Who makes a request. */
+export interface Caller {
+  readonly account: Account;
+  /** The URL by which the request came, without the path of the endpoint. */
+  readonly baseUrl: string;
+  /** Sandbox milliseconds per millisecond of the caller's own clock. */
+  readonly speed: number;
+}
+
+/** The seconds that a caller has to wait by its own clock until `ms` of the sandbox's time have passed; at least 1. */
+export function secondsFor({ speed }: Pick<Caller, 'speed'>, ms: number): number {
+  return Math.max(1, Math.ceil(ms / speed / 1000));
+}
+
+/** The account of that name. A new one opens with the sandbox's balance. */
+export function openAccount(world: World, id: string, webhookSecret = secretText('whsec')): Account {
+  const known = world.state.accounts.get(id);
+  if (known) return known;
+  const money = { paidTokens: 0, freeTokens: 0, reservedTokens: 0, spentTokens: 0, entries: [] };
+  const account: Account = { id, isSuspended: false, webhookSecret, ...money };
+  world.state.accounts.set(id, account);
+  credit(account, world.timeline.now(), { type: 'opening', tokens: world.settings.balanceTokens });
+  return account;
+}
+
+/** Makes a key. Throws a GenError for a wrong or unknown option. */
+export function addKey(world: World, options: KeyOptions, key = secretText('sk_sandbox')): string {
+  const { account = MAIN_ACCOUNT, scopes: named = SCOPES } = checkKey(options);
+  const scopes = SCOPES.filter((scope) => named.includes(scope));
+  const { id } = openAccount(world, account);
+  world.state.keys.set(key, { account: id, scopes, isSuspended: options.suspended ?? false, isRevoked: false });
+  return key;
+}
+
+/** The account of a request. Throws `invalid_api_key`, `account_not_active` or `scope_missing` (spec: Authentication). */
+export function authenticate(
+  world: World,
+  authorization: string | null | undefined,
+  scope: Scope | undefined,
+): Account {
+  const token = tokenIn(authorization);
+  const key = token === undefined ? undefined : world.state.keys.get(token);
+  const account = key && !key.isRevoked ? world.state.accounts.get(key.account) : undefined;
+  if (key === undefined || account === undefined) {
+    const problem = token === undefined ? 'missing. Send Authorization: Bearer <API_KEY>' : 'wrong or revoked';
+    throw new Refusal('invalid_api_key', `The API key is ${problem}.`);
+  }
+  if (key.isSuspended || account.isSuspended) {
+    throw new Refusal('account_not_active', 'The developer account is suspended. Contact support.');
+  }
+  if (scope !== undefined && !key.scopes.includes(scope)) {
+    throw new Refusal('scope_missing', `The API key lacks the scope ${scope}.`, { data: { scope } });
+  }
+  return account;
+}
+
+/** The account that a key belongs to, for the log; null for an unknown key. */
+export function accountOfKey(world: World, authorization: string | null): string | null {
+  return world.state.keys.get(tokenIn(authorization) ?? '')?.account ?? null;
+}
+
+/** Counts a request against a limit. Throws `rate_limited`, with the seconds until there is room. */
+export function takeSlot(world: World, caller: Caller, lane: Lane): void {
+  const rule = world.settings.limits[lane];
+  if (rule === undefined) return;
+  const now = world.timeline.now();
+  const isFixed = world.settings.limitWindow === 'fixed';
+  const from = isFixed ? now - (now % rule.windowMs) : now - rule.windowMs + 1;
+  const name = `${caller.account.id} ${lane}`;
+  const stamps = world.state.windows.get(name) ?? [];
+  while (stamps[0] !== undefined && stamps[0] < from) stamps.shift();
+  if (stamps.length >= rule.limit) {
+    const freeAt = isFixed ? from + rule.windowMs : (stamps[0] ?? now) + rule.windowMs;
+    const retryAfterS = secondsFor(caller, freeAt - now);
+    const message = `The limit of ${rule.limit} requests in ${rule.windowMs / 1000} s is reached. Wait ${retryAfterS} s.`;
+    throw new Refusal('rate_limited', message, { retryAfterS, data: { retry_after: retryAfterS } });
+  }
+  stamps.push(now);
+  world.state.windows.set(name, stamps);
+}
+
+function tokenIn(authorization: string | null | undefined): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+}

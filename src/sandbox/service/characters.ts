@@ -1,0 +1,99 @@
+import { show } from '../../schemas/show.js';
+import { REVIEW_WORDS } from '../world/choices.js';
+import { randomId } from '../world/random.js';
+import type { StoredCharacter } from '../world/store.js';
+import type { World } from '../world/world.js';
+import { type Caller, secondsFor } from './accounts.js';
+import type { Fields } from './fields.js';
+import { Refusal } from './refusal.js';
+import { findUpload, isWideEnough, LEAST_CHARACTER_WIDTH } from './uploads.js';
+
+/** Registers a character from an owned image. Throws `upload_not_found` or `character_registration_failed`. */
+export function registerCharacter(world: World, account: string, fields: Fields): StoredCharacter {
+  const name = fields.text('name')?.trim();
+  if (!name) throw new Refusal('invalid_request', 'name must be a non-empty string.');
+  const uploadId = fields.text('upload_id');
+  if (!uploadId) throw new Refusal('invalid_request', 'upload_id must be the id of an owned image upload.');
+  const upload = findUpload(world, account, uploadId);
+  if (upload.readyAt === null) throw new Refusal('upload_not_found', `The upload ${uploadId} is not complete.`);
+  if (upload.uploadType !== 'IMAGE' || !isWideEnough(upload.head)) {
+    throw failedReview(`The image must be of a supported format and at least ${LEAST_CHARACTER_WIDTH} px wide.`);
+  }
+  const passes = !upload.fileName.includes(REVIEW_WORDS.rejected);
+  const reviewMs = world.settings.characterReviewMs;
+  if (!passes && reviewMs === 0) throw failedReview('The image was declined.');
+  const now = world.timeline.now();
+  const id = randomId(world.random, 'char');
+  const slug = freeSlug(world, account, name);
+  const character = { id, slug, account, name, uploadId, createdAt: now, reviewedAt: now + reviewMs, passes };
+  world.state.characters.set(id, character);
+  world.state.slugs.set(`${account} ${slug}`, id);
+  return character;
+}
+
+/** The account's own character by id or slug. Throws `character_not_found`. */
+export function findCharacter({ state }: World, account: string, idOrSlug: string): StoredCharacter {
+  const byId = state.characters.get(idOrSlug);
+  if (byId?.account === account) return byId;
+  const bySlug = state.characters.get(state.slugs.get(`${account} ${idOrSlug}`) ?? '');
+  if (bySlug) return bySlug;
+  const message = `This account has no character ${show(idOrSlug)}. GET /v1/characters lists them.`;
+  throw new Refusal('character_not_found', message);
+}
+
+/** Deletes a character. */
+export function deleteCharacter({ state }: World, { id, slug, account }: StoredCharacter): void {
+  state.characters.delete(id);
+  state.slugs.delete(`${account} ${slug}`);
+}
+
+/** Refuses characters that are unknown, under review or declined. Nothing is reserved then. */
+export function checkCharacters(world: World, caller: Caller, ids: readonly string[]): void {
+  for (const id of ids) {
+    const character = findCharacter(world, caller.account.id, id);
+    const leftMs = character.reviewedAt - world.timeline.now();
+    if (leftMs > 0) {
+      const retry_after = secondsFor(caller, leftMs);
+      const message = `${character.id} is still under review. Try again in ${retry_after} s.`;
+      throw new Refusal('character_pending', message, { data: { retry_after }, retryAfterS: retry_after });
+    }
+    if (!character.passes) throw failedReview('The image was declined.');
+  }
+}
+
+/** All characters of an account, oldest first. */
+export function charactersOf({ characters }: World['state'], account: string): StoredCharacter[] {
+  return [...characters.values()].filter((character) => character.account === account);
+}
+
+/** A character's record. The fields beyond `character_id` are the sandbox's choice. */
+export function viewCharacter(world: World, caller: Caller, character: StoredCharacter): Record<string, unknown> {
+  const leftMs = character.reviewedAt - world.timeline.now();
+  const status = leftMs > 0 ? 'pending' : character.passes ? 'ready' : 'failed';
+  return {
+    character_id: character.id,
+    slug: character.slug,
+    name: character.name,
+    status,
+    ...(leftMs > 0 ? { retry_after: secondsFor(caller, leftMs) } : {}),
+    upload_id: character.uploadId,
+    created_at: new Date(character.createdAt).toISOString(),
+  };
+}
+
+function freeSlug({ state }: World, account: string, name: string): string {
+  const plain = name
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '');
+  const base = plain || 'character';
+  let slug = base;
+  for (let count = 2; state.slugs.has(`${account} ${slug}`); count++) slug = `${base}-${count}`;
+  return slug;
+}
+
+function failedReview(why: string): Refusal {
+  return new Refusal('character_registration_failed', `${why} Register again with another image.`);
+}

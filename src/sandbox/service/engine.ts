@@ -1,0 +1,122 @@
+import { QUEUED_SHARE } from '../world/choices.js';
+import type { PlannedEnd } from '../world/outcomes.js';
+import { priceOf } from '../world/prices.js';
+import { hashOf, randomId } from '../world/random.js';
+import type { DocumentedStatus, DueEvent, StoredJob } from '../world/store.js';
+import { notify, type World } from '../world/world.js';
+import type { Caller } from './accounts.js';
+import { type JobPlan, planJob } from './job-plan.js';
+import { reserve, settle } from './ledger.js';
+import type { Order } from './order.js';
+import { Refusal } from './refusal.js';
+import { deliverEvent, retryDelivery } from './webhooks.js';
+
+/** Whether a job has a final status. */
+export function isFinished(job: StoredJob): boolean {
+  return job.completedAt !== null;
+}
+
+/**
+ * Makes a job of an order: dispatch check, reservation, job (spec: billing rule 3). Throws `dispatch_disabled` or
+ * `insufficient_balance`, and then nothing has changed.
+ */
+export function startJob(world: World, caller: Caller, order: Order): StoredJob {
+  const { account, baseUrl } = caller;
+  const { state, random, timeline } = world;
+  if (state.dispatch === 'disabled') {
+    throw new Refusal('dispatch_disabled', 'Live generation is disabled in this environment. Retry later.');
+  }
+  const { call, modelId: model, media, audio } = order;
+  const { resolution, durationS: duration } = media;
+  const cost = priceOf({ call, model, resolution, duration, audio }, world.prices);
+  const id = randomId(random, 'job');
+  const now = timeline.now();
+  reserve(account, { at: now, jobId: id, quoted: cost }, baseUrl);
+  const plan = planJob(world, caller, order);
+  const job: StoredJob = {
+    id,
+    account: account.id,
+    kind: order.kind,
+    modelId: order.modelId,
+    prompt: order.prompt,
+    media: { ...media, seed: order.seed ?? hashOf(id) },
+    status: plan.afterMs > 0 ? order.startsAs : 'processing',
+    quotedTokenCost: cost,
+    finalTokenCost: 0,
+    errorCode: null,
+    errorMessage: null,
+    errorData: {},
+    createdAt: now,
+    completedAt: null,
+    outputExpiresAt: null,
+    baseUrl,
+    webhookUrl: order.webhookUrl,
+    webhookCopies: plan.webhookCopies,
+    deliveryCount: 0,
+    retryCount: 0,
+    warnings: plan.warnings,
+    uploadIds: order.references.flatMap(({ uploadId }) => uploadId ?? []),
+    end: plan.end,
+  };
+  state.jobs.set(id, job);
+  state.jobIds.push(id);
+  count(world, job.status, 1);
+  countUses(world, job, 1);
+  if (plan.afterMs <= 0) finishJob(world, job, { end: plan.end, at: now });
+  else scheduleJob(world, job, plan);
+  return job;
+}
+
+function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }: JobPlan): void {
+  const now = timeline.now();
+  if (job.status !== 'processing' && !isStalled) {
+    timeline.schedule({ kind: 'start', id: job.id, isLive: false }, now + Math.ceil(afterMs * QUEUED_SHARE));
+  }
+  timeline.schedule({ kind: 'end', id: job.id, isLive: job.webhookUrl !== null }, now + afterMs);
+}
+
+/** Does what is due for a job. */
+export function runEvent(world: World, event: DueEvent): void {
+  const job = world.state.jobs.get(event.id);
+  if (job === undefined) return;
+  if (event.kind === 'deliver') retryDelivery(world, job, event.at);
+  else if (event.kind === 'end') finishJob(world, job, { end: job.end, at: event.at });
+  else if (!isFinished(job)) setStatus(world, job, 'processing');
+}
+
+/** Ends a job: charges or releases its tokens and sends its event. A job that has ended does not change. */
+export function finishJob(world: World, job: StoredJob, { end, at }: { end: PlannedEnd; at: number }): void {
+  if (isFinished(job)) return;
+  const isCompleted = end.status === 'completed';
+  const charged = isCompleted ? Math.min(end.finalTokenCost ?? job.quotedTokenCost, job.quotedTokenCost) : 0;
+  job.completedAt = at;
+  job.finalTokenCost = charged;
+  job.errorCode = end.errorCode;
+  job.errorMessage = end.errorMessage;
+  job.errorData = end.errorData;
+  if (isCompleted) job.outputExpiresAt = at + world.settings.outputTtlMs;
+  setStatus(world, job, end.status);
+  const account = world.state.accounts.get(job.account);
+  if (account) settle(account, { at, jobId: job.id, quoted: job.quotedTokenCost }, charged);
+  countUses(world, job, -1);
+  deliverEvent(world, job, at);
+}
+
+function setStatus(world: World, job: StoredJob, status: DocumentedStatus): void {
+  count(world, job.status, -1);
+  job.status = status;
+  count(world, status, 1);
+  notify(world);
+}
+
+function count({ state }: World, status: DocumentedStatus, change: 1 | -1): void {
+  state.jobCounts.set(status, (state.jobCounts.get(status) ?? 0) + change);
+}
+
+function countUses({ state }: World, job: StoredJob, change: 1 | -1): void {
+  for (const id of job.uploadIds) {
+    const uses = (state.uploadUses.get(id) ?? 0) + change;
+    if (uses > 0) state.uploadUses.set(id, uses);
+    else state.uploadUses.delete(id);
+  }
+}

@@ -1,0 +1,87 @@
+import { isFields } from '../../schemas/envelope.js';
+import { show } from '../../schemas/show.js';
+import { Refusal } from './refusal.js';
+
+/** A JSON body, read field by field. A field of the wrong type is refused with `invalid_request`. */
+export class Fields {
+  readonly #values: Readonly<Record<string, unknown>>;
+
+  constructor(values: Readonly<Record<string, unknown>>) {
+    this.#values = values;
+  }
+
+  /** The value as it came; undefined for null. */
+  raw(name: string): unknown {
+    return this.#values[name] ?? undefined;
+  }
+
+  /** The first of the names that says something: not missing, empty or an empty list. */
+  given(names: readonly string[]): string | undefined {
+    return names.find((name) => {
+      const value = this.raw(name);
+      return value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0);
+    });
+  }
+
+  /** The first of the names that is given, as text. */
+  text(...names: readonly string[]): string | undefined {
+    for (const name of names) {
+      const value = this.raw(name);
+      if (value === undefined) continue;
+      if (typeof value !== 'string') throw wrongType(name, 'a string', value);
+      return value;
+    }
+    return undefined;
+  }
+
+  /** Everything under any of the names, each a list of texts. */
+  texts(...names: readonly string[]): { field: string; value: string }[] {
+    return names.flatMap((field) => this.list(field).map((value) => ({ field, value: textItem(field, value) })));
+  }
+
+  /** A list, empty when missing. */
+  list(name: string): readonly unknown[] {
+    const value = this.raw(name);
+    if (value === undefined) return [];
+    if (!Array.isArray(value)) throw wrongType(name, 'a list', value);
+    return value;
+  }
+
+  /** A field that is true or false, or missing. */
+  flag(name: string): boolean | undefined {
+    const value = this.raw(name);
+    if (value !== undefined && typeof value !== 'boolean') throw wrongType(name, 'true or false', value);
+    return value;
+  }
+}
+
+/** The fields of an item in a list. What is not an object is refused. */
+export function itemFields(list: string, item: unknown): Fields {
+  if (!isFields(item)) throw wrongType(list, 'a list of objects', item);
+  return new Fields(item);
+}
+
+/** The fields of a JSON body. An empty body has none; what is not a JSON object is refused. */
+export function readFields(text: string): Fields {
+  if (text.trim() === '') return new Fields({});
+  const value = parse(text);
+  if (!isFields(value)) throw new Refusal('invalid_request', 'The body must be a JSON object.');
+  return new Fields(value);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal('invalid_request', 'The body is not valid JSON.');
+  }
+}
+
+function textItem(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw wrongType(name, 'a list of strings', value);
+  return value;
+}
+
+function wrongType(name: string, wanted: string, value: unknown): Refusal {
+  return new Refusal('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
+}

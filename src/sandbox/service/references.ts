@@ -1,0 +1,169 @@
+import { isFields } from '../../schemas/envelope.js';
+import { show } from '../../schemas/show.js';
+import { MAX_REFERENCES, REVIEW_WORDS } from '../world/choices.js';
+import type { World } from '../world/world.js';
+import { type Fields, itemFields } from './fields.js';
+import { Refusal } from './refusal.js';
+import { isWideEnough } from './uploads.js';
+
+/** What a reference is used as. */
+export type ReferenceRole = 'frame' | 'image' | 'portrait' | 'clip' | 'audio' | 'source';
+
+/** A reference of a create: an upload or a public URL. */
+export interface Reference {
+  readonly role: ReferenceRole;
+  readonly field: string;
+  readonly uploadId?: string;
+  readonly url?: string;
+}
+
+/** How the preparation of a reference ends. */
+export type Condition =
+  | { readonly is: 'ready' | 'broken' | 'real-person' }
+  | { readonly is: 'pending'; readonly retryMs: number };
+
+const UPLOAD_TYPES = {
+  frame: 'IMAGE',
+  image: 'IMAGE',
+  portrait: 'IMAGE',
+  clip: 'VIDEO',
+  audio: 'AUDIO',
+  source: 'VIDEO',
+} as const;
+
+/** The documented form of a non-text item of `content`: its role, and what the item is used as. */
+const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly as: ReferenceRole }>> = {
+  image_url: { role: 'first_frame', as: 'frame' },
+  video_url: { role: 'reference_video', as: 'clip' },
+  audio_url: { role: 'reference_audio', as: 'audio' },
+};
+
+/** The references in fields that hold lists of upload ids or of URLs. */
+export function listedReferences(fields: Fields, role: ReferenceRole, names: readonly string[]): Reference[] {
+  const found = fields.texts(...names).map(({ field, value }): Reference => {
+    if (field.endsWith('_upload_ids')) return { role, field, uploadId: value };
+    return { role, field, url: publicUrl(field, value) };
+  });
+  if (found.length <= MAX_REFERENCES) return found;
+  throw new Refusal('invalid_request', `${found[0]?.field ?? role} may have at most ${MAX_REFERENCES} references.`);
+}
+
+/** The references in fields that hold one upload id or one URL. */
+export function singleReferences(fields: Fields, role: ReferenceRole, names: readonly string[]): Reference[] {
+  return names.flatMap((field): Reference[] => {
+    const value = fields.text(field);
+    if (value === undefined || value === '') return [];
+    if (field.endsWith('_upload_id')) return [{ role, field, uploadId: value }];
+    return [{ role, field, url: publicUrl(field, value) }];
+  });
+}
+
+/** The references in the `references` of an image create (spec: POST /v1/images). */
+export function referenceItems(fields: Fields): Reference[] {
+  const field = 'references';
+  return fields.list(field).map((item): Reference => {
+    const part = itemFields(field, item);
+    if (part.raw('type') === 'image_url') return { role: 'image', field, url: publicUrl(field, part.text('url')) };
+    throw new Refusal('invalid_request', `${field} must have items of type image_url, not ${show(part.raw('type'))}.`);
+  });
+}
+
+/** The references among the items of `content` (spec: POST /v1/videos). */
+export function contentReferences(fields: Fields): Reference[] {
+  const field = 'content';
+  return fields.list(field).flatMap((item): Reference[] => {
+    const part = itemFields(field, item);
+    const type = part.text('type') ?? '';
+    if (type === 'text') return [];
+    const known = Object.hasOwn(CONTENT_ITEMS, type) ? CONTENT_ITEMS[type] : undefined;
+    if (known === undefined) {
+      const types = Object.keys(CONTENT_ITEMS).join(', ');
+      throw new Refusal('invalid_request', `content must have items of type text, ${types}, not ${show(type)}.`);
+    }
+    if (part.raw('role') !== known.role) {
+      const given = show(part.raw('role'));
+      throw new Refusal(
+        'invalid_request',
+        `content: an item of type ${type} needs role "${known.role}", not ${given}.`,
+      );
+    }
+    return [{ role: known.as, field, url: publicUrl(field, urlIn(part, type)) }];
+  });
+}
+
+/** The text of the text items of `content`; undefined where there is none. */
+export function contentText(fields: Fields): string | undefined {
+  const texts = fields.list('content').flatMap((item) => itemFields('content', item).text('text') ?? []);
+  return texts.length === 0 ? undefined : texts.join('\n');
+}
+
+/** Refuses references to uploads that are unknown, incomplete or of another type. */
+export function checkUploads(world: World, account: string, references: readonly Reference[]): void {
+  for (const { role, field, uploadId } of references) {
+    if (uploadId === undefined) continue;
+    const upload = world.state.uploads.get(uploadId);
+    const wanted = UPLOAD_TYPES[role];
+    const isKnown = upload !== undefined && upload.account === account && upload.readyAt !== null;
+    if (isKnown && upload.uploadType === wanted) continue;
+    const problem = isKnown
+      ? `${uploadId} has upload_type ${upload.uploadType}, and ${wanted} is required`
+      : `this workspace has no completed upload ${show(uploadId)}`;
+    const code = role === 'source' ? 'video_edit_source_not_found' : 'reference_upload_not_found';
+    throw new Refusal(code, `${field}: ${problem}.`);
+  }
+}
+
+/** How the preparation of a reference ends at this moment. A URL under review is new from its first use on. */
+export function conditionOf(world: World, account: string, reference: Reference): Condition {
+  const upload = reference.uploadId === undefined ? undefined : world.state.uploads.get(reference.uploadId);
+  const name = upload?.fileName ?? reference.url ?? '';
+  if (name.includes(REVIEW_WORDS.realPerson)) return { is: 'real-person' };
+  if (name.includes(REVIEW_WORDS.broken)) return { is: 'broken' };
+  if (upload && reference.role === 'portrait' && !isWideEnough(upload.head)) return { is: 'broken' };
+  const reviewMs = world.settings.assetReviewMs;
+  if (reviewMs === 0) return { is: 'ready' };
+  const newSince = upload ? (upload.readyAt ?? 0) : firstSeen(world, account, reference.url);
+  const retryMs = newSince + reviewMs - world.timeline.now();
+  return retryMs > 0 ? { is: 'pending', retryMs } : { is: 'ready' };
+}
+
+function firstSeen(world: World, account: string, url: string | undefined): number {
+  const name = `${account} ${url}`;
+  const known = world.state.seenUrls.get(name) ?? world.timeline.now();
+  world.state.seenUrls.set(name, known);
+  return known;
+}
+
+/** A URL that the service could fetch. Throws `invalid_request` for any other. */
+function publicUrl(field: string, given: string | undefined): string {
+  const url = given !== undefined && URL.canParse(given) ? new URL(given) : undefined;
+  if (given !== undefined && url?.protocol === 'https:' && !isNeverPublic(url.hostname)) return given;
+  throw new Refusal('invalid_request', `${field} must have public HTTPS URLs, not ${show(given)}.`);
+}
+
+/** Whether a host can only be on this machine or in this network. */
+function isNeverPublic(hostname: string): boolean {
+  const name = hostname.replace(/\.$/, '');
+  return isPrivateAddress(name) || !/[.:]/.test(name) || /\.(localhost|local|internal|home\.arpa)$/.test(name);
+}
+
+/** Whether a host is an address of this machine or of a private network. */
+function isPrivateAddress(hostname: string): boolean {
+  return (
+    /^(0|10|127|169\.254|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+$/.test(hostname) ||
+    /^\[(::1?\]|::ffff:|f[cd]|fe80)/.test(hostname)
+  );
+}
+
+/** Whether a host is private or reserved for tests: a receiver of webhooks there may use http. */
+export function isPrivateHost(hostname: string): boolean {
+  return isNeverPublic(hostname) || /\.(test|example|invalid)$/.test(hostname);
+}
+
+/** The document has text in `image_url` and `audio_url`, and an object with `url` in `video_url`. */
+function urlIn(part: Fields, type: string): string | undefined {
+  if (type !== 'video_url') return part.text(type);
+  const value = part.raw(type);
+  if (isFields(value)) return itemFields('content', value).text('url');
+  throw new Refusal('invalid_request', `content: video_url must be an object with url, not ${show(value)}.`);
+}

@@ -1,0 +1,186 @@
+import { show } from '../../schemas/show.js';
+import { UPLOAD_URL_TTL_MS } from '../world/choices.js';
+import { randomId } from '../world/random.js';
+import type { StoredUpload } from '../world/store.js';
+import type { World } from '../world/world.js';
+import type { Fields } from './fields.js';
+import { Refusal } from './refusal.js';
+
+const MB = 1024 * 1024;
+/** Size limits by type (spec: Limits). */
+const SIZE_LIMITS = { IMAGE: 50 * MB, VIDEO: 200 * MB, AUDIO: 15 * MB } as const;
+
+/** Bytes that are kept of the start of an upload: enough for the header of pictures that people send. */
+const HEAD_BYTES = 256 * 1024;
+
+/** The smallest width of a character image in pixels (spec: Limits). */
+export const LEAST_CHARACTER_WIDTH = 300;
+
+/** Checks step 1 and creates the upload. Throws `upload_invalid` or `upload_too_large`. */
+export function createUpload(world: World, account: string, fields: Fields): StoredUpload {
+  const fileName = requireText(fields, 'file_name');
+  const mimeType = requireText(fields, 'mime_type');
+  const fileSize = fields.raw('file_size');
+  const uploadType = readType(fields.raw('upload_type'));
+  if (!/^[\w.+-]+\/[\w.+-]+/.test(mimeType) || !mimeType.toLowerCase().startsWith(`${uploadType.toLowerCase()}/`)) {
+    throw new Refusal('upload_invalid', `mime_type ${show(mimeType)} does not fit upload_type ${uploadType}.`);
+  }
+  if (typeof fileSize !== 'number' || !Number.isInteger(fileSize) || fileSize < 1) {
+    throw new Refusal('upload_invalid', `file_size must be a whole number of bytes above 0, not ${show(fileSize)}.`);
+  }
+  checkSize(uploadType, fileSize);
+  const upload: StoredUpload = {
+    id: randomId(world.random, 'upl'),
+    account,
+    fileName,
+    mimeType,
+    fileSize,
+    uploadType,
+    createdAt: world.timeline.now(),
+    receivedBytes: null,
+    head: new Uint8Array(),
+    readyAt: null,
+  };
+  world.state.uploads.set(upload.id, upload);
+  return upload;
+}
+
+/** When the direct URL of an upload expires. */
+export function directUrlExpiry(upload: StoredUpload): number {
+  return upload.createdAt + UPLOAD_URL_TTL_MS;
+}
+
+/** The headers that the PUT of step 2 must have, exactly. */
+export function requiredHeaders(upload: StoredUpload): Record<string, string> {
+  return { 'Content-Type': upload.mimeType, 'X-Storage-Upload-Id': upload.id };
+}
+
+/** The account's own upload. Throws `upload_not_found`. */
+export function findUpload({ state }: World, account: string, id: string | undefined): StoredUpload {
+  const upload = id === undefined ? undefined : state.uploads.get(id);
+  if (upload === undefined || upload.account !== account) {
+    throw new Refusal('upload_not_found', `This workspace has no upload with upload_id ${show(id)}.`);
+  }
+  return upload;
+}
+
+/** The body of a PUT. */
+export interface UploadBody {
+  readonly stream: ReadableStream<Uint8Array> | null;
+  /** The Content-Length header, if any. */
+  readonly length: number | undefined;
+  /** Called for each chunk. */
+  readonly onChunk: () => void;
+}
+
+/**
+ * Takes the bytes of step 2 without keeping them: their number, and the first few. Stops at the size limit of the type, and
+ * reads nothing where the length already says that there are too many.
+ */
+export async function receiveBytes(upload: StoredUpload, { stream, length, onChunk }: UploadBody): Promise<void> {
+  if (upload.readyAt !== null) {
+    throw new Refusal('upload_completed', `${upload.id} was completed. Create another upload for other bytes.`);
+  }
+  if (length !== undefined) checkSize(upload.uploadType, length);
+  const head = new Uint8Array(Math.min(HEAD_BYTES, upload.fileSize));
+  let size = 0;
+  const reader = stream?.getReader();
+  try {
+    for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
+      onChunk();
+      if (size < head.length) head.set(read.value.subarray(0, head.length - size), size);
+      size += read.value.length;
+      checkSize(upload.uploadType, size);
+    }
+  } catch (error) {
+    await reader?.cancel().catch(() => {});
+    throw error;
+  }
+  upload.receivedBytes = size;
+  upload.head = head.slice(0, size);
+}
+
+/** Checks step 3 and makes the upload usable. Throws `upload_invalid` where bytes are missing or too many. */
+export function completeUpload(world: World, upload: StoredUpload): void {
+  if (upload.readyAt !== null && world.settings.shapes.completedTwice === 'conflict') {
+    throw new Refusal('upload_completed', `${upload.id} was completed already.`);
+  }
+  if (upload.receivedBytes !== upload.fileSize) {
+    const received = upload.receivedBytes === null ? 'no bytes' : `${upload.receivedBytes} bytes`;
+    const message = `${upload.id} has received ${received}, and file_size is ${upload.fileSize}.`;
+    throw new Refusal('upload_invalid', message);
+  }
+  upload.readyAt ??= world.timeline.now();
+}
+
+/** Deletes an upload. Throws `upload_in_use` while a job uses it. */
+export function deleteUpload({ state }: World, { id }: StoredUpload): void {
+  if (state.uploadUses.has(id)) {
+    throw new Refusal('upload_in_use', `A queued or processing job uses ${id}. Delete it after the job ends.`);
+  }
+  state.uploads.delete(id);
+}
+
+/** An upload as the answers of steps 1 and 3 show it. The document names `upload_id` only. */
+export function viewUpload(upload: StoredUpload): Record<string, unknown> {
+  return {
+    upload_id: upload.id,
+    upload_type: upload.uploadType,
+    file_name: upload.fileName,
+    mime_type: upload.mimeType,
+    file_size: upload.fileSize,
+    status: upload.readyAt === null ? 'pending' : 'ready',
+    created_at: new Date(upload.createdAt).toISOString(),
+  };
+}
+
+/** Whether an upload's first bytes are those of a supported picture that is wide enough for a character. */
+export function isWideEnough(head: Uint8Array): boolean {
+  return (imageWidth(head) ?? 0) >= LEAST_CHARACTER_WIDTH;
+}
+
+/** The width of a picture in pixels from its first bytes (PNG, JPEG, GIF, WebP, BMP); undefined for anything else. */
+function imageWidth(head: Uint8Array): number | undefined {
+  const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
+  const text = (from: number, length: number) => String.fromCharCode(...head.subarray(from, from + length));
+  if (head.length < 26) return undefined;
+  if (text(1, 3) === 'PNG') return view.getUint32(16);
+  if (text(0, 3) === 'GIF') return view.getUint16(6, true);
+  if (text(0, 2) === 'BM') return Math.abs(view.getInt32(18, true));
+  if (text(0, 4) === 'RIFF' && text(8, 4) === 'WEBP') return webpWidth(view, text(12, 4));
+  if (view.getUint16(0) === 0xffd8) return jpegWidth(view);
+  return undefined;
+}
+
+function webpWidth(view: DataView, chunk: string): number | undefined {
+  if (view.byteLength < 30) return undefined;
+  if (chunk === 'VP8X') return 1 + (view.getUint32(24, true) & 0xffffff);
+  if (chunk === 'VP8L') return 1 + (view.getUint16(21, true) & 0x3fff);
+  return chunk === 'VP8 ' ? view.getUint16(26, true) & 0x3fff : undefined;
+}
+
+function jpegWidth(view: DataView): number | undefined {
+  for (let at = 2; at + 9 < view.byteLength; at += 2 + view.getUint16(at + 2)) {
+    const marker = view.getUint16(at);
+    const isFrame = marker >= 0xffc0 && marker <= 0xffcf && ![0xffc4, 0xffc8, 0xffcc].includes(marker);
+    if (isFrame) return view.getUint16(at + 7);
+    if (marker >> 8 !== 0xff) return undefined;
+  }
+  return undefined;
+}
+
+function checkSize(type: StoredUpload['uploadType'], size: number): void {
+  if (size <= SIZE_LIMITS[type]) return;
+  throw new Refusal('upload_too_large', `${type} uploads may have at most ${SIZE_LIMITS[type] / MB} MB.`);
+}
+
+function readType(value: unknown): StoredUpload['uploadType'] {
+  if (value === 'IMAGE' || value === 'VIDEO' || value === 'AUDIO') return value;
+  throw new Refusal('upload_invalid', `upload_type must be IMAGE, VIDEO or AUDIO, not ${show(value)}.`);
+}
+
+function requireText(fields: Fields, name: string): string {
+  const value = fields.raw(name);
+  if (typeof value === 'string' && value.trim() !== '') return value;
+  throw new Refusal('upload_invalid', `${name} must be a non-empty string, not ${show(value)}.`);
+}

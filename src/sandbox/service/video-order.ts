@@ -1,0 +1,142 @@
+import { DEFAULT_VIDEO_MODEL, MODELS } from '../../catalog.js';
+import { show } from '../../schemas/show.js';
+import { DEFAULTS, EDIT_PERSON_MATCH, VIDEO_RATIOS } from '../world/choices.js';
+import type { Shapes } from '../world/shapes.js';
+import type { Fields } from './fields.js';
+import { personMatchEnd } from './image-order.js';
+import {
+  checkPlainFields,
+  type ModelRow,
+  modelRow,
+  type Order,
+  readChoice,
+  readModel,
+  readPrompt,
+  readSeed,
+  readWebhookUrl,
+} from './order.js';
+import { contentReferences, contentText, listedReferences, type Reference, singleReferences } from './references.js';
+import { Refusal } from './refusal.js';
+
+const FRAMES = ['first_frame_url', 'first_frame_upload_id', 'last_frame_url', 'last_frame_upload_id'];
+const IMAGES = ['reference_image_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'];
+const CLIPS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
+const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
+const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
+const EDIT_MODES = ['transform', 'restyle', 'extend'];
+
+/** Checks POST /v1/videos, where `intent: video_edit` makes an edit. Throws the code of the first rule that is broken. */
+export function readVideoOrder(fields: Fields, shapes: Shapes): Order {
+  if (fields.raw('intent') === 'video_edit') return readEditOrder(fields, DEFAULT_VIDEO_MODEL);
+  checkPlainFields(fields);
+  const { alias, row } = readModel(fields, 'video', DEFAULT_VIDEO_MODEL);
+  const prompt = readPrompt(fields, 'video', contentText(fields));
+  const references = [
+    ...singleReferences(fields, 'frame', FRAMES),
+    ...listedReferences(fields, 'image', IMAGES),
+    ...listedReferences(fields, 'clip', CLIPS),
+    ...listedReferences(fields, 'audio', AUDIOS),
+    ...contentReferences(fields),
+  ];
+  checkKinds(references, shapes);
+  const picture = references.find(({ role }) => role === 'frame' || role === 'image');
+  if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
+    throw new Refusal('invalid_request', `camera_fixed must be left out beside ${picture.field}.`);
+  }
+  const mode = fields.text('video_reference_mode');
+  if (mode !== undefined && mode !== 'strict') {
+    throw new Refusal('invalid_request', `video_reference_mode must be strict or left out, not ${show(mode)}.`);
+  }
+  const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
+  const end = personMatchEnd(prompt, hasReferences);
+  return { ...videoOrder(fields, { alias, row, prompt }), references, isStrict: mode === 'strict', end };
+}
+
+/** Checks POST /v1/video-edits (spec: its rules 1 to 8). */
+export function readEditOrder(fields: Fields, fallback?: string): Order {
+  checkPlainFields(fields);
+  const alias = fields.raw('model') ?? fallback;
+  const row = modelRow(alias);
+  if (!row?.edits || typeof alias !== 'string') {
+    const editors = Object.entries<ModelRow>(MODELS).flatMap(([name, { edits }]) => (edits ? name : []));
+    const message = `model must be one of ${editors.join(', ')} for an edit, not ${show(alias)}.`;
+    throw new Refusal('video_edit_model_not_supported', message);
+  }
+  const content = contentReferences(fields).map(
+    (one): Reference => (one.role === 'clip' ? { ...one, role: 'source' } : one),
+  );
+  const source = [...singleReferences(fields, 'source', SOURCES), ...content].find(({ role }) => role === 'source');
+  if (source === undefined) {
+    throw new Refusal('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
+  }
+  const foreign = fields.given([...FRAMES, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
+  if (foreign !== undefined) {
+    const message = `An edit takes reference images and audio beside its source, not ${foreign}.`;
+    throw new Refusal('reference_combination_not_supported', message);
+  }
+  const prompt = readPrompt(fields, 'video', contentText(fields));
+  if (EDIT_PERSON_MATCH.test(prompt)) {
+    const message = 'The prompt names a celebrity, a public figure, a deepfake or an impersonation.';
+    throw new Refusal('person_match_prompt_unsafe', message);
+  }
+  const mode = fields.text('edit_mode');
+  if (mode !== undefined && !EDIT_MODES.includes(mode)) {
+    throw new Refusal('invalid_request', `edit_mode must be one of ${EDIT_MODES.join(', ')}, not ${show(mode)}.`);
+  }
+  const references = [
+    source,
+    ...listedReferences(fields, 'image', IMAGES),
+    ...listedReferences(fields, 'audio', AUDIOS),
+    ...content.filter(({ role }) => role === 'audio'),
+  ];
+  return { ...videoOrder(fields, { alias, row, prompt }, true), references, isStrict: true };
+}
+
+/** One kind of reference per request, as the shapes count kinds (spec: reference rule 1). */
+function checkKinds(references: readonly Reference[], { referenceKinds }: Shapes): void {
+  const kindOf = ({ role }: Reference) => (referenceKinds === 'single' || role === 'frame' ? role : 'guide');
+  const [first] = references;
+  const other = references.find((reference) => first !== undefined && kindOf(reference) !== kindOf(first));
+  if (first === undefined || other === undefined) return;
+  const message = `${other.field} cannot go beside ${first.field}. Send one kind of reference per request.`;
+  throw new Refusal('reference_combination_not_supported', message);
+}
+
+function videoOrder(
+  fields: Fields,
+  { alias, row, prompt }: ReturnType<typeof readModel> & { prompt: string },
+  isEdit = false,
+): Omit<Order, 'references' | 'isStrict'> {
+  const durationS = readChoice({
+    fields,
+    names: ['duration'],
+    offered: row.durations ?? [],
+    fallback: DEFAULTS.videoDurationS,
+    code: 'duration_not_supported',
+  });
+  const aspectRatio = readChoice({
+    fields,
+    names: ['aspect_ratio', 'ratio'],
+    offered: isEdit ? [...VIDEO_RATIOS, 'adaptive'] : VIDEO_RATIOS,
+    fallback: isEdit ? 'adaptive' : DEFAULTS.videoRatio,
+    code: 'aspect_ratio_not_supported',
+  });
+  const resolution = readChoice({
+    fields,
+    names: ['resolution'],
+    offered: row.resolutions,
+    fallback: DEFAULTS.videoResolution,
+    code: 'resolution_not_supported',
+  });
+  return {
+    kind: isEdit ? 'edit' : 'video',
+    call: isEdit ? 'videoEdits' : 'videos',
+    modelId: alias,
+    prompt,
+    media: { kind: 'video', aspectRatio, resolution, durationS },
+    audio: fields.flag('generate_audio') === true,
+    seed: readSeed(fields),
+    webhookUrl: readWebhookUrl(fields),
+    startsAs: 'processing',
+  };
+}

@@ -1,0 +1,181 @@
+// What the sandbox does where the service's document is silent. Every such choice is in this file, so that one reading shows
+// them all. Nothing here is a promise about the real service, and no program should rely on it.
+//
+// Creates
+// - A create answers 200. Unknown fields in a body are ignored. The Content-Type of a body is not checked.
+// - An image job starts `queued`, a one-off character `created`, a video `processing`.
+// - A repeated Idempotency-Key gives the first result, whatever the body says. A refused create does not use up its key.
+//   The header wins over the body field; an empty header counts as no header.
+// - Canceled and blocked jobs are charged nothing. Every account opens with the same balance.
+// - Every video model supports sound, so `generate_audio` is always accepted. It does not change the price.
+// - Every create accepts `webhook_url` and `callback_url`. The document demands HTTPS; http is accepted for a private host,
+//   because a receiver under development usually runs beside the sandbox.
+//
+// References
+// - "Send one kind of reference per request" (document: reference rule 1) is read as two kinds: start and end frames on one
+//   side; images, clips and audio, which guide a new video together, on the other. Both in one request give
+//   `reference_combination_not_supported`. With `shapes.referenceKinds: 'single'` each of the four is a separate kind.
+//   Characters may go beside anything.
+// - A last frame is accepted without a first one, although the document advises to send both.
+// - `camera_fixed` beside frames or images is refused as `invalid_request`; the document says to omit it there.
+// - A reference URL has to be a public HTTPS URL, else the create is refused as `invalid_request`. Nothing is fetched.
+//   Hosts that can never be public are refused: private addresses, bare names, `localhost`, `.local`, `.internal`.
+//   The reserved names `.test`, `.example` and `.invalid` are accepted, because tests use them.
+// - Content items have the documented form only: an `image_url` is a string with the role `first_frame`, a `video_url` an
+//   object with the role `reference_video`, an `audio_url` a string with the role `reference_audio`.
+// - An edit accepts reference images and audio under every name that POST /v1/videos has for them. Frames and reference
+//   clips give `reference_combination_not_supported`. Through `content`, a clip is the source.
+// - An upload of the wrong type, or one that is not complete, counts as not found.
+//
+// Uploads
+// - A PUT after step 3 is refused with `upload_completed`: the file can no longer change.
+//
+// Webhooks
+// - The event of a job without a file has `providerOutputUrl: null`, unless `shapes.failedEventUrl` is `link`.
+//
+// Limits
+// - Refused requests count against a rate limit, answers of 429 do not.
+import type { ModelAlias } from '../../catalog.js';
+
+/** Tokens per second of video, by resolution. The document states no price. */
+export const VIDEO_TOKENS_PER_SECOND: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  'svc-video-fast': { '480p': 2, '720p': 3 },
+  'svc-video-gen-2-fast': { '480p': 2, '720p': 3 },
+  'svc-video-mini': { '480p': 1, '720p': 2 },
+  'svc-video-gen-2-mini': { '480p': 1, '720p': 2 },
+  'svc-video-pro': { '480p': 3, '720p': 5, '1080p': 9, '4k': 18 },
+  'svc-video-gen-2': { '480p': 3, '720p': 5, '1080p': 9, '4k': 18 },
+  'svc-video-gen-1-5': { '480p': 2, '720p': 4, '1080p': 7 },
+  'svc-video-gen-2-5': { '480p': 4, '720p': 6, '1080p': 10 },
+};
+
+/** Tokens per image, by resolution. */
+export const IMAGE_TOKENS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  'svc-image-fast': { standard: 2 },
+  'svc-image-pro': { standard: 4, high: 8 },
+  'svc-image-gen-5-pro': { standard: 5 },
+  'svc-image-gen-5-flash': { standard: 2 },
+};
+
+/** Tokens per speech job. */
+export const SPEECH_TOKENS = 1;
+/** The model alias that a speech job shows. */
+export const SPEECH_MODEL = 'svc-speech';
+
+/** The longest prompt by kind of model, in characters (`maxPromptChars`). */
+export const MAX_PROMPT_CHARS = { image: 4000, video: 5000 } as const;
+
+/** What a create uses when it does not say. Only the default video model is documented. */
+export const DEFAULTS = {
+  imageModel: 'svc-image-fast',
+  characterModel: 'svc-image-pro',
+  imageRatio: '1:1',
+  imageResolution: 'standard',
+  videoRatio: '16:9',
+  videoResolution: '720p',
+  videoDurationS: 5,
+} as const satisfies Record<string, string | number | ModelAlias>;
+
+/** The ratios that every video model accepts. Edits also accept `adaptive`, which is documented. */
+export const VIDEO_RATIOS: readonly string[] = ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'];
+
+/** The most references of one kind in a create. More give `invalid_request`. */
+export const MAX_REFERENCES = 16;
+
+/** The largest JSON body in bytes. More give `request_too_large` before anything else is checked. */
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+/** The longest time that an option may state: 100 years, in milliseconds. */
+export const LONGEST_MS = 100 * 365.25 * 24 * 3_600_000;
+/** The end of the clock. Every moment up to 100 years later still has a date of four digits. */
+export const LATEST = Date.UTC(9000, 0, 1);
+
+/** Scope names. The document names `videos:create` only. A key made without a list has them all. */
+export const SCOPES = [
+  'images:create',
+  'videos:create',
+  'video_edits:create',
+  'characters:create',
+  'characters:read',
+  'characters:delete',
+  'uploads:create',
+  'uploads:delete',
+  'jobs:read',
+  'voices:read',
+  'speech:create',
+] as const;
+
+/** A scope of the sandbox's keys. */
+export type Scope = (typeof SCOPES)[number];
+
+/** The sandbox's own error codes, for what the document forbids without naming a code. */
+export const OWN_CODES = {
+  /** The body is not a JSON object, or a field has the wrong type or value. */
+  invalid_request: 400,
+  /** The path or the method does not exist. */
+  not_found: 404,
+  /** The job has not completed, so it has no output. */
+  output_not_ready: 409,
+  /** The output link has expired. */
+  output_expired: 410,
+  /** The upload was completed, so its bytes can no longer change. */
+  upload_completed: 409,
+  /** A JSON body is larger than {@link MAX_BODY_BYTES}. */
+  request_too_large: 413,
+  /** The signature or the headers of a request to storage are not the ones that were handed out. */
+  storage_denied: 403,
+  /** The storage URL has expired. */
+  storage_url_expired: 403,
+} as const;
+
+/** Milliseconds that the output link of a finished job stays valid. */
+export const OUTPUT_TTL_MS = 24 * 60 * 60 * 1000;
+/** Milliseconds that a direct upload URL stays valid. */
+export const UPLOAD_URL_TTL_MS = 15 * 60 * 1000;
+/** Milliseconds until stale repair fails a job whose dispatch never started. */
+export const STALE_AFTER_MS = 10 * 60 * 1000;
+/** Milliseconds until a strict job whose dispatch stalls is failed. */
+export const DISPATCH_STALL_MS = 60 * 1000;
+/** The share of an image job's time that it is `queued` before it is `processing`. Videos start at once. */
+export const QUEUED_SHARE = 0.1;
+
+/** Milliseconds between the deliveries of one event: five attempts in all. The document says only that they are bounded. */
+export const DELIVERY_DELAYS_MS: readonly number[] = [5_000, 30_000, 120_000, 600_000];
+/** Real milliseconds that a receiver has to answer. */
+export const DELIVERY_TIMEOUT_MS = 10_000;
+/** The constant `object` of a webhook event. */
+export const EVENT_OBJECT = 'service.developer.webhook_event';
+
+/** The path of the speech operation. */
+export const SPEECH_PATH = '/v1/speech';
+/** The voices of GET /v1/voices, and the fields of one. */
+export const VOICES: readonly { voice_id: string; name: string; language: string }[] = [
+  { voice_id: 'voice_aria', name: 'Aria', language: 'en' },
+  { voice_id: 'voice_ben', name: 'Ben', language: 'en' },
+  { voice_id: 'voice_mira', name: 'Mira', language: 'de' },
+];
+
+/** Words in the file name or the URL of a reference that decide how its review ends. */
+export const REVIEW_WORDS = {
+  /** A reference is declined as a photo of a real person (`reference_rejected`). */
+  realPerson: 'real-person',
+  /** Its preparation fails (`reference_asset_failed`; for a clip, the fallback without clips). */
+  broken: 'broken',
+  /** A character's image fails its review (`character_registration_failed`). */
+  rejected: 'rejected',
+} as const;
+
+const WHO =
+  "(real (person|people|human)|celebrit(y|ies)|public figures?|famous (person|people|actor|actress|singer)|(the|an?|this|that|his|her|their|my|\\w+['’]s?) ((exact|real|own) )?(face|identity|likeness))";
+const HOW =
+  '(exact(ly)? (copy|replica|like|likeness|match|same)|cop(y|ies|ied|ying)|looks? (just |exactly )?like|clon(e|es|ed|ing)|recreat\\w*|imitat\\w*|impersonat\\w*|identical to|replac\\w*|swap\\w*|match\\w*|resembl\\w*)';
+
+/** Wording that asks to match a real person (document: characters, prompt mode, rule 2). The document does not define it. */
+export const PERSON_MATCH = new RegExp(
+  `\\b(deep ?-?fakes?|look[- ]?alikes?|swap\\w* (the |their |our )?faces|doppelg(ä|ae?)ngers?|face[- ](swap|replacement)s?|${HOW}\\b[^.!?,;]{0,60}\\b${WHO}|${WHO}\\b[^.!?,;]{0,40}\\b(look[- ]?alike|clone|recreation|imitation|replacement|replica))\\b`,
+  'i',
+);
+
+/** Wording that an edit may not have, where matching one's own face is allowed (document: video edits, rule 6). */
+export const EDIT_PERSON_MATCH =
+  /\b(celebrit(y|ies)|public figures?|deep ?-?fakes?|impersonat\w*|famous (person|people|actor|actress|singer))\b/i;

@@ -1,0 +1,125 @@
+import type { RandomSource } from './random.js';
+
+/** Which requests a fault applies to. What is left out matches every request. */
+export interface FaultMatch {
+  /** The HTTP method, in any case. */
+  readonly method?: string | undefined;
+  /**
+   * The path without its query. A text matches the whole path: `{job_id}` and `:id` stand for one segment, `*` for any
+   * characters, so `/v1/jobs/{job_id}` and `/v1/jobs/*` work. A RegExp matches a part of the path.
+   */
+  readonly path?: string | RegExp | undefined;
+  /** Only from the nth matching request on, counted from 1. @default 1 */
+  readonly nth?: number | undefined;
+}
+
+/** A failure to come. Give at least one of `status`, `latencyMs`, `reset`, `commitThenDrop`, `truncate`, `stall`. */
+export interface FaultRule {
+  /** Which requests it applies to. @default every request */
+  readonly match?: FaultMatch | undefined;
+  /** Answers with this status, 400 to 599, instead of handling the request. */
+  readonly status?: number | undefined;
+  /** The error code of that answer. @default the documented code of the status, `internal_error` for 5xx */
+  readonly code?: string | undefined;
+  /** Seconds for the Retry-After header of that answer. */
+  readonly retryAfterS?: number | undefined;
+  /** With `status`: the request is handled first, so a job is created although the answer is an error. @default false */
+  readonly commit?: boolean | undefined;
+  /** Milliseconds before anything happens: of the sandbox's time on a manual clock, else of real time. */
+  readonly latencyMs?: number | undefined;
+  /** The connection drops before the request is handled. */
+  readonly reset?: boolean | undefined;
+  /** The request is handled, then the connection drops without an answer. */
+  readonly commitThenDrop?: boolean | undefined;
+  /** The body of the answer ends half-way with a broken connection. */
+  readonly truncate?: boolean | undefined;
+  /** The body of the answer stops half-way and never ends. */
+  readonly stall?: boolean | undefined;
+  /** How many requests it applies to. @default 1; unlimited where `probability` is given */
+  readonly times?: number | undefined;
+  /** The chance, 0 to 1, that it applies to a matching request; drawn from the seed. @default 1 */
+  readonly probability?: number | undefined;
+}
+
+/** A rule with what has happened to it so far. */
+export interface ArmedFault {
+  readonly id: string;
+  readonly rule: FaultRule;
+  /** Matching requests so far. */
+  seen: number;
+  /** Requests that it was applied to. */
+  struck: number;
+}
+
+/** The fields of a rule that do something. */
+export const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
+
+/** The first rule that applies to this request, counted; undefined where none does. */
+export function faultFor(
+  faults: readonly ArmedFault[],
+  random: RandomSource,
+  request: { method: string; path: string },
+): FaultRule | undefined {
+  for (const armed of faults) {
+    if (!matches(armed.rule, request)) continue;
+    armed.seen += 1;
+    const { times, probability } = armed.rule;
+    if (armed.seen < (armed.rule.match?.nth ?? 1)) continue;
+    if (armed.struck >= (times ?? (probability === undefined ? 1 : Number.POSITIVE_INFINITY))) continue;
+    if (probability !== undefined && random() >= probability) continue;
+    armed.struck += 1;
+    return armed.rule;
+  }
+  return undefined;
+}
+
+function matches({ match }: FaultRule, request: { method: string; path: string }): boolean {
+  if (match?.method !== undefined && match.method.toUpperCase() !== request.method) return false;
+  if (match?.path === undefined) return true;
+  if (typeof match.path === 'string') return fits(match.path, request.path);
+  // Without the flags that make `test` remember where it stopped.
+  return new RegExp(match.path.source, match.path.flags.replace(/[gy]/g, '')).test(request.path);
+}
+
+/** A piece of a pattern: a character, one path segment, or any characters. */
+type Piece = string | 'segment' | 'any';
+
+/**
+ * Whether a whole path fits a pattern. It goes back to the last `*` only, so its steps are bounded by the two lengths
+ * multiplied. A regular expression made of `*****x` would backtrack for ever.
+ */
+function fits(pattern: string, path: string): boolean {
+  const pieces = piecesOf(pattern);
+  let at = 0;
+  let piece = 0;
+  let star = -1;
+  let starAt = 0;
+  while (at < path.length) {
+    const next = pieces[piece];
+    if (next === 'any') {
+      star = piece;
+      starAt = at;
+      piece += 1;
+    } else if (next === 'segment' && path[at] !== '/') {
+      const end = path.indexOf('/', at);
+      at = end === -1 ? path.length : end;
+      piece += 1;
+    } else if (next !== undefined && next === path[at]) {
+      at += 1;
+      piece += 1;
+    } else if (star !== -1) {
+      starAt += 1;
+      at = starAt;
+      piece = star + 1;
+    } else return false;
+  }
+  while (pieces[piece] === 'any') piece += 1;
+  return piece === pieces.length;
+}
+
+function piecesOf(pattern: string): Piece[] {
+  return [...pattern.matchAll(/\*+|\{\w+\}|(?<=\/):\w+|[\s\S]/g)].map(([text]) => {
+    if (text.startsWith('*')) return 'any';
+    return text.length > 1 ? 'segment' : text;
+  });
+}

@@ -1,0 +1,300 @@
+import * as z from 'zod/mini';
+import { GenError } from '../../errors/index.js';
+import { checkOptions, count, must, oneOf, optional, text } from '../../options.js';
+import { show } from '../../schemas/show.js';
+import { DISPATCH_STALL_MS, LATEST, LONGEST_MS, OUTPUT_TTL_MS, STALE_AFTER_MS } from './choices.js';
+import { DOCUMENTED_LIMITS, LANES, type RateTable } from './limits.js';
+import { areTokens, type Prices } from './prices.js';
+import { type ResponseShapes, SHAPES, type Shapes, shapesOf } from './shapes.js';
+
+/** Milliseconds, or a range that the seed draws from. */
+export type JobDuration = number | readonly [least: number, most: number];
+
+/** How to set up a sandbox. */
+export interface SandboxOptions {
+  /** `real`: time passes by itself. `manual`: time moves only by `advance()`. @default 'real' */
+  readonly clock?: 'real' | 'manual' | undefined;
+  /**
+   * Sandbox milliseconds per real millisecond, on the real clock. Waits that are told to clients shrink with it. Left out,
+   * time passes at its own pace, and while clients of `sandbox.client()` only wait it passes a thousand times as fast.
+   * @default 1
+   */
+  readonly speed?: number | undefined;
+  /** The moment at which the sandbox's time starts, in milliseconds since 1970. @default now */
+  readonly startTime?: number | undefined;
+  /** An integer. The same seed gives the same ids, durations and media bytes; keys and secrets differ. @default a random one */
+  readonly seed?: number | undefined;
+  /**
+   * Milliseconds that a job takes, a range, or those by kind. 0 ends a job before its create is answered. Speech jobs take as
+   * long as images. @default 3000
+   */
+  readonly jobDurationMs?:
+    | JobDuration
+    | {
+        readonly image?: JobDuration | undefined;
+        readonly video?: JobDuration | undefined;
+        readonly edit?: JobDuration | undefined;
+      }
+    | undefined;
+  /** Tokens with which every account opens. @default 1000 */
+  readonly balanceTokens?: number | undefined;
+  /** What jobs cost; `setPrices` changes it later. @default prices of the sandbox's own, which promise nothing */
+  readonly prices?: Prices | undefined;
+  /** The documented limits per account, none, or your own by lane (`videos.create`, `jobs.get`, …). @default 'documented' */
+  readonly limits?: 'documented' | 'off' | RateTable | undefined;
+  /** How a limit counts. The document does not say. @default 'sliding' */
+  readonly limitWindow?: 'sliding' | 'fixed' | undefined;
+  /** `disabled`: creates answer 503 dispatch_disabled. @default 'enabled' */
+  readonly dispatch?: 'enabled' | 'disabled' | undefined;
+  /** Milliseconds that a new character, or a new reference, is under review. @default 'instant' */
+  readonly review?:
+    | 'instant'
+    | { readonly character?: number | undefined; readonly asset?: number | undefined }
+    | undefined;
+  /**
+   * Where files are stored: beside the API, or on another origin behind signed links and redirects, as object storage is.
+   * @default 'same-origin'
+   */
+  readonly storage?: 'same-origin' | 'other-origin' | undefined;
+  /** How the sandbox answers where the document leaves the form open. @default the first variant of each shape */
+  readonly shapes?: ResponseShapes | undefined;
+  /** Milliseconds that an output link stays valid. @default 86_400_000 */
+  readonly outputTtlMs?: number | undefined;
+  /** Milliseconds until stale repair fails a job whose dispatch stalled. @default 600_000 */
+  readonly staleAfterMs?: number | undefined;
+  /** Milliseconds until a strict job whose dispatch stalled is failed. @default 60_000 */
+  readonly dispatchStallMs?: number | undefined;
+  /** Sends webhooks. @default globalThis.fetch */
+  readonly webhookFetch?: typeof fetch | undefined;
+  /** The URL for in-process clients; may have a path prefix. @default 'https://sandbox.invalid' */
+  readonly baseUrl?: string | undefined;
+  /** The first key, where it has to be known beforehand. @default a fresh one */
+  readonly apiKey?: string | undefined;
+  /** The first account's signing secret, where it has to be known beforehand. @default a fresh one */
+  readonly webhookSecret?: string | undefined;
+  /** How many requests, and how many deliveries, the logs keep. @default 10_000 */
+  readonly logLimit?: number | undefined;
+}
+
+/** The options with every default filled in. */
+export interface Settings {
+  readonly isManual: boolean;
+  readonly speed: number;
+  /** Whether waits of the sandbox's own clients are shortened. */
+  readonly skipsWaits: boolean;
+  readonly startTime: number | undefined;
+  /** Undefined for a fresh one each time. */
+  readonly seed: number | undefined;
+  readonly durations: Readonly<Record<'image' | 'video' | 'edit' | 'speech', JobDuration>>;
+  readonly balanceTokens: number;
+  readonly prices: Prices | undefined;
+  readonly limits: RateTable;
+  readonly limitWindow: 'sliding' | 'fixed';
+  readonly dispatch: 'enabled' | 'disabled';
+  readonly characterReviewMs: number;
+  readonly assetReviewMs: number;
+  readonly isOtherOrigin: boolean;
+  readonly shapes: Shapes;
+  readonly outputTtlMs: number;
+  readonly staleAfterMs: number;
+  readonly dispatchStallMs: number;
+  readonly webhookFetch: typeof fetch;
+  readonly baseUrl: string;
+  readonly logLimit: number;
+}
+
+const OWNER = 'createSandbox';
+/** Faster than that, a day would pass the last year of the clock. */
+const FASTEST = 100_000;
+const DEFAULT_DURATION_MS = 3000;
+
+/** Milliseconds, 0 or more. */
+export const duration = must<number>('a number of milliseconds from 0 to 100 years', isDuration);
+/** Milliseconds above 0. */
+export const period = must<number>(
+  'a number of milliseconds above 0, up to 100 years',
+  (value) => isDuration(value) && value > 0,
+);
+/** Tokens. */
+export const tokens = must<number>('a number of tokens from 0 to 1,000,000,000', areTokens);
+const jobDuration = must<JobDuration>(
+  'milliseconds from 0 to 100 years, or a range of them such as [1000, 9000]',
+  isJobDuration,
+);
+const prices = must<Prices>(
+  'a number of tokens, a list of { model, resolution, duration, audio, call, tokens }, or a function',
+  (value) => areTokens(value) || Array.isArray(value) || typeof value === 'function',
+);
+
+const schema = z.strictObject({
+  clock: oneOf('real', 'manual'),
+  speed: must('a number above 0, up to 100,000', (value) => isNumber(value) && value > 0 && value <= FASTEST),
+  startTime: must('milliseconds since 1970, before the year 9000', (value) => isNumber(value) && isTime(value)),
+  seed: must('an integer', Number.isSafeInteger),
+  jobDurationMs: must(
+    'milliseconds from 0 to 100 years, a range such as [1000, 9000], or those by kind',
+    (value) => isJobDuration(value) || isRecord(value),
+  ),
+  balanceTokens: tokens,
+  prices,
+  limits: must(
+    '"documented", "off" or limits by lane',
+    (value) => isRecord(value) || isIn(['documented', 'off'], value),
+  ),
+  limitWindow: oneOf('sliding', 'fixed'),
+  dispatch: oneOf('enabled', 'disabled'),
+  review: must('"instant" or { character, asset } in milliseconds', (value) => isRecord(value) || value === 'instant'),
+  storage: oneOf('same-origin', 'other-origin'),
+  shapes: must('an object', isRecord),
+  outputTtlMs: period,
+  staleAfterMs: period,
+  dispatchStallMs: period,
+  webhookFetch: must('a function', (value) => typeof value === 'function'),
+  baseUrl: must('an absolute http(s) URL without query and hash', isBaseUrl),
+  apiKey: must('a string of visible ASCII characters', (value) => typeof value === 'string' && /^[!-~]+$/.test(value)),
+  webhookSecret: text,
+  logLimit: must('a whole number from 1 to 1,000,000', (value) => isWhole(value, 1) && value <= 1_000_000),
+});
+const kindsSchema = z.strictObject({ image: jobDuration, video: jobDuration, edit: jobDuration }, 'an object');
+const reviewSchema = z.strictObject({ character: duration, asset: duration }, 'an object');
+const lanesSchema = z.strictObject(
+  Object.fromEntries(LANES.map((lane) => [lane, must('{ limit, windowMs }', isRecord)])),
+);
+const rateSchema = z.strictObject(
+  { limit: must('a whole number, 1 or more', (value) => isWhole(value, 1)), windowMs: period },
+  'an object',
+);
+const shapesSchema = z.strictObject(
+  Object.fromEntries(Object.entries(SHAPES).map(([name, variants]) => [name, oneOf(...variants)])),
+);
+const priceRowSchema = z.strictObject(
+  {
+    call: oneOf('images', 'characters', 'videos', 'videoEdits', 'speech'),
+    model: text,
+    resolution: text,
+    duration: count,
+    audio: optional(z.boolean('true or false')),
+    tokens: must('a number of tokens from 0 to 1,000,000,000', areTokens),
+  },
+  'an object',
+);
+
+/** Fills in the defaults. Throws a GenError that names a wrong or unknown option and the fix. */
+export function settingsOf(options: SandboxOptions): Settings {
+  checkOptions(OWNER, schema, options);
+  const { review = 'instant', limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
+  const { jobDurationMs = DEFAULT_DURATION_MS } = options;
+  if (isRecord(jobDurationMs)) checkOptions(OWNER, kindsSchema, jobDurationMs, { within: 'jobDurationMs' });
+  if (typeof review !== 'string') checkOptions(OWNER, reviewSchema, review, { within: 'review' });
+  if (typeof limits !== 'string') checkLimits(limits);
+  checkOptions(OWNER, shapesSchema, options.shapes, { within: 'shapes' });
+  checkPrices(OWNER, options.prices);
+  return {
+    isManual: options.clock === 'manual',
+    speed: options.speed ?? 1,
+    skipsWaits: options.clock !== 'manual' && options.speed === undefined,
+    startTime: options.startTime,
+    seed: options.seed,
+    durations: durationsOf(jobDurationMs),
+    balanceTokens: options.balanceTokens ?? 1000,
+    prices: options.prices,
+    limits: limits === 'documented' ? DOCUMENTED_LIMITS : limits === 'off' ? {} : limits,
+    limitWindow: options.limitWindow ?? 'sliding',
+    dispatch: options.dispatch ?? 'enabled',
+    characterReviewMs: review === 'instant' ? 0 : (review.character ?? 0),
+    assetReviewMs: review === 'instant' ? 0 : (review.asset ?? 0),
+    isOtherOrigin: options.storage === 'other-origin',
+    shapes: shapesOf(options.shapes),
+    outputTtlMs: options.outputTtlMs ?? OUTPUT_TTL_MS,
+    staleAfterMs: options.staleAfterMs ?? STALE_AFTER_MS,
+    dispatchStallMs: options.dispatchStallMs ?? DISPATCH_STALL_MS,
+    // Looked up at each call, so that a fetch which a test puts in its place is used.
+    webhookFetch: options.webhookFetch ?? ((input, init) => globalThis.fetch(input, init)),
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    logLimit: options.logLimit ?? 10_000,
+  };
+}
+
+/** Prices, checked. Throws a GenError that names a wrong or unknown field. */
+export function checkPrices(owner: string, given: unknown): Prices | undefined {
+  if (!Array.isArray(given)) checkOptions(owner, z.strictObject({ prices }), { prices: given });
+  else {
+    for (const [at, row] of given.entries()) {
+      const within = `prices.${at}`;
+      checkOptions(owner, priceRowSchema, row, { within });
+      if (isRecord(row) && 'tokens' in row && row.tokens !== undefined) continue;
+      throw new GenError(`${within}.tokens is missing. Give the tokens that the job costs.`);
+    }
+  }
+  return given as Prices | undefined;
+}
+
+/** The value of `dispatch`. Throws a GenError for anything but `enabled` and `disabled`. */
+export function checkDispatch(dispatch: unknown): Settings['dispatch'] {
+  checkOptions('sandbox', z.strictObject({ dispatch: z.enum(['enabled', 'disabled'], '"enabled" or "disabled"') }), {
+    dispatch,
+  });
+  return dispatch === 'disabled' ? dispatch : 'enabled';
+}
+
+/** The milliseconds that `advance` may move the clock by. Throws a GenError for any other value. */
+export function checkAdvance(ms: unknown, now: number): number {
+  const most = LATEST - now;
+  if (isNumber(ms) && ms >= 0 && ms <= most) return ms;
+  if (!isNumber(ms) || ms < 0) throw new GenError(`ms must be a number of milliseconds, 0 or more, not ${show(ms)}.`);
+  throw new GenError(`ms must be at most ${most}, not ${ms}: the sandbox's clock ends with the year 8999.`);
+}
+
+function checkLimits(limits: RateTable): void {
+  checkOptions(OWNER, lanesSchema, limits, { within: 'limits' });
+  for (const [lane, rate] of Object.entries(limits)) {
+    const within = `limits.${lane}`;
+    if (rate === undefined) continue;
+    checkOptions(OWNER, rateSchema, rate, { within });
+    for (const name of ['limit', 'windowMs'] as const) {
+      if (rate[name] === undefined) throw new GenError(`${within}.${name} is missing. Give { limit, windowMs }.`);
+    }
+  }
+}
+
+function durationsOf(given: NonNullable<SandboxOptions['jobDurationMs']>): Settings['durations'] {
+  const of = (kind: 'image' | 'video' | 'edit'): JobDuration =>
+    isJobDuration(given) ? given : (given[kind] ?? DEFAULT_DURATION_MS);
+  return { image: of('image'), video: of('video'), edit: of('edit'), speech: of('image') };
+}
+
+function isJobDuration(value: unknown): value is JobDuration {
+  if (!Array.isArray(value)) return isDuration(value);
+  const [least, most]: readonly unknown[] = value;
+  return value.length === 2 && isDuration(least) && isDuration(most) && least <= most;
+}
+
+function isDuration(value: unknown): value is number {
+  return isNumber(value) && value >= 0 && value <= LONGEST_MS;
+}
+
+function isBaseUrl(value: unknown): boolean {
+  if (typeof value !== 'string' || !URL.canParse(value)) return false;
+  const { protocol, search, hash } = new URL(value);
+  return /^https?:$/.test(protocol) && search + hash === '';
+}
+
+function isTime(value: number): boolean {
+  return value >= 0 && value < LATEST;
+}
+
+function isWhole(value: unknown, least: number): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= least;
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number' && !Number.isNaN(value);
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isIn(allowed: readonly unknown[], value: unknown): boolean {
+  return allowed.includes(value);
+}

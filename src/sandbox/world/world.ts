@@ -1,0 +1,69 @@
+import type { MediaCache } from '../media/cache.js';
+import { createMediaCache } from '../media/cache.js';
+import { Activity } from './activity.js';
+import { Timeline } from './clock.js';
+import type { Settings } from './options.js';
+import type { Prices } from './prices.js';
+import { createRandom, freshSeed, type RandomSource, secretText } from './random.js';
+import { createState, type DueEvent, type State } from './store.js';
+
+/** What every part of one sandbox works on. */
+export interface World {
+  readonly settings: Settings;
+  readonly state: State;
+  readonly random: RandomSource;
+  readonly timeline: Timeline;
+  readonly activity: Activity;
+  readonly media: MediaCache;
+  /** Deliveries under way. */
+  readonly inFlight: Set<Promise<void>>;
+  /** Signs storage links. */
+  readonly storageSecret: string;
+  /** What jobs cost from now on. */
+  prices: Prices | undefined;
+  /** Called after every change of what the page shows. */
+  readonly observers: Set<() => void>;
+}
+
+/** What a world begins with. */
+export interface WorldOptions {
+  readonly settings: Settings;
+  /** Does what is due for a job. */
+  readonly run: (world: World, event: DueEvent) => void;
+  /** The world to copy. @default an empty one */
+  readonly origin?: World | undefined;
+}
+
+/** Makes a world: an empty one, or an independent copy of another at this moment. */
+export function createWorld({ settings, run, origin }: WorldOptions): World {
+  const state = origin ? structuredClone(origin.state) : createState(settings.seed ?? freshSeed(), settings.dispatch);
+  const activity = new Activity();
+  const timeline = new Timeline({
+    isManual: settings.isManual,
+    speed: settings.speed,
+    skipsWaits: settings.skipsWaits,
+    startTime: origin?.timeline.now() ?? settings.startTime,
+    state,
+    activity,
+    run: (event) => run(world, event),
+  });
+  const world: World = {
+    settings,
+    state,
+    timeline,
+    activity,
+    random: createRandom(state),
+    // Files follow from what a job shows, so a copy of the sandbox can share them.
+    media: origin?.media ?? createMediaCache(),
+    inFlight: new Set(),
+    storageSecret: origin?.storageSecret ?? secretText('storage'),
+    prices: origin ? origin.prices : settings.prices,
+    observers: new Set(),
+  };
+  return world;
+}
+
+/** Tells the observers that something has changed. */
+export function notify({ observers }: World): void {
+  for (const observer of observers) observer();
+}

@@ -1,0 +1,35 @@
+import { realTool } from './real-tools.js';
+
+/** The part of playwright that is used here; it is not installed at the root. */
+export interface Page {
+  goto(url: string): Promise<unknown>;
+  evaluate<T>(script: string): Promise<T>;
+  addInitScript(script: string): Promise<void>;
+  click(selector: string): Promise<void>;
+  fill(selector: string, text: string): Promise<void>;
+  selectOption(selector: string, value: string): Promise<unknown>;
+  setViewportSize(size: { width: number; height: number }): Promise<void>;
+  emulateMedia(media: { colorScheme: 'dark' | 'light' }): Promise<void>;
+  keyboard: { press(key: string): Promise<void> };
+  on(event: 'console' | 'pageerror' | 'request', tell: (seen: { text(): string; url(): string }) => void): void;
+}
+
+/** A running browser. */
+export interface Browser {
+  newContext(options: object): Promise<{ newPage(): Promise<Page> }>;
+  close(): Promise<void>;
+}
+
+const playwright = realTool('playwright-core');
+const chromium = realTool('chromium');
+const FLAGS =
+  '--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync --disable-component-update';
+
+/** Whether Chromium can be run here. */
+export const hasChromium = playwright !== undefined && chromium !== undefined;
+
+/** Starts Chromium. */
+export async function launch(): Promise<Browser> {
+  const { chromium: engine } = await import(playwright ?? '');
+  return engine.launch({ executablePath: chromium, args: FLAGS.split(' ') });
+}

@@ -1,0 +1,237 @@
+// A program that takes its time from the sandbox, as sandbox.client() does: the smallest one that creates, waits and reads.
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { Clock } from '../../src/clock.js';
+import { sleep } from '../../src/clock.js';
+import type { SandboxOptions } from '../../src/sandbox/index.js';
+import { type OpenSandbox, openSandbox } from '../../src/sandbox/sandbox.js';
+
+interface Program {
+  readonly opened: OpenSandbox;
+  readonly clock: Clock;
+  post(path: string, body: object): Promise<Response>;
+  get(path: string): Promise<Response>;
+  /** Creates a video and reads it every ten seconds until it has ended. Gives the statuses it saw. */
+  createAndWait(body?: object): Promise<string[]>;
+}
+
+function start(options: SandboxOptions): Program {
+  const opened = openSandbox(options);
+  const { service, clock, clientFetch } = opened;
+  const headers = { authorization: `Bearer ${service.apiKey}` };
+  const post: Program['post'] = (path, body) =>
+    clientFetch(service.baseUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  const get: Program['get'] = (path) => clientFetch(service.baseUrl + path, { headers });
+  const createAndWait: Program['createAndWait'] = async (body = {}) => {
+    const { data } = await (await post('/v1/videos', { prompt: 'a fox at dawn', ...body })).json();
+    const seen: string[] = [data.job.status];
+    while (!['completed', 'failed'].includes(seen.at(-1) ?? '')) {
+      await sleep(clock, 10_000);
+      seen.push((await (await get(`/v1/jobs/${data.job.id}`)).json()).data.job.status);
+    }
+    return seen;
+  };
+  return { opened, clock, post, get, createAndWait };
+}
+
+afterEach(() => vi.useRealTimers());
+
+describe('on a manual clock', () => {
+  test('a pending wait follows advance, even when its create has not been sent yet', async () => {
+    const { opened, createAndWait } = start({ clock: 'manual' });
+    const waiting = Promise.resolve().then(() => createAndWait());
+    await opened.service.advance(60_000);
+    expect(await waiting).toEqual(['processing', 'completed']);
+  });
+
+  test('timers of clients and events of jobs happen in the order of their times', async () => {
+    const { opened, clock } = start({ clock: 'manual', jobDurationMs: 3000 });
+    const { service } = opened;
+    const begun = service.now();
+    const order: string[] = [];
+    const note = (what: string) => order.push(`${what} at ${service.now() - begun}: ${service.jobs[0]?.status}`);
+    await start({ clock: 'manual' }).post('/v1/videos', { prompt: 'another sandbox' });
+    await service.fetch(`${service.baseUrl}/v1/videos`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${service.apiKey}` },
+      body: '{"prompt":"a fox"}',
+    });
+    clock.after(5000, () => note('late'));
+    clock.after(2999, () => note('before'));
+    clock.after(3000, () => note('together'));
+    clock.after(1000, () => {
+      note('first');
+      clock.after(500, () => note('nested'));
+      clock.after(0, () => note('at once'));
+    });
+    const cancel = clock.after(2000, () => note('canceled'));
+    clock.after(1999, cancel);
+    await service.advance(4000);
+    expect(order).toEqual([
+      'first at 1000: processing',
+      'at once at 1000: processing',
+      'nested at 1500: processing',
+      'before at 2999: processing',
+      'together at 3000: completed',
+    ]);
+    expect(service.now() - begun).toBe(4000);
+    await service.advance(1000);
+    expect(order.at(-1)).toBe('late at 5000: completed');
+  });
+
+  test('requests under way are finished before the time moves on', async () => {
+    const { opened, clock, post } = start({ clock: 'manual' });
+    const answered: number[] = [];
+    for (let at = 1; at <= 20; at++) {
+      clock.after(at * 1000, async () => {
+        const { data } = await (await post('/v1/images', { prompt: 'a fox' })).json();
+        answered.push(Date.parse(data.job.createdAt) - opened.service.now());
+      });
+    }
+    await opened.service.advance(20_000);
+    expect(answered).toEqual(new Array(20).fill(0));
+  });
+
+  test('a wait of a fault is a wait for time: advance goes on, and a deadline that comes first wins', async () => {
+    const { opened, clock, get } = start({ clock: 'manual' });
+    opened.service.faults.add({ match: { path: '/v1/models' }, latencyMs: 5000 });
+    const order: string[] = [];
+    get('/v1/models').then(() => order.push('answer'));
+    clock.after(4999, () => order.push('deadline'));
+    clock.after(5001, () => order.push('after'));
+    await opened.service.advance(6000);
+    expect(order).toEqual(['deadline', 'answer', 'after']);
+  });
+
+  test('works under fake timers of a test runner', async () => {
+    vi.useFakeTimers();
+    const { opened, createAndWait } = start({ clock: 'manual' });
+    const waiting = createAndWait();
+    await opened.service.advance(60_000);
+    expect(await waiting).toEqual(['processing', 'completed']);
+  });
+
+  test('a pending wait keeps no timer of the runtime, so it holds no process', () => {
+    const made = vi.spyOn(globalThis, 'setTimeout');
+    const { clock } = start({ clock: 'manual' });
+    clock.after(60_000, () => {});
+    expect(made).not.toHaveBeenCalled();
+    made.mockRestore();
+  });
+
+  test('thousands of canceled timers are not kept', () => {
+    const { clock } = start({ clock: 'manual' });
+    const before = process.memoryUsage().heapUsed;
+    for (let at = 0; at < 200_000; at++) clock.after(60_000, () => new Uint8Array(8))();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(40_000_000);
+  });
+
+  test('what is left of a timer stays through a restore', async () => {
+    const { opened, clock } = start({ clock: 'manual' });
+    const { service } = opened;
+    const snapshot = service.snapshot();
+    await service.advance(50_000);
+    const fired: number[] = [];
+    clock.after(10_000, () => fired.push(service.now() - snapshot.takenAt));
+    service.restore(snapshot);
+    await service.advance(9999);
+    expect(fired).toEqual([]);
+    await service.advance(1);
+    expect(fired).toEqual([10_000]);
+  });
+});
+
+describe('on the real clock', () => {
+  test('a second of waiting takes a millisecond: a job of 3 s is seen to end within 200 ms, after it was processing', async () => {
+    const { createAndWait } = start({});
+    const started = performance.now();
+    expect(await createAndWait()).toEqual(['processing', 'completed']);
+    expect(performance.now() - started).toBeLessThan(200);
+  });
+
+  test('long jobs, limits and reviews pass in the same time line', async () => {
+    const { opened, post, createAndWait, clock } = start({
+      limits: { 'videos.create': { limit: 1, windowMs: 60_000 } },
+    });
+    const begun = opened.service.now();
+    expect((await createAndWait({ prompt: '[slow:60s]' })).filter((status) => status === 'processing')).toHaveLength(6);
+    const { status } = await post('/v1/videos', { prompt: 'a fox' });
+    expect(status).toBe(200);
+    const limited = await post('/v1/videos', { prompt: 'a fox' });
+    expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '60']);
+    await sleep(clock, 60_000);
+    expect((await post('/v1/videos', { prompt: 'a fox' })).status).toBe(200);
+    expect(opened.service.now() - begun).toBeGreaterThanOrEqual(120_000);
+  });
+
+  test('time does not jump while a request is under way', async () => {
+    const { opened, clock, post } = start({});
+    let deadline = false;
+    clock.after(60_000, () => {
+      deadline = true;
+    });
+    let pulls = 0;
+    const body = new ReadableStream({
+      async pull(controller) {
+        await new Promise((resolve) => setTimeout(resolve, 25));
+        pulls += 1;
+        if (pulls > 6) return controller.close();
+        controller.enqueue(new Uint8Array(10));
+      },
+    });
+    const upload = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 60, upload_type: 'VIDEO' };
+    const { data } = await (await post('/v1/uploads', upload)).json();
+    const init = { method: 'PUT', headers: data.headers, body, duplex: 'half' } as RequestInit;
+    expect((await opened.clientFetch(data.direct_upload_url, init)).status).toBe(200);
+    expect(deadline).toBe(false);
+    await vi.waitFor(() => expect(deadline).toBe(true));
+  });
+
+  test('an answer that nobody reads stops time for a quarter of a second, and not for ever', async () => {
+    const { clock, get } = start({});
+    await get('/v1/models');
+    const started = performance.now();
+    await sleep(clock, 10_000);
+    expect(performance.now() - started).toBeGreaterThan(200);
+    const again = performance.now();
+    await sleep(clock, 10_000);
+    expect(performance.now() - again).toBeLessThan(150);
+  });
+
+  test('a speed that is given is kept', async () => {
+    const { clock, opened, get } = start({ speed: 100, limits: { 'jobs.get': { limit: 1, windowMs: 60_000 } } });
+    const started = performance.now();
+    await sleep(clock, 10_000);
+    expect(performance.now() - started).toBeGreaterThanOrEqual(99);
+    await get('/v1/jobs/x');
+    // A client on this clock waits in the sandbox's time, any other in its own.
+    expect((await get('/v1/jobs/x')).headers.get('retry-after')).toBe('60');
+    const headers = { authorization: `Bearer ${opened.service.apiKey}` };
+    const other = await opened.service.fetch(`${opened.service.baseUrl}/v1/jobs/x`, { headers });
+    expect(other.headers.get('retry-after')).toBe('1');
+  });
+
+  test('a timer never fires early, and one that is canceled never', async () => {
+    const { clock } = start({});
+    const fired: number[] = [];
+    const begun = clock.now();
+    clock.after(5000, () => fired.push(-1))();
+    await Promise.all(
+      [1, 50, 999, 30_000].map(async (ms) => {
+        await sleep(clock, ms);
+        fired.push(clock.now() - begun - ms);
+      }),
+    );
+    expect(fired).toHaveLength(4);
+    expect(Math.min(...fired)).toBeGreaterThanOrEqual(0);
+  });
+
+  test('a pending timer holds the process, because somebody awaits it', () => {
+    const made = vi.spyOn(globalThis, 'setTimeout');
+    const { clock } = start({ speed: 1 });
+    const cancel = clock.after(60_000, () => {});
+    const [timer] = made.mock.results.map(({ value }) => value as NodeJS.Timeout);
+    expect(timer?.hasRef()).toBe(true);
+    cancel();
+    made.mockRestore();
+  });
+});

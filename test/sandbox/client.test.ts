@@ -1,0 +1,137 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { GenClient } from '../../src/client.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { signWebhook } from '../../src/webhooks/index.js';
+
+const prompt = 'a fox at dawn';
+
+describe('sandbox.client()', () => {
+  test('is set up: it creates, waits, saves and deletes without another word', async () => {
+    const sandbox = createSandbox({ jobDurationMs: 0 });
+    const client = sandbox.client();
+    expect(client).toBeInstanceOf(GenClient);
+    const job = await client.videos.createAndWait({ prompt, duration: 4, resolution: '480p' });
+    expect(job.providerOutputUrl).toBe(`${sandbox.baseUrl}/v1/jobs/${job.id}/output`);
+    const file = new Uint8Array(await (await client.jobs.output(job)).arrayBuffer());
+    expect(new TextDecoder().decode(file.subarray(4, 8))).toBe('ftyp');
+  });
+
+  test('verifies what its sandbox signs', async () => {
+    const sandbox = createSandbox();
+    const job = { id: 'job_1', status: 'completed', providerOutputUrl: null };
+    const event = { object: 'x', id: 'evt_1', type: 'job.completed', created: new Date().toISOString(), data: { job } };
+    const signed = await signWebhook(event as never, { secret: sandbox.webhookSecret });
+    expect((await sandbox.client().verifyWebhook(signed)).id).toBe('evt_1');
+    await expect(createSandbox().client().verifyWebhook(signed)).rejects.toThrow('signature');
+  });
+
+  test('takes options of its own: another key, hooks, no retries', async () => {
+    const sandbox = createSandbox({ jobDurationMs: 0 });
+    const attempts: number[] = [];
+    const hooks = { onRequest: ({ attempt }: { attempt: number }) => void attempts.push(attempt) };
+    const client = sandbox.client({ apiKey: sandbox.createKey({ scopes: ['images:create'] }), hooks, maxRetries: 0 });
+    await client.images.create({ prompt });
+    await expect(client.videos.create({ prompt })).rejects.toMatchObject({ code: 'scope_missing' });
+    expect(attempts).toEqual([1, 1]);
+    expect(() => sandbox.client({ timeoutMs: -1 })).toThrow('timeoutMs must be');
+  });
+
+  test('clients of a sandbox and of its fork share no limits', async () => {
+    const sandbox = createSandbox({ jobDurationMs: 0 });
+    const client = sandbox.client({ rateLimit: 'throw' });
+    for (let at = 0; at < 20; at++) await client.videos.create({ prompt });
+    await expect(client.videos.create({ prompt })).rejects.toMatchObject({ code: 'rate_limited' });
+    const fork = createSandbox({ jobDurationMs: 0 }).fork();
+    const other = fork.client({ rateLimit: 'throw', apiKey: fork.apiKey });
+    await expect(other.videos.create({ prompt })).resolves.toBeDefined();
+    expect(client.limits()['videos.create']).toMatchObject({ inUse: 20 });
+    expect(other.limits()['videos.create']).toMatchObject({ inUse: 1 });
+    const copy = sandbox.fork();
+    expect([copy.apiKey, copy.baseUrl === sandbox.baseUrl]).toEqual([sandbox.apiKey, false]);
+    const used = Object.values(copy.client().limits()).map(({ inUse }) => inUse);
+    expect(used.every((count) => count === 0)).toBe(true);
+  });
+});
+
+describe("a client on the sandbox's clock", () => {
+  test('a default sandbox: createAndWait passes through processing and takes less than 200 ms', async () => {
+    const client = createSandbox().client();
+    await client.models.list();
+    const started = performance.now();
+    const seen: string[] = [];
+    const job = await client.videos.createAndWait({ prompt }, { onCreated: ({ job }) => void seen.push(job.status) });
+    expect(performance.now() - started).toBeLessThan(200);
+    expect([...seen, job.status]).toEqual(['processing', 'completed']);
+    expect(Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '')).toBe(3000);
+  });
+
+  test('a manual sandbox: a pending createAndWait follows advance, even when it has not been sent yet', async () => {
+    const sandbox = createSandbox({ clock: 'manual' });
+    const client = sandbox.client();
+    const waiting = client.videos.createAndWait({ prompt });
+    await sandbox.advance(60_000);
+    expect((await waiting).status).toBe('completed');
+  });
+
+  test('a hundred waits follow one advance, and provoke no 429', async () => {
+    const sandbox = createSandbox({ clock: 'manual', balanceTokens: 1e6 });
+    const client = sandbox.client();
+    const waiting = Array.from({ length: 100 }, () => client.videos.createAndWait({ prompt }));
+    await sandbox.advance(10 * 60_000);
+    expect(new Set((await Promise.all(waiting)).map(({ status }) => status))).toEqual(new Set(['completed']));
+    expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
+  });
+
+  test('limits, reviews, retries and time-outs pass in the same time, in milliseconds', async () => {
+    const sandbox = createSandbox({ review: { asset: 30_000 }, balanceTokens: 1e6 });
+    const client = sandbox.client();
+    const started = performance.now();
+    await Promise.all(Array.from({ length: 45 }, () => client.videos.create({ prompt })));
+    expect(sandbox.now() - Date.parse(sandbox.jobs[0]?.createdAt ?? '')).toBeGreaterThanOrEqual(120_000);
+    const { upload_id } = await client.uploads.upload(new Blob(['x'], { type: 'image/png' }), { filename: 'a.png' });
+    expect((await client.videos.createAndWait({ prompt, first_frame_upload_id: upload_id })).status).toBe('completed');
+    sandbox.faults.add({ match: { path: '/v1/voices' }, status: 500, times: 2 });
+    expect((await client.voices.list().withResponse()).attempts).toBe(3);
+    sandbox.faults.add({ match: { path: '/v1/voices' }, latencyMs: 90_000 });
+    await expect(client.voices.list({ maxRetries: 0 })).rejects.toMatchObject({ name: 'TimeoutError' });
+    const slow = client.videos.createAndWait({ prompt: '[slow:2h]' }, { timeoutMs: 60_000 });
+    await expect(slow).rejects.toMatchObject({ name: 'WaitTimeoutError' });
+    expect(performance.now() - started).toBeLessThan(4000);
+  });
+
+  test('a webhook that arrives while time is moved wakes its wait', async () => {
+    const notified: string[] = [];
+    const sandbox = createSandbox({
+      clock: 'manual',
+      webhookFetch: async (_, init) => {
+        const { headers, body } = new Request('https://app.test/hook', init);
+        const event = await client.verifyWebhook({ headers, body: await new Response(body).text() });
+        notified.push(event.id);
+        client.notify(event as never);
+        return new Response(null, { status: 204 });
+      },
+    });
+    const client = sandbox.client();
+    const waiting = client.videos.createAndWait({ prompt, webhook_url: 'https://app.test/hook' });
+    await sandbox.advance(3000);
+    expect(await waiting).toMatchObject({ status: 'completed' });
+    expect(notified).toHaveLength(1);
+  });
+
+  test('a wait that nobody moves on lets the process end', async () => {
+    const path = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+    const args = ['--import', path('../../scripts/typescript.mjs'), path('pending-wait-process.ts')];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 15_000 });
+    expect(stdout).toBe('processing');
+  });
+
+  test('an abort by a real timer still comes in time', async () => {
+    const client = createSandbox().client();
+    const signal = AbortSignal.timeout(20);
+    const failure = await client.videos.createAndWait({ prompt: '[slow:10m]' }, { signal }).catch((error) => error);
+    expect([failure, signal.aborted]).toEqual([signal.reason, true]);
+  });
+});

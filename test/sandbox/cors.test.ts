@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { setUp } from './plain-client.js';
+
+const params = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 10, upload_type: 'VIDEO' };
+const origin = 'https://app.example.com';
+
+test('storage answers a preflight, so that a page of another origin may upload', async () => {
+  const client = setUp();
+  const { data } = (await client.call('POST', '/v1/uploads', params)).body;
+  const asked = 'content-type,x-storage-upload-id';
+  const preflight = await client.sandbox.fetch(data.direct_upload_url, {
+    method: 'OPTIONS',
+    headers: {
+      origin,
+      'access-control-request-method': 'PUT',
+      'access-control-request-headers': asked,
+      'access-control-request-private-network': 'true',
+    },
+  });
+  expect([preflight.status, await preflight.text()]).toEqual([204, '']);
+  expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
+  expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT');
+  expect(preflight.headers.get('access-control-allow-headers')).toBe(asked);
+  expect(preflight.headers.get('access-control-allow-private-network')).toBe('true');
+});
+
+test('a PUT, a refusal and a fault carry the header without which a page would not see them', async () => {
+  const client = setUp({ storage: 'other-origin' });
+  const { data } = (await client.call('POST', '/v1/uploads', params)).body;
+  const put = (headers: Record<string, string>) =>
+    client.sandbox.fetch(data.direct_upload_url, {
+      method: 'PUT',
+      headers: { ...headers, origin },
+      body: new Uint8Array(10),
+    });
+  for (const [headers, status] of [
+    [data.headers, 200],
+    [{}, 403],
+  ] as const) {
+    const answer = await put(headers);
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([status, '*']);
+    expect(answer.headers.get('access-control-expose-headers')).toContain('etag');
+  }
+  client.sandbox.faults.add({ match: { method: 'PUT' }, status: 503 });
+  expect((await put(data.headers)).headers.get('access-control-allow-origin')).toBe('*');
+});
+
+test('the API itself lets no page in: its keys stay on a server', async () => {
+  const client = setUp();
+  const answer = await client.call('GET', '/v1/models', undefined, { origin });
+  expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+  expect((await client.call('OPTIONS', '/v1/videos', undefined, { origin })).status).toBe(404);
+});

@@ -1,0 +1,7 @@
+// Run by client.test.ts as a process of its own: a wait that nobody moves on must not keep it alive.
+import { createSandbox } from '../../src/sandbox/index.js';
+
+const sandbox = createSandbox({ clock: 'manual' });
+sandbox.client().videos.createAndWait({ prompt: 'a fox at dawn' });
+await sandbox.advance(1000);
+process.stdout.write(`${sandbox.jobs[0]?.status}`);

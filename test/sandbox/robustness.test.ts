@@ -1,0 +1,131 @@
+// What a served sandbox has to stand: large bodies, odd patterns, many jobs.
+import { request } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { setUp } from './plain-client.js';
+
+const MB = 1024 * 1024;
+
+describe('a JSON body of more than 1 MiB', () => {
+  test('is refused before the key is looked at, whether its length is told or not', async () => {
+    const nobody = setUp().as('');
+    const large = 'x'.repeat(MB + 1);
+    const stream = new ReadableStream({
+      pull: (controller) => controller.enqueue(new TextEncoder().encode(large)),
+    });
+    const { fetch, baseUrl } = nobody.sandbox;
+    const told = await nobody.call('POST', '/v1/videos', large, { 'content-length': String(large.length) });
+    expect([told.status, told.body.error.code]).toEqual([413, 'request_too_large']);
+    const init = { method: 'POST', body: stream, duplex: 'half' } as RequestInit;
+    const untold = await fetch(`${baseUrl}/v1/images`, init);
+    expect([untold.status, (await untold.json()).error.code]).toEqual([413, 'request_too_large']);
+    expect(await nobody.code('POST', '/v1/videos', 'x'.repeat(MB))).toBe('invalid_api_key');
+    expect((await nobody.call('POST', '/_sandbox/outcomes', large)).status).toBe(413);
+  });
+
+  test('is not read to its end over a port (once, 600 MB without a key took 1.9 GB)', async () => {
+    const { listen } = createSandbox();
+    const server = await listen();
+    const { port } = new URL(server.url);
+    for (const length of [undefined, 600 * MB]) {
+      let sent = 0;
+      const status = await new Promise((resolve, reject) => {
+        const headers = { 'content-type': 'text/plain', ...(length === undefined ? {} : { 'content-length': length }) };
+        const call = request({ port, path: '/v1/videos', method: 'POST', headers }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+          call.destroy();
+        });
+        call.on('error', (error) => (sent > 0 ? resolve(413) : reject(error)));
+        const chunk = Buffer.alloc(MB);
+        const pump = () => {
+          while (!call.destroyed && sent < 600 && call.write(chunk)) sent += 1;
+          if (!call.destroyed && sent < 600) call.once('drain', pump);
+        };
+        pump();
+      });
+      expect(status).toBe(413);
+      expect(sent).toBeLessThan(60);
+    }
+    expect((await fetch(`${server.url}/v1/models`)).status).toBe(200);
+    await server.close();
+  });
+
+  test('an upload is refused by its length alone, before a byte is read', async () => {
+    const client = setUp();
+    const params = { file_name: 'a.mp3', mime_type: 'audio/mpeg', file_size: 10, upload_type: 'AUDIO' };
+    const { data } = (await client.call('POST', '/v1/uploads', params)).body;
+    let pulled = 0;
+    const body = new ReadableStream(
+      {
+        pull(controller) {
+          pulled += 1;
+          controller.enqueue(new Uint8Array(MB));
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    const headers = { ...data.headers, 'content-length': String(16 * MB) };
+    const init = { method: 'PUT', headers, body, duplex: 'half' } as RequestInit;
+    const refused = await client.sandbox.handle(new Request(data.direct_upload_url, init));
+    expect([refused.status, (await refused.json()).error.code, pulled]).toEqual([413, 'upload_too_large', 0]);
+  });
+});
+
+describe('the path of a fault', () => {
+  test('takes no time that grows without bounds (once, thirty stars hung the process)', async () => {
+    const client = setUp();
+    client.sandbox.faults.add({ match: { path: `${'*'.repeat(30)}x` }, status: 500 });
+    client.sandbox.faults.add({ match: { path: `/v1/${'*a'.repeat(40)}x` }, status: 500 });
+    const started = performance.now();
+    expect((await client.call('GET', `/v1/jobs/${'a'.repeat(4000)}`)).status).toBe(404);
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+
+  test.each([
+    ['/v1/jobs/*', '/v1/jobs/x/output', true],
+    ['/v1/jobs/*', '/v1/jobs', false],
+    ['*', '/anything', true],
+    ['/v1/*/output', '/v1/jobs/x/output', true],
+    ['/v1/*/output', '/v1/jobs/x/outputs', false],
+    ['/v1/jobs/{job_id}', '/v1/jobs/x', true],
+    ['/v1/jobs/{job_id}', '/v1/jobs/', false],
+    ['/v1/jobs/{job_id}/output', '/v1/jobs/x/output', true],
+    ['/v1/jobs/:id/output', '/v1/jobs/x/y/output', false],
+    ['/v1/jobs.get', '/v1/jobs/get', false],
+    ['*/output*', '/v1/jobs/output/output', true],
+    ['/v1/(models|voices)', '/v1/models', false],
+  ])('%s on %s: %s', async (path, actual, matches) => {
+    const client = setUp();
+    client.sandbox.faults.add({ match: { path }, status: 599 });
+    expect((await client.call('GET', actual)).status === 599).toBe(matches);
+  });
+
+  test('is of a bounded length', () => {
+    const add = () => setUp().sandbox.faults.add({ match: { path: '*'.repeat(1001) }, reset: true });
+    expect(add).toThrow('match.path must be a path such as /v1/jobs/*, of at most 1000 characters, or a RegExp');
+  });
+});
+
+test('with 20,000 jobs, what the page asks for takes milliseconds (once, a tenth of a second)', async () => {
+  const client = setUp({ balanceTokens: 1e9, logLimit: 1000 });
+  const body = JSON.stringify({ prompt: 'a fox at dawn' });
+  const { fetch, baseUrl, apiKey } = client.sandbox;
+  const init = { method: 'POST', headers: { authorization: `Bearer ${apiKey}` }, body };
+  for (let at = 0; at < 200; at++)
+    await Promise.all(Array.from({ length: 100 }, () => fetch(`${baseUrl}/v1/images`, init)));
+  await client.sandbox.advance(1000);
+  const { jobs } = (await client.call('GET', '/_sandbox/state')).body;
+  expect(jobs).toHaveLength(100);
+  for (const path of [
+    '/_sandbox/state',
+    '/_sandbox/state?status=ended',
+    `/_sandbox/jobs/${jobs[0].key}`,
+    `/v1/jobs/${jobs[0].key}`,
+  ]) {
+    await client.call('GET', path);
+    const started = performance.now();
+    for (let at = 0; at < 10; at++) expect((await client.call('GET', path)).status).toBe(200);
+    expect([path, (performance.now() - started) / 10 < 25]).toEqual([path, true]);
+  }
+}, 60_000);
