@@ -55,6 +55,7 @@ export { InProcessLimiter } from './limits/in-process-limiter.js';
 export type { LaneLimit } from './limits/lane-state.js';
 export type { Lane, LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './limits/rate-limiter.js';
 export type { CreateAndWaitOptions } from './polling/create-and-wait.js';
+export type { Recover, RecoverableCode, RecoverRule } from './polling/run-state.js';
 export type { JobNotice } from './polling/wait-for-job.js';
 export type { WaitOptions } from './polling/wait-options.js';
 export type { Characters } from './resources/characters.js';
@@ -71,7 +72,7 @@ export type { Character, CharacterList, DeletedCharacter } from './schemas/chara
 export type { CharacterParams, RegisterCharacterParams } from './schemas/character-params.js';
 export type { CreatedJob } from './schemas/created-job.js';
 export type { ImageParams, ImageReference } from './schemas/image-params.js';
-export type { CompletedJob, Job, JobStatus } from './schemas/job.js';
+export type { CompletedJob, Job, JobStatus, JobTry } from './schemas/job.js';
 export type { UploadType } from './schemas/media-type.js';
 export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';
 export type { RequestOptions } from './schemas/request-options.js';

@@ -1,8 +1,7 @@
-import { isFinal, type Job } from '../schemas/job.js';
+import { isFinal, type Job, type JobTry } from '../schemas/job.js';
 import type { CallFailure } from './call-failure.js';
 import {
   type CreateStep,
-  type JobTry,
   type LastStep,
   nextKey,
   type ReadStep,

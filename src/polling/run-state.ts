@@ -1,32 +1,14 @@
-import type { JobErrorCode } from '../errors/index.js';
-import type { Job } from '../schemas/job.js';
+import type { Job, JobTry } from '../schemas/job.js';
 import type { CallFailure, GenErrorJson } from './call-failure.js';
 
 /** The job errors after which the same call may succeed (spec: Job errors). */
-export type RecoverableCode = Extract<
-  JobErrorCode,
-  'generation_timeout' | 'generation_failed' | 'generation_unavailable'
->;
+export type RecoverableCode = 'generation_timeout' | 'generation_failed' | 'generation_unavailable';
 
 /** How to go on after a failed job: a number of further tries, or one try with each of some models. */
 export type RecoverRule = number | { readonly models: readonly string[] };
 
 /** How to go on after a failed job, by its error code. Only a failure that was read from the service counts. */
 export type Recover = { readonly [Code in RecoverableCode]?: RecoverRule | undefined };
-
-/** One job that a run has made. */
-export interface JobTry {
-  /** The service's job id. */
-  readonly jobId: string;
-  /** The key that the job was created under. */
-  readonly idempotencyKey: string;
-  /** The model that the job ran on, where it is known. */
-  readonly model?: string;
-  /** The last status that was read. */
-  readonly status: string;
-  /** Why the job failed (spec: Job errors). */
-  readonly errorCode?: string;
-}
 
 /** What a run may do. */
 export interface RunRules {

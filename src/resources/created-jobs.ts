@@ -1,10 +1,11 @@
 import { type CreateAndWaitOptions, createAndWait } from '../polling/create-and-wait.js';
+import type { CreateStep } from '../polling/run-state.js';
 import type { Waiter } from '../polling/wait-for-job.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import { idempotencyKeyOf } from '../transport/idempotency.js';
+import { idempotencyKeyFrom, idempotencyKeyOf } from '../transport/idempotency.js';
 import type { JsonRequest, Transport } from '../transport/transport.js';
 import { decodeCreatedJob } from './decode.js';
 
@@ -44,7 +45,7 @@ export function createAndAwait<Throws extends boolean>(
   return job;
 }
 
-/** The key of a resubmission replaces one that stands in the body. */
+/** The keys of the run replace one that stands in the body. */
 async function keyedCreate<Throws extends boolean>(
   { transport, waiter }: JobMaker,
   request: JsonRequest<CreatedJob>,
@@ -52,11 +53,23 @@ async function keyedCreate<Throws extends boolean>(
 ): Promise<FinalJob<Throws>> {
   const { idempotency_key, ...body } = isFields(request.body) ? request.body : {};
   const { signal, maxRetries, headers, preflight } = options;
-  const create = (idempotencyKey: string) =>
-    transport.send({ ...request, body }, { signal, maxRetries, headers, preflight, idempotencyKey });
+  const create = ({ key: idempotencyKey, model }: CreateStep) =>
+    transport.send(
+      { ...request, body: model === null ? body : { ...body, model } },
+      { signal, maxRetries, headers, preflight, idempotencyKey },
+    );
   // A key that cannot be right is refused, and never left out.
   const given = options.idempotencyKey ?? idempotency_key;
   const idempotencyKey = given === undefined ? undefined : idempotencyKeyOf(given, undefined);
-  const job: Job = await createAndWait(create, waiter, { ...options, idempotencyKey });
+  const ports = { create, waiter, shortenKey };
+  const job: Job = await createAndWait(ports, { ...options, idempotencyKey });
   return job as FinalJob<Throws>;
+}
+
+/** Longest key that surely has room for what a run appends to it. */
+const EXTENSIBLE_KEY = 200;
+
+/** What stands for a key in the keys derived from it where the key itself is too long: a fingerprint of it. */
+export function shortenKey(key: string): string {
+  return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
 }
