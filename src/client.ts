@@ -87,6 +87,16 @@ export class GenClient {
   }
 
   /**
+   * A client of the same account that refuses a call whose rate limit is full and says when to come back: for engines that
+   * wait by themselves. `rateLimit: 'off'` stays off.
+   * @internal
+   */
+  withoutQueue(overrides: ClientOptions = {}): GenClient {
+    const rateLimit = this.#options.rateLimit === 'off' ? 'off' : 'throw';
+    return this.withOptions({ ...overrides, rateLimit });
+  }
+
+  /**
    * Calls an endpoint without a method here; `data` comes unwrapped. Key, retries, deadlines and errors are the same as
    * everywhere, and a POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
    */
