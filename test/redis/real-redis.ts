@@ -23,7 +23,7 @@ export interface RealRedis {
   readonly port: number;
   readonly ioredis: Redis;
   readonly nodeRedis: ReturnType<typeof connected>;
-  /** Ends the server without saving and starts an empty one on the same port. */
+  /** Ends the server at once and starts one on the same port: an empty one, or one with what this one had written. */
   restart(): Promise<void>;
   /** Ends the server at once. */
   stop(): Promise<void>;
@@ -31,11 +31,11 @@ export interface RealRedis {
   close(): Promise<void>;
 }
 
-/** Starts a Redis with a client of each kind connected. */
-export async function startRedis(): Promise<RealRedis> {
+/** Starts a Redis with a client of each kind connected. `keeps`: what is written outlives the server. */
+export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-redis-'));
-  let server = await serve(port, folder);
+  let server = await serve({ port, folder, keeps });
   const ioredis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50 });
   ioredis.on('error', () => {});
   const nodeRedis = connected(port);
@@ -48,7 +48,7 @@ export async function startRedis(): Promise<RealRedis> {
     stop,
     async restart() {
       await stop();
-      server = await serve(port, folder);
+      server = await serve({ port, folder, keeps });
     },
     async close() {
       ioredis.disconnect();
@@ -65,8 +65,15 @@ function connected(port: number) {
   return client;
 }
 
-function serve(port: number, folder: string): Promise<ChildProcess> {
-  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
+interface ServerSetup {
+  readonly port: number;
+  readonly folder: string;
+  readonly keeps: boolean;
+}
+
+function serve({ port, folder, keeps }: ServerSetup): Promise<ChildProcess> {
+  const log = keeps ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no'];
+  const settings = ['--bind', '127.0.0.1', '--save', '', '--dir', folder, ...log];
   const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'inherit'] });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
