@@ -87,13 +87,13 @@ export class GenClient {
   }
 
   /**
-   * A client of the same account that refuses a call whose rate limit is full and says when to come back: for engines that
-   * wait by themselves. `rateLimit: 'off'` stays off.
+   * A client of the same account for engines that wait by themselves: where this one would wait, because a rate limit is
+   * full or the service asks for it, that one rejects with the time to come back. `rateLimit: 'off'` stays off.
    * @internal
    */
   withoutQueue(overrides: ClientOptions = {}): GenClient {
     const rateLimit = this.#options.rateLimit === 'off' ? 'off' : 'throw';
-    return this.withOptions({ ...overrides, rateLimit });
+    return this.withOptions({ maxRetryAfterMs: 0, ...overrides, rateLimit });
   }
 
   /**

@@ -3,8 +3,8 @@ import { checkCharacter } from '../preflight/check-character.js';
 import { checkImage } from '../preflight/check-image.js';
 import { checkVideo } from '../preflight/check-video.js';
 import { checkVideoEdit } from '../preflight/check-video-edit.js';
+import type { CallKind } from '../resources/run-calls.js';
 import { idempotencyKeyOf } from '../transport/idempotency.js';
-import type { CallKind } from './job-data.js';
 
 /** A call that is to be queued. */
 export interface CandidateCall {

@@ -2,6 +2,7 @@ import { type Job as BullJob, type ConnectionOptions, Queue } from 'bullmq';
 import type { EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { checkOptions } from '../options.js';
 import { recoverRules } from '../polling/recover-options.js';
+import type { CallKind } from '../resources/run-calls.js';
 import type { CharacterParams } from '../schemas/character-params.js';
 import { isFields } from '../schemas/envelope.js';
 import type { ImageParams } from '../schemas/image-params.js';
@@ -11,7 +12,7 @@ import type { VideoParams } from '../schemas/video-params.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import { admitCall } from './admit-call.js';
 import { queueNames } from './connection.js';
-import type { CallKind, GenJobData, GenJobResult } from './job-data.js';
+import type { GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';
 import { ENQUEUE_OPTIONS, type EnqueueOptions, type GenQueueOptions, QUEUE_OPTIONS } from './queue-options.js';
 

@@ -1,8 +1,6 @@
 import type { Recover, RunState } from '../polling/run-state.js';
+import type { CallKind } from '../resources/run-calls.js';
 import type { Job } from '../schemas/job.js';
-
-/** The namespaces whose `create` can be queued. */
-export type CallKind = 'images' | 'videos' | 'videoEdits' | 'characters';
 
 /** Where a call stands, without the rules, which are the worker's. Its form may change between versions. */
 export type StoredRun = Omit<RunState, 'rules'>;

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import type { CallKind } from './job-data.js';
+import type { CallKind } from '../resources/run-calls.js';
 
 /** Milliseconds between two reads of one job (spec: poll video jobs every 10 to 15 seconds). */
 const NATURAL_MS: Readonly<Record<CallKind, number>> = {

@@ -3,10 +3,10 @@ import { reasonOf } from '../callbacks.js';
 import type { GenClient } from '../client.js';
 import type { Clock } from '../clock.js';
 import { GenError, WaitTimeoutError } from '../errors/index.js';
-import { callFailure, type GenErrorJson } from '../polling/call-failure.js';
+import type { GenErrorJson } from '../polling/call-failure.js';
 import { nextStep } from '../polling/next-step.js';
-import type { CreateStep, LastStep, ReadStep, RunEvent, RunRules, RunState } from '../polling/run-state.js';
-import type { CreatedJob } from '../schemas/created-job.js';
+import type { CreateStep, LastStep, ReadStep, RunRules, RunState } from '../polling/run-state.js';
+import { type SeenCall, seeCall, sendCreate } from '../resources/run-calls.js';
 import type { Job } from '../schemas/job.js';
 import { type GenQueueJob, wakeCall } from './gen-queue.js';
 import { type GenJobData, type GenJobResult, progressOf } from './job-data.js';
@@ -88,23 +88,19 @@ async function wakeUp({ at, queueJob }: Work): Promise<Standing> {
 }
 
 /** Creates the service's job, and stores its id before anything else. */
-async function create(work: Work, run: RunState, { key: idempotencyKey, model }: CreateStep): Promise<Standing> {
+async function create(work: Work, run: RunState, { key, model }: CreateStep): Promise<Standing> {
   const { at, queueJob } = work;
   const { call, params, preflight } = queueJob.data;
-  const endpoint: { create(params: never, options: object): PromiseLike<CreatedJob> } = at.client[call];
   await holdLock(work);
-  const seen = await attempt(async () => {
-    const options = { idempotencyKey, signal: at.closing, ...(preflight !== undefined && { preflight }) };
-    const body = model === null ? params : { ...params, model };
-    return (await endpoint.create(body as never, options)).job;
-  });
+  const options = { signal: at.closing, preflight };
+  const seen = await seeCall(async () => (await sendCreate(at.client, { call, params, key, model }, options)).job);
   // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
   await holdLock(work);
   const standing = await advance(work, run, inTurn(at, seen));
   const { job } = standing;
   if (job) {
     await at.notes.own(job.id, queueJob.id ?? '');
-    await queueJob.log(`${job.id} was accepted under ${idempotencyKey}: ${job.quotedTokenCost ?? '?'} tokens.`);
+    await queueJob.log(`${job.id} was accepted under ${key}: ${job.quotedTokenCost ?? '?'} tokens.`);
   }
   return standing;
 }
@@ -113,25 +109,11 @@ async function read(work: Work, run: RunState, { jobId }: ReadStep): Promise<Sta
   const { at, queueJob } = work;
   // Written again, in case the process died between storing the id and writing the note.
   await at.notes.own(jobId, queueJob.id ?? '');
-  return advance(work, run, await attempt(() => at.client.jobs.get(jobId, { signal: at.closing })));
-}
-
-type Seen = { readonly event: RunEvent } & Omit<Standing, 'run'>;
-
-/** What a call to the service has come to. Throws what is not an error of this package: an abort, a defect. */
-async function attempt(call: () => Promise<Job>): Promise<Seen> {
-  try {
-    const job = await call();
-    return { event: { type: 'job', job }, job };
-  } catch (error) {
-    const failure = callFailure(error);
-    if (failure === undefined) throw error;
-    return { event: { type: 'failed', failure }, error };
-  }
+  return advance(work, run, await seeCall(() => at.client.jobs.get(jobId, { signal: at.closing })));
 }
 
 /** A create that finds its rate limit full comes back in a turn of its own. */
-function inTurn({ turns, client }: Workplace, seen: Seen): Seen {
+function inTurn({ turns, client }: Workplace, seen: SeenCall): SeenCall {
   const { event } = seen;
   if (event.type !== 'failed' || event.failure.kind !== 'full') return seen;
   const retryAfterMs = turns.next(event.failure.retryAfterMs ?? UNSAID_SLOT_MS, client.limits());
@@ -139,7 +121,7 @@ function inTurn({ turns, client }: Workplace, seen: Seen): Seen {
 }
 
 /** Does what the rules say to what was seen, and stores it. The end of a call is stored when it has been told. */
-async function advance(work: Work, run: RunState, { event, ...seen }: Seen): Promise<Standing> {
+async function advance(work: Work, run: RunState, { event, ...seen }: SeenCall): Promise<Standing> {
   const { at, queueJob } = work;
   const { pollIntervalMs } = at.options;
   const pollMs = pollIntervalMs ?? pollDelayMs(queueJob.data.call, await at.notes.owned(), at.client.limits());

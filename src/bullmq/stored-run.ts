@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
 import { nextStep } from '../polling/next-step.js';
 import { nextKey, type RunRules, type RunState, resumeRun, startRun } from '../polling/run-state.js';
-import { shortenKey } from '../resources/created-jobs.js';
+import { shortenKey } from '../resources/run-calls.js';
 import { type GenQueueJob, UNMADE_PRIORITY } from './gen-queue.js';
 import type { GenJobData } from './job-data.js';
 import type { Notes } from './notes.js';

@@ -5,9 +5,10 @@ import type { CreatedJob } from '../schemas/created-job.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import { idempotencyKeyFrom, idempotencyKeyOf } from '../transport/idempotency.js';
+import { idempotencyKeyOf } from '../transport/idempotency.js';
 import type { JsonRequest, Transport } from '../transport/transport.js';
 import { decodeCreatedJob } from './decode.js';
+import { shortenKey } from './run-calls.js';
 
 /** What `createAndWait` takes: the options of the call, of the wait (whose `timeoutMs` counts) and of the resubmission. */
 export type CreateOptions = Omit<RequestOptions, 'timeoutMs'> & CreateAndWaitOptions;
@@ -64,12 +65,4 @@ async function keyedCreate<Throws extends boolean>(
   const ports = { create, waiter, shortenKey };
   const job: Job = await createAndWait(ports, { ...options, idempotencyKey });
   return job as FinalJob<Throws>;
-}
-
-/** Longest key that surely has room for what a run appends to it. */
-const EXTENSIBLE_KEY = 200;
-
-/** What stands for a key in the keys derived from it where the key itself is too long: a fingerprint of it. */
-export function shortenKey(key: string): string {
-  return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
 }
