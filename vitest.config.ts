@@ -13,7 +13,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/runtimes/**', 'node_modules/**'],
+    exclude: ['test/runtimes/**', '**/node_modules/**'],
     testTimeout: 20_000,
     hookTimeout: 120_000,
   },

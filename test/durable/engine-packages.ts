@@ -1,0 +1,77 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { ROOT } from '../support/build.js';
+
+/** The engines whose packages have a folder here. */
+export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'inngest';
+
+/** The folder of an engine's packages. */
+export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}/`, import.meta.url));
+
+/** Why the tests of an engine are skipped, with a printed reason; in CI its packages must be there. */
+export function whyNoEngine(engine: EngineName): string | undefined {
+  if (existsSync(`${folder(engine)}node_modules/.package-lock.json`)) return undefined;
+  const reason = `the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`;
+  if (process.env.CI) throw new Error(reason);
+  console.warn(`skipped: ${reason}`);
+  return reason;
+}
+
+/** The path of a file in the packages of an engine. */
+export function engineFile(engine: EngineName, path: string): string {
+  return createRequire(folder(engine)).resolve(path);
+}
+
+/** A package of an engine. The caller says which part of its shape it uses, so that types need no install. */
+export async function enginePackage<T>(engine: EngineName, name: string): Promise<T> {
+  return (await import(pathToFileURL(engineFile(engine, name)).href)) as T;
+}
+
+const DOORS = ['durable', 'webhooks', 'storage', 'sandbox'];
+
+/** `gen-client` in a bundle is this source. */
+const alias = {
+  'gen-client': `${ROOT}src/index.ts`,
+  ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, `${ROOT}src/${door}/index.ts`])),
+};
+
+/** An example as one file for workerd. */
+export async function bundleForWorkerd(example: string): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [ROOT + example],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    conditions: ['workerd', 'worker', 'browser'],
+    external: ['cloudflare:*'],
+    alias,
+    tsconfigRaw: {},
+    logLevel: 'silent',
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
+/** An example as a program for Node, beside the packages of its engine; its path. */
+export async function bundleForNode(engine: EngineName, example: string): Promise<string> {
+  const outfile = `${folder(engine)}node_modules/.cache/${example.split('/').at(-1)?.replace('.ts', '.mjs')}`;
+  await build({
+    entryPoints: [ROOT + example],
+    bundle: true,
+    outfile,
+    format: 'esm',
+    platform: 'node',
+    packages: 'external',
+    plugins: [{ name: 'this source', setup: (setup) => setup.onResolve({ filter: /^gen-client(\/|$)/ }, resolveDoor) }],
+    tsconfigRaw: {},
+    logLevel: 'silent',
+  });
+  return outfile;
+}
+
+function resolveDoor({ path }: { readonly path: string }): { path: string } {
+  return { path: alias[path as keyof typeof alias] ?? path };
+}
