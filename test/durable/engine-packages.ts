@@ -64,14 +64,18 @@ export async function bundleForNode(engine: EngineName, example: string): Promis
     outfile,
     format: 'esm',
     platform: 'node',
-    packages: 'external',
-    plugins: [{ name: 'this source', setup: (setup) => setup.onResolve({ filter: /^gen-client(\/|$)/ }, resolveDoor) }],
+    plugins: [
+      { name: 'engine stays outside', setup: (setup) => setup.onResolve({ filter: /^[^./]/ }, resolvePackage) },
+    ],
     tsconfigRaw: {},
     logLevel: 'silent',
   });
   return outfile;
 }
 
-function resolveDoor({ path }: { readonly path: string }): { path: string } {
-  return { path: alias[path as keyof typeof alias] ?? path };
+/** What the example imports is the engine's; what this source imports comes along. */
+function resolvePackage({ path, importer }: { readonly path: string; readonly importer: string }) {
+  const door = alias[path as keyof typeof alias];
+  if (door !== undefined) return { path: door };
+  return importer.startsWith(`${ROOT}examples/`) || path.startsWith('node:') ? { path, external: true } : undefined;
 }
