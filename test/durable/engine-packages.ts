@@ -1,5 +1,7 @@
-import { existsSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { ROOT } from '../support/build.js';
@@ -22,6 +24,18 @@ export function whyNoEngine(engine: EngineName): string | undefined {
 /** The path of a file in the packages of an engine. */
 export function engineFile(engine: EngineName, path: string): string {
   return createRequire(folder(engine)).resolve(path);
+}
+
+/** A folder of its own that has some examples, the packages of their engine, and this package as it is built. */
+export function makeProject(engine: EngineName, examples: readonly string[]): string {
+  const project = mkdtempSync(join(tmpdir(), `gen-client-${engine}-`));
+  const packages = `${folder(engine)}node_modules`;
+  mkdirSync(join(project, 'node_modules'));
+  for (const name of readdirSync(packages)) symlinkSync(join(packages, name), join(project, 'node_modules', name));
+  symlinkSync(ROOT, join(project, 'node_modules/gen-client'));
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'videos', type: 'module' }));
+  for (const name of examples) copyFileSync(`${ROOT}examples/durable/${name}`, join(project, name));
+  return project;
 }
 
 /** A package of an engine. The caller says which part of its shape it uses, so that types need no install. */

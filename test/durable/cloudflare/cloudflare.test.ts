@@ -41,13 +41,14 @@ describe.skipIf(reason !== undefined)('a run in Cloudflare Workflows', () => {
         modules: true,
         script,
         compatibilityDate: '2026-07-01',
+        compatibilityFlags: ['nodejs_compat'],
         host: '127.0.0.1',
         port,
         bindings: {
           GEN_API_KEY: service.sandbox.apiKey,
           GEN_BASE_URL: service.url,
           GEN_WEBHOOK_SECRET: service.sandbox.webhookSecret,
-          ORIGIN: `http://127.0.0.1:${port}`,
+          URL: `http://127.0.0.1:${port}/`,
         },
         workflows: { VIDEOS: { name: 'videos', className: 'Video' } },
         workflowsPersist: folder,
@@ -66,7 +67,7 @@ describe.skipIf(reason !== undefined)('a run in Cloudflare Workflows', () => {
 
   const order = async (number: number, prompt: string) => {
     const init = { method: 'POST', body: JSON.stringify({ prompt }) };
-    return (await worker.dispatchFetch(`http://worker/?order=${number}`, init)).json() as Promise<{ id: string }>;
+    return (await worker.dispatchFetch(`http://worker/?order=order-${number}`, init)).json() as Promise<{ id: string }>;
   };
   /** Locally an instance wakes up after a death when something is sent to it; at Cloudflare its alarm does that. */
   const touch = async (id: string) => (await (await worker.getBindings()).VIDEOS.get(id)).sendEvent({ type: 'touch' });
@@ -101,7 +102,7 @@ describe.skipIf(reason !== undefined)('a run in Cloudflare Workflows', () => {
     const { status, error } = await ended(refused.id);
     expect(status).toBe('errored');
     expect(error).toMatchObject({ message: expect.stringMatching(/^JobFailedError: .*generation_rejected/) });
-    expect(service.sandbox.deliveries.map((delivery) => delivery.status)).toEqual([204, 204]);
+    expect(service.sandbox.deliveries.map((delivery) => delivery.status)).toEqual([200, 200]);
     // Ten seconds to the first read; the end, two seconds later, was told by the webhook.
     const [job] = service.sandbox.jobs.filter(({ prompt }) => prompt === 'run two');
     const reads = service.sandbox.requests.filter(({ path }) => path.includes(String(job?.id)));

@@ -1,30 +1,14 @@
 // The example, compiled by Vercel's own builder and run on its local world.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ensureBuilt, ROOT } from '../../support/build.js';
+import { ensureBuilt } from '../../support/build.js';
 import { freePort } from '../../support/free-port.js';
-import { folder, whyNoEngine } from '../engine-packages.js';
+import { folder, makeProject, whyNoEngine } from '../engine-packages.js';
 import { type SlowService, slowService } from '../slow-service.js';
 
 const reason = whyNoEngine('workflow');
-
-/** A project of its own that has the examples, the packages of the engine, and this package as it is built. */
-function makeProject(): string {
-  const project = mkdtempSync(join(tmpdir(), 'gen-client-workflow-'));
-  const packages = `${folder('workflow')}node_modules`;
-  mkdirSync(join(project, 'node_modules'));
-  for (const name of readdirSync(packages)) symlinkSync(join(packages, name), join(project, 'node_modules', name));
-  symlinkSync(ROOT, join(project, 'node_modules/gen-client'));
-  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'videos', type: 'module' }));
-  for (const name of ['vercel-workflow.ts', 'vercel-routes.ts']) {
-    copyFileSync(`${ROOT}examples/durable/${name}`, join(project, name));
-  }
-  return project;
-}
 
 describe.skipIf(reason !== undefined)('a run in Vercel Workflow', () => {
   let service: SlowService;
@@ -36,7 +20,7 @@ describe.skipIf(reason !== undefined)('a run in Vercel Workflow', () => {
   beforeAll(async () => {
     await ensureBuilt();
     service = await slowService();
-    project = makeProject();
+    project = makeProject('workflow', ['vercel-workflow.ts', 'vercel-routes.ts']);
     await promisify(execFile)(process.execPath, [`${folder('workflow')}build-project.mjs`], { cwd: project });
     const port = await freePort();
     origin = `http://127.0.0.1:${port}`;
