@@ -15,6 +15,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'fast-png': /^src\/sandbox\/media\//,
   mediabunny: /^src\/sandbox\/media\//,
   '@ai-sdk/provider': /^src\/ai-sdk\//,
+  '@workflow/serde': /^src\/ai-sdk\//,
   bullmq: /^src\/bullmq\//,
   ioredis: /^src\/bullmq\//,
 };

@@ -1,13 +1,22 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { ROOT } from '../support/build.js';
 
 /** The engines whose packages have a folder here. */
-export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'inngest';
+export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'inngest' | 'ai-sdk';
 
 /** The folder of an engine's packages. */
 export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}/`, import.meta.url));
@@ -26,13 +35,23 @@ export function engineFile(engine: EngineName, path: string): string {
   return createRequire(folder(engine)).resolve(path);
 }
 
-/** A folder of its own that has some examples, the packages of their engine, and this package as it is built. */
+/** What this package has to find beside it. */
+const OWN_PACKAGES = ['ky', 'p-retry', 'is-network-error', 'zod', '@ai-sdk/provider'];
+
+/** A folder of its own that has some examples, the packages of their engine, and this package as it is published. */
 export function makeProject(engine: EngineName, examples: readonly string[]): string {
   const project = mkdtempSync(join(tmpdir(), `gen-client-${engine}-`));
   const packages = `${folder(engine)}node_modules`;
   mkdirSync(join(project, 'node_modules'));
   for (const name of readdirSync(packages)) symlinkSync(join(packages, name), join(project, 'node_modules', name));
-  symlinkSync(ROOT, join(project, 'node_modules/gen-client'));
+  // Copied and not linked: a builder names classes and steps after the package that they are in.
+  const own = join(project, 'node_modules/gen-client');
+  cpSync(`${ROOT}dist`, join(own, 'dist'), { recursive: true });
+  copyFileSync(`${ROOT}package.json`, join(own, 'package.json'));
+  for (const name of OWN_PACKAGES) {
+    mkdirSync(dirname(join(own, 'node_modules', name)), { recursive: true });
+    symlinkSync(`${ROOT}node_modules/${name}`, join(own, 'node_modules', name));
+  }
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'videos', type: 'module' }));
   for (const name of examples) copyFileSync(`${ROOT}examples/durable/${name}`, join(project, name));
   return project;
