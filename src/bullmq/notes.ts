@@ -5,7 +5,7 @@ import { type QueueLocation, queueNames } from './connection.js';
  * How long a note is kept that nobody takes back: a webhook may be for a job made elsewhere, and a call may be removed by
  * hand. A call that runs longer writes its note again at each read.
  */
-export const NOTE_KEPT_MS = 60 * 60 * 1000;
+const NOTE_KEPT_MS = 60 * 60 * 1000;
 const CLEANED_AT_ONCE = 1000;
 
 /**

@@ -4,7 +4,7 @@ import { errorJson } from '../polling/call-failure.js';
 import type { RunEvent } from '../polling/run-state.js';
 import { type CallKind, seeCall, sendCreate } from '../resources/run-calls.js';
 import { isFields } from '../schemas/envelope.js';
-import { isFinal, type Job } from '../schemas/job.js';
+import { isFinal } from '../schemas/job.js';
 import type { Activities, Json } from './engine.js';
 
 /**
@@ -55,6 +55,3 @@ function fieldsOf(input: Json, needed: readonly string[]): Record<string, unknow
 function toJson(value: RunEvent): Json {
   return JSON.parse(JSON.stringify(value)) as Json;
 }
-
-/** The job of a `store`. */
-export type StoreInput = { readonly job: Job };

@@ -31,7 +31,7 @@ export function whyNoEngine(engine: EngineName): string | undefined {
 }
 
 /** The path of a file in the packages of an engine. */
-export function engineFile(engine: EngineName, path: string): string {
+function engineFile(engine: EngineName, path: string): string {
   return createRequire(folder(engine)).resolve(path);
 }
 

@@ -10,7 +10,7 @@ import { folder, makeProject, whyNoEngine } from '../engine-packages.js';
 
 const reason = whyNoEngine('ai-sdk');
 const CONFIG = `import { workflow } from '@workflow/vitest';
-export default { plugins: [workflow()], test: { include: ['*.run.ts'], testTimeout: 60_000 } };
+export default { plugins: [workflow()], test: { include: ['run-*.ts'], testTimeout: 60_000 } };
 `;
 
 describe.skipIf(reason !== undefined)('the AI SDK’s workflows', () => {
@@ -20,7 +20,7 @@ describe.skipIf(reason !== undefined)('the AI SDK’s workflows', () => {
     const sandbox = createSandbox({ jobDurationMs: 1500, limits: 'off' });
     const service = await sandbox.listen({ port: 0 });
     const project = makeProject('ai-sdk', []);
-    for (const name of ['generate-video.workflow.ts', 'generate-video.run.ts']) {
+    for (const name of ['model-workflows.ts', 'run-models.ts']) {
       copyFileSync(`${folder('ai-sdk')}project/${name}`, join(project, name));
     }
     writeFileSync(join(project, 'vitest.config.mjs'), CONFIG);

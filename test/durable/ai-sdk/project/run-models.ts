@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { resumeWebhook, start } from 'workflow/api';
-import { describeModels, generateVideo } from './generate-video.workflow.js';
+import { describeModels, generateVideo } from './model-workflows.js';
 
 const { PORT } = process.env;
 /** What a deployment serves under /.well-known/workflow/v1/webhook/. */
