@@ -92,8 +92,9 @@ export class GenClient {
    * @internal
    */
   withoutQueue(overrides: ClientOptions = {}): GenClient {
-    const rateLimit = this.#options.rateLimit === 'off' ? 'off' : 'throw';
-    return this.withOptions({ maxRetryAfterMs: 0, ...overrides, rateLimit });
+    const unqueued =
+      this.#options.rateLimit === 'off' ? { maxRetryAfterMs: 0 } : ({ rateLimit: 'throw' } satisfies ClientOptions);
+    return this.withOptions({ ...overrides, ...unqueued });
   }
 
   /**

@@ -1,4 +1,4 @@
-import { isFinal, type Job, type JobTry } from '../schemas/job.js';
+import { isSettled, type Job, type JobTry } from '../schemas/job.js';
 import type { CallFailure } from './call-failure.js';
 import {
   type CreateStep,
@@ -72,7 +72,7 @@ function accepted(run: RunState, { key }: CreateStep, event: JobEvent): RunState
 function followed(before: RunState, event: JobEvent): RunState {
   const { job } = event;
   const run = { ...before, tries: withJob(before.tries, job), misses: 0 };
-  if (!isFinal(job)) return { ...readAgain(run, job.id), isAnnounced: false };
+  if (!isSettled(job)) return { ...readAgain(run, job.id), isAnnounced: false };
   if (job.status !== 'completed') return afterFailure({ ...run, failedJobs: run.failedJobs + 1 }, event);
   return { ...run, step: run.rules.stores ? { type: 'store', job } : { type: 'end', job, error: null, again: null } };
 }

@@ -54,9 +54,9 @@ async function keyedCreate<Throws extends boolean>(
 ): Promise<FinalJob<Throws>> {
   const { idempotency_key, ...body } = isFields(request.body) ? request.body : {};
   const { signal, maxRetries, headers, preflight } = options;
-  const create = ({ key: idempotencyKey, model }: CreateStep) =>
+  const create = ({ key: idempotencyKey, model, isSecondKey }: CreateStep) =>
     transport.send(
-      { ...request, body: model === null ? body : { ...body, model } },
+      { ...request, body: model === null ? body : { ...body, model }, ...(isSecondKey && { neverWaits: true }) },
       { signal, maxRetries, headers, preflight, idempotencyKey },
     );
   // A key that cannot be right is refused, and never left out.

@@ -40,7 +40,10 @@ export function adversary({ seed, holdsRefusals, trouble, endsReviewsBetweenKeys
 
   const view = (made: Made): Job => {
     const { key: _key, endsAtMs, end, ...job } = made;
-    return nowMs >= endsAtMs ? { ...job, ...end } : job;
+    if (nowMs < endsAtMs) return job;
+    // The link of a completed job may come a moment after its status.
+    const hasLink = end.status === 'completed' && nowMs >= endsAtMs + 2000;
+    return { ...job, ...end, ...(hasLink && { providerOutputUrl: `https://x.example/v1/jobs/${job.id}/output` }) };
   };
 
   function accept(key: string): Job {

@@ -26,9 +26,10 @@ const RULES: RunRules = {
 };
 const start = (rules: Partial<RunRules> = {}, key = 'k') =>
   startRun({ key, shortKey: `${key.slice(0, 128)}-0123456789abcdef`, rules: { ...RULES, ...rules } });
+const LINK = { providerOutputUrl: 'https://x.example/v1/jobs/job_1/output' };
 const job = (status: string, more: Partial<Job> = {}): RunEvent => ({
   type: 'job',
-  job: { id: 'job_1', status, ...more },
+  job: { id: 'job_1', status, ...(status === 'completed' && LINK), ...more },
 });
 const failedJob = (errorCode: string, errorData: Job['errorData'] = null, id = 'job_1') =>
   job('failed', { id, errorCode, errorData });
@@ -289,6 +290,12 @@ describe('a wait', () => {
     const run = proceed(start(quick), job('processing'), woken, failed('lost'));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000 });
     expect(proceed(start(quick), job('processing'), passed, failed('lost')).step).toMatchObject({ ms: 60_000 });
+  });
+
+  it('goes on until a completed job has its link', () => {
+    const run = proceed(start(), job('completed', { providerOutputUrl: null }));
+    expect(run.step).toMatchObject({ type: 'wait', jobId: 'job_1' });
+    expect(proceed(run, passed, job('completed')).step).toMatchObject({ type: 'end' });
   });
 
   it('does not end by a read that fails for the moment, but by a refusal', () => {
