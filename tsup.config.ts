@@ -11,6 +11,7 @@ const DOORS = {
   redis: 'src/redis/index.ts',
   'ai-sdk': 'src/ai-sdk/index.ts',
   bullmq: 'src/bullmq/index.ts',
+  durable: 'src/durable/index.ts',
 };
 
 /**

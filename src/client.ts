@@ -88,6 +88,17 @@ export class GenClient {
   }
 
   /**
+   * A client of the same account for engines that wait by themselves: where this one would wait, because a rate limit is
+   * full or the service asks for it, that one rejects with the time to come back. `rateLimit: 'off'` stays off.
+   * @internal
+   */
+  withoutQueue(overrides: ClientOptions = {}): GenClient {
+    const unqueued =
+      this.#options.rateLimit === 'off' ? { maxRetryAfterMs: 0 } : ({ rateLimit: 'throw' } satisfies ClientOptions);
+    return this.withOptions({ ...overrides, ...unqueued });
+  }
+
+  /**
    * Calls an endpoint without a method here; `data` comes unwrapped. Key, retries, deadlines and errors are the same as
    * everywhere, and a POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
    */

@@ -56,6 +56,7 @@ export { InProcessLimiter } from './limits/in-process-limiter.js';
 export type { LaneLimit } from './limits/lane-state.js';
 export type { Lane, LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './limits/rate-limiter.js';
 export type { CreateAndWaitOptions } from './polling/create-and-wait.js';
+export type { Recover, RecoverableCode, RecoverRule } from './polling/run-state.js';
 export type { JobNotice } from './polling/wait-for-job.js';
 export type { WaitOptions } from './polling/wait-options.js';
 export type { Characters } from './resources/characters.js';
@@ -75,7 +76,7 @@ export type { CharacterParams, RegisterCharacterParams } from './schemas/charact
 export type { VideoRatio } from './schemas/create-fields.js';
 export type { CreatedJob } from './schemas/created-job.js';
 export type { CheckedImageParams, ImageParams, ImageReference } from './schemas/image-params.js';
-export type { CompletedJob, Job, JobStatus } from './schemas/job.js';
+export type { CompletedJob, Job, JobStatus, JobTry } from './schemas/job.js';
 export { isCompleted, isFinal } from './schemas/job.js';
 export type { UploadType } from './schemas/media-type.js';
 export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';

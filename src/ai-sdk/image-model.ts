@@ -1,33 +1,51 @@
 import type { ImageModelV4, ImageModelV4CallOptions, ImageModelV4Result, SharedV4Warning } from '@ai-sdk/provider';
+import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
 import type { GenClient } from '../client.js';
 import { readProviderOptions } from './call-options.js';
 import { IMAGE_REFERENCE, sendInputs } from './inputs.js';
 import { makeOutputs } from './make-outputs.js';
+import { type ModelSource, modelSource, type SerializedModel } from './model-source.js';
 import { createOutputKeys, keyFromHeaders, plainHeaders } from './output-keys.js';
 import { type Output, responseOf } from './outputs.js';
 import { imageSettings, unsupported } from './settings.js';
 
-/** An image model of the service for `generateImage`. All outputs of a call come from one `doGenerate`. */
-export function createImageModel(client: () => GenClient, modelId: string): ImageModelV4 {
-  const outputKeys = createOutputKeys();
-  return {
-    specificationVersion: 'v4',
-    provider: 'gen.image',
-    modelId,
-    // One call makes all outputs, so that one failing cannot lose the others that are paid for.
-    maxImagesPerCall: Number.MAX_SAFE_INTEGER,
-    supportsFileInputs: true,
-    supportsMaskInputs: false,
-    async doGenerate(call) {
-      const own = readProviderOptions(call.providerOptions);
-      const { keys, settled } = outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers));
-      try {
-        return await generate(client(), { modelId, call, own, keys });
-      } finally {
-        settled();
-      }
-    },
-  };
+/**
+ * An image model of the service for `generateImage`. All outputs of a call come from one `doGenerate`. A workflow may hand
+ * the model from one step to another: it takes its model id and its base URL along, and never the API key.
+ */
+export class GenImageModel implements ImageModelV4 {
+  readonly specificationVersion = 'v4';
+  readonly provider = 'gen.image';
+  readonly modelId: string;
+  /** One call makes all outputs, so that one failing cannot lose the others that are paid for. */
+  readonly maxImagesPerCall = Number.MAX_SAFE_INTEGER;
+  readonly supportsFileInputs = true;
+  readonly supportsMaskInputs = false;
+  readonly #source: ModelSource;
+  readonly #outputKeys = createOutputKeys();
+
+  constructor(source: ModelSource, modelId: string) {
+    this.#source = source;
+    this.modelId = modelId;
+  }
+
+  static [WORKFLOW_SERIALIZE](model: GenImageModel): SerializedModel {
+    return { modelId: model.modelId, config: model.#source.config() };
+  }
+
+  static [WORKFLOW_DESERIALIZE]({ modelId, config }: SerializedModel): GenImageModel {
+    return new GenImageModel(modelSource(config), modelId);
+  }
+
+  async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
+    const own = readProviderOptions(call.providerOptions);
+    const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers));
+    try {
+      return await generate(this.#source.client(), { modelId: this.modelId, call, own, keys });
+    } finally {
+      settled();
+    }
+  }
 }
 
 async function generate(

@@ -1,3 +1,4 @@
 export type { GenProviderOptions } from './call-options.js';
-export type { GenProvider, GenProviderSettings } from './provider.js';
+export type { GenProviderSettings } from './model-source.js';
+export type { GenProvider } from './provider.js';
 export { createGen, gen } from './provider.js';

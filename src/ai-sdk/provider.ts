@@ -1,9 +1,8 @@
 import { type Experimental_VideoModelV4, type ImageModelV4, NoSuchModelError, type ProviderV4 } from '@ai-sdk/provider';
 import type { ImageModel, VideoModel } from '../catalog.js';
-import { GenClient } from '../client.js';
-import type { ClientOptions } from '../config.js';
-import { createImageModel } from './image-model.js';
-import { createVideoModel } from './video-model.js';
+import { GenImageModel } from './image-model.js';
+import { type GenProviderSettings, modelSource } from './model-source.js';
+import { GenVideoModel } from './video-model.js';
 
 /** The service as an AI SDK provider: `generateImage`, `experimental_generateVideo` and a provider registry take it. */
 export interface GenProvider extends ProviderV4 {
@@ -17,21 +16,14 @@ export interface GenProvider extends ProviderV4 {
   videoModel(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
 }
 
-/** A ready client, else the options for one; left out, everything comes from the environment. */
-export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;
-
 /**
  * Makes a provider. The client is made on the first call, so that a missing option is an error of that call and not of
  * the import.
  */
 export function createGen(settings: GenProviderSettings = {}): GenProvider {
-  let made: GenClient | undefined;
-  const client = () => {
-    made ??= 'client' in settings ? settings.client : new GenClient(settings);
-    return made;
-  };
-  const image = (modelId: string) => createImageModel(client, modelId);
-  const video = (modelId: string) => createVideoModel(client, modelId);
+  const source = modelSource(settings);
+  const image = (modelId: string) => new GenImageModel(source, modelId);
+  const video = (modelId: string) => new GenVideoModel(source, modelId);
   const refuse = (modelType: 'languageModel' | 'embeddingModel') => (modelId: string) => {
     throw new NoSuchModelError({ modelId, modelType });
   };

@@ -1,12 +1,16 @@
 import type {
   Experimental_VideoModelV4,
   Experimental_VideoModelV4CallOptions,
+  Experimental_VideoModelV4OperationStartResult,
+  Experimental_VideoModelV4OperationStatusResult,
   Experimental_VideoModelV4Result,
 } from '@ai-sdk/provider';
+import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
 import type { GenClient } from '../client.js';
 import { readProviderOptions } from './call-options.js';
 import { discardInputs } from './inputs.js';
 import { makeOutputs } from './make-outputs.js';
+import { type ModelSource, modelSource, type SerializedModel } from './model-source.js';
 import { createOutputKeys, keyFromHeaders, plainHeaders } from './output-keys.js';
 import { responseOf } from './outputs.js';
 import { type PreparedVideo, prepareVideo } from './video-call.js';
@@ -14,34 +18,67 @@ import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
 type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
 
-/** A video model of the service for `experimental_generateVideo` and the start and status calls. */
-export function createVideoModel(client: () => GenClient, modelId: string): Experimental_VideoModelV4 {
-  const outputKeys = createOutputKeys();
+/**
+ * A video model of the service for `experimental_generateVideo` and the start and status calls. A workflow may hand the
+ * model from one step to another: it takes its model id and its base URL along, and never the API key.
+ */
+export class GenVideoModel implements Experimental_VideoModelV4 {
+  readonly specificationVersion = 'v4';
+  readonly provider = 'gen.video';
+  readonly modelId: string;
+  /** One call makes all outputs, so that one failing cannot lose the others that are paid for. */
+  readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
+  readonly #source: ModelSource;
+  readonly #outputKeys = createOutputKeys();
+
+  constructor(source: ModelSource, modelId: string) {
+    this.#source = source;
+    this.modelId = modelId;
+  }
+
+  static [WORKFLOW_SERIALIZE](model: GenVideoModel): SerializedModel {
+    return { modelId: model.modelId, config: model.#source.config() };
+  }
+
+  static [WORKFLOW_DESERIALIZE]({ modelId, config }: SerializedModel): GenVideoModel {
+    return new GenVideoModel(modelSource(config), modelId);
+  }
+
+  doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
+    return this.#withKeys(call, generate);
+  }
+
+  doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
+    return this.#withKeys(call, start);
+  }
+
+  doStatus({ operation, abortSignal }: StatusCall): Promise<Experimental_VideoModelV4OperationStatusResult> {
+    return operationStatus(this.#source.client(), this.modelId, { operation, signal: abortSignal });
+  }
+
+  async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookAnswer> {
+    const { url, received } = await webhook();
+    return { webhookUrl: url, received };
+  }
+
   /** Runs one call with a key for each output; uploads are taken back when no job came of them. */
-  const withKeys = async <T>(call: VideoCall, run: (video: PreparedVideo, keys: readonly string[]) => Promise<T>) => {
+  async #withKeys<T>(call: VideoCall, run: (client: GenClient, video: VideoRun) => Promise<T>): Promise<T> {
+    const { modelId } = this;
+    const client = this.#source.client();
     const callersKey = readProviderOptions(call.providerOptions).idempotencyKey ?? keyFromHeaders(call.headers);
-    const { keys, settled } = outputKeys(call, callersKey);
+    const { keys, settled } = this.#outputKeys(call, callersKey);
     try {
-      return await run(await prepareVideo(client(), modelId, call), keys);
+      return await run(client, { modelId, call, video: await prepareVideo(client, modelId, call), keys });
     } finally {
       settled();
     }
-  };
-  return {
-    specificationVersion: 'v4',
-    provider: 'gen.video',
-    modelId,
-    // One call makes all outputs, so that one failing cannot lose the others that are paid for.
-    maxVideosPerCall: Number.MAX_SAFE_INTEGER,
-    doGenerate: (call) => withKeys(call, (video, keys) => generate(client(), { modelId, call, video, keys })),
-    doStart: (call) => withKeys(call, (video, keys) => start(client(), { modelId, call, video, keys })),
-    doStatus: ({ operation, abortSignal }) => operationStatus(client(), modelId, { operation, signal: abortSignal }),
-    async handleWebhookOption({ webhook }) {
-      const { url, received } = await webhook();
-      return { webhookUrl: url, received };
-    },
-  };
+  }
 }
+
+type StatusCall = Parameters<NonNullable<Experimental_VideoModelV4['doStatus']>>[0];
+type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption']>;
+type WebhookOption = Parameters<HandleWebhook>[0];
+type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
 
 interface VideoRun {
   readonly modelId: string;

@@ -1,27 +1,21 @@
-import { type Job as BullJob, type ConnectionOptions, type JobsOptions, Queue } from 'bullmq';
+import { type Job as BullJob, type ConnectionOptions, Queue } from 'bullmq';
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
-import { GenError } from '../errors/index.js';
+import { checkOptions } from '../options.js';
+import { recoverRules } from '../polling/recover-options.js';
+import type { CallKind } from '../resources/run-calls.js';
 import type { CharacterParams } from '../schemas/character-params.js';
 import type { CheckedImageParams, ImageParams } from '../schemas/image-params.js';
 import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
 import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
-import { type QueueLocation, queueNames } from './connection.js';
-import type { CallKind, GenJobData, GenJobResult } from './job-data.js';
+import { admitCall } from './admit-call.js';
+import { queueNames } from './connection.js';
+import type { GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';
+import { ENQUEUE_OPTIONS, type EnqueueOptions, type GenQueueOptions, QUEUE_OPTIONS } from './queue-options.js';
 
 /** A queued call as the engine holds it. */
 export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
-
-/** How to queue a call. */
-export interface EnqueueOptions extends Omit<JobsOptions, 'jobId'> {
-  /**
-   * The queue job's id, which is also the Idempotency-Key of the call. The same id never makes a second job, in the
-   * queue or on the service. No colon and no bare number, as the engine wants it.
-   * @default `params.idempotency_key`, else a fresh UUID
-   */
-  readonly jobId?: string;
-}
 
 /** Queues create calls and wakes those that wait. */
 export interface GenQueue {
@@ -51,28 +45,40 @@ export interface GenQueue {
   /** Queues `characters.create`, the one-off reference image (spec: POST /v1/characters). */
   readonly characters: { create(params: CharacterParams, options?: EnqueueOptions): Promise<GenQueueJob> };
   /**
-   * Hand it a verified webhook event. The call that waits for the job reads it at once, in whichever process it runs. An event
-   * without a job wakes nobody.
+   * Takes a verified webhook event. The call that waits for the event's job reads it at once, before any other call is
+   * worked on, in whichever process it runs. An event without a job wakes nobody.
    */
   wake(event: WebhookEvent): Promise<void>;
   /** Closes the connections; what is queued stays. */
   close(): Promise<void>;
 }
 
-/** How often a call is tried again after an error that is not the service's answer: the key makes that safe. */
+/** How often a call is tried again after an error of a callback or of the process. The key makes that safe. */
 const DEFAULT_JOB_OPTIONS = { attempts: 5, backoff: { type: 'exponential', delay: 2000 } } as const;
+/**
+ * The engine takes jobs without a priority first. Calls get one until their job is made, so that running jobs are read
+ * before new ones are created.
+ */
+export const UNMADE_PRIORITY = 1000;
 
 /**
  * Opens the queue on a connection of BullMQ's kind (an ioredis client or its options).
- * Calls are made by {@link createGenWorker} in any number of processes.
+ * Calls are made by {@link createGenWorker} in any number of processes. Throws a GenError for an option that does not exist.
+ *
+ * @example
+ * const queue = createGenQueue({ url: process.env.REDIS_URL });
+ * await queue.videos.create({ prompt: 'a fox at dawn' }, { jobId: 'order-17' });
  */
-export function createGenQueue(connection: ConnectionOptions, location: QueueLocation = {}): GenQueue {
-  const { calls, options } = queueNames(connection, location);
-  const queue = new Queue<GenJobData, GenJobResult>(calls, options);
-  const notes = openNotes(connection, location);
+export function createGenQueue(connection: ConnectionOptions, options: GenQueueOptions = {}): GenQueue {
+  checkOptions('createGenQueue', QUEUE_OPTIONS, options);
+  const { onError = () => {} } = options;
+  const { calls, options: base } = queueNames(connection, options);
+  const queue = new Queue<GenJobData, GenJobResult>(calls, base);
+  // Without a listener the engine prints.
+  queue.on('error', onError);
+  const notes = openNotes(connection, options);
   const creator = (call: CallKind) => ({
-    create: (params: object, given: EnqueueOptions = {}) =>
-      enqueue(queue, call, { params: { ...params }, options: given }),
+    create: (params: object, given?: EnqueueOptions) => enqueue(queue, call, { params: { ...params }, options: given }),
   });
   return {
     queue,
@@ -86,7 +92,7 @@ export function createGenQueue(connection: ConnectionOptions, location: QueueLoc
       // Noted first: a call that is just being made, or read, looks for the note before and after it goes to sleep.
       await notes.wake(jobId);
       const owner = await notes.owner(jobId);
-      if (owner !== undefined) await promoteIfAsleep(queue, owner);
+      if (owner !== undefined) await wakeCall(queue, owner);
     },
     async close() {
       await notes.close();
@@ -96,7 +102,7 @@ export function createGenQueue(connection: ConnectionOptions, location: QueueLoc
 }
 
 /** Brings a sleeping call to the front. One that is not asleep is being worked on and sees the note. */
-export async function promoteIfAsleep(queue: Pick<Queue, 'getJob'>, queueJobId: string): Promise<void> {
+export async function wakeCall(queue: Pick<Queue, 'getJob'>, queueJobId: string): Promise<void> {
   const job = await queue.getJob(queueJobId);
   if (!job || !(await job.isDelayed())) return;
   try {
@@ -105,17 +111,25 @@ export async function promoteIfAsleep(queue: Pick<Queue, 'getJob'>, queueJobId: 
     // It woke by itself between the two calls.
     if (await job.isDelayed()) throw error;
   }
+  // Promoted calls go to the end of the line; this one has something to bring.
+  await job.changePriority({ priority: 0, lifo: true });
 }
 
 async function enqueue(
   queue: Queue<GenJobData, GenJobResult>,
   call: CallKind,
-  asked: { readonly params: Record<string, unknown>; readonly options: EnqueueOptions },
+  asked: { readonly params: Record<string, unknown>; readonly options: EnqueueOptions | undefined },
 ): Promise<GenQueueJob> {
-  const { idempotency_key: key, ...params } = asked.params;
-  const jobId = asked.options.jobId ?? key ?? crypto.randomUUID();
-  if (typeof jobId !== 'string' || jobId === '' || jobId.includes(':') || /^-?\d+$/.test(jobId)) {
-    throw new GenError('jobId must be a string without a colon that is not a bare number, for example "order-17".');
-  }
-  return queue.add(call, { call, params }, { ...DEFAULT_JOB_OPTIONS, ...asked.options, jobId });
+  checkOptions(`queue.${call}.create`, ENQUEUE_OPTIONS, asked.options);
+  const { jobId, preflight = true, recover, ...engine } = asked.options ?? {};
+  const { idempotency_key, ...params } = asked.params;
+  const id = admitCall({ call, params, preflight, jobId: jobId ?? idempotency_key });
+  const data: GenJobData = {
+    call,
+    params,
+    ...(!preflight && { preflight }),
+    ...(recover !== undefined && { recover: recoverRules(recover) }),
+  };
+  const priority = engine.priority ?? UNMADE_PRIORITY;
+  return queue.add(call, data, { ...DEFAULT_JOB_OPTIONS, ...engine, priority, jobId: id });
 }

@@ -1,17 +1,23 @@
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import type { GenClient } from '../client.js';
-import { GenError } from '../errors/index.js';
+import { sleep, systemClock } from '../clock.js';
+import { checkOptions } from '../options.js';
+import { recoverRules } from '../polling/recover-options.js';
 import { queueNames } from './connection.js';
 import type { GenJobData, GenJobResult } from './job-data.js';
-import { openNotes } from './notes.js';
+import { type Notes, openNotes } from './notes.js';
+import { createTurns } from './pace.js';
 import { createProcessor } from './process-call.js';
-import type { GenWorkerOptions } from './worker-options.js';
+import { type GenWorkerOptions, WORKER_OPTIONS } from './worker-options.js';
 
 /** A running worker. */
 export interface GenWorker {
   /** The engine's own worker, for its events. */
   readonly worker: Worker<GenJobData, GenJobResult>;
-  /** Ends after the calls that are being worked on; those asleep stay in the queue. */
+  /**
+   * Ends within five seconds. Calls to the service are broken off, and other workers take them up under their own keys.
+   * An `onCompleted` that takes longer goes on as long as the process lives.
+   */
   close(): Promise<void>;
 }
 
@@ -20,31 +26,48 @@ const NEVER_GIVEN_UP = Number.MAX_SAFE_INTEGER;
 const CONCURRENCY = 10;
 const RETRY_MS = 30_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
+/** The engine's own default. */
+const LOCK_MS = 30_000;
+const CLOSE_MS = 4_500;
+const CLEAN_EVERY_MS = 10 * 60 * 1000;
 
 /**
  * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
  * sleeps as a delayed job and ends with the completed job or its error. Kill it at any point; another goes on.
- *
  * Give the client a `redisLimiter` when several processes share an account.
+ *
+ * @example
+ * createGenWorker(connection, client, { onCompleted: (job) => saveOutput(client, job, `${job.id}.mp4`) });
  */
 export function createGenWorker(
   connection: ConnectionOptions,
   client: GenClient,
   options: GenWorkerOptions = {},
 ): GenWorker {
+  checkOptions('createGenWorker', WORKER_OPTIONS, options);
   const { calls, options: base } = queueNames(connection, options);
+  const { timeoutMs = DAY_MS, retryDelayMs: retryMs = RETRY_MS, onError = () => {} } = options;
   const notes = openNotes(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
-  const onError = options.onError ?? (() => undefined);
+  const closing = new AbortController();
   const work = createProcessor({
-    client,
+    options,
+    rules: {
+      timeoutMs: Number.isFinite(timeoutMs) ? timeoutMs : null,
+      resubmitPending: true,
+      recover: recoverRules(options.recover),
+      persistent: true,
+      stores: false,
+      pollMs: null,
+      retryMs,
+    },
+    client: client.withoutQueue({ maxRetries: 0 }),
     notes,
     queue,
-    onCompleted: options.onCompleted,
-    onFailed: options.onFailed,
-    pollIntervalMs: checked('pollIntervalMs', options.pollIntervalMs),
-    retryDelayMs: checked('retryDelayMs', options.retryDelayMs) ?? RETRY_MS,
-    timeoutMs: checked('timeoutMs', options.timeoutMs) ?? DAY_MS,
+    clock: systemClock,
+    turns: createTurns(systemClock),
+    lockMs: options.worker?.lockDuration ?? LOCK_MS,
+    closing: closing.signal,
   });
   const worker = new Worker<GenJobData, GenJobResult>(calls, work, {
     maxStalledCount: NEVER_GIVEN_UP,
@@ -54,17 +77,29 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
+  cleanRegularly(notes, closing.signal, onError);
+  const closeAll = async () => {
+    await worker.close();
+    await queue.close();
+    await notes.close();
+  };
   return {
     worker,
     async close() {
-      await worker.close();
-      await queue.close();
-      await notes.close();
+      closing.abort(new Error('The worker is closing.'));
+      const closed = closeAll().catch(onError);
+      const isClosed = new AbortController();
+      const late = sleep(systemClock, CLOSE_MS, isClosed.signal).catch(() => {});
+      await Promise.race([closed, late]);
+      isClosed.abort();
     },
   };
 }
 
-function checked(option: string, value: number | undefined): number | undefined {
-  if (value !== undefined && !(value > 0)) throw new GenError(`${option} must be a positive number of milliseconds.`);
-  return value;
+/** Drops notes that nobody takes back, now and then, until the worker closes. */
+async function cleanRegularly(notes: Notes, closing: AbortSignal, onError: (error: Error) => void): Promise<void> {
+  while (!closing.aborted) {
+    await notes.clean().catch((error: unknown) => closing.aborted || onError(error as Error));
+    await sleep(systemClock, CLEAN_EVERY_MS, closing).catch(() => {});
+  }
 }

@@ -1,7 +1,9 @@
+export type { CallKind } from '../resources/run-calls.js';
 export type { QueueLocation } from './connection.js';
-export type { EnqueueOptions, GenQueue, GenQueueJob } from './gen-queue.js';
+export type { GenQueue, GenQueueJob } from './gen-queue.js';
 export { createGenQueue } from './gen-queue.js';
 export type { GenWorker } from './gen-worker.js';
 export { createGenWorker } from './gen-worker.js';
-export type { CallKind, GenJobData, GenJobProgress, GenJobResult } from './job-data.js';
+export type { GenJobData, GenJobProgress, GenJobResult, StoredRun } from './job-data.js';
+export type { EnqueueOptions, GenQueueOptions } from './queue-options.js';
 export type { GenWorkerOptions } from './worker-options.js';

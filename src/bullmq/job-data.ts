@@ -1,7 +1,9 @@
+import type { Recover, RunState } from '../polling/run-state.js';
+import type { CallKind } from '../resources/run-calls.js';
 import type { Job } from '../schemas/job.js';
 
-/** The namespaces whose `create` can be queued. */
-export type CallKind = 'images' | 'videos' | 'videoEdits' | 'characters';
+/** Where a call stands, without the rules, which are the worker's. Its form may change between versions. */
+export type StoredRun = Omit<RunState, 'rules'>;
 
 /** What a queue job carries: the call, and what has become of it. Everything needed to go on after a crash is here. */
 export interface GenJobData {
@@ -9,23 +11,45 @@ export interface GenJobData {
   readonly call: CallKind;
   /** The body of the call, as the service takes it. */
   readonly params: Readonly<Record<string, unknown>>;
-  /** The service's job, once there is one. Stored before anything else is done with it. */
+  /** `false` where the call is made without the check of the documented rules. */
+  readonly preflight?: boolean;
+  /** How to go on after a failed job, where the call says it. */
+  readonly recover?: Recover;
+  /** The service's job that the call waits for. Stored before anything else is done with it. */
   readonly jobId?: string | undefined;
-  /** How often the call was made again because a reference was still in review. */
+  /** Where the call stands. */
+  readonly run?: StoredRun;
+  /** When `run` was stored, in milliseconds since the epoch. */
+  readonly storedAt?: number;
+  /** Why the call failed, as the error's JSON form. */
+  readonly failure?: Readonly<Record<string, unknown>> | undefined;
+  /** Written by version 0.1 instead of `run`: how often the call was made again for a pending reference. */
   readonly resubmissions?: number;
-  /** How often the service refused it because a character was still in review. */
+  /** Written by version 0.1 instead of `run`: how often the call was refused for a pending character. */
   readonly refusals?: number;
-  /** Why it failed, as the error's JSON form. */
-  readonly failure?: Readonly<Record<string, unknown>>;
 }
 
-/** The progress of a queue job: where the service's job stands. */
+/** The progress of a queue job: where the service's job stands, and what it costs. */
 export interface GenJobProgress {
   /** The service's job id. */
   readonly jobId: string;
   /** Its status. */
   readonly status: string;
+  /** Tokens reserved for the job. */
+  readonly quotedTokenCost?: number;
+  /** Tokens charged, once the job has ended. */
+  readonly finalTokenCost?: number;
 }
 
 /** The result of a queue job: the completed job of the service. */
 export type GenJobResult = Job;
+
+/** The progress that a job amounts to. */
+export function progressOf({ id, status, quotedTokenCost, finalTokenCost }: Job): GenJobProgress {
+  return {
+    jobId: id,
+    status,
+    ...(typeof quotedTokenCost === 'number' && { quotedTokenCost }),
+    ...(typeof finalTokenCost === 'number' && { finalTokenCost }),
+  };
+}

@@ -1,29 +1,36 @@
 import { type ConnectionOptions, Queue } from 'bullmq';
 import { type QueueLocation, queueNames } from './connection.js';
 
-/** How long a note about a job that nobody asks for is kept: a webhook may be for a job made elsewhere. */
-const NOTE_KEPT_MS = 24 * 60 * 60 * 1000;
+/**
+ * How long a note is kept that nobody takes back: a webhook may be for a job made elsewhere, and a call may be removed by
+ * hand. A call that runs longer writes its note again at each read.
+ */
+const NOTE_KEPT_MS = 60 * 60 * 1000;
 const CLEANED_AT_ONCE = 1000;
 
 /**
  * What is known of the service's jobs by their own ids, kept as records of a second queue that no worker reads. Built on
  * the queue's own interface and not on Redis commands, so that it holds on every backend of the engine.
+ *
+ * An owner waits in the list of that queue, so its length tells how many jobs are under way. A wake is a delayed record.
  */
 export interface Notes {
   /** Which queue job waits for this job of the service. */
   owner(jobId: string): Promise<string | undefined>;
   /** Says which queue job waits for it. */
   own(jobId: string, queueJobId: string): Promise<void>;
+  /** How many jobs of the service are waited for. */
+  owned(): Promise<number>;
   /** Remembers that a webhook came. */
   wake(jobId: string): Promise<void>;
   /** Whether a webhook came. */
   woken(jobId: string): Promise<boolean>;
-  /** Takes back that a webhook came: the read that it asked for is about to be made. */
-  forgetWake(jobId: string): Promise<void>;
+  /** Whether a webhook came, taken back: the read that it asks for is about to be made. */
+  takeWake(jobId: string): Promise<boolean>;
   /** Forgets the job: its call has ended. */
   forget(jobId: string): Promise<void>;
   /** Drops what has been kept for too long. */
-  clean(): Promise<void>;
+  clean(keptMs?: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -34,19 +41,22 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
   queue.on('error', () => {
     // The engine reconnects by itself; the call that needs the connection gets the error.
   });
-  const put = (id: string, queueJobId?: string) =>
-    queue.add('note', { ...(queueJobId && { queueJobId }) }, { jobId: id });
   return {
     owner: async (jobId) => (await queue.getJob(ownerNote(jobId)))?.data.queueJobId,
-    own: async (jobId, queueJobId) => void (await put(ownerNote(jobId), queueJobId)),
-    wake: async (jobId) => void (await put(wakeNote(jobId))),
+    own: async (jobId, queueJobId) => void (await queue.add('owner', { queueJobId }, { jobId: ownerNote(jobId) })),
+    owned: () => queue.getWaitingCount(),
+    wake: async (jobId) => void (await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS })),
     woken: async (jobId) => (await queue.getJob(wakeNote(jobId))) !== undefined,
-    forgetWake: async (jobId) => void (await queue.remove(wakeNote(jobId))),
+    takeWake: async (jobId) => (await queue.remove(wakeNote(jobId))) > 0,
     async forget(jobId) {
       await queue.remove(wakeNote(jobId));
       await queue.remove(ownerNote(jobId));
     },
-    clean: async () => void (await queue.clean(NOTE_KEPT_MS, CLEANED_AT_ONCE, 'wait')),
+    async clean(keptMs = NOTE_KEPT_MS) {
+      for (const type of ['wait', 'delayed'] as const) {
+        while ((await queue.clean(keptMs, CLEANED_AT_ONCE, type)).length === CLEANED_AT_ONCE);
+      }
+    },
     close: () => queue.close(),
   };
 }

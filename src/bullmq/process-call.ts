@@ -1,151 +1,203 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
+import { reasonOf } from '../callbacks.js';
 import type { GenClient } from '../client.js';
-import { systemClock } from '../clock.js';
-import { APIError, ConnectionError, GenError, ResponseError, TimeoutError, WaitTimeoutError } from '../errors/index.js';
-import type { CreatedJob } from '../schemas/created-job.js';
+import type { Clock } from '../clock.js';
+import { GenError, WaitTimeoutError } from '../errors/index.js';
+import type { GenErrorJson } from '../polling/call-failure.js';
+import { nextStep } from '../polling/next-step.js';
+import type { CreateStep, LastStep, ReadStep, RunRules, RunState } from '../polling/run-state.js';
+import { type SeenCall, seeCall, sendCreate } from '../resources/run-calls.js';
 import type { Job } from '../schemas/job.js';
-import { isFinal } from '../schemas/job.js';
-import { type GenQueueJob, promoteIfAsleep } from './gen-queue.js';
-import type { GenJobData, GenJobResult } from './job-data.js';
+import { type GenQueueJob, wakeCall } from './gen-queue.js';
+import { type GenJobData, type GenJobResult, progressOf } from './job-data.js';
 import type { Notes } from './notes.js';
-import { pollDelayMs } from './poll-delay.js';
+import { pollDelayMs, type Turns } from './pace.js';
+import { loadRun, storeRun } from './stored-run.js';
 import type { GenWorkerOptions } from './worker-options.js';
 
-/** What the processing of a call needs. */
-interface Processing {
-  readonly onCompleted: GenWorkerOptions['onCompleted'] | undefined;
-  readonly onFailed: GenWorkerOptions['onFailed'] | undefined;
+/** What a worker works with. */
+export interface Workplace {
+  readonly options: GenWorkerOptions;
+  readonly rules: RunRules;
+  /** Refuses a call whose rate limit is full, instead of holding up the worker. */
   readonly client: GenClient;
   readonly notes: Notes;
   readonly queue: Queue<GenJobData, GenJobResult>;
-  readonly pollIntervalMs: number | undefined;
-  readonly retryDelayMs: number;
-  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly turns: Turns;
+  /** For how long a worker has a call to itself. */
+  readonly lockMs: number;
+  /** Aborts when the worker closes. */
+  readonly closing: AbortSignal;
 }
 
-/** How often a call is made again because a reference is still in review. */
-const MOST_RESUBMISSIONS = 5;
-/** How long to wait for a review when the service names no time. */
-const REVIEW_MS = 30_000;
+/** A call that a worker has. */
+interface Work {
+  readonly at: Workplace;
+  readonly queueJob: GenQueueJob;
+  readonly token: string | undefined;
+}
 
-/** One step of a call: make the job or read it, then end or go back to sleep. */
-export function createProcessor(at: Processing): (job: GenQueueJob, token?: string) => Promise<GenJobResult> {
+/** Where a call stands, with what only this process knows: the job that was seen last, and the error of the last call. */
+interface Standing {
+  readonly run: RunState;
+  readonly job?: Job;
+  readonly error?: unknown;
+}
+
+/** How long a call sleeps that is handed on because its worker closes. */
+const HANDED_ON_MS = 500;
+/** How long to wait for a slot of a rate limit that does not say how long. */
+const UNSAID_SLOT_MS = 3_000;
+
+/** Works on a call until it sleeps or ends: does what `nextStep` says, and stores where the call stands. */
+export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: string) => Promise<GenJobResult> {
   return async (queueJob, token) => {
+    const work = { at, queueJob, token };
     try {
-      const job = queueJob.data.jobId === undefined ? await makeJob(at, queueJob) : await readJob(at, queueJob);
-      await queueJob.updateProgress({ jobId: job.id, status: job.status });
-      return await conclude(at, { queueJob, job, token });
+      return await proceed(work);
     } catch (error) {
-      const delayMs = pauseFor(error, at.retryDelayMs);
-      if (delayMs === undefined || isOverdue(at, queueJob)) return failCall(at, queueJob, error);
-      if (isRefusedReview(error)) {
-        const { data } = queueJob;
-        await queueJob.updateData({ ...data, refusals: (data.refusals ?? 0) + 1 });
-      }
-      return sleepOn(at, { queueJob, token, delayMs });
+      // What was sent is repeated under its own key by the worker that takes the call up.
+      if (at.closing.aborted && error === at.closing.reason) return sleep(work, HANDED_ON_MS);
+      throw error;
     }
   };
 }
 
-/** Creates under the queue job's own id, and stores the service's job id before anything else. */
-async function makeJob(at: Processing, queueJob: GenQueueJob): Promise<Job> {
-  const { data, id } = queueJob;
-  const { resubmissions = 0, refusals = 0 } = data;
-  // The counts are stored before the call goes out, so a repeat after a crash derives the same key.
-  const idempotencyKey = `${id}${resubmissions ? `:r${resubmissions + 1}` : ''}${refusals ? `:w${refusals}` : ''}`;
-  const create: (params: never, options: object) => PromiseLike<CreatedJob> = at.client[data.call].create.bind(
-    at.client[data.call],
-  );
-  const { job } = await create(data.params as never, { idempotencyKey });
-  await queueJob.updateData({ ...data, jobId: job.id });
-  await at.notes.own(job.id, id ?? '');
-  return job;
+async function proceed(work: Work): Promise<GenJobResult> {
+  let standing = await wakeUp(work);
+  for (;;) {
+    const { step } = standing.run;
+    if (step.type === 'wait') return sleep(work, step.ms);
+    if (step.type === 'end') return end(work, standing.run, step.job);
+    if (step.type === 'fail') return fail(work, standing.run, errorOf(standing, step));
+    if (step.type === 'store') throw new GenError('A queued call does not store its file: onCompleted does.');
+    work.at.closing.throwIfAborted();
+    standing = step.type === 'create' ? await create(work, standing.run, step) : await read(work, standing.run, step);
+  }
 }
 
-async function readJob(at: Processing, queueJob: GenQueueJob): Promise<Job> {
-  const jobId = queueJob.data.jobId ?? '';
+/** Where the call stands now that its sleep is over. */
+async function wakeUp({ at, queueJob }: Work): Promise<Standing> {
+  const recover = queueJob.data.recover ?? at.rules.recover;
+  const run = loadRun(queueJob, { ...at.rules, recover });
+  if (run.step.type !== 'wait') return { run };
+  const { jobId } = run.step;
+  const woken = jobId !== null && (await at.notes.takeWake(jobId));
+  return { run: nextStep(run, { type: 'waited', woken, passedMs: passedMs({ at, queueJob }) }) };
+}
+
+/** Creates the service's job, and stores its id before anything else. */
+async function create(work: Work, run: RunState, { key, model }: CreateStep): Promise<Standing> {
+  const { at, queueJob } = work;
+  const { call, params, preflight } = queueJob.data;
+  await holdLock(work);
+  const options = { signal: at.closing, preflight };
+  const seen = await seeCall(async () => (await sendCreate(at.client, { call, params, key, model }, options)).job);
+  // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
+  await holdLock(work);
+  const standing = await advance(work, run, inTurn(at, seen));
+  const { job } = standing;
+  if (job) {
+    await at.notes.own(job.id, queueJob.id ?? '');
+    await queueJob.log(`${job.id} was accepted under ${key}: ${job.quotedTokenCost ?? '?'} tokens.`);
+  }
+  return standing;
+}
+
+async function read(work: Work, run: RunState, { jobId }: ReadStep): Promise<Standing> {
+  const { at, queueJob } = work;
   // Written again, in case the process died between storing the id and writing the note.
   await at.notes.own(jobId, queueJob.id ?? '');
-  await at.notes.forgetWake(jobId);
-  return at.client.jobs.get(jobId);
+  return advance(work, run, await seeCall(() => at.client.jobs.get(jobId, { signal: at.closing })));
 }
 
-/** Ends the call when its job has ended, else puts it to sleep. */
-async function conclude(at: Processing, step: Step): Promise<GenJobResult> {
-  const { queueJob, job } = step;
-  if (isPendingReference(job) && (queueJob.data.resubmissions ?? 0) < MOST_RESUBMISSIONS) {
-    const { jobId: _, ...data } = queueJob.data;
-    await queueJob.updateData({ ...data, resubmissions: (data.resubmissions ?? 0) + 1 });
-    await at.notes.forget(job.id);
-    return sleepOn(at, { ...step, delayMs: reviewMs(job) });
-  }
-  if (!isFinal(job)) {
-    const { call } = queueJob.data;
-    if (isOverdue(at, queueJob)) {
-      const message = `Job ${job.id} had not ended after ${at.timeoutMs} ms (timeoutMs); it goes on at the service.`;
-      throw new WaitTimeoutError(message, { job, jobId: job.id, timeoutMs: at.timeoutMs });
-    }
-    return sleepOn(at, { ...step, delayMs: at.pollIntervalMs ?? pollDelayMs(call, await at.queue.getDelayedCount()) });
-  }
+/** A create that finds its rate limit full comes back in a turn of its own. */
+function inTurn({ turns, client }: Workplace, seen: SeenCall): SeenCall {
+  const { event } = seen;
+  if (event.type !== 'failed' || event.failure.kind !== 'full') return seen;
+  const retryAfterMs = turns.next(event.failure.retryAfterMs ?? UNSAID_SLOT_MS, client.limits());
+  return { ...seen, event: { ...event, failure: { ...event.failure, retryAfterMs } } };
+}
+
+/** Does what the rules say to what was seen, and stores it. The end of a call is stored when it has been told. */
+async function advance(work: Work, run: RunState, { event, ...seen }: SeenCall): Promise<Standing> {
+  const { at, queueJob } = work;
+  const { pollIntervalMs } = at.options;
+  const pollMs = pollIntervalMs ?? pollDelayMs(queueJob.data.call, await at.notes.owned(), at.client.limits());
+  const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
+  if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next);
+  if (seen.job) await queueJob.updateProgress(progressOf(seen.job));
+  return { run: next, ...seen };
+}
+
+async function end(work: Work, run: RunState, job: Job): Promise<GenJobResult> {
+  const { at, queueJob } = work;
+  const outcome = { ...job, tries: run.tries };
   // A final job resolves, or throws its own error, without a call.
-  const completed = await at.client.waitForJob(job);
-  await at.onCompleted?.(completed, queueJob);
+  const completed = await at.client.waitForJob(outcome).catch((error: unknown) => fail(work, run, error));
+  // Stored first: when onCompleted throws, it is called again with this job and nothing else happens.
+  await storeRun(work, run);
+  await calling('onCompleted', () => at.options.onCompleted?.(completed, queueJob));
   await at.notes.forget(job.id);
   return completed;
 }
 
-interface Step {
-  readonly queueJob: GenQueueJob;
-  readonly job: Job;
-  readonly token: string | undefined;
-}
-
-/** Leaves the call in the queue as a delayed job. A webhook that came while it was being worked on wakes it at once. */
-async function sleepOn(
-  at: Processing,
-  step: { readonly queueJob: GenQueueJob; readonly token: string | undefined; readonly delayMs: number },
-): Promise<never> {
-  const { queueJob, token, delayMs } = step;
-  await queueJob.moveToDelayed(systemClock.now() + delayMs, token);
-  const { jobId } = queueJob.data;
-  // Looked for after falling asleep: a note written later finds the call asleep and wakes it itself.
-  if (jobId !== undefined && (await at.notes.woken(jobId))) await promoteIfAsleep(at.queue, queueJob.id ?? '');
-  throw new DelayedError();
-}
-
-/** How long to pause after an error that is not the end of the call; undefined when it is. */
-function pauseFor(error: unknown, retryDelayMs: number): number | undefined {
-  if (error instanceof DelayedError) return undefined;
-  const busy = APIError.isInstance(error) && ['wait_and_retry', 'retry', 'retry_later'].includes(error.recovery);
-  if (busy) return error.retryAfterMs ?? retryDelayMs;
-  const lost = ConnectionError.isInstance(error) || TimeoutError.isInstance(error) || ResponseError.isInstance(error);
-  return lost ? retryDelayMs : undefined;
-}
-
 /** Ends the call with its error: kept in typed form with the queue job, and not tried again by the engine. */
-async function failCall(at: Processing, queueJob: GenQueueJob, error: unknown): Promise<never> {
+async function fail(work: Work, run: RunState, error: unknown): Promise<never> {
+  const { at, queueJob } = work;
   if (!GenError.isInstance(error)) throw error;
-  await queueJob.updateData({ ...queueJob.data, failure: error.toJSON() });
-  await at.onFailed?.(error, queueJob);
-  if (queueJob.data.jobId !== undefined) await at.notes.forget(queueJob.data.jobId);
+  await calling('onFailed', () => at.options.onFailed?.(error, queueJob));
+  await storeRun(work, run, error.toJSON());
   throw Object.assign(new UnrecoverableError(`${error.name}: ${error.message}`), { cause: error });
 }
 
-/** Counted from when the call was queued. */
-function isOverdue(at: Processing, queueJob: GenQueueJob): boolean {
-  return systemClock.now() - queueJob.timestamp > at.timeoutMs;
+/**
+ * Calls something of the user's. Whatever it throws, the engine tries the queue job again; but an UnrecoverableError of the
+ * engine's own says that it must not.
+ */
+async function calling(name: string, act: () => unknown): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (error instanceof UnrecoverableError) throw error;
+    throw new Error(`${name} failed and is called again: ${reasonOf(error)}`, { cause: error });
+  }
 }
 
-/** A character is still in review: nothing was reserved, and the next try goes under a new key (spec: Authentication 6). */
-function isRefusedReview(error: unknown): boolean {
-  return APIError.isInstance(error) && error.code === 'character_pending';
+/** The error that ends a run without a final job. */
+function errorOf({ run, job, error }: Standing, step: Extract<LastStep, { readonly type: 'fail' }>): unknown {
+  if (step.reason === 'timeout') {
+    const { message, jobId = '' } = step.error;
+    return new WaitTimeoutError(message, { job, jobId, timeoutMs: run.rules.timeoutMs ?? 0 });
+  }
+  return error ?? revived(step.error);
 }
 
-function isPendingReference(job: Job): boolean {
-  return job.status === 'failed' && job.errorCode === 'reference_asset_pending';
+/** An error whose call was made before the sleep, in this process or another. */
+function revived({ name, message, ...fields }: GenErrorJson): GenError {
+  return Object.assign(new GenError(message), { name, ...fields });
 }
 
-function reviewMs(job: Job): number {
-  const seconds = job.errorData?.retry_after;
-  return typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : REVIEW_MS;
+/** Leaves the call in the queue as a delayed job. A webhook that came while it was being worked on wakes it at once. */
+async function sleep({ at, queueJob, token }: Work, ms: number): Promise<never> {
+  await queueJob.moveToDelayed(at.clock.now() + ms, token);
+  const { jobId } = queueJob.data;
+  // Looked for after falling asleep: a note written later finds the call asleep and wakes it itself.
+  if (jobId !== undefined && (await at.notes.woken(jobId))) await wakeCall(at.queue, queueJob.id ?? '');
+  throw new DelayedError();
+}
+
+/** Makes sure that no other worker has taken the call up. */
+async function holdLock({ at, queueJob, token }: Work): Promise<void> {
+  if (token === undefined || (await queueJob.extendLock(token, at.lockMs))) return;
+  throw new Error(
+    `Another worker has taken up ${queueJob.id}: this one was out of reach for longer than lockDuration.`,
+  );
+}
+
+/** Milliseconds since the call was stored. */
+function passedMs({ at, queueJob }: Omit<Work, 'token'>): number {
+  const { storedAt } = queueJob.data;
+  return storedAt === undefined ? 0 : at.clock.now() - storedAt;
 }

@@ -1,28 +1,63 @@
 import type { WorkerOptions } from 'bullmq';
+import * as z from 'zod/mini';
 import type { GenError } from '../errors/index.js';
+import * as option from '../options.js';
+import type { Recover } from '../polling/run-state.js';
 import type { CompletedJob } from '../schemas/job.js';
-import type { QueueLocation } from './connection.js';
+import { LOCATION_FIELDS, type QueueLocation } from './connection.js';
 import type { GenQueueJob } from './gen-queue.js';
 
 /** How a worker runs. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Told the completed job, at least once. That is before the queue job ends, so that a crash in between tells it again.
-   * Copy the file to your own storage here. When it throws, the queue job is tried again.
+   * Called with the completed job before the queue job ends: the place to copy the file to your own storage. Called at
+   * least once, because a crash in between calls it again. When it throws, whatever it throws, the engine tries the queue
+   * job again as `attempts` and `backoff` say. The job is not created again.
    */
-  readonly onCompleted?: (job: CompletedJob, queueJob: GenQueueJob) => void | Promise<void>;
-  /** Told the error that ended a call, before the queue job fails; at least once. */
-  readonly onFailed?: (error: GenError, queueJob: GenQueueJob) => void | Promise<void>;
-  /** Told errors of the worker's own connection; the engine reconnects by itself. */
-  readonly onError?: (error: Error) => void;
-  /** How many calls this process works on at once; sleeping ones are not among them. @default 10 */
-  readonly concurrency?: number;
-  /** Milliseconds between two reads of a job. @default 10-15 s for video and edits, 3-4.5 s for images, stretched when many sleep */
-  readonly pollIntervalMs?: number;
-  /** Milliseconds to pause after the service or the connection failed and named no time. @default 30_000 */
-  readonly retryDelayMs?: number;
-  /** Milliseconds after its queueing at which a call that has not ended fails; the service's job goes on. @default 86_400_000 (24 h) */
-  readonly timeoutMs?: number;
+  readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => void | Promise<void>) | undefined;
+  /** Called with the error that ended a call, before the queue job fails; at least once. When it throws, it is called again. */
+  readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => void | Promise<void>) | undefined;
+  /** Called with errors of the worker's connection. The engine reconnects by itself. @default nothing is done with them */
+  readonly onError?: ((error: Error) => void) | undefined;
+  /** How many calls this process works on at once. Sleeping calls do not count. @default 10 */
+  readonly concurrency?: number | undefined;
+  /** Milliseconds between two reads of a job. @default 10-15 s for video and edits, 3-4.5 s for images, more when many jobs are waited for */
+  readonly pollIntervalMs?: number | undefined;
+  /**
+   * The longest pause, in milliseconds, after the service or the connection failed without naming a time. The first pause
+   * is a second, and each one after it is twice as long.
+   * @default 30_000
+   */
+  readonly retryDelayMs?: number | undefined;
+  /**
+   * Milliseconds from the service's first answer at which a call that has not ended fails with a WaitTimeoutError; its job
+   * goes on. Time in the queue does not count. `retry()` of the queue job takes the job up again.
+   * @default 86_400_000 (24 h)
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * How to go on after a failed job, by its error code, for calls that do not say it themselves: a number of further tries,
+   * or one try with each of some models.
+   * @default {}: a failed job ends the call
+   */
+  readonly recover?: Recover | undefined;
   /** Further options of the engine's Worker; for example `lockDuration` and `stalledInterval`. */
-  readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'>;
+  readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'> | undefined;
 }
+
+/** The options of `createGenWorker`. */
+export const WORKER_OPTIONS = z.strictObject({
+  ...LOCATION_FIELDS,
+  onCompleted: option.callback,
+  onFailed: option.callback,
+  onError: option.callback,
+  concurrency: option.must<number>(
+    'a whole number above 0',
+    (value) => typeof value === 'number' && Number.isInteger(value) && value > 0,
+  ),
+  pollIntervalMs: option.milliseconds,
+  retryDelayMs: option.milliseconds,
+  timeoutMs: option.milliseconds,
+  recover: z.optional(z.any()),
+  worker: option.anObject,
+});

@@ -1,122 +1,149 @@
 import { sleep, steady } from '../clock.js';
-import { ConflictError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
+import { callFailure } from './call-failure.js';
+import { nextStep } from './next-step.js';
+import { recoverRules } from './recover-options.js';
+import {
+  type CreateStep,
+  type LastStep,
+  type Recover,
+  type RunEvent,
+  type RunRules,
+  type RunStep,
+  startRun,
+} from './run-state.js';
 import { DEFAULT_TIMEOUT_MS, type Waiter } from './wait-for-job.js';
 import { CREATE_AND_WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 
 /** How to wait for a job that a call creates. */
 export interface CreateAndWaitOptions extends WaitOptions {
-  /** The first create's key: the same call under the same key takes up a crashed run. @default a fresh UUID */
+  /** Key of the first create. The same call under the same key takes up a crashed run. @default a fresh UUID */
   readonly idempotencyKey?: string | undefined;
-  /** Told, and awaited, each time the service has accepted a job, before the wait. The place to note its id. */
+  /**
+   * Called each time the service has accepted a job, and awaited before the wait: the place to note its id. What it throws
+   * ends the call; the job goes on.
+   */
   readonly onCreated?: ((created: CreatedJob) => unknown) | undefined;
   /**
-   * Whether what waits for the review of a reference or character is sent again. That is a job that failed with
-   * `reference_asset_pending` and a create refused with `character_pending`: again when the service says so, 20 times at
-   * most and within `timeoutMs`.
+   * Whether what waits for the review of a reference or a character is sent again: a job that failed with
+   * `reference_asset_pending`, and a create refused with `character_pending`. It is sent when the service says so, at most
+   * 20 times and within `timeoutMs`.
    * @default true
    */
   readonly resubmitPending?: boolean | undefined;
+  /**
+   * How to go on after a failed job, by its error code: a number of further tries, or one try with each of some models.
+   * Each try is a job of its own under a key derived from the first; `tries` on the result tells them. `timeoutMs` is for
+   * all of them. When no try is left, the call throws the error of the last one.
+   * @default {}: a failed job ends the call
+   * @example { generation_timeout: 2, generation_unavailable: { models: ['svc-video-mini'] } }
+   */
+  readonly recover?: Recover | undefined;
 }
 
-type Create = (idempotencyKey: string) => Promise<CreatedJob>;
-
-/** Reviews take minutes and name their own wait; this bounds a service that never gets done. */
-const RESUBMISSIONS = 20;
-/** Where the service does not say how long: its review times are not documented. */
-const RETRY_AFTER_MS = 15_000;
-const LONGEST_RETRY_MS = 5 * 60_000;
-
-/** The patience of one call over all its creates: how often, and until when, it tries again. */
-interface Patience {
-  /** Milliseconds left, `false` for no limit. Counts from the first time it is asked. */
-  leftMs(): number | false;
-  /** Waits as long as the service asked; false at once where that is more than is left. */
-  waitOut(askedMs: number | undefined): Promise<boolean>;
-}
-
-function patience({ clock }: Waiter, options: CreateAndWaitOptions): Patience {
-  const { timeoutMs = DEFAULT_TIMEOUT_MS, resubmitPending = true, signal } = options;
-  const time = steady(clock);
-  let since: number | undefined;
-  let left = RESUBMISSIONS;
-  const leftMs = () => {
-    since ??= time.now();
-    // Never 0, which would be no time limit at all: at the deadline the wait itself says what it waited for.
-    return timeoutMs === false ? false : Math.max(1, timeoutMs - (time.now() - since));
-  };
-  return {
-    leftMs,
-    async waitOut(askedMs) {
-      const waitMs = Math.min(askedMs && askedMs > 0 ? askedMs : RETRY_AFTER_MS, LONGEST_RETRY_MS);
-      const restMs = leftMs();
-      if (!resubmitPending || left-- === 0 || (restMs !== false && waitMs >= restMs)) return false;
-      await sleep(time, waitMs, signal);
-      return true;
-    },
-  };
+/** What `createAndWait` needs of the client. */
+export interface CreateAndWaitPorts {
+  /** Sends the create under the key of the step, with its model. */
+  readonly create: (step: CreateStep) => Promise<CreatedJob>;
+  /** Makes a key of fixed length of one that is too long to be extended. */
+  readonly shortenKey: (key: string) => string;
+  readonly waiter: Waiter;
 }
 
 /**
- * Sends one create, waiting while a character it names is under review.
+ * Creates a job and waits for its end, over pending references, characters under review and the failures that `recover`
+ * names. `timeoutMs` counts from the service's first answer.
  *
- * The spec wants a new key after a refusal, but does not say whether a refused key may be used again. Under the caller's own
- * key the refused key is therefore tried first: were only the new one sent, a run that crashes after it was accepted would,
- * when repeated, be accepted under the first key as well and be charged twice. A service that holds a refusal against its key
- * refuses it again at once, and then the new key goes out.
- */
-async function submit(
-  create: Create,
-  key: string,
-  { own, patience }: { own: boolean; patience: Patience },
-): Promise<CreatedJob> {
-  for (let refused = 0; ; refused++) {
-    const retryKey = `${key}:w${refused + 1}`;
-    const keys = refused === 0 ? [key] : own ? [key, retryKey] : [retryKey];
-    let refusal: ConflictError | undefined;
-    for (const next of keys) {
-      const answer = await create(next).catch(asPending);
-      if (!ConflictError.isInstance(answer)) return answer;
-      refusal = answer;
-    }
-    if (!(await patience.waitOut(refusal?.retryAfterMs))) throw refusal;
-  }
-}
-
-/** The refusal for a character under review; throws any other error on. */
-function asPending(error: unknown): ConflictError {
-  if (ConflictError.isInstance(error) && error.code === 'character_pending') return error;
-  throw error;
-}
-
-/**
- * Creates a job and waits for its end, over pending references and characters. `timeoutMs` counts from the service's first
- * answer, so time spent queueing for a slot of `videos.create` is not taken off the wait.
- *
- * Every key is derived from the first, by the number of failed jobs alone, so that a crashed program which repeats its call
- * walks over the jobs it has made already to the one it was waiting for, and none is made twice.
+ * Every key is derived from the first, so a crashed program that repeats its call comes to the jobs it has made already.
  */
 export async function createAndWait(
-  create: Create,
-  waiter: Waiter,
+  ports: CreateAndWaitPorts,
   options: CreateAndWaitOptions = {},
 ): Promise<CompletedJob> {
   checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
-  const key = options.idempotencyKey ?? crypto.randomUUID();
-  const own = options.idempotencyKey !== undefined;
-  const left = patience(waiter, options);
-  for (let failed = 0; ; failed++) {
-    const created = await submit(create, failed ? `${key}:r${failed + 1}` : key, { own, patience: left });
-    const timeoutMs = left.leftMs();
-    await options.onCreated?.(created);
-    const { signal, pollIntervalMs, onUpdate, throwOnFailure } = options;
-    const wait = { signal, pollIntervalMs, onUpdate, timeoutMs };
-    const job: Job = await waiter.waitForJob(created.job, { ...wait, throwOnFailure: false });
-    const pending = job.status === 'failed' && job.errorCode === 'reference_asset_pending';
-    const again = pending && (await left.waitOut(Number(job.errorData?.retry_after) * 1000));
-    // A final job costs no read: this gives it, or its error, as the options say.
-    if (!again) return waiter.waitForJob(job, { ...wait, throwOnFailure });
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, resubmitPending = true, idempotencyKey: key = crypto.randomUUID() } = options;
+  const rules: RunRules = {
+    timeoutMs: timeoutMs === false ? null : timeoutMs,
+    resubmitPending,
+    recover: recoverRules(options.recover),
+    // The transport has retried whatever may be retried.
+    persistent: false,
+    stores: false,
+    pollMs: null,
+    retryMs: null,
+  };
+  const { perform, lastError } = createDriver(ports, options);
+  let run = startRun({ key, shortKey: ports.shortenKey(key), rules });
+  for (;;) {
+    const { step, tries } = run;
+    if (step.type === 'fail') throw lastError();
+    if (step.type === 'end') {
+      const { signal, throwOnFailure } = options;
+      // A final job costs no read: this gives it, or its error, as the options say.
+      return ports.waiter.waitForJob({ ...step.job, tries }, { signal, throwOnFailure }) as Promise<CompletedJob>;
+    }
+    run = nextStep(run, await perform(step));
   }
+}
+
+interface Driver {
+  readonly perform: (step: Exclude<RunStep, LastStep>) => Promise<RunEvent>;
+  /** What the last call that failed was rejected with. */
+  readonly lastError: () => unknown;
+}
+
+/** Does the steps of a run in this process. The scheduler of waits reads the job, so a wait ends with the final job. */
+function createDriver({ create, waiter }: CreateAndWaitPorts, options: CreateAndWaitOptions): Driver {
+  const { signal, pollIntervalMs, onUpdate, onCreated } = options;
+  const clock = steady(waiter.clock);
+  let last: { readonly job?: Job; readonly error?: unknown } = {};
+  let since = clock.now();
+  /** Milliseconds since it was last asked. */
+  const passedMs = () => {
+    const before = since;
+    since = clock.now();
+    return since - before;
+  };
+
+  async function send(step: CreateStep): Promise<RunEvent> {
+    let created: CreatedJob;
+    try {
+      created = await create(step);
+    } catch (error) {
+      const failure = callFailure(error);
+      if (failure === undefined) throw error;
+      last = { error };
+      return { type: 'failed', failure, passedMs: passedMs() };
+    }
+    last = { job: created.job };
+    const event: RunEvent = { type: 'job', job: created.job, passedMs: passedMs() };
+    await onCreated?.(created);
+    return event;
+  }
+
+  async function follow(jobId: string, leftMs: number | null): Promise<RunEvent> {
+    const timeoutMs = leftMs === null ? false : Math.max(1, leftMs - (clock.now() - since));
+    const job = await waiter.waitForJob(last.job ?? jobId, {
+      signal,
+      pollIntervalMs,
+      onUpdate,
+      timeoutMs,
+      throwOnFailure: false,
+    });
+    return { type: 'job', job, passedMs: passedMs() };
+  }
+
+  return {
+    lastError: () => last.error,
+    async perform(step) {
+      if (step.type === 'create') return send(step);
+      if (step.type === 'read') return follow(step.jobId, null);
+      if (step.type === 'store') return { type: 'stored' };
+      if (step.jobId !== null) return follow(step.jobId, step.leftMs);
+      await sleep(clock, step.ms, signal);
+      return { type: 'waited', woken: false, passedMs: passedMs() };
+    },
+  };
 }

@@ -46,4 +46,5 @@ export const CREATE_AND_WAIT_OPTIONS = z.strictObject({
   idempotencyKey: option.anything,
   onCreated: option.callback,
   resubmitPending: option.flag,
+  recover: option.anything,
 });

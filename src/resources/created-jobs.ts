@@ -1,4 +1,5 @@
 import { type CreateAndWaitOptions, createAndWait } from '../polling/create-and-wait.js';
+import type { CreateStep } from '../polling/run-state.js';
 import type { Waiter } from '../polling/wait-for-job.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import { isFields } from '../schemas/envelope.js';
@@ -7,6 +8,7 @@ import type { RequestOptions } from '../schemas/request-options.js';
 import { idempotencyKeyOf } from '../transport/idempotency.js';
 import type { JsonRequest, Transport } from '../transport/transport.js';
 import { decodeCreatedJob } from './decode.js';
+import { shortenKey } from './run-calls.js';
 
 /** What `createAndWait` takes: the options of the call, of the wait (whose `timeoutMs` counts) and of the resubmission. */
 export type CreateOptions = Omit<RequestOptions, 'timeoutMs'> & CreateAndWaitOptions;
@@ -44,7 +46,7 @@ export function createAndAwait<Throws extends boolean>(
   return job;
 }
 
-/** The key of a resubmission replaces one that stands in the body. */
+/** The keys of the run replace one that stands in the body. */
 async function keyedCreate<Throws extends boolean>(
   { transport, waiter }: JobMaker,
   request: JsonRequest<CreatedJob>,
@@ -52,11 +54,15 @@ async function keyedCreate<Throws extends boolean>(
 ): Promise<FinalJob<Throws>> {
   const { idempotency_key, ...body } = isFields(request.body) ? request.body : {};
   const { signal, maxRetries, headers, preflight } = options;
-  const create = (idempotencyKey: string) =>
-    transport.send({ ...request, body }, { signal, maxRetries, headers, preflight, idempotencyKey });
+  const create = ({ key: idempotencyKey, model, isSecondKey }: CreateStep) =>
+    transport.send(
+      { ...request, body: model === null ? body : { ...body, model }, ...(isSecondKey && { neverWaits: true }) },
+      { signal, maxRetries, headers, preflight, idempotencyKey },
+    );
   // A key that cannot be right is refused, and never left out.
   const isGiven = options.idempotencyKey !== undefined || idempotency_key !== undefined;
   const idempotencyKey = isGiven ? idempotencyKeyOf(options.idempotencyKey, request.body) : undefined;
-  const job: Job = await createAndWait(create, waiter, { ...options, idempotencyKey });
+  const ports = { create, waiter, shortenKey };
+  const job: Job = await createAndWait(ports, { ...options, idempotencyKey });
   return job as FinalJob<Throws>;
 }

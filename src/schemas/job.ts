@@ -12,6 +12,20 @@ export type JobStatus =
   | 'blocked'
   | (string & {});
 
+/** One of the jobs that a call has made. */
+export interface JobTry {
+  /** The service's job id. */
+  readonly jobId: string;
+  /** The key that the job was created under. */
+  readonly idempotencyKey: string;
+  /** The model that the job ran on, where it is known. */
+  readonly model?: string;
+  /** The last status that was read. */
+  readonly status: string;
+  /** Why the job failed (spec: Job errors). */
+  readonly errorCode?: string;
+}
+
 /** A generation job (spec: Job). Unknown fields pass through untouched. */
 export interface Job {
   /** Job id, used in GET /v1/jobs/{id}. */
@@ -40,6 +54,11 @@ export interface Job {
   createdAt?: string;
   /** ISO 8601 timestamp. */
   completedAt?: string | null;
+  /**
+   * Added by the SDK to what `createAndWait`, the queue and durable runs give: every job that the call has made, this one
+   * last. There are several after a resubmission or a recovery.
+   */
+  tries?: readonly JobTry[];
   [field: string]: unknown;
 }
 

@@ -19,6 +19,8 @@ export interface Call {
   /** Whether it goes to the service itself: only then are the key and the client's headers sent. */
   readonly toService: boolean;
   readonly isPublic: boolean;
+  /** Whether it rejects where another call would wait for its rate limit. */
+  readonly neverWaits: boolean;
   /** What the call's options add. Sent to the service only. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
@@ -40,6 +42,7 @@ export interface CallParts {
   readonly url?: string | undefined;
   readonly lane?: string | undefined;
   readonly isPublic?: boolean | undefined;
+  readonly neverWaits?: boolean | undefined;
   /** The JSON body, which may hold the idempotency key. */
   readonly json?: unknown;
   readonly repeatable?: boolean;
@@ -62,6 +65,7 @@ export function createCall(config: Config, parts: CallParts, options: RequestOpt
     lane: parts.lane,
     toService,
     isPublic: parts.isPublic ?? false,
+    neverWaits: parts.neverWaits ?? config.rateLimit === 'throw',
     headers: toService ? readHeaders(options.headers) : {},
     signal: options.signal,
     timeoutMs: options.timeoutMs ?? config.timeoutMs,

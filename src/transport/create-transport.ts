@@ -78,7 +78,7 @@ async function sendJson<T>(
   options: RequestOptions | undefined,
 ): Promise<Answer<T>> {
   const { config, http } = context;
-  const { method, query, lane, isPublic, creates, decode } = request;
+  const { method, query, lane, isPublic, neverWaits, creates, decode } = request;
   if (options !== undefined) checkOptions(request.name, REQUEST_OPTIONS, options);
   if (options?.preflight ?? config.preflight)
     request.check?.(request.body, (message) => context.observer()?.warn(message));
@@ -86,7 +86,7 @@ async function sendJson<T>(
   const text = JSON.stringify(request.body);
   const json: unknown = text === undefined ? undefined : JSON.parse(text);
   const path = pathOf(request.path);
-  const call = createCall(config, { method, path, lane, isPublic, json }, options);
+  const call = createCall(config, { method, path, lane, isPublic, neverWaits, json }, options);
   const sent: Sent = {
     path,
     headers: { accept: 'application/json' },

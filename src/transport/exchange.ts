@@ -94,7 +94,7 @@ async function waitOut(context: Context, call: Call, { asked, waited }: Wait): P
   const { config } = context;
   const waitMs = Math.max(asked ?? 0, backoff(waited.count));
   const mostMs = Math.max(config.maxRetryAfterMs * (asked === undefined ? 1 : MOST_WAITS), asked ?? 0);
-  if (config.rateLimit === 'throw' || waited.ms + waitMs > mostMs) return false;
+  if (call.neverWaits || waited.ms + waitMs > mostMs) return false;
   waited.count += 1;
   waited.ms += waitMs;
   // The account's own limiter holds up the lane, for everyone on it.
@@ -176,7 +176,7 @@ function enter(context: Context, { call, number }: Turn): Release | Promise<Rele
   const observer = context.observer();
   const onWait = observer?.wait;
   const request = { lane, method, url, idempotencyKey, attempts: number - 1, signal, clock, onWait };
-  return config.rateLimit === 'throw' ? takeSlot(limiter, request) : waitForSlot(limiter, request);
+  return call.neverWaits ? takeSlot(limiter, request) : waitForSlot(limiter, request);
 }
 
 /** The service's 429 holds up everyone on the lane, unless it asks for more than a call would wait: then each is told. */

@@ -44,6 +44,8 @@ export interface JsonRequest<T> extends RequestBase {
   readonly statusWhenDone?: number;
   /** Works without a key. */
   readonly isPublic?: boolean;
+  /** Rejects with a RateLimitError where another call would wait for its rate limit. */
+  readonly neverWaits?: boolean;
   /** Must never be served from a cache (polls). */
   readonly noStore?: boolean;
   /** Preflight: throws a PreflightError for what the documented rules refuse. */

@@ -14,6 +14,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'fast-png': /^src\/sandbox\/media\//,
   mediabunny: /^src\/sandbox\/media\//,
   '@ai-sdk/provider': /^src\/ai-sdk\//,
+  '@workflow/serde': /^src\/ai-sdk\//,
   bullmq: /^src\/bullmq\//,
   ioredis: /^src\/bullmq\//,
   aws4fetch: /^src\/storage\/s3-sender\.ts$/,

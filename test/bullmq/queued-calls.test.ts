@@ -1,106 +1,77 @@
-import { GenClient, JobFailedError, PreflightError } from 'gen-client';
-import {
-  createGenQueue,
-  createGenWorker,
-  type GenQueue,
-  type GenWorker,
-  type GenWorkerOptions,
-} from 'gen-client/bullmq';
-import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/sandbox';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
+import { JobFailedError, PreflightError } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { eventOf, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const HOUR_MS = 3_600_000;
 const prompt = 'a fox at dawn';
-const reason = whyNoRedis();
 
-describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
-  let redis: RealRedis;
-  const open: { close(): Promise<void> }[] = [];
-  let names = 0;
+describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
+  const { open } = queuesOnSandboxes();
 
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map((each) => each.close()));
-  });
-  afterAll(() => redis.close());
-
-  function queueOnSandbox(options: SandboxOptions = {}, wrap = (fetch: typeof globalThis.fetch) => fetch) {
-    names += 1;
-    const connection = { host: '127.0.0.1', port: redis.port };
-    const name = `calls-${names}`;
-    const sandbox = createSandbox({ jobDurationMs: 30, limits: 'off', ...options });
-    const { apiKey, baseUrl } = sandbox;
-    const client = new GenClient({ apiKey, baseUrl, fetch: wrap(sandbox.fetch), rateLimit: 'off', maxRetries: 0 });
-    const queue: GenQueue = createGenQueue(connection, { name });
-    open.push(queue);
-    const work = (more: GenWorkerOptions = {}): GenWorker => {
-      const worker = createGenWorker(connection, client, { name, pollIntervalMs: 40, ...more });
-      open.push(worker);
-      return worker;
-    };
-    return { sandbox, client, queue, work };
-  }
-
-  const ended = (queue: GenQueue, count = 1) =>
-    expect.poll(() => queue.queue.getJobCountByTypes('completed', 'failed'), { timeout: 15_000 }).toBe(count);
-
-  /** One call, ended with its job and not with an error. */
-  const completed = async (queue: GenQueue) => {
-    await ended(queue);
-    expect(await queue.queue.getCompletedCount()).toBe(1);
-  };
-
-  it('end with the completed job as their result, its state as their progress, under their own id as the key', async () => {
-    const { sandbox, queue, work } = queueOnSandbox();
+  it('end with the completed job as their result, its state and cost as their progress, under their own id as the key', async () => {
+    const { sandbox, queue, work, ended, record, keys } = open();
     const seen: string[] = [];
     work({ onCompleted: (job, queueJob) => void seen.push(`${queueJob.id}:${job.status}`) });
-    const { id } = await queue.videos.create({ prompt, model: 'svc-video-pro' }, { jobId: 'order-17' });
-    await ended(queue);
-    const done = await queue.queue.getJob(id ?? '');
-    expect(done?.returnvalue).toMatchObject({ id: sandbox.jobs[0]?.id, status: 'completed', modelId: 'svc-video-pro' });
-    expect(done?.progress).toEqual({ jobId: sandbox.jobs[0]?.id, status: 'completed' });
+    await queue.videos.create({ prompt, model: 'svc-video-pro' }, { jobId: 'order-17' });
+    await ended();
+    const done = await record('order-17');
+    const [job] = sandbox.jobs;
+    expect(done.returnvalue).toMatchObject({ id: job?.id, status: 'completed', modelId: 'svc-video-pro' });
+    expect(done.returnvalue.tries).toEqual([
+      { jobId: job?.id, idempotencyKey: 'order-17', model: 'svc-video-pro', status: 'completed' },
+    ]);
+    const { quotedTokenCost, finalTokenCost } = job ?? {};
+    expect(done.progress).toEqual({ jobId: job?.id, status: 'completed', quotedTokenCost, finalTokenCost });
+    const { logs } = await queue.queue.getJobLogs('order-17');
+    expect(logs).toEqual([`${job?.id} was accepted under order-17: ${quotedTokenCost} tokens.`]);
     expect(seen).toEqual(['order-17:completed']);
-    expect(keysOf(sandbox)).toEqual(['order-17']);
+    expect(keys()).toEqual(['order-17']);
   });
 
   it('are made once when queued twice under one id', async () => {
-    const { sandbox, queue, work } = queueOnSandbox();
+    const { sandbox, queue, work, ended } = open();
     work();
     await queue.images.create({ prompt, idempotency_key: 'order-18' });
     await queue.images.create({ prompt, idempotency_key: 'order-18' });
-    await completed(queue);
+    await ended();
+    expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('fail with the typed error, kept as data with the queue job', async () => {
-    const { sandbox, queue, work } = queueOnSandbox();
+    const { sandbox, queue, work, ended, record } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const failures: unknown[] = [];
     work({ onFailed: (error) => void failures.push(error) });
-    const { id } = await queue.videos.create({ prompt });
-    await ended(queue);
-    const failed = await queue.queue.getJob(id ?? '');
+    await queue.videos.create({ prompt }, { jobId: 'order-19' });
+    await ended();
+    const failed = await record('order-19');
     expect(failures[0]).toBeInstanceOf(JobFailedError);
-    expect(failed?.failedReason).toContain('generation_rejected');
-    expect(failed?.data.failure).toMatchObject({ name: 'JobFailedError', code: 'generation_rejected' });
-    expect(failed?.attemptsMade).toBe(1);
+    expect(failures).toHaveLength(1);
+    expect(failed.failedReason).toContain('generation_rejected');
+    expect(failed.data.failure).toMatchObject({ name: 'JobFailedError', code: 'generation_rejected' });
+    expect(failed.attemptsMade).toBe(1);
   });
 
-  it('fail without a call when preflight refuses them', async () => {
-    const { sandbox, queue, work } = queueOnSandbox();
+  it('are refused before they are queued when the documented rules refuse them', async () => {
+    const { sandbox, queue, work, ended } = open();
     const failures: unknown[] = [];
     work({ onFailed: (error) => void failures.push(error) });
-    await queue.videos.create({ prompt, duration: 7 as never });
-    await ended(queue);
-    expect(failures[0]).toBeInstanceOf(PreflightError);
-    expect(sandbox.requests).toHaveLength(0);
+    const wrong = { prompt, duration: 7 as never };
+    await expect(queue.videos.create(wrong)).rejects.toBeInstanceOf(PreflightError);
+    await expect(queue.images.create({ prompt: '' })).rejects.toMatchObject({ param: 'prompt' });
+    await expect(queue.videoEdits.create({ prompt } as never)).rejects.toBeInstanceOf(PreflightError);
+    await expect(queue.characters.create({ name: 'a' } as never)).rejects.toBeInstanceOf(PreflightError);
+    expect(await queue.queue.getJobCounts()).toMatchObject({ prioritized: 0, waiting: 0, failed: 0 });
+    // The service has the last word where the caller says so, in the worker too.
+    await queue.videos.create(wrong, { preflight: false });
+    await ended();
+    expect(failures[0]).toMatchObject({ name: 'BadRequestError', code: 'duration_not_supported' });
+    expect(sandbox.requests).toHaveLength(1);
   });
 
   it('sleep as delayed jobs and not in the worker', async () => {
-    const { queue, work } = queueOnSandbox({ jobDurationMs: HOUR_MS });
+    const { queue, work } = open({ jobDurationMs: HOUR_MS });
     work({ concurrency: 1, pollIntervalMs: HOUR_MS });
     await Promise.all(Array.from({ length: 5 }, () => queue.videos.create({ prompt })));
     await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(5);
@@ -108,116 +79,143 @@ describe.skipIf(reason !== undefined)('calls queued on BullMQ', () => {
   });
 
   it('are woken by a webhook long before their next read', async () => {
-    const { sandbox, queue, work } = queueOnSandbox({ clock: 'manual', jobDurationMs: 1000 });
+    const { sandbox, queue, work, ended } = open({ clock: 'manual', jobDurationMs: 1000 });
     work({ pollIntervalMs: HOUR_MS });
     await queue.videos.create({ prompt });
     await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
     await sandbox.advance(1000);
-    await queue.wake(eventFor(sandbox));
-    await completed(queue);
+    await queue.wake(eventOf(sandbox));
+    await ended();
   });
 
-  it('do not lose a webhook that comes while they are being read', async () => {
+  it('do not lose a webhook that comes while they are being read, and read no more than it asks for', async () => {
     let during: (() => Promise<void>) | undefined;
-    const { sandbox, queue, work } = queueOnSandbox(
-      { clock: 'manual', jobDurationMs: 1000 },
-      (fetch) => async (input, init) => {
+    const { sandbox, queue, work, ended } = open({
+      clock: 'manual',
+      jobDurationMs: 1000,
+      wrap: (fetch) => async (input, init) => {
         const response = await fetch(input, init);
         const isRead = init?.method === 'GET' || (input instanceof Request && input.method === 'GET');
         if (isRead) await during?.();
         return response;
       },
-    );
+    });
     during = async () => {
       during = undefined;
       await sandbox.advance(1000);
-      await queue.wake(eventFor(sandbox));
+      await queue.wake(eventOf(sandbox));
     };
     work({ pollIntervalMs: HOUR_MS });
     await queue.videos.create({ prompt });
     await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
-    await queue.wake(eventFor(sandbox));
-    await completed(queue);
+    await queue.wake(eventOf(sandbox));
+    await ended();
     expect(sandbox.requests.filter((request) => request.method === 'GET')).toHaveLength(2);
   });
 
   it('do not lose a webhook that comes before the id of the job is stored', async () => {
-    const { sandbox, queue, work } = queueOnSandbox(
-      { clock: 'manual', jobDurationMs: 1000 },
-      (fetch) => async (input, init) => {
+    const { sandbox, queue, work, ended } = open({
+      clock: 'manual',
+      jobDurationMs: 1000,
+      wrap: (fetch) => async (input, init) => {
         const response = await fetch(input, init);
         if (sandbox.jobs.length === 1 && sandbox.jobs[0]?.status === 'processing') {
           await sandbox.advance(1000);
-          await queue.wake(eventFor(sandbox));
+          await queue.wake(eventOf(sandbox));
         }
         return response;
       },
-    );
+    });
     work({ pollIntervalMs: HOUR_MS });
     await queue.videos.create({ prompt });
-    await completed(queue);
+    await ended();
+  });
+
+  it('take a webhook for a hint: a false one costs one read', async () => {
+    const { sandbox, queue, work } = open({ jobDurationMs: HOUR_MS });
+    work({ pollIntervalMs: HOUR_MS });
+    const { id } = await queue.videos.create({ prompt });
+    const asleep = () => expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
+    await asleep();
+    await queue.wake(eventOf(sandbox));
+    await expect.poll(() => sandbox.requests.length).toBe(2);
+    await asleep();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(sandbox.requests).toHaveLength(2);
+    const record = await queue.queue.getJob(id ?? '');
+    expect(record?.data.jobId).toBe(sandbox.jobs[0]?.id);
   });
 
   it('go on after failures of the service and of the connection, and pay once', async () => {
-    const { sandbox, queue, work } = queueOnSandbox();
+    const { sandbox, queue, work, ended } = open();
     sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 1 });
     sandbox.faults.add({ match: { method: 'GET' }, status: 500, times: 1 });
     work({ retryDelayMs: 20 });
     await queue.videos.create({ prompt });
-    await completed(queue);
+    await ended();
+    expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('are sent again under a derived key while a reference is in review', async () => {
-    const { sandbox, queue, work } = queueOnSandbox();
+    const { sandbox, queue, work, ended, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 0.05 } });
     work();
-    await queue.videos.create({ prompt }, { jobId: 'order-19' });
-    await completed(queue);
-    expect(keysOf(sandbox)).toEqual(['order-19', 'order-19:r2']);
+    await queue.videos.create({ prompt }, { jobId: 'order-20' });
+    await ended();
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+    expect(keys()).toEqual(['order-20', 'order-20:r2']);
   });
 
-  it('are sent again under new keys while a character is in review', async () => {
-    const { sandbox, queue, work } = queueOnSandbox();
-    const refusal = { status: 409, code: 'character_pending', retryAfterS: 0.05 };
-    sandbox.faults.add({ match: { method: 'POST' }, ...refusal, times: 2 });
-    work();
-    await queue.videos.create({ prompt }, { jobId: 'order-20' });
-    await completed(queue);
-    expect(keysOf(sandbox)).toEqual(['order-20', 'order-20:w1', 'order-20:w2']);
+  it('recover from the failures that the call, or else the worker, names', async () => {
+    const { sandbox, queue, work, ended, record, keys } = open();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
+    work({ recover: { generation_timeout: 1 } });
+    const recover = { generation_unavailable: { models: ['svc-video-mini'] } };
+    await queue.videos.create({ prompt, model: 'svc-video-pro' }, { jobId: 'order-21', recover });
+    await ended(1);
+    expect((await record('order-21')).returnvalue).toMatchObject({ modelId: 'svc-video-mini', tries: [{}, {}] });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_timeout' });
+    await queue.videos.create({ prompt }, { jobId: 'order-22' });
+    await ended(2);
+    expect(await queue.queue.getCompletedCount()).toBe(2);
+    expect(keys()).toEqual(['order-21', 'order-21:r2', 'order-22', 'order-22:r2']);
   });
 
   it('fail after timeoutMs with the job on the error, which goes on at the service', async () => {
-    const { sandbox, queue, work } = queueOnSandbox({ jobDurationMs: HOUR_MS });
+    const { sandbox, queue, work, ended } = open({ jobDurationMs: HOUR_MS });
     const failures: unknown[] = [];
     work({ timeoutMs: 100, onFailed: (error) => void failures.push(error) });
     await queue.videos.create({ prompt });
-    await ended(queue);
+    await ended();
     const [job] = sandbox.jobs;
-    expect(failures[0]).toMatchObject({ name: 'WaitTimeoutError', timeoutMs: 100, jobId: job?.id });
+    expect(failures[0]).toMatchObject({
+      name: 'WaitTimeoutError',
+      timeoutMs: 100,
+      jobId: job?.id,
+      job: { id: job?.id },
+    });
     expect(job?.status).toBe('processing');
   });
 
-  it('refuse an id that the engine cannot hold, with the fix', async () => {
-    const { queue } = queueOnSandbox();
-    for (const jobId of ['17', 'a:b', '']) {
-      await expect(queue.videos.create({ prompt }, { jobId })).rejects.toThrow(/jobId must be/);
-    }
+  it.each([['17'], ['a:b'], [''], ['über'], ['x'.repeat(256)], [4711 as never]])(
+    'refuse the id %j, with the fix',
+    async (jobId) => {
+      const { queue } = open();
+      await expect(queue.videos.create({ prompt }, { jobId })).rejects.toThrow(/must be/);
+      await expect(queue.videos.create({ prompt, idempotency_key: jobId })).rejects.toThrow(/must be/);
+    },
+  );
+
+  it('refuse an option that does not exist, with the nearest that does', async () => {
+    const { queue, work, connection } = open();
+    const { createGenQueue } = await import('gen-client/bullmq');
+    await expect(queue.videos.create({ prompt }, { job_id: 'a' } as never)).rejects.toThrow(
+      'queue.videos.create has no option "job_id". Did you mean "jobId"?',
+    );
+    expect(() => work({ onComplete: () => {} } as never)).toThrow('Did you mean "onCompleted"?');
+    expect(() => work({ concurrency: 0 })).toThrow('concurrency must be a whole number above 0, not 0.');
+    expect(() => work({ timeoutMs: -1 })).toThrow('timeoutMs must be a number of milliseconds above 0, not -1.');
+    expect(() => createGenQueue(connection, { queue: 'x' } as never)).toThrow('createGenQueue has no option "queue"');
   });
 });
-
-/** The keys under which creates were sent, in order. */
-function keysOf(sandbox: Sandbox) {
-  return sandbox.requests.filter(({ method }) => method === 'POST').map(({ headers }) => headers['idempotency-key']);
-}
-
-function eventFor(sandbox: Sandbox) {
-  const job = sandbox.jobs[0];
-  return {
-    object: 'developer.webhook_event',
-    id: `evt_${job?.id}_completed`,
-    type: 'job.completed',
-    created: new Date(0).toISOString(),
-    data: { job: { id: job?.id ?? '', status: 'completed', providerOutputUrl: String(job?.providerOutputUrl) } },
-  } as const;
-}

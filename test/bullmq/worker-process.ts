@@ -1,24 +1,28 @@
-// One worker process of the crash test, killed at any moment.
+// One worker process of the campaign, killed or stopped at any moment.
 import { Redis } from 'ioredis';
 import { createGenWorker } from '../../src/bullmq/index.js';
 import { GenClient } from '../../src/index.js';
 import { redisLimiter } from '../../src/redis/index.js';
 
 const { REDIS_PORT, BASE_URL, API_KEY, QUEUE, SPEED } = process.env;
-const connection = { host: '127.0.0.1', port: Number(REDIS_PORT) };
+const connection = { host: '127.0.0.1', port: Number(REDIS_PORT), retryStrategy: () => 100 };
 const windowMs = 60_000 / Number(SPEED);
+const redis = new Redis(connection);
+redis.on('error', () => {});
 const client = new GenClient({
   apiKey: String(API_KEY),
   baseUrl: String(BASE_URL),
-  limiter: redisLimiter(new Redis(connection), {
+  limiter: redisLimiter(redis, {
     limits: { 'videos.create': { limit: 20, windowMs }, 'jobs.get': { limit: 120, windowMs } },
   }),
 });
 createGenWorker(connection, client, {
   name: String(QUEUE),
   pollIntervalMs: 700,
-  retryDelayMs: 100,
+  retryDelayMs: 1000,
   concurrency: 20,
+  recover: { generation_timeout: 10 },
+  onCompleted: (_, { id }) => void process.send?.({ completed: id }),
   worker: { lockDuration: 1000, stalledInterval: 300, drainDelay: 1 },
 });
 process.send?.('ready');

@@ -23,7 +23,7 @@ export interface RealRedis {
   readonly port: number;
   readonly ioredis: Redis;
   readonly nodeRedis: ReturnType<typeof connected>;
-  /** Ends the server without saving and starts an empty one on the same port. */
+  /** Ends the server at once and starts one on the same port: an empty one, or one with what this one had written. */
   restart(): Promise<void>;
   /** Ends the server at once. */
   stop(): Promise<void>;
@@ -31,11 +31,11 @@ export interface RealRedis {
   close(): Promise<void>;
 }
 
-/** Starts a Redis with a client of each kind connected. */
-export async function startRedis(): Promise<RealRedis> {
+/** Starts a Redis with a client of each kind connected. `keeps`: what is written outlives the server. */
+export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-redis-'));
-  let server = await serve(port, folder);
+  let server = await serve({ port, folder, keeps });
   const ioredis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50 });
   ioredis.on('error', () => {});
   const nodeRedis = connected(port);
@@ -48,7 +48,7 @@ export async function startRedis(): Promise<RealRedis> {
     stop,
     async restart() {
       await stop();
-      server = await serve(port, folder);
+      server = await serve({ port, folder, keeps });
     },
     async close() {
       ioredis.disconnect();
@@ -70,7 +70,7 @@ export async function startCluster() {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-cluster-'));
   const address = ['--cluster-announce-ip', '127.0.0.1', '--cluster-port', String(await freePort())];
-  const server = await serve(port, folder, ['--cluster-enabled', 'yes', ...address]);
+  const server = await serve({ port, folder, keeps: false, more: ['--cluster-enabled', 'yes', ...address] });
   const admin = new Redis({ port, host: '127.0.0.1' });
   await admin.cluster('ADDSLOTSRANGE', 0, 16_383);
   while (!String(await admin.cluster('INFO')).includes('cluster_state:ok')) {
@@ -93,8 +93,16 @@ export async function startCluster() {
   };
 }
 
-function serve(port: number, folder: string, more: readonly string[] = []): Promise<ChildProcess> {
-  const settings = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder, ...more];
+interface ServerSetup {
+  readonly port: number;
+  readonly folder: string;
+  readonly keeps: boolean;
+  readonly more?: readonly string[];
+}
+
+function serve({ port, folder, keeps, more = [] }: ServerSetup): Promise<ChildProcess> {
+  const log = keeps ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no'];
+  const settings = ['--bind', '127.0.0.1', '--save', '', '--dir', folder, ...log, ...more];
   const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'inherit'] });
   return new Promise((resolve, reject) => {
     server.once('error', reject);

@@ -1,7 +1,9 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it, vi } from 'vitest';
 import { ConflictError, JobFailedError, NotFoundError, WaitTimeoutError } from '../../src/errors/index.js';
 import { type CreateAndWaitOptions, createAndWait } from '../../src/polling/create-and-wait.js';
 import { JobWatcher } from '../../src/polling/job-watcher.js';
+import type { CreateStep } from '../../src/polling/run-state.js';
 import { createWaiter } from '../../src/polling/wait-for-job.js';
 import { waitForJobs } from '../../src/polling/wait-for-jobs.js';
 import type { Job } from '../../src/schemas/job.js';
@@ -34,8 +36,10 @@ function setup(ends: Partial<Job>[]) {
       return view(id);
     },
   });
-  const create = async (key: string) => {
+  const models: (string | null)[] = [];
+  const create = async ({ key, model }: CreateStep) => {
     sent.push({ key, atMs: clock.now() - start });
+    models.push(model);
     const refusal = refusals.shift();
     if (refusal) throw refusal;
     const id = `job_${key}`;
@@ -46,10 +50,11 @@ function setup(ends: Partial<Job>[]) {
     return { job: view(id), warnings: [], idempotencyKey: key };
   };
   const run = (options?: CreateAndWaitOptions) =>
-    clock.until(createAndWait(create, waiter, { pollIntervalMs: 1000, ...options }));
-  return { clock, run, sent, jobs, waiter, refusals, keys: () => sent.map(({ key }) => key) };
+    clock.until(createAndWait({ create, waiter, shortenKey }, { pollIntervalMs: 1000, ...options }));
+  return { clock, run, sent, models, jobs, waiter, refusals, keys: () => sent.map(({ key }) => key) };
 }
 
+const shortenKey = (key: string) => `${key.slice(0, 100)}-short`;
 const wire = { recovery: 'none', method: 'POST', url: 'https://x.example' } as const;
 const underReview = (retryAfterMs?: number) =>
   new ConflictError('character_pending', { ...wire, status: 409, code: 'character_pending', retryAfterMs });
@@ -87,6 +92,83 @@ describe('createAndWait', () => {
     expect(onCreated).toHaveBeenCalledTimes(3);
   });
 
+  it('waits longer than five minutes when the service asks for it (regression: it came back after 303 s)', async () => {
+    const { run, sent, refusals } = setup([pending(600), DONE]);
+    refusals.push(underReview(900_000));
+    await run({ idempotencyKey: 'k', timeoutMs: false });
+    expect(sent.map(({ atMs }) => atMs)).toEqual([0, 900_000, 1_501_000]);
+  });
+
+  it('resubmits under a key that fits when its own is too long (regression: it died of the key)', async () => {
+    const { run, keys } = setup([pending(30), DONE]);
+    const long = 'x'.repeat(254);
+    await expect(run({ idempotencyKey: long })).resolves.toMatchObject(DONE);
+    expect(keys()).toEqual([long, `${shortenKey(long)}:r2`]);
+  });
+
+  it('recovers from the failures that `recover` names, and tells its tries', async () => {
+    const { run, keys, models } = setup([
+      { status: 'failed', errorCode: 'generation_timeout' },
+      { status: 'failed', errorCode: 'generation_unavailable' },
+      DONE,
+    ]);
+    const recover = { generation_timeout: 2, generation_unavailable: { models: ['svc-video-mini'] } };
+    const done = await run({ idempotencyKey: 'k', recover });
+    expect(keys()).toEqual(['k', 'k:r2', 'k:r3']);
+    expect(models).toEqual([null, null, 'svc-video-mini']);
+    expect(done.tries).toEqual([
+      { jobId: 'job_k', idempotencyKey: 'k', status: 'failed', errorCode: 'generation_timeout' },
+      { jobId: 'job_k:r2', idempotencyKey: 'k:r2', status: 'failed', errorCode: 'generation_unavailable' },
+      { jobId: 'job_k:r3', idempotencyKey: 'k:r3', status: 'completed' },
+    ]);
+  });
+
+  it('fails with the last error when no try is left, and has its tries on the job', async () => {
+    const { run } = setup([{ status: 'failed', errorCode: 'generation_timeout' }]);
+    const error = await run({ idempotencyKey: 'k', recover: { generation_timeout: 1 } }).catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(JobFailedError);
+    expect(error).toMatchObject({ code: 'generation_timeout', job: { id: 'job_k:r2', tries: [{}, {}] } });
+  });
+
+  it('does not create again after a wait that ended without a final job', async () => {
+    const { run, keys } = setup([{}]);
+    const recover = { generation_timeout: 5, generation_failed: 5 };
+    await expect(run({ idempotencyKey: 'k', recover, timeoutMs: 60_000 })).rejects.toThrow(WaitTimeoutError);
+    expect(keys()).toEqual(['k']);
+  });
+
+  it.each([
+    [{ generation_time_out: 1 }, 'recover has no option "generation_time_out". Did you mean "generation_timeout"?'],
+    [{ generation_timeout: -1 }, 'recover.generation_timeout must be a whole number of further tries, or'],
+    [{ generation_failed: { model: 'x' } }, 'recover.generation_failed must be a whole number of further tries, or'],
+    [7, 'recover must be an object with rules by error code, not 7.'],
+  ])('refuses recover: %o before it creates anything', async (recover, message) => {
+    const { run, sent } = setup([DONE]);
+    await expect(run({ recover: recover as never })).rejects.toThrow(message);
+    expect(sent).toEqual([]);
+  });
+
+  it('ends with what onCreated throws, whatever that is; the job goes on', async () => {
+    for (const reason of [
+      new Error('no disk'),
+      new ConflictError('mine', { ...wire, status: 409, code: 'character_pending' }),
+    ]) {
+      const { run, sent, jobs } = setup([DONE]);
+      const onCreated = async () => Promise.reject(reason);
+      await expect(run({ idempotencyKey: 'k', onCreated })).rejects.toBe(reason);
+      expect(sent).toHaveLength(1);
+      expect(jobs.size).toBe(1);
+    }
+  });
+
+  it('calls onCreated in the async context of its caller', async () => {
+    const { run } = setup([pending(30), DONE]);
+    const tenant = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    await tenant.run('tenant-7', () => run({ onCreated: () => seen.push(tenant.getStore()) }));
+    expect(seen).toEqual(['tenant-7', 'tenant-7']);
+  });
+
   it('comes to the same job when a crashed program repeats its call', async () => {
     const { run, jobs } = setup([pending(30), DONE]);
     await run({ idempotencyKey: 'k' });
@@ -121,23 +203,37 @@ describe('createAndWait', () => {
     await expect(never.run({ timeoutMs: 70_000 })).rejects.toThrow(WaitTimeoutError);
   });
 
-  it('waits out a character under review, under a new key', async () => {
+  it('waits out a character under review, under its own key', async () => {
     const { run, sent, refusals } = setup([DONE]);
     refusals.push(underReview(20_000), underReview(5000));
     await run();
     const [key] = sent.map((one) => one.key);
     expect(sent).toEqual([
       { key, atMs: 0 },
-      { key: `${key}:w2`, atMs: 20_000 },
-      { key: `${key}:w3`, atMs: 25_000 },
+      { key, atMs: 20_000 },
+      { key, atMs: 25_000 },
     ]);
   });
 
-  it('tries the caller’s own refused key again first, so that a repeated program cannot be charged twice', async () => {
-    const { run, keys, refusals, jobs } = setup([DONE]);
-    refusals.push(underReview(20_000), underReview(5000), underReview(5000));
+  it('sends a new key at once when the service repeats its refusal of the own key as it was', async () => {
+    const { run, sent, refusals, jobs } = setup([DONE]);
+    refusals.push(underReview(20_000), underReview(20_000), underReview(20_000), underReview(20_000));
     await run({ idempotencyKey: 'k' });
-    expect(keys()).toEqual(['k', 'k', 'k:w2', 'k']);
+    expect(sent).toEqual([
+      { key: 'k', atMs: 0 },
+      { key: 'k', atMs: 20_000 },
+      { key: 'k:w1', atMs: 20_000 },
+      { key: 'k', atMs: 40_000 },
+      { key: 'k:w2', atMs: 40_000 },
+    ]);
+    expect(jobs.size).toBe(1);
+  });
+
+  it('tries the own key again first, so that a repeated program is not charged twice', async () => {
+    const { run, keys, refusals, jobs } = setup([DONE]);
+    refusals.push(underReview(20_000), underReview(5000));
+    await run({ idempotencyKey: 'k' });
+    expect(keys()).toEqual(['k', 'k', 'k']);
     await run({ idempotencyKey: 'k' });
     expect(jobs.size).toBe(1);
   });
@@ -169,7 +265,7 @@ describe('createAndWait', () => {
     const seen = vi.fn();
     process.on('unhandledRejection', seen);
     const { waiter } = setup([DONE]);
-    const result = createAndWait(async () => Promise.reject(new Error('no')), waiter);
+    const result = createAndWait({ create: async () => Promise.reject(new Error('no')), waiter, shortenKey });
     result.catch(() => {});
     await settle();
     await settle();

@@ -1,0 +1,19 @@
+// The routes of a Vercel Workflow: POST /?order=17 starts it, and POST /hook?run=order-17 is where the service's webhook comes.
+import { verifyWebhook } from 'gen-client/webhooks';
+import { resumeHook, start } from 'workflow/api';
+import { video } from './vercel-workflow.js';
+
+const { ORIGIN, GEN_WEBHOOK_SECRET = '' } = process.env;
+
+export async function startVideo(request: Request): Promise<Response> {
+  const key = `order-${new URL(request.url).searchParams.get('order')}`;
+  const params = { prompt: await request.text(), webhook_url: `${ORIGIN}/hook?run=${key}` };
+  const { runId } = await start(video, [key, params]);
+  return Response.json({ runId });
+}
+
+export async function receiveWebhook(request: Request): Promise<Response> {
+  const event = await verifyWebhook(request, { secret: GEN_WEBHOOK_SECRET });
+  await resumeHook(new URL(request.url).searchParams.get('run') ?? '', event);
+  return new Response(null, { status: 204 });
+}

@@ -1,0 +1,57 @@
+import type { GenClient } from '../client.js';
+import { GenError } from '../errors/index.js';
+import { errorJson } from '../polling/call-failure.js';
+import type { RunEvent } from '../polling/run-state.js';
+import { type CallKind, seeCall, sendCreate } from '../resources/run-calls.js';
+import { isFields } from '../schemas/envelope.js';
+import { isFinal } from '../schemas/job.js';
+import type { Activities, Json } from './engine.js';
+
+/**
+ * The activities of durable runs, done by `client`. Each gives what it saw as JSON, an error too, so that the run decides
+ * about it and not the engine: nothing here has to be repeated by the engine, and everything may be.
+ *
+ * A call whose rate limit is full is not held: it says when to come back, and the run waits.
+ *
+ * @example
+ * const activities = createActivities(new GenClient(), { destination: (job) => r2(env.BUCKET, `videos/${job.id}.mp4`) });
+ */
+export function createActivities(client: GenClient): Activities {
+  const unqueued = client.withoutQueue();
+  return {
+    async create(input) {
+      const { call, params, key, model } = fieldsOf(input, ['call', 'params', 'key']);
+      const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
+      const { event } = await seeCall(async () => {
+        const { job } = await sendCreate(unqueued, { ...create, model: typeof model === 'string' ? model : null });
+        return job;
+      });
+      return toJson(await told(client, event));
+    },
+    async read(input) {
+      const { jobId } = fieldsOf(input, ['jobId']);
+      const { event } = await seeCall(() => unqueued.jobs.get(String(jobId)));
+      return toJson(await told(client, event));
+    },
+    async store() {
+      throw new GenError('not yet');
+    },
+  };
+}
+
+/** An event with the error that a final job without a file amounts to. */
+async function told(client: GenClient, event: RunEvent): Promise<RunEvent> {
+  if (event.type !== 'job' || !isFinal(event.job) || event.job.status === 'completed') return event;
+  // A final job is not read again.
+  const error: unknown = await client.waitForJob(event.job).catch((thrown: unknown) => thrown);
+  return { ...event, ...(GenError.isInstance(error) && { error: errorJson(error) }) };
+}
+
+function fieldsOf(input: Json, needed: readonly string[]): Record<string, unknown> {
+  if (isFields(input) && needed.every((name) => input[name] !== undefined)) return input;
+  throw new GenError(`An activity needs ${needed.join(', ')}. Hand it the input that the run gives to call().`);
+}
+
+function toJson(value: RunEvent): Json {
+  return JSON.parse(JSON.stringify(value)) as Json;
+}

@@ -1,0 +1,222 @@
+// One adapter for each engine, by the shape of what the engine hands to a workflow: no engine is imported.
+import type { GenErrorJson } from '../polling/call-failure.js';
+import type { Activities, ActivityName, DurableEngine, Json } from './engine.js';
+
+/** The part of a `WorkflowStep` that a run needs. */
+export interface CloudflareStep {
+  do(name: string, callback: () => Promise<Json>): Promise<Json>;
+  sleep(name: string, ms: number): Promise<void>;
+  waitForEvent(name: string, options: { readonly type: string; readonly timeout: number }): Promise<unknown>;
+}
+
+/** What the adapter of Cloudflare Workflows takes. */
+export interface CloudflareOptions {
+  /** The class of `cloudflare:workflows`. */
+  readonly NonRetryableError: new (
+    message: string,
+    name?: string,
+  ) => Error;
+  /** The type of the event that the webhook receiver sends to the instance. @default 'gen-client-job' */
+  readonly eventType?: string | undefined;
+}
+
+/**
+ * Cloudflare Workflows. The receiver of the webhook sends the event to the instance that its URL names:
+ * `(await env.VIDEOS.get(run)).sendEvent({ type: 'gen-client-job', payload: event })`.
+ *
+ * @example
+ * const engine = cloudflareEngine(step, createActivities(new GenClient()), { NonRetryableError });
+ */
+export function cloudflareEngine(
+  step: CloudflareStep,
+  activities: Activities,
+  { NonRetryableError, eventType = 'gen-client-job' }: CloudflareOptions,
+): DurableEngine {
+  return {
+    call: (name, activity, input) => step.do(name, () => activities[activity](input)),
+    async wait(name, jobId, ms) {
+      if (jobId === null) return sleepThrough(step.sleep(name, ms));
+      // Ends by an error when the time has passed.
+      return step.waitForEvent(name, { type: eventType, timeout: ms }).then(
+        () => true,
+        () => false,
+      );
+    },
+    fail(error) {
+      throw new NonRetryableError(error.message, error.name);
+    },
+  };
+}
+
+/** The part of Inngest's step tools that a run needs. */
+export interface InngestStep {
+  run(id: string, callback: () => Promise<Json>): Promise<unknown>;
+  sleep(id: string, ms: number): Promise<void>;
+  waitForEvent(
+    id: string,
+    options: { readonly event: string; readonly timeout: number; readonly if: string },
+  ): Promise<unknown>;
+}
+
+/** What the adapter of Inngest takes. */
+export interface InngestOptions {
+  /** The class of the package `inngest`. */
+  readonly NonRetriableError: new (
+    message: string,
+    options?: { readonly cause?: unknown },
+  ) => Error;
+  /** The name of the event whose `data` is the webhook event. @default 'gen-client/job' */
+  readonly event?: string | undefined;
+}
+
+/**
+ * Inngest. The receiver of the webhook sends the verified event on:
+ * `await inngest.send({ name: 'gen-client/job', data: event })`.
+ *
+ * @example
+ * const engine = inngestEngine(step, createActivities(new GenClient()), { NonRetriableError });
+ */
+export function inngestEngine(
+  step: InngestStep,
+  activities: Activities,
+  { NonRetriableError, event = 'gen-client/job' }: InngestOptions,
+): DurableEngine {
+  return {
+    call: async (name, activity, input) => (await step.run(name, () => activities[activity](input))) as Json,
+    async wait(name, jobId, ms) {
+      if (jobId === null) return sleepThrough(step.sleep(name, ms));
+      const isOfJob = `async.data.data.job.id == ${JSON.stringify(jobId)}`;
+      return (await step.waitForEvent(name, { event, timeout: ms, if: isOfJob })) !== null;
+    },
+    fail(error) {
+      throw new NonRetriableError(`${error.name}: ${error.message}`, { cause: error });
+    },
+  };
+}
+
+/** The part of Restate's `WorkflowContext` that a run needs. */
+export interface RestateContext {
+  run(name: string, action: () => Promise<Json>): PromiseLike<Json>;
+  sleep(ms: number, name?: string): PromiseLike<void>;
+  promise(name: string): { get(): { orTimeout(ms: number): PromiseLike<unknown> } };
+}
+
+/** What the adapter of Restate takes. */
+export interface RestateOptions {
+  /** The class of `@restatedev/restate-sdk`. */
+  readonly TerminalError: new (
+    message: string,
+  ) => Error;
+  /** The class of `@restatedev/restate-sdk`. */
+  readonly TimeoutError: new () => Error;
+}
+
+/**
+ * A workflow of Restate. The receiver of the webhook calls a shared handler of the workflow that its URL names, and that
+ * handler resolves the durable promise called by the job's id: `ctx.promise(event.data.job.id).resolve(null)`.
+ *
+ * @example
+ * const engine = restateEngine(ctx, createActivities(new GenClient()), { TerminalError, TimeoutError });
+ */
+export function restateEngine(
+  ctx: RestateContext,
+  activities: Activities,
+  { TerminalError, TimeoutError }: RestateOptions,
+): DurableEngine {
+  // A durable promise stays resolved, so it wakes once.
+  const woken = new Set<string>();
+  return {
+    call: async (name, activity, input) => ctx.run(name, () => activities[activity](input)),
+    async wait(name, jobId, ms) {
+      if (jobId === null || woken.has(jobId)) return sleepThrough(ctx.sleep(ms, name));
+      try {
+        await ctx.promise(jobId).get().orTimeout(ms);
+        woken.add(jobId);
+        return true;
+      } catch (error) {
+        if (error instanceof TimeoutError) return false;
+        throw error;
+      }
+    },
+    fail(error) {
+      throw new TerminalError(`${error.name}: ${error.message}`);
+    },
+  };
+}
+
+/** The part of the class `DBOS` that a run needs. */
+export interface DbosSteps {
+  runStep(step: () => Promise<Json>, config: { readonly name: string }): Promise<Json>;
+  sleep(ms: number): Promise<void>;
+  recv(topic: string, timeoutSeconds: number): Promise<unknown>;
+}
+
+/**
+ * DBOS. The receiver of the webhook sends a message to the workflow that its URL names, under the job's id:
+ * `await DBOS.send(run, 'webhook', event.data.job.id)`.
+ *
+ * @example
+ * const engine = dbosEngine(DBOS, createActivities(new GenClient()));
+ */
+export function dbosEngine(dbos: DbosSteps, activities: Activities): DurableEngine {
+  return {
+    call: (name, activity, input) => dbos.runStep(() => activities[activity](input), { name }),
+    async wait(_name, jobId, ms) {
+      if (jobId === null) return sleepThrough(dbos.sleep(ms));
+      return (await dbos.recv(jobId, ms / 1000)) !== null;
+    },
+    fail(error) {
+      throw errorOf(error);
+    },
+  };
+}
+
+/** What the adapter of Vercel Workflow takes. */
+export interface WorkflowOptions {
+  /** A hook of the run, by `createHook`. The receiver of the webhook resumes it. Without one, the job is only polled. */
+  readonly hook?: PromiseLike<unknown> | undefined;
+  /** The function of the package `workflow`. */
+  readonly sleep: (ms: number) => Promise<void>;
+  /** The class of the package `workflow`. */
+  readonly FatalError: new (
+    message: string,
+  ) => Error;
+}
+
+/**
+ * Vercel Workflow. `activity` is a step of yours that does an activity: its body begins with `'use step'`. The receiver of
+ * the webhook resumes the hook by its token: `await resumeHook(token, event)`.
+ *
+ * @example
+ * const engine = workflowEngine(activity, { hook, sleep, FatalError });
+ */
+export function workflowEngine(
+  activity: (name: ActivityName, input: Json) => Promise<Json>,
+  { hook, sleep, FatalError }: WorkflowOptions,
+): DurableEngine {
+  // One promise until the hook is resumed: a second one would not get what the first one is waiting for.
+  let resumed: Promise<boolean> | undefined;
+  return {
+    call: (_name, name, input) => activity(name, input),
+    async wait(_name, jobId, ms) {
+      if (jobId === null || hook === undefined) return sleepThrough(sleep(ms));
+      resumed ??= Promise.resolve(hook).then(() => true);
+      const isWoken = await Promise.race([resumed, sleepThrough(sleep(ms))]);
+      if (isWoken) resumed = undefined;
+      return isWoken;
+    },
+    fail(error) {
+      throw Object.assign(new FatalError(error.message), { cause: error });
+    },
+  };
+}
+
+/** A wait that nothing wakes. */
+async function sleepThrough(sleeping: PromiseLike<void>): Promise<false> {
+  await sleeping;
+  return false;
+}
+
+function errorOf(json: GenErrorJson): Error {
+  return Object.assign(new Error(json.message), json);
+}

@@ -1,0 +1,130 @@
+import { GenError } from '../errors/index.js';
+import { checkOptions } from '../options.js';
+import { nextStep } from '../polling/next-step.js';
+import { recoverRules } from '../polling/recover-options.js';
+import { type RunEvent, startRun } from '../polling/run-state.js';
+import { shortenKey } from '../resources/run-calls.js';
+import { isFields } from '../schemas/envelope.js';
+import type { CompletedJob } from '../schemas/job.js';
+import type { DurableEngine, Json } from './engine.js';
+import { GENERATE_OPTIONS, type GenerateOptions } from './generate-options.js';
+
+/** The file in the store, as the `store` activity tells it. */
+export interface StoredFile {
+  /** Its size in bytes. */
+  readonly sizeBytes: number;
+  /** Its media type. */
+  readonly contentType?: string;
+  /** SHA-256 of its bytes as hex digits. A copy that existed before is not read, and has none. */
+  readonly sha256?: string;
+  /** The store's entity tag. */
+  readonly etag?: string;
+  /** Whether it was there already. */
+  readonly existed: boolean;
+}
+
+/** What a durable run gives. */
+export interface GeneratedJob extends CompletedJob {
+  /** The file in the store, where `store` was asked for. */
+  stored?: StoredFile;
+}
+
+const DEFAULT_TIMEOUT_MS = 30 * 60_000;
+/** The names of the steps begin with their version. Names of a version never change, so that old runs can be replayed. */
+const VERSION = 'gen1';
+
+/**
+ * Makes a job and waits for its end inside a workflow. It can be replayed at any point: it uses no clock, no random number
+ * and no network of its own, only the engine. However often the engine repeats or forgets an activity, a run makes one job
+ * and is charged once.
+ *
+ * A webhook wakes a wait early. When it is lost, the next read finds the job: waits grow from ten seconds to at most five
+ * minutes, so that a run of half an hour takes at most 60 steps.
+ *
+ * Throws, by `engine.fail`, the error of the job, of a refused create or of the time limit.
+ *
+ * @example
+ * const job = await generate(cloudflareEngine(step, activities, { NonRetryableError }), {
+ *   call: 'videos',
+ *   params: { prompt: 'a fox at dawn', webhook_url: `https://example.com/hook?run=${event.instanceId}` },
+ *   key: event.instanceId,
+ * });
+ */
+export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
+  const { call, params, key, timeoutMs = DEFAULT_TIMEOUT_MS, recover, store = false } = checked(options);
+  const rules = {
+    timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
+    resubmitPending: true,
+    recover: recoverRules(recover),
+    persistent: true,
+    stores: store,
+    pollMs: null,
+    retryMs: null,
+  };
+  const name = stepNames(key);
+  let run = startRun({ key, shortKey: shortenKey(key), rules });
+  let stored: StoredFile | undefined;
+  for (;;) {
+    const { step, tries } = run;
+    switch (step.type) {
+      case 'create': {
+        const input = { call, params, key: step.key, model: step.model } as Json;
+        run = nextStep(run, eventOf(await engine.call(name('create'), 'create', input)));
+        break;
+      }
+      case 'read':
+        run = nextStep(run, eventOf(await engine.call(name('read'), 'read', { jobId: step.jobId })));
+        break;
+      case 'store': {
+        const output = await engine.call(name('store'), 'store', { job: step.job } as Json);
+        run = nextStep(run, eventOf(output));
+        stored = storedFile(output);
+        break;
+      }
+      case 'wait':
+        run = nextStep(run, { type: 'waited', woken: await engine.wait(name('wait'), step.jobId, step.ms) });
+        break;
+      default:
+        if (step.type === 'fail') throw engine.fail(step.error);
+        if (step.error !== null) throw engine.fail(step.error);
+        return { ...(step.job as CompletedJob), tries, ...(stored && { stored }) };
+    }
+  }
+}
+
+function checked(options: GenerateOptions): GenerateOptions {
+  checkOptions('generate', GENERATE_OPTIONS, options);
+  for (const [name, example] of NEEDED) {
+    if (options?.[name] === undefined) throw new GenError(`generate needs ${name}, for example ${example}.`);
+  }
+  return options;
+}
+
+const NEEDED = [
+  ['call', `call: 'videos'`],
+  ['params', `params: { prompt: 'a fox at dawn' }`],
+  ['key', 'the id of the workflow’s run'],
+] as const;
+
+/** What the engine remembers of an activity. */
+function eventOf(output: Json): RunEvent {
+  if (isFields(output) && EVENTS.includes(String(output.type))) return output as RunEvent;
+  throw new GenError(
+    'The engine gave back something that is not the result of an activity. Return it from call() as it is.',
+  );
+}
+
+const EVENTS: readonly string[] = ['job', 'failed', 'stored'];
+
+function storedFile(output: Json): StoredFile | undefined {
+  return isFields(output) && isFields(output.stored) ? (output.stored as Partial<StoredFile> as StoredFile) : undefined;
+}
+
+/** The names of the steps of a run. They hold its key, so that a workflow can have several runs. */
+function stepNames(key: string): (kind: string) => string {
+  const counts: Record<string, number> = {};
+  return (kind) => {
+    counts[kind] = (counts[kind] ?? 0) + 1;
+    return `${VERSION} ${kind} ${counts[kind]} ${shortenKey(key)}`;
+  };
+}

@@ -1,0 +1,57 @@
+// What the drivers of a run outside of this process (the queue's worker, durable runs) need of the client.
+import { callFailure } from '../polling/call-failure.js';
+import type { RunEvent } from '../polling/run-state.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import type { Job } from '../schemas/job.js';
+import type { RequestOptions } from '../schemas/request-options.js';
+import { idempotencyKeyFrom } from '../transport/idempotency.js';
+
+/** The namespaces whose `create` makes a job. */
+export type CallKind = 'images' | 'videos' | 'videoEdits' | 'characters';
+
+/** A create of a run. */
+export interface RunCreate {
+  readonly call: CallKind;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly key: string;
+  /** Replaces the model of the params; null keeps it. */
+  readonly model: string | null;
+}
+
+/** Sends a create under the key of its run, which replaces one that stands in the body. */
+export async function sendCreate(
+  client: { readonly [Call in CallKind]: { create(params: never, options?: RequestOptions): PromiseLike<CreatedJob> } },
+  { call, params, key: idempotencyKey, model }: RunCreate,
+  options: RequestOptions = {},
+): Promise<CreatedJob> {
+  const { idempotency_key: _, ...body } = params;
+  const namespace = client[call];
+  return namespace.create({ ...body, ...(model !== null && { model }) } as never, { ...options, idempotencyKey });
+}
+
+/** What a call to the service came to: the event for its run, and what only this process can know of it. */
+export interface SeenCall {
+  readonly event: RunEvent;
+  readonly job?: Job;
+  readonly error?: unknown;
+}
+
+/** Makes a call that answers with a job. Throws what is not an error of this package: an abort, a defect. */
+export async function seeCall(call: () => PromiseLike<Job>): Promise<SeenCall> {
+  try {
+    const job = await call();
+    return { event: { type: 'job', job }, job };
+  } catch (error) {
+    const failure = callFailure(error);
+    if (failure === undefined) throw error;
+    return { event: { type: 'failed', failure }, error };
+  }
+}
+
+/** Longest key that surely has room for what a run appends to it. */
+const EXTENSIBLE_KEY = 200;
+
+/** What stands for a key in the keys derived from it where the key itself is too long: a fingerprint of it. */
+export function shortenKey(key: string): string {
+  return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
+}

@@ -1,0 +1,259 @@
+import { ConnectionError, DownloadError, GenError, InsufficientBalanceError } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+const HOUR_MS = 3_600_000;
+const prompt = 'a fox at dawn';
+const PENDING = { status: 409, code: 'character_pending', retryAfterS: 0.05 } as const;
+
+type Fetch = typeof globalThis.fetch;
+
+/** A service that holds a refusal against its key, as the document allows. */
+function holdingRefusals(fetch: Fetch): Fetch {
+  const held = new Map<string, Response>();
+  return async (input, init) => {
+    const request = new Request(input, init);
+    const key = request.headers.get('idempotency-key');
+    const before = key && held.get(key);
+    if (before) return before.clone();
+    const response = await fetch(request);
+    if (key && response.status >= 400 && response.status < 500) held.set(key, response.clone());
+    return response;
+  };
+}
+
+describe.skipIf(noRedis !== undefined)('a queued call is paid once and never lost', () => {
+  const { open } = queuesOnSandboxes();
+
+  it.each([
+    ['DownloadError', new DownloadError('the disk is not mounted', { jobId: 'job_1', code: 'cannot_write' })],
+    ['plain GenError', new GenError('no')],
+    [
+      'refusal of another call',
+      new InsufficientBalanceError('no', {
+        status: 402,
+        code: 'insufficient_balance',
+        recovery: 'top_up',
+        method: 'POST',
+        url: 'x',
+      }),
+    ],
+    ['connection error', new ConnectionError('no')],
+    ['string', 'no'],
+    ['nothing at all', undefined],
+  ])('when onCompleted throws a %s (regression: an error of this package ended the call)', async (_, reason) => {
+    const { sandbox, queue, work, ended } = open();
+    const failures: unknown[] = [];
+    let calls = 0;
+    work({
+      onCompleted: async () => {
+        calls++;
+        if (calls < 3) throw reason;
+      },
+      onFailed: (error) => void failures.push(error),
+    });
+    await queue.videos.create({ prompt }, { backoff: { type: 'fixed', delay: 10 } });
+    await ended();
+    expect(calls).toBe(3);
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+    expect(failures).toEqual([]);
+    // What is repeated is the callback alone.
+    expect(sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
+  });
+
+  it('when onCompleted has used up its attempts: the operator’s retry calls it again', async () => {
+    const { sandbox, queue, work, ended, record } = open();
+    let broken = true;
+    const seen: string[] = [];
+    work({
+      onCompleted: async (job) => {
+        if (broken) throw new Error('no disk');
+        seen.push(job.status);
+      },
+    });
+    await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 1 });
+    await ended();
+    expect((await record('order-1')).failedReason).toBe('onCompleted failed and is called again: no disk');
+    broken = false;
+    await (await record('order-1')).retry();
+    await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
+    expect(seen).toEqual(['completed']);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('when onFailed throws: it is called again with the same error', async () => {
+    const { sandbox, queue, work, ended, record } = open();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    const failures: string[] = [];
+    work({
+      onFailed: async (error) => {
+        failures.push(error.name);
+        if (failures.length === 1) throw new Error('no database');
+      },
+    });
+    await queue.videos.create({ prompt }, { jobId: 'order-1', backoff: { type: 'fixed', delay: 10 } });
+    await ended();
+    expect(failures).toEqual(['JobFailedError', 'JobFailedError']);
+    expect((await record('order-1')).data.failure).toMatchObject({ name: 'JobFailedError' });
+  });
+
+  it('when its turn comes late: the time limit counts from the create (regression: paid, then given up)', async () => {
+    const { queue, work, ended, sandbox } = open({ jobDurationMs: 100 });
+    work({ timeoutMs: 400 });
+    await queue.videos.create({ prompt }, { delay: 700 });
+    await ended();
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('when its time is over before its next create: that one is not paid', async () => {
+    const { sandbox, queue, work, ended, keys } = open();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
+    const failures: unknown[] = [];
+    work({ timeoutMs: 1500, onFailed: (error) => void failures.push(error) });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(() => queue.queue.getDelayedCount()).toBe(1);
+    await queue.queue.pause();
+    await new Promise((resolve) => setTimeout(resolve, 1600));
+    await queue.queue.resume();
+    await ended();
+    expect(failures).toMatchObject([{ name: 'JobFailedError', code: 'reference_asset_pending' }]);
+    expect(keys()).toEqual(['order-1']);
+  });
+
+  it('when an operator has it tried again: after a failed job there is a new one under a new key', async () => {
+    const { sandbox, queue, work, ended, record, keys } = open();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_timeout' });
+    sandbox.outcomes.next({ status: 'canceled' });
+    work();
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await ended();
+    await (await record('order-1')).retry();
+    await expect.poll(() => sandbox.jobs.length).toBe(2);
+    await ended();
+    await (await record('order-1')).retry();
+    await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
+    expect(keys()).toEqual(['order-1', 'order-1:r2', 'order-1:r3']);
+    const { data, returnvalue } = await record('order-1');
+    expect(data.failure).toBeUndefined();
+    expect(returnvalue.tries).toHaveLength(3);
+  });
+
+  it('when an operator has it tried again: after each refusal there is a new key', async () => {
+    const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0, wrap: holdingRefusals });
+    work();
+    await queue.videos.create({ prompt }, { jobId: 'order-2' });
+    await ended();
+    expect((await record('order-2')).data.failure).toMatchObject({ code: 'insufficient_balance' });
+    await (await record('order-2')).retry();
+    await expect.poll(() => keys().length).toBe(2);
+    await ended();
+    sandbox.topUp(20);
+    await (await record('order-2')).retry();
+    await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
+    expect(new Set(keys())).toEqual(new Set(['order-2', 'order-2:w1', 'order-2:w2']));
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('when an operator has it tried again after a time-out: it goes on with its job, with time anew', async () => {
+    const { sandbox, queue, work, ended, record } = open({ clock: 'manual', jobDurationMs: 1000 });
+    work({ timeoutMs: 200 });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await ended();
+    expect((await record('order-1')).data.failure).toMatchObject({ name: 'WaitTimeoutError' });
+    await (await record('order-1')).retry();
+    await expect.poll(() => queue.queue.getDelayedCount()).toBe(1);
+    await sandbox.advance(1000);
+    await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('when the limiter is away for a while, before the create and while its job runs', async () => {
+    let away = 0;
+    const limiter = {
+      acquire: async () => {
+        if (away-- > 0) throw new ConnectionError('The Redis of the limiter is away.');
+        return () => {};
+      },
+      pause: () => {},
+    };
+    const client = { limiter, rateLimit: 'wait' as const };
+    const { sandbox, queue, work } = open({ clock: 'manual', jobDurationMs: 1000, client });
+    away = 3;
+    work({ retryDelayMs: 10 });
+    await Promise.all([1, 2, 3].map((at) => queue.videos.create({ prompt }, { jobId: `order-${at}` })));
+    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(3);
+    away = 10;
+    await sandbox.advance(1000);
+    await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(3);
+    expect(sandbox.jobs).toHaveLength(3);
+  });
+
+  it('when its record is gone after a character was under review and it is queued again', async () => {
+    for (const wrap of [(fetch: Fetch) => fetch, holdingRefusals]) {
+      const { sandbox, queue, work, ended, record } = open({ wrap });
+      sandbox.faults.add({ match: { method: 'POST' }, ...PENDING, times: 1 });
+      work();
+      await queue.videos.create({ prompt }, { jobId: 'order-1' });
+      await ended();
+      await (await record('order-1')).remove();
+      await queue.videos.create({ prompt }, { jobId: 'order-1' });
+      await ended();
+      expect(await queue.queue.getCompletedCount()).toBe(1);
+      expect(sandbox.jobs).toHaveLength(1);
+    }
+  });
+
+  it('when a worker was frozen during a create that another one has taken up', async () => {
+    let thaw = () => {};
+    const frozen = new Promise<void>((resolve) => {
+      thaw = resolve;
+    });
+    let creates = 0;
+    const errors: string[] = [];
+    const { sandbox, queue, work, ended, record } = open({
+      wrap: (fetch) => async (input, init) => {
+        const isFirst = isCreate(input, init) && creates++ === 0;
+        const response = await fetch(input, init);
+        if (isFirst) await frozen;
+        return response;
+      },
+    });
+    sandbox.faults.add({ match: { method: 'POST' }, ...PENDING, times: 1 });
+    const worker = { lockDuration: 300, stalledInterval: 100, skipLockRenewal: true } as const;
+    work({ worker, onError: (error) => void errors.push(error.message) });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(() => creates).toBe(1);
+    // The lock runs out, and the call is taken up again.
+    work({ worker });
+    await ended();
+    const before = (await record('order-1')).data;
+    thaw();
+    await expect.poll(() => errors.join()).toContain('lock');
+    expect((await record('order-1')).data).toEqual(before);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(creates).toBe(2);
+  });
+
+  it('when the service asks to come back at once (regression: hundreds of creates in a few seconds)', async () => {
+    const { sandbox, queue, work, keys } = open();
+    sandbox.faults.add({ match: { method: 'POST' }, status: 409, code: 'character_pending', retryAfterS: 0 });
+    work();
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect(keys()).toEqual(['order-1']);
+    sandbox.reset();
+    sandbox.faults.add({ match: { method: 'POST' }, status: 503, code: 'dispatch_disabled', retryAfterS: 0 });
+    await queue.videos.create({ prompt }, { jobId: 'order-2' });
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect(keys().length).toBeLessThanOrEqual(2);
+  });
+
+  it('when its job runs for long', async () => {
+    const { sandbox, queue, work } = open({ jobDurationMs: HOUR_MS });
+    work({ pollIntervalMs: 20 });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(() => sandbox.requests.length, { timeout: 10_000 }).toBeGreaterThan(10);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+});

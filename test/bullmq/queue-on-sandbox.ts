@@ -1,0 +1,110 @@
+import { type ClientOptions, GenClient } from 'gen-client';
+import {
+  createGenQueue,
+  createGenWorker,
+  type GenQueue,
+  type GenQueueJob,
+  type GenWorker,
+  type GenWorkerOptions,
+} from 'gen-client/bullmq';
+import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/sandbox';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
+
+type Fetch = typeof globalThis.fetch;
+
+/** What a test asks of its queue beside the sandbox's own options. */
+export interface QueueSetup extends SandboxOptions {
+  readonly client?: ClientOptions;
+  /** Stands between client and sandbox. */
+  readonly wrap?: (fetch: Fetch) => Fetch;
+}
+
+/** A queue on a real Redis whose calls go to a sandbox. */
+export interface QueueOnSandbox {
+  readonly sandbox: Sandbox;
+  readonly client: GenClient;
+  readonly queue: GenQueue;
+  readonly name: string;
+  readonly connection: { readonly host: string; readonly port: number };
+  /** Starts a worker; it closes with the test. */
+  readonly work: (options?: GenWorkerOptions) => GenWorker;
+  /** Resolves when so many calls have ended, however they ended. */
+  readonly ended: (count?: number) => Promise<void>;
+  /** The record of a call. */
+  readonly record: (id: string) => Promise<GenQueueJob>;
+  /** The keys under which creates were sent, in order. */
+  readonly keys: () => (string | undefined)[];
+}
+
+/** Why the tests of a queue are skipped, if they are. */
+export const noRedis = whyNoRedis();
+
+/** One Redis for the tests of a file, and for each test what it asks for. */
+export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox; redis(): RealRedis } {
+  let redis: RealRedis;
+  const opened: { close(): Promise<void> }[] = [];
+  let names = 0;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((each) => each.close()));
+  });
+  afterAll(() => redis.close());
+
+  return {
+    redis: () => redis,
+    open({ client: clientOptions, wrap = (fetch: Fetch) => fetch, ...options }: QueueSetup = {}) {
+      names += 1;
+      const connection = { host: '127.0.0.1', port: redis.port };
+      const name = `calls-${names}`;
+      const sandbox = createSandbox({ jobDurationMs: 30, limits: 'off', ...options });
+      const { apiKey, baseUrl } = sandbox;
+      const fetch = wrap(sandbox.fetch);
+      const client = new GenClient({ apiKey, baseUrl, fetch, rateLimit: 'off', ...clientOptions });
+      const queue = createGenQueue(connection, { name });
+      opened.push(queue);
+      return {
+        sandbox,
+        client,
+        queue,
+        name,
+        connection,
+        work(more = {}) {
+          const worker = createGenWorker(connection, client, { name, pollIntervalMs: 40, ...more });
+          opened.push(worker);
+          return worker;
+        },
+        ended: async (count = 1) => {
+          const counted = () => queue.queue.getJobCountByTypes('completed', 'failed');
+          await expect.poll(counted, { timeout: 15_000 }).toBe(count);
+        },
+        async record(id) {
+          const job = await queue.queue.getJob(id);
+          if (!job) throw new Error(`${id} is not in the queue`);
+          return job;
+        },
+        keys: () =>
+          sandbox.requests.filter(({ method }) => method === 'POST').map(({ headers }) => headers['idempotency-key']),
+      };
+    },
+  };
+}
+
+/** The webhook event of a job of the sandbox. */
+export function eventOf(sandbox: Sandbox, at = 0) {
+  const job = sandbox.jobs[at];
+  return {
+    object: 'developer.webhook_event',
+    id: `evt_${job?.id}_completed`,
+    type: 'job.completed',
+    created: new Date(0).toISOString(),
+    data: { job: { id: job?.id ?? '', status: 'completed', providerOutputUrl: String(job?.providerOutputUrl) } },
+  } as const;
+}
+
+/** Whether a request creates a job. */
+export function isCreate(input: Parameters<Fetch>[0], init?: RequestInit): boolean {
+  return (init?.method ?? (input instanceof Request ? input.method : 'GET')) === 'POST';
+}

@@ -1,0 +1,228 @@
+import { InProcessLimiter } from 'gen-client';
+import { createGenQueue } from 'gen-client/bullmq';
+import { describe, expect, it, vi } from 'vitest';
+import { openNotes } from '../../src/bullmq/notes.js';
+import { createTurns, pollDelayMs } from '../../src/bullmq/pace.js';
+import { freePort } from '../support/free-port.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+const HOUR_MS = 3_600_000;
+const prompt = 'a fox at dawn';
+const READS = { inUse: 0, limit: 120, windowMs: 60_000 };
+
+describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
+  const { open } = queuesOnSandboxes();
+
+  it('come to running jobs before new ones are created (regression: nothing was read until the last create was out)', async () => {
+    const calls = 60;
+    // Six creates a second: the last one goes out after ten seconds.
+    const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 6, windowMs: 1000 } } });
+    const { sandbox, queue, work } = open({ jobDurationMs: 200, client: { limiter, rateLimit: 'wait' } });
+    const lags: number[] = [];
+    const told = new Map<string, number>();
+    let madeAtFirst = 0;
+    work({
+      pollIntervalMs: HOUR_MS,
+      onCompleted: (job) => {
+        madeAtFirst ||= sandbox.jobs.length;
+        lags.push(performance.now() - (told.get(job.id) ?? 0));
+      },
+    });
+    await Promise.all(Array.from({ length: calls }, () => queue.videos.create({ prompt })));
+    while (lags.length < calls) {
+      for (const [at, job] of sandbox.jobs.entries()) {
+        if (job.status !== 'completed' || told.has(job.id)) continue;
+        told.set(job.id, performance.now());
+        await queue.wake(eventOf(sandbox, at));
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(madeAtFirst).toBeLessThan(calls / 2);
+    expect(Math.max(...lags)).toBeLessThan(1500);
+    expect(sandbox.jobs).toHaveLength(calls);
+  }, 40_000);
+
+  it('come to a call that a webhook has woken before all that are due', async () => {
+    const { sandbox, queue, work } = open({ clock: 'manual', jobDurationMs: 1000 });
+    const first = work({ pollIntervalMs: HOUR_MS });
+    const jobs = 6;
+    for (let at = 0; at < jobs; at++) await queue.videos.create({ prompt }, { jobId: `order-${at}` });
+    await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(jobs);
+    await first.close();
+    await sandbox.advance(1000);
+    for (const job of await queue.queue.getDelayed()) if (job.id !== 'order-4') await job.promote();
+    const at = sandbox.requests.findIndex(({ headers }) => headers['idempotency-key'] === 'order-4');
+    await queue.wake(eventOf(sandbox, at));
+    const order: (string | undefined)[] = [];
+    work({ concurrency: 1, onCompleted: (_, { id }) => void order.push(id) });
+    await expect.poll(() => order.length, { timeout: 10_000 }).toBe(jobs);
+    expect(order[0]).toBe('order-4');
+  });
+
+  it('do not hold a worker while a limit is full', async () => {
+    const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: HOUR_MS } } });
+    const { sandbox, queue, work } = open({ client: { limiter, rateLimit: 'wait' } });
+    work({ concurrency: 2 });
+    for (let at = 0; at < 8; at++) await queue.videos.create({ prompt }, { jobId: `order-${at}` });
+    await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(7);
+    await queue.images.create({ prompt }, { jobId: 'image' });
+    await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(2);
+    expect(sandbox.jobs).toHaveLength(2);
+    // In the order in which they came, each in a turn of its own.
+    const asleep = await queue.queue.getDelayed();
+    const due = asleep.map((job) => job.timestamp + job.delay);
+    expect(asleep.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6, 7].map((at) => `order-${at}`));
+    expect(due).toEqual([...due].sort((a, b) => a - b));
+  });
+
+  it('are not taken away by calls that are scheduled for later (regression: a read every 1,357 s)', async () => {
+    const { queue, work } = open({ jobDurationMs: HOUR_MS });
+    work({ pollIntervalMs: undefined });
+    await queue.queue.addBulk(
+      Array.from({ length: 500 }, (_, at) => ({
+        name: 'videos',
+        data: { call: 'videos' as const, params: { prompt } },
+        opts: { delay: 24 * HOUR_MS, jobId: `later-${at}` },
+      })),
+    );
+    await queue.videos.create({ prompt }, { jobId: 'now' });
+    await expect.poll(async () => (await queue.queue.getJob('now'))?.data.jobId, { timeout: 10_000 }).toBeTruthy();
+    await expect.poll(async () => (await queue.queue.getJob('now'))?.delay).toBeGreaterThan(0);
+    expect((await queue.queue.getJob('now'))?.delay).toBeLessThan(16_000);
+  });
+
+  it('are given up within five seconds when the worker closes, whatever it is doing (regression: 59 s)', async () => {
+    const { sandbox, queue, work, keys } = open({
+      wrap: (fetch) => async (input, init) => {
+        const answer = await fetch(input, init);
+        // The service takes its time over the first create.
+        if (isCreate(input, init) && sandbox.jobs.length <= 1) await new Promise(() => {});
+        return answer;
+      },
+    });
+    const worker = work();
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(() => sandbox.jobs.length).toBe(1);
+    const start = performance.now();
+    await worker.close();
+    expect(performance.now() - start).toBeLessThan(2000);
+    // Handed on, with the same key.
+    sandbox.outcomes.next({ durationMs: 30 });
+    await queue.images.create({ prompt }, { jobId: 'another' });
+    work();
+    await expect.poll(() => keys().filter((key) => key === 'order-1').length, { timeout: 10_000 }).toBe(2);
+    expect(sandbox.jobs.filter(({ mediaType }) => mediaType === 'video')).toHaveLength(1);
+  });
+
+  it('leave an onCompleted that takes long to itself when the worker closes', async () => {
+    const { queue, work } = open();
+    let finish = () => {};
+    let begun = false;
+    const worker = work({
+      onCompleted: () =>
+        new Promise<void>((resolve) => {
+          begun = true;
+          finish = resolve;
+        }),
+    });
+    await queue.videos.create({ prompt });
+    await expect.poll(() => begun, { timeout: 10_000 }).toBe(true);
+    const start = performance.now();
+    await worker.close();
+    expect(performance.now() - start).toBeLessThan(5000);
+    finish();
+    await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(1);
+  });
+});
+
+describe.skipIf(noRedis !== undefined)('the notes of a queue', () => {
+  const { open } = queuesOnSandboxes();
+
+  it('are gone when their calls have ended', async () => {
+    const { sandbox, queue, work, ended, name, connection } = open();
+    const notes = openNotes(connection, { name });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
+    work();
+    for (let at = 0; at < 6; at++) await queue.videos.create({ prompt });
+    await ended(6);
+    expect(await notes.owned()).toBe(0);
+    await notes.close();
+  });
+
+  it('of webhooks that nobody waits for are dropped after an hour (regression: they stayed for ever)', async () => {
+    const { sandbox, queue, work, ended, name, connection } = open();
+    const notes = openNotes(connection, { name });
+    work();
+    await queue.videos.create({ prompt });
+    await ended();
+    await queue.wake(eventOf(sandbox));
+    for (let at = 0; at < 30; at++) await notes.wake(`foreign-${at}`);
+    await notes.own('forgotten', 'removed-by-hand');
+    const jobId = sandbox.jobs[0]?.id ?? '';
+    await notes.clean();
+    expect(await notes.woken(jobId)).toBe(true);
+    vi.setSystemTime(Date.now() + 2 * HOUR_MS);
+    try {
+      work();
+      await expect.poll(() => notes.woken(jobId), { timeout: 10_000 }).toBe(false);
+      await expect.poll(() => notes.owned(), { timeout: 10_000 }).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(await notes.woken('foreign-7')).toBe(false);
+    await notes.close();
+  });
+
+  it('are kept of no event that is not about a job', async () => {
+    const { queue } = open();
+    for (const data of [{}, null, { job: {} }, { job: { id: 7 } }]) {
+      await queue.wake({ id: 'evt', type: 'ledger.posted', data } as never);
+    }
+    expect(await queue.queue.getJobCounts()).toMatchObject({ delayed: 0, waiting: 0 });
+  });
+});
+
+describe.skipIf(noRedis !== undefined)('a queue whose Redis is away', () => {
+  it('prints nothing, and tells onError', async () => {
+    const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const errors: string[] = [];
+    const port = await freePort();
+    const connection = { host: '127.0.0.1', port, retryStrategy: () => 50 };
+    const queue = createGenQueue(connection, { onError: (error) => void errors.push(error.message) });
+    await expect.poll(() => errors.length, { timeout: 5000 }).toBeGreaterThan(0);
+    expect(print).not.toHaveBeenCalled();
+    print.mockRestore();
+    queue.queue.disconnect().catch(() => {});
+  });
+});
+
+describe('the pace of a queue', () => {
+  it('reads within seven eighths of the limit in force, however many jobs are waited for', () => {
+    const delays = (jobs: number, limits: object) =>
+      Array.from({ length: 50 }, () => pollDelayMs('videos', jobs, limits as never));
+    expect(Math.min(...delays(1, {}))).toBeGreaterThanOrEqual(10_000);
+    expect(Math.max(...delays(1, {}))).toBeLessThanOrEqual(15_000);
+    // 1,000 jobs at 105 reads a minute.
+    expect(Math.min(...delays(1000, {}))).toBeGreaterThanOrEqual(571_000);
+    expect(Math.min(...delays(1000, { 'jobs.get': { ...READS, limit: 1200 } }))).toBeGreaterThanOrEqual(57_000);
+    expect(Math.max(...delays(1000, { 'jobs.get': { ...READS, limit: 1200 } }))).toBeLessThanOrEqual(75_000);
+    expect(
+      Math.max(...delays(1000, { 'jobs.get': { ...READS, limit: Number.POSITIVE_INFINITY } })),
+    ).toBeLessThanOrEqual(15_000);
+    expect(Math.min(...delays(1000, { 'jobs.get': { ...READS, limit: 0 } }))).toBeGreaterThanOrEqual(571_000);
+  });
+
+  it('gives one turn after the other to those who are told the same time', () => {
+    const clock = virtualClock();
+    const turns = createTurns(clock);
+    expect([1, 2, 3].map(() => turns.next(59_000, {}))).toEqual([59_000, 62_000, 65_000]);
+    clock.step(60_000);
+    expect(turns.next(100, {})).toBe(8000);
+    clock.step(600_000);
+    expect(turns.next(100, {})).toBe(100);
+    const limits = { 'videos.create': { inUse: 0, limit: 60, windowMs: 60_000 } };
+    expect(turns.next(100, limits)).toBe(1100);
+  });
+});

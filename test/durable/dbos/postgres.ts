@@ -1,0 +1,60 @@
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { freePort } from '../../support/free-port.js';
+import { until } from '../slow-service.js';
+
+const DEBIAN = '/usr/lib/postgresql';
+
+/** The folder of Postgres' programs; undefined with a printed reason where it is not installed. In CI it has to be there. */
+export function postgresPrograms(): string | undefined {
+  const version = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort().at(-1) : undefined;
+  if (version !== undefined) return join(DEBIAN, version, 'bin');
+  try {
+    return execFileSync('pg_config', ['--bindir'], { encoding: 'utf8' }).trim();
+  } catch (cause) {
+    if (process.env.CI) throw new Error('Postgres is missing: apt-get install postgresql', { cause });
+    console.warn('skipped: Postgres is not installed (apt-get install postgresql)');
+    return undefined;
+  }
+}
+
+/** A Postgres of this test's own on a loopback port. */
+export interface Postgres {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Starts one. It refuses to run as root, so a root hands it to the user whom the package has made for it. */
+export async function startPostgres(programs: string): Promise<Postgres> {
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-postgres-'));
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) {
+    chmodSync(folder, 0o755);
+    execFileSync('chown', ['postgres', folder]);
+  }
+  const command = (program: string, args: readonly string[]): [string, string[]] =>
+    isRoot
+      ? ['runuser', ['-u', 'postgres', '--', join(programs, program), ...args]]
+      : [join(programs, program), [...args]];
+  const data = join(folder, 'data');
+  await promisify(execFile)(...command('initdb', ['-D', data, '-U', 'postgres', '--auth', 'trust', '--no-sync']), {
+    cwd: folder,
+  });
+  const settings = ['-p', String(port), '-h', '127.0.0.1', '-k', folder, '-F'];
+  const server = spawn(...command('postgres', ['-D', data, ...settings]), { cwd: folder, stdio: 'ignore' });
+  const ready = () => promisify(execFile)(join(programs, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)]);
+  await until(async () => (await ready()) && true, 30_000);
+  return {
+    url: `postgresql://postgres@127.0.0.1:${port}/videos`,
+    async close() {
+      const stop = command('pg_ctl', ['-D', data, 'stop', '-m', 'immediate']);
+      await promisify(execFile)(...stop, { cwd: folder }).catch(() => {});
+      server.kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

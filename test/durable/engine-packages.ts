@@ -1,0 +1,114 @@
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { ROOT } from '../support/build.js';
+
+/** The engines whose packages have a folder here. */
+export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'inngest' | 'ai-sdk';
+
+/** The folder of an engine's packages. */
+export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}/`, import.meta.url));
+
+/** Why the tests of an engine are skipped, with a printed reason; in CI its packages must be there. */
+export function whyNoEngine(engine: EngineName): string | undefined {
+  if (existsSync(`${folder(engine)}node_modules/.package-lock.json`)) return undefined;
+  const reason = `the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`;
+  if (process.env.CI) throw new Error(reason);
+  console.warn(`skipped: ${reason}`);
+  return reason;
+}
+
+/** The path of a file in the packages of an engine. */
+function engineFile(engine: EngineName, path: string): string {
+  return createRequire(folder(engine)).resolve(path);
+}
+
+/** What this package has to find beside it. */
+const OWN_PACKAGES = ['ky', 'p-retry', 'is-network-error', 'zod', '@ai-sdk/provider'];
+
+/** A folder of its own that has some examples, the packages of their engine, and this package as it is published. */
+export function makeProject(engine: EngineName, examples: readonly string[]): string {
+  const project = mkdtempSync(join(tmpdir(), `gen-client-${engine}-`));
+  const packages = `${folder(engine)}node_modules`;
+  mkdirSync(join(project, 'node_modules'));
+  for (const name of readdirSync(packages)) symlinkSync(join(packages, name), join(project, 'node_modules', name));
+  // Copied and not linked: a builder names classes and steps after the package that they are in.
+  const own = join(project, 'node_modules/gen-client');
+  cpSync(`${ROOT}dist`, join(own, 'dist'), { recursive: true });
+  copyFileSync(`${ROOT}package.json`, join(own, 'package.json'));
+  for (const name of OWN_PACKAGES) {
+    mkdirSync(dirname(join(own, 'node_modules', name)), { recursive: true });
+    symlinkSync(`${ROOT}node_modules/${name}`, join(own, 'node_modules', name));
+  }
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'videos', type: 'module' }));
+  for (const name of examples) copyFileSync(`${ROOT}examples/durable/${name}`, join(project, name));
+  return project;
+}
+
+/** A package of an engine. The caller says which part of its shape it uses, so that types need no install. */
+export async function enginePackage<T>(engine: EngineName, name: string): Promise<T> {
+  return (await import(pathToFileURL(engineFile(engine, name)).href)) as T;
+}
+
+const DOORS = ['durable', 'webhooks', 'storage', 'sandbox'];
+
+/** `gen-client` in a bundle is this source. */
+const alias = {
+  'gen-client': `${ROOT}src/index.ts`,
+  ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, `${ROOT}src/${door}/index.ts`])),
+};
+
+/** An example as one file for workerd. */
+export async function bundleForWorkerd(example: string): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [ROOT + example],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    conditions: ['workerd', 'worker', 'browser'],
+    external: ['cloudflare:*'],
+    alias,
+    tsconfigRaw: {},
+    logLevel: 'silent',
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
+/** An example as a program for Node, beside the packages of its engine; its path. */
+export async function bundleForNode(engine: EngineName, example: string): Promise<string> {
+  const outfile = `${folder(engine)}node_modules/.cache/${example.split('/').at(-1)?.replace('.ts', '.mjs')}`;
+  await build({
+    entryPoints: [ROOT + example],
+    bundle: true,
+    outfile,
+    format: 'esm',
+    platform: 'node',
+    plugins: [
+      { name: 'engine stays outside', setup: (setup) => setup.onResolve({ filter: /^[^./]/ }, resolvePackage) },
+    ],
+    tsconfigRaw: {},
+    logLevel: 'silent',
+  });
+  return outfile;
+}
+
+/** What the example imports is the engine's; what this source imports comes along. */
+function resolvePackage({ path, importer }: { readonly path: string; readonly importer: string }) {
+  const door = alias[path as keyof typeof alias];
+  if (door !== undefined) return { path: door };
+  return importer.startsWith(`${ROOT}examples/`) || path.startsWith('node:') ? { path, external: true } : undefined;
+}

@@ -1,0 +1,300 @@
+import { GenClient } from 'gen-client';
+import { createActivities, type GenerateOptions, generate } from 'gen-client/durable';
+import { createSandbox, type Sandbox } from 'gen-client/sandbox';
+import { describe, expect, it } from 'vitest';
+import { seeded } from '../support/seeded.js';
+import { adversarialEngine, RunFailure } from './adversarial-engine.js';
+
+const MINUTE_MS = 60_000;
+const STEP_MS = 5000;
+const prompt = 'a fox at dawn';
+
+function onSandbox(options: Parameters<typeof createSandbox>[0] = {}) {
+  const sandbox = createSandbox({ clock: 'manual', limits: 'off', balanceTokens: 100_000, ...options });
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const client = new GenClient({ apiKey, baseUrl, fetch, rateLimit: 'off', maxRetries: 0 });
+  return { sandbox, client, activities: createActivities(client) };
+}
+
+/** Lets time pass at the service and says whether the job's webhook came in it. */
+function webhooks(sandbox: Sandbox, { chance, malice }: { readonly chance: () => number; readonly malice: number }) {
+  let again = false;
+  return async (jobId: string | null, ms: number): Promise<boolean> => {
+    const isFinal = () => !['processing', 'queued', 'created'].includes(statusOf(sandbox, jobId));
+    if (again || chance() < malice / 4) {
+      again = false;
+      return true;
+    }
+    const isLost = chance() < malice;
+    for (let passed = 0; passed < ms; passed += STEP_MS) {
+      if (jobId !== null && !isLost && isFinal()) {
+        again = chance() < malice;
+        return true;
+      }
+      await sandbox.advance(Math.min(STEP_MS, ms - passed));
+    }
+    return false;
+  };
+}
+
+const statusOf = (sandbox: Sandbox, jobId: string | null) => sandbox.jobs.find(({ id }) => id === jobId)?.status ?? '';
+
+const CODES = ['generation_timeout', 'generation_failed', 'generation_unavailable', 'generation_rejected'];
+
+/** Ways in which the service and the network behave, chosen by the seed. */
+function trouble(sandbox: Sandbox, chance: () => number): void {
+  const luck = (part: number) => chance() < part;
+  const some = () => 1 + Math.floor(chance() * 3);
+  if (luck(0.4)) sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: some() });
+  if (luck(0.3)) sandbox.faults.add({ match: { method: 'POST' }, reset: true, times: some() });
+  if (luck(0.3)) sandbox.faults.add({ match: { method: 'POST' }, status: 500, times: some() });
+  if (luck(0.2)) sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 30, times: some() });
+  if (luck(0.2)) {
+    const refusal = { status: 409, code: 'character_pending', retryAfterS: Math.ceil(chance() * 90) };
+    sandbox.faults.add({ match: { method: 'POST' }, ...refusal, times: 1 });
+  }
+  if (luck(0.5)) sandbox.faults.add({ match: { method: 'GET' }, reset: true, times: some() });
+  if (luck(0.3)) sandbox.faults.add({ match: { method: 'GET' }, status: 503, retryAfterS: 20, times: some() });
+  if (luck(0.3)) {
+    const errorData = { retry_after: Math.ceil(chance() * 120) };
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData });
+  }
+  if (luck(0.3)) {
+    sandbox.outcomes.next({ status: 'failed', errorCode: CODES[Math.floor(chance() * CODES.length)] ?? '' });
+  }
+  if (luck(0.05)) sandbox.outcomes.next({ status: luck(0.5) ? 'canceled' : 'blocked' });
+}
+
+const RECOVER = { generation_timeout: 2, generation_failed: 1, generation_unavailable: { models: ['svc-video-mini'] } };
+/** `npm run campaign:durable` is the whole of it. */
+const RUNS = process.env.CAMPAIGN === 'full' ? 1000 : 200;
+const SEED = 20_261_122;
+
+describe('a durable run', () => {
+  it(`makes one job and one charge in each of ${RUNS} runs on an engine that dies, forgets and lies`, async () => {
+    const seen = { completed: 0, failed: 0, replays: 0, steps: 0 };
+    for (let seed = SEED; seed < SEED + RUNS; seed++) {
+      const chance = seeded(seed);
+      const { sandbox, activities } = onSandbox({ seed, jobDurationMs: [0, 20 * MINUTE_MS] });
+      const recover = chance() < 0.5 ? RECOVER : {};
+      const options: GenerateOptions = { call: 'videos', params: { prompt }, key: `run-${seed}`, recover };
+      trouble(sandbox, chance);
+      const engine = adversarialEngine(activities, {
+        chance,
+        crash: chance() * 0.15,
+        twice: chance() * 0.5,
+        wait: webhooks(sandbox, { chance, malice: chance() * 0.5 }),
+      });
+      const result = await engine.run((port) => generate(port, options));
+      const jobs = sandbox.jobs;
+      const why = `seed ${seed}: ${engine.steps().join(', ')}`;
+      const live = jobs.filter(({ status }) => !['completed', 'failed', 'canceled', 'blocked'].includes(status));
+      const charges = sandbox.ledger().entries.filter(({ type }) => type === 'charge').length;
+      if (result instanceof RunFailure) {
+        seen.failed += 1;
+        expect(charges, why).toBe(0);
+        expect(live.length, why).toBe(result.json.name === 'WaitTimeoutError' ? 1 : 0);
+      } else {
+        seen.completed += 1;
+        expect(charges, why).toBe(1);
+        expect(live, why).toEqual([]);
+        expect(statusOf(sandbox, result.id), why).toBe('completed');
+        expect(
+          result.tries?.map(({ jobId }) => jobId),
+          why,
+        ).toEqual(jobs.map(({ id }) => id));
+      }
+      expect(engine.steps().length, why).toBeLessThanOrEqual(80);
+      seen.replays += engine.replays();
+      seen.steps += engine.steps().length;
+    }
+    expect(seen.completed).toBeGreaterThan(RUNS / 2);
+    expect(seen.failed).toBeGreaterThan(RUNS / 50);
+    expect(seen.replays).toBeGreaterThan(RUNS);
+  }, 300_000);
+
+  /** An engine that does its work, with the webhooks that are said. */
+  const plain = (sandbox: Sandbox, activities: ReturnType<typeof createActivities>, lost = false) =>
+    adversarialEngine(activities, {
+      chance: () => 1,
+      crash: 0,
+      twice: 0,
+      wait: async (jobId, ms) => {
+        if (lost) await sandbox.advance(ms);
+        return lost ? false : webhooks(sandbox, { chance: () => 1, malice: 0 })(jobId, ms);
+      },
+    });
+
+  it('of half an hour takes 60 steps at most when every webhook is lost', async () => {
+    const { sandbox, activities } = onSandbox({ jobDurationMs: 30 * MINUTE_MS - 1000 });
+    const engine = plain(sandbox, activities, true);
+    const job = await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
+    expect(job).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'k', status: 'completed' }] });
+    expect(engine.steps().length).toBeLessThanOrEqual(60);
+    expect(new Set(engine.steps()).size).toBe(engine.steps().length);
+  });
+
+  it('reads its job at once when the webhook comes', async () => {
+    const { sandbox, activities } = onSandbox({ jobDurationMs: 25 * MINUTE_MS });
+    const engine = plain(sandbox, activities);
+    const job = await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
+    const endedAt = Date.parse(String(sandbox.jobs[0]?.completedAt));
+    expect(job).toMatchObject({ status: 'completed' });
+    expect(sandbox.now() - endedAt).toBeLessThanOrEqual(STEP_MS);
+  });
+
+  it('has the same steps in every version that says gen1', async () => {
+    const { sandbox, activities } = onSandbox({ jobDurationMs: 15_000 });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 30 } });
+    const engine = plain(sandbox, activities, true);
+    await engine.run((port) => generate(port, { call: 'images', params: { prompt }, key: 'order-17' }));
+    // Runs that began before an upgrade are replayed by it: change these names, or their order, only under a new version.
+    expect(engine.steps()).toEqual([
+      'gen1 create 1 order-17',
+      'gen1 wait 1 order-17',
+      'gen1 read 1 order-17',
+      'gen1 wait 2 order-17',
+      'gen1 read 2 order-17',
+      'gen1 wait 3 order-17',
+      'gen1 create 2 order-17',
+      'gen1 wait 4 order-17',
+      'gen1 read 3 order-17',
+      'gen1 wait 5 order-17',
+      'gen1 read 4 order-17',
+    ]);
+  });
+
+  it('stands beside another one in the same workflow', async () => {
+    const { sandbox, activities } = onSandbox({ jobDurationMs: 15_000 });
+    const engine = plain(sandbox, activities, true);
+    await engine.run(async (port) => {
+      await generate(port, { call: 'images', params: { prompt }, key: 'k-still' });
+      return generate(port, { call: 'videos', params: { prompt }, key: 'k-clip' });
+    });
+    expect(sandbox.jobs.map(({ mediaType }) => mediaType)).toEqual(['image', 'video']);
+  });
+
+  it('fails with the error of its job, as JSON', async () => {
+    const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    const failure = await plain(sandbox, activities).run((port) =>
+      generate(port, { call: 'videos', params: { prompt }, key: 'k' }),
+    );
+    expect(failure).toMatchObject({
+      json: {
+        name: 'JobFailedError',
+        message: expect.stringContaining('generation_rejected'),
+        code: 'generation_rejected',
+        recovery: 'change_request',
+        jobId: sandbox.jobs[0]?.id,
+      },
+    });
+  });
+
+  it('fails with the refusal of its create, after one call', async () => {
+    const { sandbox, activities } = onSandbox({ balanceTokens: 0 });
+    const failure = await plain(sandbox, activities).run((port) =>
+      generate(port, { call: 'videos', params: { prompt }, key: 'k' }),
+    );
+    expect(failure).toMatchObject({
+      json: { name: 'InsufficientBalanceError', code: 'insufficient_balance', recovery: 'top_up', idempotencyKey: 'k' },
+    });
+    expect(sandbox.requests).toHaveLength(1);
+  });
+
+  it('fails before any call with what preflight refuses, and with a time limit that has passed', async () => {
+    const first = onSandbox();
+    const wrong = { prompt, duration: 7 };
+    const refused = await plain(first.sandbox, first.activities).run((port) =>
+      generate(port, { call: 'videos', params: wrong, key: 'k' }),
+    );
+    expect(refused).toMatchObject({ json: { name: 'PreflightError', code: 'duration_not_supported' } });
+    expect(first.sandbox.requests).toEqual([]);
+    const { sandbox, activities } = onSandbox({ jobDurationMs: 60 * MINUTE_MS });
+    const late = await plain(sandbox, activities, true).run((port) =>
+      generate(port, { call: 'videos', params: { prompt }, key: 'k', timeoutMs: MINUTE_MS }),
+    );
+    expect(late).toMatchObject({ json: { name: 'WaitTimeoutError', jobId: sandbox.jobs[0]?.id } });
+    expect(sandbox.now() - Date.parse(String(sandbox.jobs[0]?.createdAt))).toBeLessThanOrEqual(MINUTE_MS + 1000);
+  });
+
+  it('waits in the engine, and not in an activity, when a limit is full or the service asks for time', async () => {
+    const { sandbox, client } = onSandbox();
+    sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 50, times: 1 });
+    const asked: (number | null)[] = [];
+    const activities = createActivities(client);
+    const engine = adversarialEngine(activities, {
+      chance: () => 1,
+      crash: 0,
+      twice: 0,
+      wait: async (jobId, ms) => {
+        asked.push(jobId === null ? ms : null);
+        await sandbox.advance(ms);
+        return false;
+      },
+    });
+    await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
+    expect(asked[0]).toBe(50_000);
+  });
+
+  it('drops a key in its params: the key of the run counts', async () => {
+    const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
+    const params = { prompt, idempotency_key: 'another' };
+    await plain(sandbox, activities).run((port) => generate(port, { call: 'videos', params, key: 'k' }));
+    const [create] = sandbox.requests;
+    expect(create?.headers['idempotency-key']).toBe('k');
+    expect(create?.body).not.toContain('another');
+  });
+
+  it.each([
+    [{ params: { prompt }, key: 'k' }, 'generate needs call, for example'],
+    [{ call: 'videos', key: 'k' }, 'generate needs params, for example'],
+    [{ call: 'videos', params: { prompt } }, 'generate needs key, for example'],
+    [
+      { call: 'video', params: { prompt }, key: 'k' },
+      'call must be one of "images", "videos", "videoEdits", "characters", not "video".',
+    ],
+    [
+      { call: 'videos', params: { prompt }, key: 'k', timeout: 5 },
+      'generate has no option "timeout". Did you mean "timeoutMs"?',
+    ],
+    [{ call: 'videos', params: { prompt }, key: 'k', recover: { timeout: 1 } }, 'recover has no option "timeout"'],
+    [{ call: 'videos', params: { prompt }, key: 7 }, 'key must be a non-empty string, not 7.'],
+  ])('refuses %o', async (options, message) => {
+    const { sandbox, activities } = onSandbox();
+    const run = plain(sandbox, activities).run((port) => generate(port, options as never));
+    await expect(run).rejects.toThrow(message);
+  });
+});
+
+describe('an activity', () => {
+  it('gives JSON, also for an error, and can be repeated', async () => {
+    const { sandbox, activities } = onSandbox();
+    const input = { call: 'videos', params: { prompt }, key: 'k', model: null };
+    const first = await activities.create(input);
+    expect(first).toEqual(JSON.parse(JSON.stringify(first)));
+    expect(await activities.create(input)).toEqual(first);
+    expect(sandbox.jobs).toHaveLength(1);
+    sandbox.faults.add({ match: {}, reset: true, times: 1 });
+    expect(await activities.create(input)).toMatchObject({ type: 'failed', failure: { kind: 'lost' } });
+  });
+
+  it('says what it needs', async () => {
+    const { activities } = onSandbox();
+    await expect(activities.read({})).rejects.toThrow('An activity needs jobId.');
+    await expect(activities.create('x')).rejects.toThrow('An activity needs call, params, key.');
+  });
+
+  it('whose result the engine did not give back as it was ends the run with an error that says so', async () => {
+    const engine = {
+      call: async () => null,
+      wait: async () => false,
+      fail: () => {
+        throw new Error('no');
+      },
+    };
+    await expect(generate(engine, { call: 'videos', params: { prompt }, key: 'k' })).rejects.toThrow(
+      'The engine gave back something that is not the result of an activity.',
+    );
+  });
+});

@@ -1,0 +1,118 @@
+// What Inngest's own server does with a function's handler: it calls the handler again and again with the results of the
+// steps so far, sleeps and waits for events by itself, and calls again what died.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pause } from '../slow-service.js';
+
+interface Op {
+  readonly id: string;
+  readonly op: string;
+  readonly name: string;
+  readonly data?: unknown;
+  readonly error?: unknown;
+  readonly opts?: { readonly timeout?: string; readonly if?: string };
+}
+
+interface SentEvent {
+  readonly name: string;
+  readonly data: unknown;
+}
+
+/** How a function has ended. */
+export interface Ended {
+  readonly status: number;
+  readonly body: unknown;
+  /** The ids of its steps, in order. */
+  readonly steps: readonly string[];
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function milliseconds(text: string): number {
+  return [...text.matchAll(/(\d+)([smhd])/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (UNITS[unit ?? ''] ?? 0),
+    0,
+  );
+}
+
+/** Starts the part of the server that takes events, and gives what runs functions. */
+export async function startExecutor() {
+  const listeners = new Set<(event: SentEvent) => void>();
+  const server = createServer(async (request, response) => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString();
+    if (request.method === 'POST' && request.url?.startsWith('/e/')) {
+      for (const event of JSON.parse(text) as SentEvent[]) for (const listener of listeners) listener(event);
+    }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ ids: ['1'], status: 200 }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+
+  function waitForEvent({ name, opts }: Op): Promise<SentEvent | null> {
+    return new Promise((resolve) => {
+      const end = (event: SentEvent | null) => {
+        clearTimeout(timer);
+        listeners.delete(listener);
+        resolve(event);
+      };
+      const listener = (event: SentEvent) => {
+        if (event.name === name && holds(opts?.if ?? '', event)) end(event);
+      };
+      const timer = setTimeout(() => end(null), milliseconds(opts?.timeout ?? ''));
+      listeners.add(listener);
+    });
+  }
+
+  async function doOp(op: Op): Promise<unknown> {
+    if (op.op === 'StepRun') return op.data;
+    if (op.op === 'Sleep') return pause(milliseconds(op.name)).then(() => null);
+    if (op.op === 'WaitForEvent') return waitForEvent(op);
+    throw new Error(`an op that this executor does not know: ${JSON.stringify(op)}`);
+  }
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => server.close(),
+    /** Runs the function behind a handler to its end. */
+    async run(handler: string, data: object): Promise<Ended> {
+      const event = { id: crypto.randomUUID(), name: 'videos/asked', data, ts: Date.now() };
+      const steps: Record<string, unknown> = {};
+      const run_id = crypto.randomUUID();
+      for (let attempt = 0; ; ) {
+        const ctx = {
+          run_id,
+          attempt,
+          disable_immediate_execution: false,
+          use_api: false,
+          stack: { stack: [], current: 0 },
+        };
+        const body = JSON.stringify({ version: 2, ctx, event, events: [event], steps, use_api: false });
+        const headers = { 'content-type': 'application/json', 'x-inngest-server-kind': 'dev' };
+        const answer = await fetch(`${handler}?fnId=videos-video&stepId=step`, { method: 'POST', headers, body }).catch(
+          () => undefined,
+        );
+        if (answer === undefined) {
+          // The process has died: its step is called again.
+          await pause(500);
+          continue;
+        }
+        const text: unknown = await answer.json();
+        if (answer.status === 206) {
+          for (const op of text as Op[]) steps[op.id] = { type: 'data', data: await doOp(op) };
+          attempt = 0;
+          continue;
+        }
+        const isFinal = answer.ok || answer.headers.get('x-inngest-no-retry') === 'true';
+        if (isFinal || ++attempt > 3) return { status: answer.status, body: text, steps: Object.keys(steps) };
+      }
+    },
+  };
+}
+
+/** The one kind of condition that the adapter writes. */
+function holds(condition: string, { data }: SentEvent): boolean {
+  const id = /^async\.data\.data\.job\.id == ("[^"]*")$/.exec(condition)?.[1];
+  const event = data as { data?: { job?: { id?: string } } };
+  return id !== undefined && event.data?.job?.id === JSON.parse(id);
+}
