@@ -24,7 +24,8 @@ createServer(async (request, response) => {
     const workflowID = `order-${searchParams.get('order')}`;
     if (pathname === '/hook') {
       const event = await verifyWebhook({ body, headers: request.headers }, { secret: GEN_WEBHOOK_SECRET });
-      await DBOS.send(searchParams.get('run') ?? '', 'webhook', event.data.job.id);
+      const { job } = event.data as { job: { id: string } };
+      await DBOS.send(searchParams.get('run') ?? '', 'webhook', job.id);
     } else if (request.method === 'POST') {
       await DBOS.startWorkflow(video, { workflowID })(body.toString());
     } else {

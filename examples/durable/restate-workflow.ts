@@ -25,11 +25,12 @@ createServer(async (request, response) => {
   try {
     const body = Buffer.concat(await Array.fromAsync(request));
     const event = await verifyWebhook({ body, headers: request.headers }, { secret: GEN_WEBHOOK_SECRET });
+    const { job } = event.data as { job: { id: string } };
     const run = new URL(request.url ?? '', ORIGIN).searchParams.get('run');
     const call = {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(event.data.job.id),
+      body: JSON.stringify(job.id),
     };
     await fetch(`${RESTATE_URL}/video/${run}/wake/send`, call);
     response.writeHead(204).end();
