@@ -118,7 +118,7 @@ const CLIENT_OPTIONS = z.strictObject({
 });
 
 /** Only for the sandbox and for tests: the clock that a client waits by. */
-export const CLOCK = Symbol.for('gen-client.clock');
+const CLOCK = Symbol.for('gen-client.clock');
 
 /**
  * Checks the options. What is wrong throws a {@link GenError} that names the option. What is missing is looked for in

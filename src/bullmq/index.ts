@@ -1,3 +1,5 @@
+export type { DefaultVideoModel } from '../catalog.js';
+export type { RunState } from '../polling/run-state.js';
 export type { CallKind } from '../resources/run-calls.js';
 export type { QueueLocation } from './connection.js';
 export type { GenQueue, GenQueueJob } from './gen-queue.js';

@@ -20,7 +20,7 @@ export interface WaitOptions {
 }
 
 /** The options of a wait, as fields for the schemas of calls that take more. */
-export const WAIT_FIELDS = {
+const WAIT_FIELDS = {
   signal: option.abortSignal,
   timeoutMs: option.must<number | false>(
     'a positive number of milliseconds, or false for no limit',

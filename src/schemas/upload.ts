@@ -74,7 +74,7 @@ export type UploadSource =
 export type UploadRef = string | UploadSource;
 
 /** An upload as the SDK checks it. */
-export const uploadSchema = z.looseObject({
+const uploadSchema = z.looseObject({
   upload_id: essentialText,
   file_name: passes<string>(),
   mime_type: passes<string>(),

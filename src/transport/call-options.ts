@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import * as option from '../options.js';
 
 /** The options of a request, as fields for the schemas of calls that take more. */
-export const REQUEST_FIELDS = {
+const REQUEST_FIELDS = {
   signal: option.abortSignal,
   timeoutMs: option.milliseconds,
   maxRetries: option.count,
