@@ -28,7 +28,9 @@ export const EXIT = {
 
 /** A command line that cannot be carried out; the message names the flag and the fix. */
 export class UsageError extends GenError {
-  protected static override readonly family = 'GenError/UsageError';
+  protected static override get family() {
+    return 'GenError/UsageError';
+  }
 }
 
 /** Throws what an option led to as a fault of the command line: a port in use, a key that is none. */

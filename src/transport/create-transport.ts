@@ -2,6 +2,7 @@ import { steady } from '../clock.js';
 import type { Config } from '../config.js';
 import { Deadline } from '../deadline.js';
 import { type APIError, type CallDetails, ResponseError, TimeoutError } from '../errors/index.js';
+import { seenFromCallerOf } from '../errors/stack.js';
 import { type Account, accountFor } from '../limits/account-state.js';
 import type { LaneLimiter, RateLimiter } from '../limits/rate-limiter.js';
 import { checkOptions } from '../options.js';
@@ -72,6 +73,15 @@ async function askAccount({ config, credentials, time }: Context): Promise<Accou
   return credentials.account() ?? accountFor(url, key, undefined, { clock: config.clock });
 }
 
+/** Refuses a body that the documented rules say the service would refuse. */
+function checkBody<T>(context: HttpContext, { check, body }: JsonRequest<T>): void {
+  try {
+    check?.(body, (message) => context.observer()?.warn(message));
+  } catch (error) {
+    throw seenFromCallerOf(error, checkBody);
+  }
+}
+
 async function sendJson<T>(
   context: HttpContext,
   request: JsonRequest<T>,
@@ -80,8 +90,7 @@ async function sendJson<T>(
   const { config, http } = context;
   const { method, query, lane, isPublic, neverWaits, creates, decode } = request;
   if (options !== undefined) checkOptions(request.name, REQUEST_OPTIONS, options);
-  if (options?.preflight ?? config.preflight)
-    request.check?.(request.body, (message) => context.observer()?.warn(message));
+  if (options?.preflight ?? config.preflight) checkBody(context, request);
   // A copy: the caller may change its object while the call waits for its lane or is sent again.
   const text = JSON.stringify(request.body);
   const json: unknown = text === undefined ? undefined : JSON.parse(text);
@@ -94,7 +103,7 @@ async function sendJson<T>(
     ...(query && { searchParams: query }),
     ...(request.noStore && http.takesNoStore && { cache: 'no-store' }),
   };
-  return exchange<Answer<T>>(context, call, {
+  return await exchange<Answer<T>>(context, call, {
     send: (attempt) => (json === undefined ? follow(http, attempt, sent) : sendBody(http, attempt, () => sent)),
     async read(response, attempt) {
       const { text, whole } = await readAnswer(context, response, attempt).catch((error: unknown) => {
@@ -131,7 +140,7 @@ async function openStream(
   const path = pathOf(request.path);
   const headers = request.headers?.();
   const call = createCall(context.config, { method, path, lane, streams: true }, options);
-  return exchange(context, call, {
+  return await exchange(context, call, {
     send: (attempt) => follow(context.http, attempt, { path, headers, leaves: true }),
     async read(response, attempt) {
       if (!response.ok) await readAnswer(context, response, attempt);
@@ -152,7 +161,7 @@ async function transferBytes(
   const { url, lane, repeatable } = request;
   if (options !== undefined) checkOptions(request.name, REQUEST_OPTIONS, options);
   const call = createCall(context.config, { method: 'PUT', path: '', url, lane, repeatable }, options);
-  return exchange(context, call, {
+  return await exchange(context, call, {
     send: (attempt) => sendBody(context.http, attempt, () => fileOf(attempt, request)),
     async read(response, attempt) {
       const { text } = await readAnswer(context, response, attempt);

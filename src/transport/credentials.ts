@@ -1,5 +1,6 @@
 import { type Config, checkKey, whyNotRead } from '../config.js';
 import { AuthenticationError } from '../errors/index.js';
+import { seenFromCallerOf } from '../errors/stack.js';
 import { type Account, accountFor } from '../limits/account-state.js';
 
 /** The key of the next attempt, and the account that it belongs to. */
@@ -32,10 +33,15 @@ export function createCredentials(config: Config): Credentials {
     return key;
   };
   const check = (value: unknown, call: KeyUse) => {
-    if (value === undefined) throw noKey(call);
+    if (value === undefined) throw seenFromCallerOf(noKey(call), key);
     return use(config.rotates ? checkKey(value) : String(value));
   };
+  const key = (call: KeyUse) => {
+    const given = config.apiKey();
+    return typeof given === 'object' ? Promise.resolve(given).then((value) => check(value, call)) : check(given, call);
+  };
   return {
+    key,
     last: () => last,
     account() {
       if (!config.rotates && last === undefined) {
@@ -43,12 +49,6 @@ export function createCredentials(config: Config): Credentials {
         if (typeof fixed === 'string') use(fixed);
       }
       return account;
-    },
-    key(call) {
-      const given = config.apiKey();
-      return typeof given === 'object'
-        ? Promise.resolve(given).then((value) => check(value, call))
-        : check(given, call);
     },
   };
 }
