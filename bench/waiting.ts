@@ -1,7 +1,7 @@
 import { type Figures, type Load, measure } from '../test/waiting/measure.js';
-import { optimum } from '../test/waiting/optimum.js';
 import { OPENAI, peer, REPLICATE, RUNWAY } from '../test/waiting/peers.js';
 import { roundRobin } from '../test/waiting/round-robin.js';
+import { optimum } from './optimum.js';
 
 /** A load, and how many seeds it is averaged over. */
 interface Row {
