@@ -60,7 +60,7 @@ export type { Recover, RecoverableCode, RecoverRule } from './polling/run-state.
 export type { JobNotice } from './polling/wait-for-job.js';
 export type { WaitOptions } from './polling/wait-options.js';
 export type { Characters } from './resources/characters.js';
-export type { CreateOptions } from './resources/created-jobs.js';
+export type { CreateCallOptions, CreateOptions } from './resources/create-options.js';
 export type { Images } from './resources/images.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
 export type { Models } from './resources/models.js';

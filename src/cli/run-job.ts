@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { CreateOptions } from '../resources/created-jobs.js';
+import type { CreateOptions } from '../resources/create-options.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';

@@ -47,4 +47,6 @@ export const CREATE_AND_WAIT_OPTIONS = z.strictObject({
   onCreated: option.callback,
   resubmitPending: option.flag,
   recover: option.anything,
+  onUploadProgress: option.callback,
+  cleanup: option.oneOf('after-job'),
 });

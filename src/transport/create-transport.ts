@@ -51,7 +51,7 @@ export function createTransport(config: Config): LimitedTransport {
   };
   return {
     baseUrl: config.baseUrl,
-    send: (request, options) => requestPromise(sendJson(context, request, options)),
+    send: (request, options) => requestPromise(sendJson(context, request, options).catch(afterFailure(request))),
     open: (request, options) => requestPromise(openStream(context, request, options)),
     transfer: (request, options) => requestPromise(transferBytes(context, request, options)),
     account: () => askAccount(context),
@@ -89,10 +89,12 @@ async function sendJson<T>(
 ): Promise<Answer<T>> {
   const { config, http } = context;
   const { method, query, lane, isPublic, neverWaits, creates, decode } = request;
-  if (options !== undefined) checkOptions(request.name, REQUEST_OPTIONS, options);
-  if (options?.preflight ?? config.preflight) checkBody(context, request);
+  if (options !== undefined) checkOptions(request.name, request.options ?? REQUEST_OPTIONS, options);
+  const preflight = options?.preflight ?? config.preflight;
+  if (preflight) checkBody(context, request);
+  const body = request.files ? await request.files.upload(request.body, { ...options, preflight }) : request.body;
   // A copy: the caller may change its object while the call waits for its lane or is sent again.
-  const text = JSON.stringify(request.body);
+  const text = JSON.stringify(body);
   const json: unknown = text === undefined ? undefined : JSON.parse(text);
   const path = pathOf(request.path);
   const call = createCall(config, { method, path, lane, isPublic, neverWaits, json }, options);
@@ -128,6 +130,13 @@ async function sendJson<T>(
       };
     },
   });
+}
+
+function afterFailure({ files }: JsonRequest<unknown>): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await files?.failed?.(error);
+    throw error;
+  };
 }
 
 async function openStream(

@@ -1,6 +1,7 @@
 // The port that resources see: types only. http.ts stands behind it.
 import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
+import type { OptionsSchema } from '../options.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from './request-promise.js';
 
@@ -33,6 +34,14 @@ interface RequestBase {
   readonly lane?: Lane | undefined;
 }
 
+/** The files in the body of a call. */
+export interface RequestFiles {
+  /** The body to send: `body` with upload ids in place of the files. `options` are those of the call. */
+  upload(body: unknown, options: RequestOptions): Promise<unknown>;
+  /** Awaited before the call rejects with `error`, whether or not the files have been uploaded. */
+  failed?(error: unknown): Promise<void>;
+}
+
 /** A JSON call. */
 export interface JsonRequest<T> extends RequestBase {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
@@ -50,6 +59,10 @@ export interface JsonRequest<T> extends RequestBase {
   readonly noStore?: boolean;
   /** Preflight: throws a PreflightError for what the documented rules refuse. */
   readonly check?: ((body: unknown, warn: Warn) => void) | undefined;
+  /** The options of the call, where it takes more than every call does. */
+  readonly options?: OptionsSchema | undefined;
+  /** The files in the body. They are uploaded when the check has passed. */
+  readonly files?: RequestFiles | undefined;
   /** Turns the body into the result. Throws a ResponseError for an answer that lacks something essential. */
   readonly decode: (body: unknown, context: DecodeContext) => T;
 }
