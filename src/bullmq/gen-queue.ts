@@ -9,6 +9,7 @@ import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-e
 import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import { admitCall } from './admit-call.js';
+import { storeFiles } from './call-files.js';
 import { queueNames } from './connection.js';
 import type { GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';
@@ -121,12 +122,13 @@ async function enqueue(
   asked: { readonly params: Record<string, unknown>; readonly options: EnqueueOptions | undefined },
 ): Promise<GenQueueJob> {
   checkOptions(`queue.${call}.create`, ENQUEUE_OPTIONS, asked.options);
-  const { jobId, preflight = true, recover, ...engine } = asked.options ?? {};
+  const { jobId, preflight = true, recover, cleanup, ...engine } = asked.options ?? {};
   const { idempotency_key, ...params } = asked.params;
   const id = admitCall({ call, params, preflight, jobId: jobId ?? idempotency_key });
   const data: GenJobData = {
     call,
-    params,
+    ...(await storeFiles(call, params, preflight)),
+    ...(cleanup !== undefined && { cleanup }),
     ...(!preflight && { preflight }),
     ...(recover !== undefined && { recover: recoverRules(recover) }),
   };

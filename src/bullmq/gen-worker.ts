@@ -62,6 +62,7 @@ export function createGenWorker(
       retryMs,
     },
     client: client.withoutQueue({ maxRetries: 0 }),
+    uploader: client,
     notes,
     queue,
     clock: systemClock,

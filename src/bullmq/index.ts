@@ -6,6 +6,6 @@ export type { GenQueue, GenQueueJob } from './gen-queue.js';
 export { createGenQueue } from './gen-queue.js';
 export type { GenWorker } from './gen-worker.js';
 export { createGenWorker } from './gen-worker.js';
-export type { GenJobData, GenJobProgress, GenJobResult, StoredRun } from './job-data.js';
+export type { GenJobData, GenJobProgress, GenJobResult, StoredFile, StoredRun } from './job-data.js';
 export type { EnqueueOptions, GenQueueOptions } from './queue-options.js';
 export type { GenWorkerOptions } from './worker-options.js';

@@ -55,6 +55,9 @@ export interface RereadableSource {
   chunks?(): AsyncIterator<Uint8Array>;
 }
 
+/** The path of what `fromPath()` gives, for those that have to write it down. */
+export const FILE_PATH = Symbol.for('gen-client.path');
+
 /**
  * What `uploads.upload` takes (spec: Uploads). Blobs, bytes, `fromPath()` and functions can be read again and are retried
  * as a whole. A Response, a stream and an async iterable can be read once. Pass `sizeBytes` where the source does not

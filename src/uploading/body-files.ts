@@ -26,10 +26,12 @@ export interface BodyFiles {
 }
 
 /** A file and where it stands in the body. */
-interface PlacedFile {
+export interface PlacedFile {
+  /** Whatever the caller gave. */
   readonly source: unknown;
   /** For messages: `reference_image_upload_ids[1]`. */
   readonly at: string;
+  /** The field of the body. */
   readonly field: string;
 }
 
@@ -70,13 +72,14 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
     async upload(sent, options) {
       uploading ??= uploadAll(options);
       await uploading;
-      return replaced(sent, ids);
+      return replaceFiles(sent, ids);
     },
     remove,
   };
 }
 
-function placedFiles(body: unknown): PlacedFile[] {
+/** The files in a body, in order. A file that stands in two places comes twice. */
+export function placedFiles(body: unknown): PlacedFile[] {
   return Object.entries(isFields(body) ? body : {}).flatMap(([field, value]) => {
     if (!UPLOAD_FIELD.test(field)) return [];
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
@@ -91,14 +94,20 @@ function isFile(value: unknown): boolean {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-function replaced(body: unknown, ids: ReadonlyMap<unknown, string>): unknown {
-  const idOf = (value: unknown) => ids.get(value) ?? value;
+/** `body` with what stands for each file in its place. */
+export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): Record<string, unknown> {
+  const idOf = (value: unknown) => by.get(value) ?? value;
   return Object.fromEntries(
     Object.entries(isFields(body) ? body : {}).map(([field, value]) => [
       field,
       UPLOAD_FIELD.test(field) && Array.isArray(value) ? value.map(idOf) : idOf(value),
     ]),
   );
+}
+
+/** Refuses the files in a body that an upload would refuse. Nothing is sent. */
+export async function checkFiles(body: unknown, purpose?: 'character'): Promise<void> {
+  for (const { file } of await describeAll(placedFiles(body), {}, purpose)) file.discard();
 }
 
 /** Looks at all files before a byte of any is sent. Throws for the first one that is refused. */
