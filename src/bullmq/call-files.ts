@@ -53,15 +53,16 @@ async function store(source: unknown): Promise<StoredFile> {
   const path = pathOf(source);
   if (path !== undefined) return { path };
   const blob = source as Blob;
-  const base64 = Buffer.from(await blob.arrayBuffer()).toString('base64');
+  const base64 = globalThis.Buffer.from(await blob.arrayBuffer()).toString('base64');
   return { base64, type: blob.type, ...(blob instanceof File && { name: blob.name }) };
 }
 
 /** Opens a file again, in whichever process. */
 async function open(file: StoredFile): Promise<RereadableSource> {
-  if ('base64' in file) return new File([Buffer.from(file.base64, 'base64')], file.name ?? '', { type: file.type });
+  if ('base64' in file)
+    return new File([globalThis.Buffer.from(file.base64, 'base64')], file.name ?? '', { type: file.type });
   const { path } = file;
-  const blob = await process.getBuiltinModule('node:fs').openAsBlob(path);
+  const blob = await globalThis.process.getBuiltinModule('node:fs').openAsBlob(path);
   return { name: path.split(/[/\\]/).at(-1), size: blob.size, stream: () => blob.stream() };
 }
 
