@@ -75,6 +75,11 @@ export class AuthenticationError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/AuthenticationError';
   }
+
+  /** 502, for frameworks that answer with it: the key is the app's own, and its user has done nothing wrong. */
+  get statusCode(): number {
+    return 502;
+  }
 }
 
 /** 402: the balance is below the quoted cost. */
@@ -96,6 +101,11 @@ export class InsufficientBalanceError extends APIError {
 export class PermissionDeniedError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/PermissionDeniedError';
+  }
+
+  /** 502, for frameworks that answer with it: the key is the app's own, and its user has done nothing wrong. */
+  get statusCode(): number {
+    return 502;
   }
 }
 

@@ -21,6 +21,8 @@ export class PreflightError extends GenError {
   readonly code: RequestErrorCode;
   /** The parameter at fault. */
   readonly param: string;
+  /** The HTTP status to answer the sender of the params with. */
+  readonly status = 400;
 
   constructor(
     message: string,

@@ -88,9 +88,7 @@ describe.skipIf(noRedis)('files in queued calls', () => {
     await ended(2);
     expect((await record('later')).returnvalue).toMatchObject({ status: 'completed' });
     expect((await record('gone')).failedReason).toContain('gone.png" cannot be read on the machine of this worker');
-    expect(failed).toEqual([
-      expect.stringMatching(/^reference_upload_ids\[0\]: /),
-    ]);
+    expect(failed).toEqual([expect.stringMatching(/^reference_upload_ids\[0\]: /)]);
     expect(count(sandbox, 'POST', '/v1/images')).toBe(1);
   });
 
