@@ -2,7 +2,7 @@ import { adviseHttps, paramsOf, requireOffered, requirePrompt } from './rules.js
 
 /** The documented rules of POST /v1/images. */
 export function checkImage(body: unknown, warn: (message: string) => void): void {
-  const params = paramsOf(body);
+  const params = paramsOf(body, 'ratio');
   requirePrompt(params);
   requireOffered(params, 'image');
   adviseHttps(params, warn);

@@ -15,7 +15,7 @@ const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
 
 /** The documented rules of an edit: POST /v1/video-edits, and POST /v1/videos with `intent`, where `fallback` is the model. */
 export function checkVideoEdit(body: unknown, warn: (message: string) => void, fallback?: string): void {
-  const params = paramsOf(body);
+  const params = paramsOf(body, 'ratio');
   const model = params.model ?? fallback;
   if (!modelCapabilities(`${model}`)?.edits) {
     const problem = `${show(model)} takes no edits; use ${aliases(({ edits }) => edits === true)}.`;

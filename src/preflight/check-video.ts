@@ -1,5 +1,5 @@
 import { DEFAULT_VIDEO_MODEL } from '../catalog.js';
-import type { Fields } from '../schemas/envelope.js';
+import { type Fields, isFields } from '../schemas/envelope.js';
 import { checkVideoEdit } from './check-video-edit.js';
 import { adviseHttps, contentOf, isGiven, paramsOf, refuse, requireOffered, requirePromptOrContent } from './rules.js';
 
@@ -8,8 +8,9 @@ const IMAGES = ['reference_image_urls', 'referenceImageUrls', 'reference_images'
 
 /** The documented rules of POST /v1/videos. */
 export function checkVideo(body: unknown, warn: (message: string) => void): void {
-  const params = paramsOf(body);
-  if (params.intent === 'video_edit') checkVideoEdit(params, warn, DEFAULT_VIDEO_MODEL);
+  const isEdit = isFields(body) && body.intent === 'video_edit';
+  const params = paramsOf(body, isEdit ? 'ratio' : undefined);
+  if (isEdit) checkVideoEdit(params, warn, DEFAULT_VIDEO_MODEL);
   else checkNewVideo(params, warn);
 }
 
