@@ -117,6 +117,11 @@ const CLIENT_OPTIONS = z.strictObject({
   dangerouslyAllowBrowser: option.flag,
 });
 
+/** Throws a {@link GenError} for an option of the client that does not exist, or that cannot be right. */
+export function checkClientOptions(options: ClientOptions): void {
+  option.checkOptions('GenClient', CLIENT_OPTIONS, options);
+}
+
 /** Only for the sandbox and for tests: the clock that a client waits by. */
 const CLOCK = Symbol.for('gen-client.clock');
 
@@ -126,7 +131,7 @@ const CLOCK = Symbol.for('gen-client.clock');
  */
 export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
   refuseRuntime(options);
-  option.checkOptions('GenClient', CLIENT_OPTIONS, options);
+  checkClientOptions(options);
   const { apiKey, baseUrl, webhookSecret, logger, logLevel } = options;
   const givenUrl = baseUrl === undefined ? undefined : checkBaseUrl(baseUrl);
   const givenKey = typeof apiKey === 'function' || apiKey === undefined ? undefined : checkKey(apiKey);

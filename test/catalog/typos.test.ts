@@ -2,7 +2,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { createGen } from '../../src/ai-sdk/index.js';
 import { createGenQueue, createGenWorker } from '../../src/bullmq/index.js';
-import { createActivities, generate } from '../../src/durable/index.js';
+import { generate } from '../../src/durable/index.js';
 import { GenClient, GenError, InProcessLimiter, verifyWebhook } from '../../src/index.js';
 import { saveOutput, toNodeHandler } from '../../src/node/index.js';
 import { redisLimiter } from '../../src/redis/index.js';
@@ -40,6 +40,7 @@ function call(name: string, params: unknown, options?: object) {
 describe('the camelCase twin of a documented field', () => {
   const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
   const rows = Object.entries(fields).flatMap(([name, list]) => {
+    if (name === 'uploads.create') return [];
     const documented = list.map((field) => field.name);
     return documented
       .filter((field) => camel(field) !== field && !documented.includes(camel(field)))
@@ -105,6 +106,7 @@ it('a prompt in place of the params names the fix', async () => {
 
 describe('an option that does not exist is refused by name, with the nearest one that does', () => {
   const client = new GenClient({
+    webhookSecret: 'whsec_1',
     apiKey: 'sk-test-typos-typos',
     baseUrl: 'https://service.test',
     fetch: () => Promise.reject(new Error('no call')),
@@ -112,7 +114,7 @@ describe('an option that does not exist is refused by name, with the nearest one
   const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://service.test/v1/jobs/job_1/output' };
   const event = { object: 'event', id: 'evt_1', type: 'job.completed', created: '', data: { job } };
   const secret = 'whsec_1';
-  const bucket = { put() {}, head() {} };
+  const bucket = { put() {}, head() {}, get() {} };
   const nowhere = { port: 1, lazyConnect: true, maxRetriesPerRequest: 0 };
   const redis = { eval() {}, evalsha() {}, defineCommand() {}, call() {}, on() {} };
   const doors: [string, () => unknown, typo: string, meant: string][] = [
@@ -226,7 +228,6 @@ describe('an option that does not exist is refused by name, with the nearest one
       'timeout',
       'timeoutMs',
     ],
-    ['createActivities', () => loosely(createActivities)(client, { destinaton: () => 1 }), 'destinaton', ''],
   ];
   test.each(doors)('%s', async (_, act, typo, meant) => {
     const error = await rejection((async () => act())());
