@@ -24,6 +24,7 @@ const MOST_ERROR_BYTES = 64 * 1024;
 /** What a call goes through, and how it is sent. */
 interface HttpContext extends Context {
   readonly http: Http;
+  readonly warn: (message: string) => void;
 }
 
 /** The port, and what the client shows of its limits. */
@@ -36,12 +37,14 @@ export interface LimitedTransport extends Transport {
 
 /** The transport of one client. */
 export function createTransport(config: Config): LimitedTransport {
-  const credentials = createCredentials(config);
+  const warn = (message: string) => context.observer()?.warn(message);
+  const credentials = createCredentials(config, warn);
   let observer: ReturnType<typeof createObserver> | null = null;
   const context: HttpContext = {
     config,
     time: steady(config.clock),
     credentials,
+    warn,
     observer: () => {
       // Made with the first call, because it may ask the environment.
       if (observer === null) observer = createObserver(config);
@@ -55,7 +58,7 @@ export function createTransport(config: Config): LimitedTransport {
     open: (request, options) => requestPromise(openStream(context, request, options)),
     transfer: (request, options) => requestPromise(transferBytes(context, request, options)),
     account: () => askAccount(context),
-    warn: (message) => context.observer()?.warn(message),
+    warn,
     limiter: () => config.limiter ?? credentials.account()?.limiter,
   };
 }
@@ -76,7 +79,7 @@ async function askAccount({ config, credentials, time }: Context): Promise<Accou
 /** Refuses a body that the documented rules say the service would refuse. */
 function checkBody<T>(context: HttpContext, { check, body }: JsonRequest<T>): void {
   try {
-    check?.(body, (message) => context.observer()?.warn(message));
+    check?.(body, context.warn);
   } catch (error) {
     throw seenFromCallerOf(error, checkBody);
   }

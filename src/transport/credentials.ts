@@ -20,11 +20,19 @@ interface KeyUse {
   readonly url: string;
 }
 
-/** Keeps the last key, so that a rotated one stays in the account of the one before. */
-export function createCredentials(config: Config): Credentials {
+const LOOPBACK = /^(.+\.)?localhost$|^127\.|^\[::1\]$/;
+
+/** Keeps the last key, so that a rotated one stays in the account of the one before. `warn` goes to the logger. */
+export function createCredentials(config: Config, warn: (message: string) => void): Credentials {
   let last: string | undefined;
   let account: Account | undefined;
   const use = (key: string) => {
+    if (last === undefined) {
+      const { protocol, hostname, origin } = new URL(config.baseUrl());
+      if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
+        warn(`The API key is sent to ${origin} without encryption. Use an https:// baseUrl.`);
+      }
+    }
     if (key !== last) {
       const previous = account && last !== undefined ? { account, apiKey: last } : undefined;
       account = accountFor(config.baseUrl(), key, previous, { clock: config.clock });
