@@ -38,6 +38,12 @@ export interface ClientOptions {
   /** Whether a call that breaks a documented rule is refused before anything is sent. @default true */
   readonly preflight?: boolean | undefined;
   /**
+   * `live` asks the service (GET /v1/models) before a call is refused for the limits of its model: at most once an hour and
+   * process, and only the answer refuses then. An answer that cannot be read leaves the refusal to the table of this version.
+   * @default 'compiled'
+   */
+  readonly catalog?: 'live' | 'compiled' | undefined;
+  /**
    * `wait` queues calls that would exceed a documented limit. `throw` rejects them, and the service's own 429, with a
    * RateLimitError. `off` sends them at once and waits out a 429. @default 'wait'
    */
@@ -72,6 +78,7 @@ export interface Config {
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: typeof fetch | undefined;
   readonly preflight: boolean;
+  readonly catalog: 'live' | 'compiled';
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly limiter: RateLimiter | undefined;
   readonly hooks: Hooks;
@@ -109,6 +116,7 @@ const CLIENT_OPTIONS = z.strictObject({
   headers: option.anObject,
   fetch: option.callback,
   preflight: option.flag,
+  catalog: option.oneOf('live', 'compiled'),
   rateLimit: option.oneOf('wait', 'throw', 'off'),
   limiter: option.methods<RateLimiter>('acquire', 'pause'),
   logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
@@ -150,6 +158,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     headers: Object.freeze(readHeaders(options.headers)),
     fetch: options.fetch,
     preflight: options.preflight ?? true,
+    catalog: options.catalog ?? 'compiled',
     rateLimit: options.rateLimit ?? 'wait',
     limiter: options.limiter,
     hooks: options.hooks ?? {},

@@ -61,6 +61,7 @@ export type { CreateAndWaitOptions } from './polling/create-and-wait.js';
 export type { Recover, RecoverableCode, RecoverRule } from './polling/run-state.js';
 export type { JobNotice } from './polling/wait-for-job.js';
 export type { WaitOptions } from './polling/wait-options.js';
+export type { CatalogDrift } from './preflight/live-catalog.js';
 export type { Characters } from './resources/characters.js';
 export type { CreateCallOptions, CreateOptions } from './resources/create-options.js';
 export type { Images } from './resources/images.js';

@@ -24,6 +24,19 @@ const WIRE_FIELDS: readonly string[] =
 /** Fields that the service documents in camelCase. */
 const DOCUMENTED_CAMEL = /^reference(Image|Video|Audio)Urls$/;
 
+/** What the checks of a call may be told. */
+export interface CheckOptions {
+  /** The row of an alias. @default the compiled table */
+  readonly capabilities?: ((alias: string) => ModelCapabilities | undefined) | undefined;
+  /** The model where the params name none. */
+  readonly fallback?: string;
+}
+
+/** Whether a refusal is about the limits of a model, which the service may have changed. */
+export function isAboutLimits(error: unknown): boolean {
+  return PreflightError.isInstance(error) && OFFERED.some(([, , code]) => code === error.code);
+}
+
 /**
  * The parameters of a call; none for what is no object. Refuses the camelCase twin of a documented field, which the service
  * would ignore, and a model that is no string. `ratio` is the call's own name of the aspect ratio.
@@ -76,9 +89,13 @@ export function requireText(params: Fields, param: string): void {
 }
 
 /** Refuses a known alias of another kind, and what the row of a known alias does not list (spec: Model aliases). */
-export function requireOffered(params: Fields, kind: ModelCapabilities['kind'], fallback?: string): void {
+export function requireOffered(
+  params: Fields,
+  kind: ModelCapabilities['kind'],
+  { capabilities = modelCapabilities, fallback }: CheckOptions = {},
+): void {
   const model = params.model ?? fallback;
-  const row = typeof model === 'string' ? modelCapabilities(model) : undefined;
+  const row = typeof model === 'string' ? capabilities(model) : undefined;
   if (row === undefined) return;
   if (row.kind !== kind) {
     refuse('model_not_found', 'model', `"${model}" makes no ${kind}s; use ${aliases((other) => other.kind === kind)}.`);

@@ -1,3 +1,4 @@
+import { abortable } from '../abort.js';
 import { steady } from '../clock.js';
 import type { Config } from '../config.js';
 import { Deadline } from '../deadline.js';
@@ -6,7 +7,10 @@ import { seenFromCallerOf } from '../errors/stack.js';
 import { type Account, accountFor } from '../limits/account-state.js';
 import type { LaneLimiter, RateLimiter } from '../limits/rate-limiter.js';
 import { checkOptions } from '../options.js';
-import { isFields } from '../schemas/envelope.js';
+import { type LiveLimits, liveLimits, liveRow } from '../preflight/live-catalog.js';
+import { type CheckOptions, isAboutLimits } from '../preflight/rules.js';
+import { isFields, listIn } from '../schemas/envelope.js';
+import type { ModelList } from '../schemas/model-list.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { readText, streamed, withText } from './body.js';
 import { createCall } from './call.js';
@@ -77,9 +81,9 @@ async function askAccount({ config, credentials, time }: Context): Promise<Accou
 }
 
 /** Refuses a body that the documented rules say the service would refuse. */
-function checkBody<T>(context: HttpContext, { check, body }: JsonRequest<T>): void {
+function checkBody<T>(context: HttpContext, { check, body }: JsonRequest<T>, options?: CheckOptions): void {
   try {
-    check?.(body, context.warn);
+    check?.(body, context.warn, options);
   } catch (error) {
     throw seenFromCallerOf(error, checkBody);
   }
@@ -94,7 +98,11 @@ async function sendJson<T>(
   const { method, query, lane, isPublic, neverWaits, creates, decode } = request;
   if (options !== undefined) checkOptions(request.name, request.options ?? REQUEST_OPTIONS, options);
   const preflight = options?.preflight ?? config.preflight;
-  if (preflight) checkBody(context, request);
+  try {
+    if (preflight) checkBody(context, request);
+  } catch (refused) {
+    await checkLive(context, request, { refused, signal: options?.signal });
+  }
   const body = request.files ? await request.files.upload(request.body, { ...options, preflight }) : request.body;
   // A copy: the caller may change its object while the call waits for its lane or is sent again.
   const text = JSON.stringify(body);
@@ -133,6 +141,57 @@ async function sendJson<T>(
       };
     },
   });
+}
+
+/** What the service tells of its models, kept for an hour with the account. */
+interface LiveCatalog {
+  readAt: number;
+  limits: ReadonlyMap<string, LiveLimits>;
+  reading?: Promise<ModelList> | undefined;
+}
+
+const HOUR_MS = 3_600_000;
+const MODEL_LIST: JsonRequest<ModelList> = {
+  name: 'models.list',
+  method: 'GET',
+  path: '/v1/models',
+  isPublic: true,
+  decode: (body) => ({ models: listIn(body, 'models') }),
+};
+
+/** Checks once more, by what the service tells now. Where that cannot be read, the refusal by the compiled table stands. */
+async function checkLive<T>(
+  context: HttpContext,
+  request: JsonRequest<T>,
+  { refused, signal }: { readonly refused: unknown; readonly signal: AbortSignal | undefined },
+): Promise<void> {
+  if (context.config.catalog !== 'live' || !isAboutLimits(refused)) throw refused;
+  const limits = await readLimits(context, signal).catch(() => {
+    signal?.throwIfAborted();
+    throw refused;
+  });
+  checkBody(context, request, { capabilities: (alias) => liveRow(limits, alias) });
+}
+
+async function readLimits(context: HttpContext, signal: AbortSignal | undefined): Promise<LiveCatalog['limits']> {
+  const { clock } = context.config;
+  const account = await askAccount(context);
+  const catalog = account.shared<LiveCatalog>('catalog/1', () => ({
+    readAt: Number.NEGATIVE_INFINITY,
+    limits: new Map(),
+  }));
+  if (clock.now() - catalog.readAt < HOUR_MS) return catalog.limits;
+  const read = async () => (await sendJson(context, MODEL_LIST, { maxRetries: 0 })).data();
+  // A call on Workers must not wait for a read that belongs to another request.
+  const reading = (clock.perRequest ? undefined : catalog.reading) ?? read();
+  catalog.reading = reading;
+  try {
+    catalog.limits = liveLimits(await abortable(reading, signal));
+    catalog.readAt = clock.now();
+  } finally {
+    if (catalog.reading === reading) catalog.reading = undefined;
+  }
+  return catalog.limits;
 }
 
 function afterFailure({ files }: JsonRequest<unknown>): (error: unknown) => Promise<never> {

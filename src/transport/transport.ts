@@ -2,6 +2,7 @@
 import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
 import type { OptionsSchema } from '../options.js';
+import type { CheckOptions } from '../preflight/rules.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from './request-promise.js';
 
@@ -58,7 +59,7 @@ export interface JsonRequest<T> extends RequestBase {
   /** Must never be served from a cache (polls). */
   readonly noStore?: boolean;
   /** Preflight: throws a PreflightError for what the documented rules refuse. */
-  readonly check?: ((body: unknown, warn: Warn) => void) | undefined;
+  readonly check?: ((body: unknown, warn: Warn, options?: CheckOptions) => void) | undefined;
   /** The options of the call, where it takes more than every call does. */
   readonly options?: OptionsSchema | undefined;
   /** The files in the body. They are uploaded when the check has passed. */
