@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.js';
-import { CLOCK } from '../../src/config.js';
 import { MODELS } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { SHAPES } from '../../src/sandbox/world/shapes.js';
@@ -77,7 +76,7 @@ describe("catalog: 'live'", () => {
   it('asks once an hour, for all clients of the account, and once for calls at the same time', async () => {
     let now = 1_000;
     const clock: Clock = { now: () => now, after: (ms, fire) => systemClock.after(ms, fire) };
-    const options = { apiKey: freshKey(), [CLOCK]: clock };
+    const options = { apiKey: freshKey(), [Symbol.for('gen-client.clock')]: clock };
     const one = service(live, options);
     await Promise.all([7, 7, 7].map((duration) => one.client.videos.create(params({ duration }))));
     const other = service(live, options);
