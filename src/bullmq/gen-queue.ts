@@ -1,4 +1,5 @@
 import { type Job as BullJob, type ConnectionOptions, Queue } from 'bullmq';
+import { callObserver } from '../callbacks.js';
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { checkOptions } from '../options.js';
 import { recoverRules } from '../polling/recover-options.js';
@@ -72,11 +73,11 @@ export const UNMADE_PRIORITY = 1000;
  */
 export function createGenQueue(connection: ConnectionOptions, options: GenQueueOptions = {}): GenQueue {
   checkOptions('createGenQueue', QUEUE_OPTIONS, options);
-  const { onError = () => {} } = options;
+  const { onError } = options;
   const { calls, options: base } = queueNames(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   // Without a listener the engine prints.
-  queue.on('error', onError);
+  queue.on('error', (error) => callObserver(() => onError?.(error)));
   const notes = openNotes(connection, options);
   const creator = (call: CallKind) => ({
     create: (params: object, given?: EnqueueOptions) => enqueue(queue, call, { params: { ...params }, options: given }),
