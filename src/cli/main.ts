@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { GenError } from '../errors/index.js';
+import { JobError } from '../errors/index.js';
 import { VERSION } from '../version.js';
 import { type OpenSession, withExamples } from './action.js';
 import { adviceFor } from './advice.js';
@@ -16,6 +16,7 @@ import { EXIT, exitCodeOf } from './exit-codes.js';
 import { interruptSignal } from './interrupt.js';
 import { createSession, type Session } from './session.js';
 import { createTerminal, type Streams, type Terminal } from './terminal.js';
+import { errorDocument, messageOf } from './wording.js';
 
 const COMMANDS = [
   videoCommand,
@@ -55,7 +56,7 @@ export async function main(words: readonly string[], streams: Streams): Promise<
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
     if (signal.aborted && session) return interrupted(terminal, session);
-    return failed(terminal, error);
+    return failed(terminal, error, session);
   }
 }
 
@@ -94,23 +95,22 @@ function asksForJson(words: readonly string[]): boolean {
   return words.slice(0, end === -1 ? undefined : end).includes('--json');
 }
 
-function interrupted(terminal: Terminal, { hint }: Session): number {
-  if (terminal.isJson) terminal.result({ error: { name: 'Interrupted', message: hint } }, []);
+function interrupted(terminal: Terminal, { hint, outcome }: Session): number {
+  if (terminal.isJson) terminal.result({ ...outcome, error: { name: 'Interrupted', message: hint } }, []);
   else terminal.note(`Interrupted. ${hint}`);
   return EXIT.interrupted;
 }
 
-function failed(terminal: Terminal, error: unknown): number {
+function failed(terminal: Terminal, error: unknown, session: Session | undefined): number {
   const code = exitCodeOf(error);
-  const message = error instanceof Error ? error.message : String(error);
   if (terminal.isJson && code !== EXIT.done) {
-    const plain = GenError.isInstance(error) ? error.toJSON() : { name: 'Error', message };
-    terminal.result({ error: error instanceof CommanderError ? { name: 'UsageError', message } : plain }, []);
+    const next = JobError.isInstance(error) ? undefined : session?.next?.command;
+    terminal.result({ ...session?.outcome, error: errorDocument(error), next }, []);
   }
   // The parser has said its errors itself.
   if (error instanceof CommanderError) return code;
-  terminal.note(`Error: ${message}`);
-  const advice = adviceFor(error);
+  terminal.note(`Error: ${messageOf(error)}`);
+  const advice = adviceFor(error, session);
   if (advice !== undefined) terminal.note(advice);
   return code;
 }

@@ -2,18 +2,33 @@ import { GenClient } from '../client.js';
 import type { Hooks } from '../hooks.js';
 import { asUsage, EXIT, UsageError } from './exit-codes.js';
 import type { Terminal } from './terminal.js';
+import { isUnsent } from './unsent.js';
+import { inFlags, messageOf } from './wording.js';
 
 /** One run of a command. */
 export interface Session {
   readonly terminal: Terminal;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
+  /** What is known so far: for programs, should the command fail. */
+  outcome: Record<string, unknown>;
+  /** How to go on when the command fails, once a job is paid for. */
+  next: NextStep | undefined;
+  /** Whether every attempt that failed so far was refused before it was sent. */
+  isUnsent: boolean;
   /** What to tell when interrupted: how to go on. */
   hint: string;
   /** What the process ends with when nothing throws. */
   exitCode: number;
   /** The client, by GEN_API_KEY and GEN_BASE_URL or --base-url. */
   client(): GenClient;
+}
+
+/** The command that goes on, and why. */
+export interface NextStep {
+  /** What there is to do: `The job goes on. Wait for it`. */
+  readonly what: string;
+  readonly command: string;
 }
 
 /** Flags that every command takes. */
@@ -25,25 +40,29 @@ export interface GlobalFlags {
 /** Opens a session. Nothing is called, and no key is asked for, until a command needs the client. */
 export function createSession(flags: GlobalFlags, { terminal, signal }: Pick<Session, 'terminal' | 'signal'>): Session {
   let client: GenClient | undefined;
-  return {
+  const session: Session = {
     terminal,
     signal,
+    outcome: {},
+    next: undefined,
+    isUnsent: true,
     hint: 'Nothing was created.',
     exitCode: EXIT.done,
     client() {
-      client ??= createClient(flags, terminal);
+      client ??= createClient(flags, session);
       return client;
     },
   };
+  return session;
 }
 
-function createClient({ baseUrl }: GlobalFlags, terminal: Terminal): GenClient {
-  const warn = (message: string) => terminal.note(`Warning: ${message}`);
+function createClient({ baseUrl }: GlobalFlags, session: Session): GenClient {
+  const warn = (message: string) => session.terminal.note(`Warning: ${inFlags(message)}`);
   const logger = { error: warn, warn, info() {}, debug() {} };
   const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
   if (!given) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
   try {
-    return new GenClient({ baseUrl: given, logger, logLevel: 'warn', hooks: hooksTo(terminal) });
+    return new GenClient({ baseUrl: given, logger, logLevel: 'warn', hooks: hooksOf(session) });
   } catch (cause) {
     return asUsage(cause);
   }
@@ -53,7 +72,8 @@ function createClient({ baseUrl }: GlobalFlags, terminal: Terminal): GenClient {
 const NOTED_WAIT_MS = 2000;
 
 /** Says why it is quiet. */
-function hooksTo(terminal: Terminal): Hooks {
+function hooksOf(session: Session): Hooks {
+  const { terminal } = session;
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
   return {
     onWait({ lane, waitMs, reason }) {
@@ -62,7 +82,8 @@ function hooksTo(terminal: Terminal): Hooks {
       terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
     },
     onRetry({ error, delayMs }) {
-      terminal.note(`${error.message} Trying again in ${seconds(delayMs)}.`);
+      session.isUnsent &&= isUnsent(error);
+      terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
     },
   };
 }
