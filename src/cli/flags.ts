@@ -77,6 +77,7 @@ export function parseTime(text: string): number {
   return ms;
 }
 
-function parseTimeout(text: string): number | false {
+/** A time to wait at most, or `none`. */
+export function parseTimeout(text: string): number | false {
   return text === 'none' ? false : parseTime(text);
 }

@@ -3,6 +3,7 @@ import { JobError } from '../errors/index.js';
 import { VERSION } from '../version.js';
 import { type OpenSession, withExamples } from './action.js';
 import { adviceFor } from './advice.js';
+import { batchCommand } from './commands/batch.js';
 import { characterCommand } from './commands/character.js';
 import { editCommand } from './commands/edit.js';
 import { downloadCommand, uploadCommand } from './commands/files.js';
@@ -23,6 +24,7 @@ const COMMANDS = [
   imageCommand,
   editCommand,
   characterCommand,
+  batchCommand,
   uploadCommand,
   jobCommand,
   waitCommand,
@@ -64,7 +66,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: Streams, { isJson 
   const program = new Command('gen-client')
     .description('Images, characters and videos from the command line.')
     .version(VERSION)
-    .option('--json', 'one JSON document on stdout, for programs ("webhook listen": one a line)')
+    .option('--json', 'one JSON document on stdout, for programs ("batch" and "webhook listen": one a line)')
     .option('--base-url <url>', 'where the service is, instead of GEN_BASE_URL')
     .addHelpText('after', HELP);
   withExamples(program, ['video "a fox at dawn" --out fox.mp4', 'sandbox']);

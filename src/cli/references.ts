@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { reasonOf } from '../callbacks.js';
+import { APIError } from '../errors/index.js';
 import { fromPath } from '../node/index.js';
 import type { UploadType } from '../schemas/media-type.js';
 import type { Upload } from '../schemas/upload.js';
@@ -127,6 +128,11 @@ export async function uploadReferences(session: Session, slots: readonly Referen
     throw error;
   }
   return { params, uploadIds };
+}
+
+/** Whether the service has said for good that there is no job. */
+export function isRefusal(error: unknown): boolean {
+  return APIError.isInstance(error) && error.status < 500 && error.status !== 409 && error.status !== 429;
 }
 
 /** Takes away what was uploaded for a job that is not made. What cannot be deleted stays; the first error is the one to tell. */

@@ -1,12 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { APIError } from '../errors/index.js';
 import type { CreateOptions } from '../resources/created-jobs.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { UsageError } from './exit-codes.js';
 import type { JobFlags } from './flags.js';
-import { checkFiles, deleteUploads, plannedParams, type ReferenceSlot, uploadReferences } from './references.js';
+import {
+  checkFiles,
+  deleteUploads,
+  isRefusal,
+  plannedParams,
+  type ReferenceSlot,
+  uploadReferences,
+} from './references.js';
 import type { Session } from './session.js';
 import { describeJob } from './show-job.js';
 import { saveTo, tryTarget } from './target.js';
@@ -52,11 +58,6 @@ export async function runJob<Params extends object>(
     if (session.outcome.job === undefined && isRefusal(error)) await deleteUploads(session, references.uploadIds);
     throw error;
   }
-}
-
-/** Whether the service has said for good that there is no job. */
-function isRefusal(error: unknown): boolean {
-  return APIError.isInstance(error) && error.status < 500 && error.status !== 409 && error.status !== 429;
 }
 
 interface Attempt<Params> {

@@ -16,6 +16,8 @@ export interface Session {
   next: NextStep | undefined;
   /** Whether every attempt that failed so far was refused before it was sent. */
   isUnsent: boolean;
+  /** Whether waits and retries go untold, because there are too many of them. */
+  isQuiet: boolean;
   /** What to tell when interrupted: how to go on. */
   hint: string;
   /** What the process ends with when nothing throws. */
@@ -46,6 +48,7 @@ export function createSession(flags: GlobalFlags, { terminal, signal }: Pick<Ses
     outcome: {},
     next: undefined,
     isUnsent: true,
+    isQuiet: false,
     hint: 'Nothing was created.',
     exitCode: EXIT.done,
     client() {
@@ -57,7 +60,9 @@ export function createSession(flags: GlobalFlags, { terminal, signal }: Pick<Ses
 }
 
 function createClient({ baseUrl }: GlobalFlags, session: Session): GenClient {
-  const warn = (message: string) => session.terminal.note(`Warning: ${inFlags(message)}`);
+  const warn = (message: string) => {
+    if (!session.isQuiet) session.terminal.note(`Warning: ${inFlags(message)}`);
+  };
   const logger = { error: warn, warn, info() {}, debug() {} };
   const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
   if (!given) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
@@ -77,13 +82,13 @@ function hooksOf(session: Session): Hooks {
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
   return {
     onWait({ lane, waitMs, reason }) {
-      if (waitMs < NOTED_WAIT_MS) return;
+      if (waitMs < NOTED_WAIT_MS || session.isQuiet) return;
       const why = reason === 'limit' ? `the limit of ${lane ?? 'calls'}` : 'the service asked for it';
       terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
     },
     onRetry({ error, delayMs }) {
       session.isUnsent &&= isUnsent(error);
-      terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
+      if (!session.isQuiet) terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
     },
   };
 }

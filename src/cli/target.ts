@@ -7,11 +7,10 @@ import { type SavedOutput, saveOutput } from '../node/index.js';
 import { quote } from '../sandbox/control/curl.js';
 import type { Job } from '../schemas/job.js';
 import { UsageError } from './exit-codes.js';
-import type { JobFlags } from './flags.js';
 import type { NextStep, Session } from './session.js';
 
 /** The flags that say where a file goes. */
-export type SaveFlags = Partial<Pick<JobFlags, 'out' | 'force'>>;
+export type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
 
 /** `--out -`: the file goes to stdout. */
 const STDOUT = '-';
@@ -48,11 +47,25 @@ export function tryTarget({ terminal }: Session, { out, force }: SaveFlags, jobs
   tryDirectory(folder);
 }
 
-function makeDirectory(path: string): void {
+/** Makes a directory and those above it. Throws a UsageError that names `--out`. */
+export function makeDirectory(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
+    makeWithParents(resolve(path));
   } catch (cause) {
     throw new UsageError(`--out: the directory "${path}" cannot be made: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** Not `recursive: true`, which never ends where the file system denies that a parent is there, as /proc does. */
+function makeWithParents(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  const parent = dirname(path);
+  if (parent !== path) makeWithParents(parent);
+  try {
+    mkdirSync(path);
+  } catch (reason) {
+    // Another process was faster.
+    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw reason;
   }
 }
 
@@ -115,9 +128,12 @@ function download(jobId: string, { out, force }: SaveFlags, error?: unknown): Ne
   const isTaken = DownloadError.isInstance(error) && error.code === 'file_exists';
   if (isTaken && (out === undefined || statsOf(out)?.isDirectory())) return undefined;
   const isTargetAtFault = isTaken || (DownloadError.isInstance(error) && error.code === 'cannot_write');
-  const target = out === undefined || isTargetAtFault ? [] : ['--out', quote(out), ...(force ? ['--force'] : [])];
-  return {
-    what: 'The job is done. Fetch its file',
-    command: ['gen-client download', quote(jobId), ...target].join(' '),
-  };
+  const command = downloadCommand(jobId, isTargetAtFault ? {} : { out, force });
+  return { what: 'The job is done. Fetch its file', command };
+}
+
+/** The command that fetches a job's file. */
+export function downloadCommand(jobId: string, { out, force }: SaveFlags): string {
+  const target = out === undefined ? [] : ['--out', quote(out), ...(force ? ['--force'] : [])];
+  return ['gen-client download', quote(jobId), ...target].join(' ');
 }

@@ -21,6 +21,8 @@ export interface Running {
   /** Resolves when stdout or stderr holds this text. */
   shows(text: string | RegExp): Promise<void>;
   interrupt(): void;
+  /** Ends it as the machine does: at once, without a word. */
+  kill(): void;
   readonly written: { stdout: string; stderr: string };
 }
 
@@ -69,6 +71,7 @@ export function startCli(words: readonly string[], { env = {}, cwd, input }: Run
         { timeout: 10_000, interval: 20 },
       ),
     interrupt: () => child.kill('SIGINT'),
+    kill: () => child.kill('SIGKILL'),
   };
 }
 
