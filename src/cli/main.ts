@@ -5,6 +5,7 @@ import { type OpenSession, withExamples } from './action.js';
 import { adviceFor } from './advice.js';
 import { batchCommand } from './commands/batch.js';
 import { characterCommand } from './commands/character.js';
+import { doctorCommand } from './commands/doctor.js';
 import { editCommand } from './commands/edit.js';
 import { downloadCommand, uploadCommand } from './commands/files.js';
 import { imageCommand } from './commands/image.js';
@@ -31,6 +32,7 @@ const COMMANDS = [
   downloadCommand,
   modelsCommand,
   webhookCommand,
+  doctorCommand,
   sandboxCommand,
 ];
 

@@ -36,7 +36,7 @@ export interface NextStep {
 /** Flags that every command takes. */
 export interface GlobalFlags {
   readonly json?: boolean;
-  readonly baseUrl?: string;
+  readonly baseUrl?: string | undefined;
 }
 
 /** Opens a session. Nothing is called, and no key is asked for, until a command needs the client. */
@@ -64,13 +64,19 @@ function createClient({ baseUrl }: GlobalFlags, session: Session): GenClient {
     if (!session.isQuiet) session.terminal.note(`Warning: ${inFlags(message)}`);
   };
   const logger = { error: warn, warn, info() {}, debug() {} };
-  const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
-  if (!given) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
+  const given = baseUrlOf({ baseUrl });
   try {
     return new GenClient({ baseUrl: given, logger, logLevel: 'warn', hooks: hooksOf(session) });
   } catch (cause) {
     return asUsage(cause);
   }
+}
+
+/** Where the service is, by flag or environment. */
+export function baseUrlOf({ baseUrl }: GlobalFlags): string {
+  const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
+  if (given) return given;
+  throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
 }
 
 /** Waits shorter than this are nobody's concern. */
