@@ -2,6 +2,7 @@ import { CommanderError } from 'commander';
 import {
   APIError,
   AuthenticationError,
+  DownloadError,
   GenError,
   InsufficientBalanceError,
   JobError,
@@ -48,6 +49,7 @@ export function exitCodeOf(error: unknown): number {
   for (const account of [AuthenticationError, PermissionDeniedError, InsufficientBalanceError]) {
     if (account.isInstance(error)) return EXIT.account;
   }
+  if (DownloadError.isInstance(error) && error.code === 'file_exists') return EXIT.usage;
   if (APIError.isInstance(error)) return REQUEST_FAULTS.includes(error.status ?? 0) ? EXIT.usage : EXIT.service;
   // An upload or a download fails for the reason of its cause.
   if (error instanceof Error && error.cause instanceof Error) return exitCodeOf(error.cause);
