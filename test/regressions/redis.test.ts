@@ -18,7 +18,7 @@ describe.skipIf(whyNoRedis())('B5: a clock of Redis that was set back', () => {
   /** What was written before the clock was set back lies in the future. */
   const setBack = async () => {
     for (const part of ['rest', 'flight', 'alive']) {
-      for (const member of await redis.ioredis.zrange(key(part), 0, -1))
+      for (const member of await redis.ioredis.zrange(key(part), '0', '-1'))
         await redis.ioredis.zincrby(key(part), TEN_MINUTES, member);
     }
     const paused = Number(await redis.ioredis.hget(key('meta'), 'paused'));

@@ -3,7 +3,7 @@ import { checkCharacter } from '../../preflight/check-character.js';
 import { checkImage } from '../../preflight/check-image.js';
 import { checkVideo } from '../../preflight/check-video.js';
 import { checkVideoEdit } from '../../preflight/check-video-edit.js';
-import type { CreateOptions } from '../../resources/created-jobs.js';
+import type { CreateOptions } from '../../resources/create-options.js';
 import type { Fields } from '../../schemas/envelope.js';
 import type { Job } from '../../schemas/job.js';
 import { didYouMean } from '../../schemas/nearest.js';
