@@ -2,10 +2,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Context, execute, type Suite } from './suite.js';
+import { type Context, execute, type Suite, tool } from './suite.js';
 
 const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
-const JEST = fileURLToPath(new URL('./node_modules/jest/bin/jest.js', import.meta.url));
 const GUIDE = fileURLToPath(new URL('../../docs/testing.md', import.meta.url));
 
 /** How long a test may take that creates a job and waits for it. */
@@ -39,7 +38,7 @@ async function inJest({ project }: Context): Promise<void> {
   );
   writeFileSync(join(app, 'pending.test.js'), PENDING);
   // Ends by itself: there is no --forceExit, and a process that hangs is killed by `execute`.
-  const told = await execute(NODE, [JEST, '--ci', '--json', '--rootDir', app], app);
+  const told = await execute(NODE, [tool('jest'), '--ci', '--json', '--rootDir', app], app);
   const report = JSON.parse(told) as Report;
   const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults);
   if (!report.success || tests.length !== 3) throw new Error(told);
