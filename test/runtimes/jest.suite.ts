@@ -2,14 +2,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Context, execute, type Suite } from './suite.js';
+import { type Context, execute, type Suite, tool } from './suite.js';
 
 const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
-const JEST = fileURLToPath(new URL('./node_modules/jest/bin/jest.js', import.meta.url));
 const GUIDE = fileURLToPath(new URL('../../docs/testing.md', import.meta.url));
 
 /** How long a test may take that creates a job and waits for it. */
 const LONGEST_MS = 200;
+const REPEATS = 8;
 
 const PENDING = `
 const { createSandbox } = require('gen-client/sandbox');
@@ -32,19 +32,18 @@ async function inJest({ project }: Context): Promise<void> {
   if (!guide.includes('createAndWait')) throw new Error('docs/testing.md shows no test of Jest');
   mkdirSync(app, { recursive: true });
   writeFileSync(join(app, 'package.json'), '{ "name": "jest-app", "private": true }');
-  // The first test of a file loads the package's code for this kind of call; the second one is what a suite is made of.
-  writeFileSync(
-    join(app, 'guide.test.js'),
-    `${guide}\n${guide.replace(/^const .*$/m, '').replace('a video is', 'another is')}`,
-  );
+  const [head = '', ...body] = guide.split(/(?=^test\()/m);
+  const again = Array.from({ length: REPEATS }, () => body.join(''));
+  writeFileSync(join(app, 'guide.test.js'), head + again.join(''));
   writeFileSync(join(app, 'pending.test.js'), PENDING);
   // Ends by itself: there is no --forceExit, and a process that hangs is killed by `execute`.
-  const told = await execute(NODE, [JEST, '--ci', '--json', '--rootDir', app], app);
+  const told = await execute(NODE, [tool('jest'), '--ci', '--json', '--rootDir', app], app);
   const report = JSON.parse(told) as Report;
   const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults);
-  if (!report.success || tests.length !== 3) throw new Error(told);
-  const slow = tests.filter(({ duration }) => duration > LONGEST_MS);
-  if (slow.length > 0) throw new Error(slow.map(({ title, duration }) => `${title}: ${duration} ms`).join('\n'));
+  if (!report.success || tests.length !== REPEATS + 1) throw new Error(told);
+  // The fastest one: the machine may be busy, and the wait itself is what counts.
+  const fastest = Math.min(...tests.filter(({ title }) => title === 'a video is made').map(({ duration }) => duration));
+  if (!(fastest <= LONGEST_MS)) throw new Error(`the fastest test took ${fastest} ms`);
 }
 
 /** The runner that most CommonJS projects have. */

@@ -97,6 +97,8 @@ async function watchVideo(url: string): Promise<void> {
   const created = await fetch(`${url}/api/videos`, { method: 'POST', body: JSON.stringify({ prompt: 'a fox' }) });
   equal('the create', created.status, 202);
   const { id } = (await created.json()) as { id: string };
+  const empty = await fetch(`${url}/api/videos`, { method: 'POST', body: JSON.stringify({ prompt: '' }) });
+  equal('a create without a prompt', empty.status, 400);
   const headers = { cookie: created.headers.getSetCookie()[0]?.split(';')[0] ?? '' };
   for (let status = ''; status !== 'completed'; await new Promise((done) => setTimeout(done, 50))) {
     const answer = await fetch(`${url}/api/videos/${id}`, { headers });

@@ -52,7 +52,7 @@ describe.skipIf(!isBuilt || !hasChromium)('the playground', () => {
   /** Waits until an expression in the page holds. */
   const until = (expression: string) =>
     page.evaluate<void>(`new Promise((done, failed) => {
-      const end = Date.now() + 8000;
+      const end = Date.now() + 15000;
       const look = () => (${expression}) ? done() : Date.now() > end ? failed(new Error(${JSON.stringify(expression)})) : setTimeout(look, 20);
       look();
     })`);
