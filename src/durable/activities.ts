@@ -1,10 +1,13 @@
 import type { GenClient } from '../client.js';
-import { GenError } from '../errors/index.js';
-import { errorJson } from '../polling/call-failure.js';
+import { DownloadError, GenError, StorageError } from '../errors/index.js';
+import { checkOptions } from '../options.js';
+import { callFailure, errorJson } from '../polling/call-failure.js';
 import type { RunEvent } from '../polling/run-state.js';
 import { type CallKind, seeCall, sendCreate } from '../resources/run-calls.js';
 import { isFields } from '../schemas/envelope.js';
-import { isFinal } from '../schemas/job.js';
+import { isFinal, type Job } from '../schemas/job.js';
+import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
+import { ACTIVITY_OPTIONS, type ActivityOptions } from './activity-options.js';
 import type { Activities, Json } from './engine.js';
 
 /**
@@ -16,7 +19,8 @@ import type { Activities, Json } from './engine.js';
  * @example
  * const activities = createActivities(new GenClient(), { destination: (job) => r2(env.BUCKET, `videos/${job.id}.mp4`) });
  */
-export function createActivities(client: GenClient): Activities {
+export function createActivities(client: GenClient, options: ActivityOptions = {}): Activities {
+  checkOptions('createActivities', ACTIVITY_OPTIONS, options);
   const unqueued = client.withoutQueue();
   return {
     async create(input) {
@@ -33,10 +37,36 @@ export function createActivities(client: GenClient): Activities {
       const { event } = await seeCall(() => unqueued.jobs.get(String(jobId)));
       return toJson(await told(client, event));
     },
-    async store() {
-      throw new GenError('not yet');
+    async store(input) {
+      const { job } = fieldsOf(input, ['job']);
+      return toJson(await stored(client, job as object as Job, options));
     },
   };
+}
+
+/** What a copy came to: the run's event, with the file in the store. */
+type StoreEvent = RunEvent & { readonly stored?: StoredOutput };
+
+/** Copies the file of a job. Repeated, it finds the object and moves no byte. */
+async function stored(client: GenClient, job: Job, { destination }: ActivityOptions): Promise<StoreEvent> {
+  try {
+    if (destination === undefined) {
+      throw new GenError('The run has store: true, but createActivities has no destination.');
+    }
+    return { type: 'stored', stored: await copyOutput(client, job, destination(job)) };
+  } catch (error) {
+    if (!GenError.isInstance(error)) throw error;
+    const kind = mayPass(error) ? 'lost' : 'unsent';
+    return { type: 'failed', failure: { kind, retryAfterMs: null, error: errorJson(error) } };
+  }
+}
+
+/** Whether the same copy may succeed later: the job is paid, so its file is not given up for a moment's trouble. */
+function mayPass(error: GenError): boolean {
+  if (DownloadError.isInstance(error)) return ['interrupted', 'file_changed'].includes(error.code);
+  if (!StorageError.isInstance(error)) return callFailure(error)?.kind === 'lost';
+  const { code, status = 0 } = error;
+  return status >= 500 || status === 429 || ['timeout', 'unreachable', 'put_failed', 'SlowDown'].includes(code);
 }
 
 /** An event with the error that a final job without a file amounts to. */

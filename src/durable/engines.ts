@@ -1,6 +1,7 @@
 // One adapter for each engine, by the shape of what the engine hands to a workflow: no engine is imported.
 import type { GenErrorJson } from '../polling/call-failure.js';
 import type { Activities, ActivityName, DurableEngine, Json } from './engine.js';
+import { checkEngineOptions } from './engine-options.js';
 
 /** The part of a `WorkflowStep` that a run needs. */
 export interface CloudflareStep {
@@ -30,8 +31,10 @@ export interface CloudflareOptions {
 export function cloudflareEngine(
   step: CloudflareStep,
   activities: Activities,
-  { NonRetryableError, eventType = 'gen-client-job' }: CloudflareOptions,
+  options: CloudflareOptions,
 ): DurableEngine {
+  checkEngineOptions('cloudflareEngine', options);
+  const { NonRetryableError, eventType = 'gen-client-job' } = options;
   return {
     call: (name, activity, input) => step.do(name, () => activities[activity](input)),
     async wait(name, jobId, ms) {
@@ -76,11 +79,9 @@ export interface InngestOptions {
  * @example
  * const engine = inngestEngine(step, createActivities(new GenClient()), { NonRetriableError });
  */
-export function inngestEngine(
-  step: InngestStep,
-  activities: Activities,
-  { NonRetriableError, event = 'gen-client/job' }: InngestOptions,
-): DurableEngine {
+export function inngestEngine(step: InngestStep, activities: Activities, options: InngestOptions): DurableEngine {
+  checkEngineOptions('inngestEngine', options);
+  const { NonRetriableError, event = 'gen-client/job' } = options;
   return {
     call: async (name, activity, input) => (await step.run(name, () => activities[activity](input))) as Json,
     async wait(name, jobId, ms) {
@@ -118,11 +119,9 @@ export interface RestateOptions {
  * @example
  * const engine = restateEngine(ctx, createActivities(new GenClient()), { TerminalError, TimeoutError });
  */
-export function restateEngine(
-  ctx: RestateContext,
-  activities: Activities,
-  { TerminalError, TimeoutError }: RestateOptions,
-): DurableEngine {
+export function restateEngine(ctx: RestateContext, activities: Activities, options: RestateOptions): DurableEngine {
+  checkEngineOptions('restateEngine', options);
+  const { TerminalError, TimeoutError } = options;
   // A durable promise stays resolved, so it wakes once.
   const woken = new Set<string>();
   return {
@@ -192,8 +191,10 @@ export interface WorkflowOptions {
  */
 export function workflowEngine(
   activity: (name: ActivityName, input: Json) => Promise<Json>,
-  { hook, sleep, FatalError }: WorkflowOptions,
+  options: WorkflowOptions,
 ): DurableEngine {
+  checkEngineOptions('workflowEngine', options);
+  const { hook, sleep, FatalError } = options;
   // One promise until the hook is resumed: a second one would not get what the first one is waiting for.
   let resumed: Promise<boolean> | undefined;
   return {

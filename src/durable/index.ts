@@ -1,7 +1,9 @@
 export type { GenErrorJson } from '../polling/call-failure.js';
 export type { Recover, RecoverableCode, RecoverRule } from '../polling/run-state.js';
 export type { CallKind } from '../resources/run-calls.js';
+export type { OutputDestination } from '../storage/destination.js';
 export { createActivities } from './activities.js';
+export type { ActivityOptions } from './activity-options.js';
 export type { Activities, ActivityName, DurableEngine, Json } from './engine.js';
 export type {
   CloudflareOptions,

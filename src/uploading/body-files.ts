@@ -70,9 +70,11 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   };
   return {
     async upload(sent, options) {
+      // A copy: the caller may change its object while the files are on their way.
+      const copy = replaceFiles(sent, new Map());
       uploading ??= uploadAll(options);
       await uploading;
-      return replaceFiles(sent, ids);
+      return replaceFiles(copy, ids);
     },
     remove,
   };

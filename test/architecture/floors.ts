@@ -14,8 +14,10 @@ const FLOORS: readonly (readonly string[])[] = [
   ['polling', 'transport'],
   ['resources'],
   ['client'],
+  // Durable runs and the command line copy files to a store.
+  ['storage'],
   // Doors beside the core. They never import each other.
-  ['node', 'storage', 'durable', 'redis', 'bullmq', 'cloudflare', 'otel', 'ai-sdk'],
+  ['node', 'durable', 'redis', 'bullmq', 'cloudflare', 'otel', 'ai-sdk'],
   ['index', 'cli'],
 ];
 

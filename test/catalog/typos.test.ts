@@ -2,7 +2,14 @@
 import { describe, expect, it, test } from 'vitest';
 import { createGen } from '../../src/ai-sdk/index.js';
 import { createGenQueue, createGenWorker } from '../../src/bullmq/index.js';
-import { generate } from '../../src/durable/index.js';
+import {
+  cloudflareEngine,
+  createActivities,
+  generate,
+  inngestEngine,
+  restateEngine,
+  workflowEngine,
+} from '../../src/durable/index.js';
 import { GenClient, GenError, InProcessLimiter, verifyWebhook } from '../../src/index.js';
 import { saveOutput, toNodeHandler } from '../../src/node/index.js';
 import { redisLimiter } from '../../src/redis/index.js';
@@ -228,6 +235,21 @@ describe('an option that does not exist is refused by name, with the nearest one
       'timeout',
       'timeoutMs',
     ],
+    ['createActivities', () => loosely(createActivities)(client, { destinaton: () => 1 }), 'destinaton', 'destination'],
+    [
+      'cloudflareEngine',
+      () => loosely(cloudflareEngine)({}, {}, { NonRetriableError: Error }),
+      'NonRetriableError',
+      'NonRetryableError',
+    ],
+    [
+      'inngestEngine',
+      () => loosely(inngestEngine)({}, {}, { NonRetriableError: Error, events: 'x' }),
+      'events',
+      'event',
+    ],
+    ['restateEngine', () => loosely(restateEngine)({}, {}, { TerminalErorr: Error }), 'TerminalErorr', 'TerminalError'],
+    ['workflowEngine', () => loosely(workflowEngine)({}, { hooks: 1, FatalError: Error }), 'hooks', 'hook'],
   ];
   test.each(doors)('%s', async (_, act, typo, meant) => {
     const error = await rejection((async () => act())());

@@ -143,6 +143,17 @@ describe('a file stands wherever an upload id is documented', () => {
     expect(params.first_frame_upload_id).toBeInstanceOf(Blob);
   });
 
+  it('params that the caller changes meanwhile are sent as they were given', async () => {
+    const { client, sandbox } = start();
+    const params = { prompt, reference_image_upload_ids: [png()] };
+    const sent = client.videos.create(params);
+    params.prompt = 'another';
+    params.reference_image_upload_ids.push(png());
+    await sent;
+    const body = bodyOf(sandbox.requests.at(-1));
+    expect([body.prompt, body.reference_image_upload_ids.length]).toEqual([prompt, 1]);
+  });
+
   it('files are sent at the same time', async () => {
     const { sandbox } = start();
     let open = 0;

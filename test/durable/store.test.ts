@@ -1,0 +1,87 @@
+// The last step of a durable run: its file in the user's store.
+import { createHash } from 'node:crypto';
+import { expect, it, vi } from 'vitest';
+import {
+  type ActivityOptions,
+  createActivities,
+  type DurableEngine,
+  generate,
+  type Json,
+} from '../../src/durable/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { MemoryStore } from '../storage/memory-store.js';
+import { rejection } from '../transport/support.js';
+
+vi.mock('../../src/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+
+/** An engine in memory that does not wait, and counts. `forgets` repeats every activity that often. */
+function setup(options: ActivityOptions = {}, forgets = 0) {
+  const sandbox = createSandbox({ jobDurationMs: 0 });
+  const client = sandbox.client();
+  const activities = createActivities(client, options);
+  const calls: string[] = [];
+  const engine: DurableEngine = {
+    async call(_, activity, input) {
+      const clone = () => JSON.parse(JSON.stringify(input)) as Json;
+      for (let at = 0; at < forgets; at++) await activities[activity](clone());
+      calls.push(activity);
+      return activities[activity](clone());
+    },
+    wait: async () => false,
+    fail(error) {
+      throw Object.assign(new Error(error.message), error);
+    },
+  };
+  const run = (store = true) => generate(engine, { call: 'videos', params: { prompt: 'a fox' }, key: 'run-1', store });
+  return { sandbox, client, calls, run };
+}
+
+it('copies the file to the destination and tells where it stands', async () => {
+  const store = new MemoryStore();
+  const { client, run, calls } = setup({ destination: (job) => store.at(`${job.id}.mp4`) });
+  const job = await run();
+  const bytes = Buffer.from(await (await client.jobs.output(job)).arrayBuffer());
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  expect(job.stored).toMatchObject({ sizeBytes: bytes.length, contentType: 'video/mp4', sha256, existed: false });
+  expect(store.objects.get(`${job.id}.mp4`)?.bytes.equals(bytes)).toBe(true);
+  expect(calls.at(-1)).toBe('store');
+});
+
+it('an engine that forgets has the copy repeated, and it moves no byte', async () => {
+  const store = new MemoryStore();
+  const { run, sandbox } = setup({ destination: (job) => store.at(job.id) }, 2);
+  expect((await run()).stored).toMatchObject({ existed: true });
+  expect([store.puts, sandbox.jobs.length]).toEqual([1, 1]);
+});
+
+it('a store that fails for a moment is asked again by the run, and one that refuses ends it', async () => {
+  const store = new MemoryStore();
+  const busy = () => Promise.reject(Object.assign(new Error('busy'), { status: 503 }));
+  const busyHeads = Array.from({ length: 8 }, () => busy);
+  const { run, calls } = setup({
+    destination: (job) => ({ ...store.at(job.id), head: async () => busyHeads.pop()?.() }),
+  });
+  expect((await run()).stored).toMatchObject({ existed: false });
+  expect(calls.filter((name) => name === 'store').length).toBeGreaterThan(1);
+
+  const refusing = setup({
+    destination: () => ({ put: () => Promise.reject(Object.assign(new Error('no'), { status: 403 })) }),
+  });
+  expect(await rejection(refusing.run())).toMatchObject({ name: 'StorageError' });
+  expect(refusing.calls.filter((name) => name === 'store')).toHaveLength(1);
+  expect(refusing.sandbox.jobs).toHaveLength(1);
+});
+
+it('without a destination a run that is to store says what is missing; one that is not needs none', async () => {
+  const { run } = setup();
+  expect(await rejection(run())).toMatchObject({
+    message: expect.stringContaining('createActivities has no destination'),
+  });
+  expect((await run(false)).stored).toBeUndefined();
+});
+
+it('options are closed', () => {
+  const { client } = setup();
+  expect(() => createActivities(client, { destinations: () => 1 } as never)).toThrow('Did you mean "destination"?');
+  expect(() => createActivities(client, { destination: 's3://x' } as never)).toThrow('destination must be a function');
+});
