@@ -1,6 +1,6 @@
 // Requests of one isolate that overlap. On Workers promises, timers and streams end with the request that made them.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type HeldService, startHeldService } from './held-service.js';
+import { type HeldService, startHeldService } from '../support/held-service.js';
 import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
 
 /** Before Cloudflare ran a promise's callbacks in the request that waits (October 2024), and today. */
