@@ -1,6 +1,7 @@
 // The door beside Cloudflare's own types, which users have or have not.
 import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -45,6 +46,30 @@ test.skipIf(whyNoStores() !== undefined)(
     expect(stdout).toBe('');
   },
 );
+
+test.skipIf(whyNoStores() !== undefined)("the example for Workers fits Cloudflare's own types", async () => {
+  const packages = fileURLToPath(new URL('../storage/node_modules/', import.meta.url));
+  const config = `${packages}.cache/cloudflare-types/tsconfig.json`;
+  mkdirSync(dirname(config), { recursive: true });
+  const compilerOptions = {
+    ...{
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
+      target: 'es2022',
+      module: 'nodenext',
+      noImplicitOverride: true,
+    },
+    ...{ lib: ['esnext'], types: ['node'], typeRoots: [`${ROOT}node_modules/@types`] },
+    paths: { 'gen-client': [`${ROOT}src/index.ts`], 'gen-client/*': [`${ROOT}src/*/index.ts`] },
+  };
+  const files = [`${packages}@cloudflare/workers-types/index.d.ts`, `${ROOT}examples/workers/worker.ts`];
+  writeFileSync(config, JSON.stringify({ compilerOptions, files }));
+  const tsc = `${ROOT}node_modules/@typescript/native/bin/tsc`;
+  const { stdout } = await run(process.execPath, [tsc, '-p', config], { cwd: ROOT }).catch((failed) => failed);
+  // Our own source is checked elsewhere, with the types that it is written for.
+  expect(stdout.split('\n').filter((line: string) => line.includes('workers/worker.ts'))).toEqual([]);
+});
 
 test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with what to pass', async () => {
   const worker = await startWorkerd({
