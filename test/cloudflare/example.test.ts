@@ -10,6 +10,40 @@ interface Run {
   status(): Promise<{ status: string; output?: { id: string }; error?: unknown }>;
 }
 
+/** What `wrangler.jsonc` says, as Miniflare takes it. */
+function readWrangler() {
+  const text = readFileSync(`${ROOT}examples/workers/wrangler.jsonc`, 'utf8');
+  const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, '')) as {
+    main: string;
+    compatibility_date: string;
+    compatibility_flags: string[];
+    vars: Record<string, string>;
+    durable_objects: { bindings: { name: string; class_name: string }[] };
+    migrations: { new_sqlite_classes: string[] }[];
+    r2_buckets: { binding: string; bucket_name: string }[];
+    workflows: { binding: string; name: string; class_name: string }[];
+  };
+  const sqlite = config.migrations.flatMap((migration) => migration.new_sqlite_classes);
+  return {
+    main: config.main,
+    vars: config.vars,
+    options: {
+      compatibilityDate: config.compatibility_date,
+      compatibilityFlags: config.compatibility_flags,
+      durableObjects: Object.fromEntries(
+        config.durable_objects.bindings.map(({ name, class_name: className }) => [
+          name,
+          { className, useSQLite: sqlite.includes(className) },
+        ]),
+      ),
+      r2Buckets: Object.fromEntries(config.r2_buckets.map(({ binding, bucket_name: name }) => [binding, name])),
+      workflows: Object.fromEntries(
+        config.workflows.map(({ binding, name, class_name: className }) => [binding, { name, className }]),
+      ),
+    },
+  };
+}
+
 describe.skipIf(whyNoWorkerd !== undefined)('the example for Workers', () => {
   let sandbox: Sandbox;
   let service: Awaited<ReturnType<Sandbox['listen']>>;
@@ -19,22 +53,21 @@ describe.skipIf(whyNoWorkerd !== undefined)('the example for Workers', () => {
     sandbox = createSandbox({ jobDurationMs: 1_000, limits: 'documented' });
     service = await sandbox.listen({ port: 0 });
     const port = await freePort();
+    const { main, vars, options } = readWrangler();
     worker = await startWorkerd({
+      ...options,
       modules: true,
-      script: await bundle({ file: '../../examples/workers/worker.ts' }),
-      compatibilityFlags: ['nodejs_compat'],
+      script: await bundle({ file: `../../examples/workers/${main}` }),
       host: '127.0.0.1',
       port,
       bindings: {
+        ...vars,
         GEN_API_KEY: sandbox.apiKey,
         GEN_BASE_URL: service.url,
         GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
         APP_TOKEN: 'token-of-the-app',
         URL: `http://127.0.0.1:${port}`,
       },
-      durableObjects: { ACCOUNT: { className: 'GenAccount', useSQLite: true } },
-      workflows: { VIDEOS: { name: 'videos', className: 'Video' } },
-      r2Buckets: ['FILES'],
     });
   });
   afterAll(async () => {
