@@ -146,7 +146,6 @@ async function queueFor(
 
 /** Keeps the slot until it is released. It is counted here as well: without the object, this isolate knows what it has used up. */
 async function hold(slot: Slot, { ask, local }: Settings, { lane, signal }: Request): Promise<Release> {
-  const counted: Release = await local.acquire(lane, signal);
   let stop: (() => void) | undefined;
   const keep = () => {
     stop = ask.clock.after(KEEP_MS, () => {
@@ -154,7 +153,12 @@ async function hold(slot: Slot, { ask, local }: Settings, { lane, signal }: Requ
       keep();
     });
   };
+  // Before it is counted here, which takes as long as a pause that this isolate has just heard of.
   keep();
+  const counted: Release = await local.acquire(lane, signal).catch((reason: unknown) => {
+    stop?.();
+    throw reason;
+  });
   return (outcome) => {
     if (!stop) return;
     stop();
