@@ -11,6 +11,7 @@ const DOORS = {
   redis: 'src/redis/index.ts',
   'ai-sdk': 'src/ai-sdk/index.ts',
   bullmq: 'src/bullmq/index.ts',
+  cloudflare: 'src/cloudflare/index.ts',
   durable: 'src/durable/index.ts',
 };
 
@@ -35,6 +36,8 @@ const builtInsOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
 const shared: Options = {
   target: 'es2022',
   platform: 'node',
+  // The runtime's own.
+  external: ['cloudflare:workers'],
   splitting: true,
   sourcemap: true,
   // Tells scripts/finish-build.ts which packages are bundled.

@@ -65,6 +65,7 @@ export class GenClient {
       limiter: () => (config.rateLimit === 'off' ? 'off' : (transport.limiter() ?? 'documented')),
       maxRetryAfterMs: config.maxRetryAfterMs,
       clock: config.clock,
+      wake: config.wake,
       warn: transport.warn,
     });
     this.#options = { ...options };
@@ -119,7 +120,10 @@ export class GenClient {
     return waitForJobs(jobs, this.#waiter, options);
   }
 
-  /** Wakes the waits on a verified event's job at once; so in every client of the account in this process. */
+  /**
+   * Wakes the waits on a verified event's job at once; so in every client of the account in this process, and with the
+   * `wake` option in other processes.
+   */
   notify(event: JobNotice): void {
     this.#waiter.notify(event);
   }

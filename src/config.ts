@@ -5,6 +5,7 @@ import { GenError } from './errors/index.js';
 import type { Hooks, Logger, LogLevel } from './hooks.js';
 import type { RateLimiter } from './limits/rate-limiter.js';
 import * as option from './options.js';
+import type { Wake } from './wake.js';
 
 /** How to set up a {@link GenClient}. */
 export interface ClientOptions {
@@ -50,6 +51,11 @@ export interface ClientOptions {
   readonly rateLimit?: 'wait' | 'throw' | 'off' | undefined;
   /** Replaces the limiter that the clients of one account share in this process. */
   readonly limiter?: RateLimiter | undefined;
+  /**
+   * Wakes the waits of this process when a job's webhook lands in another one, for example `redisWake(redis)` of
+   * `gen-client/redis`. `notify` publishes to it. @default waits are woken in their own process only
+   */
+  readonly wake?: Wake | undefined;
   /** Where to write what the client does. @default console when a level is set, else nothing is written */
   readonly logger?: Logger | undefined;
   /** How much to write. @default the environment variable GEN_LOG, else `info` when a logger is given, else `off` */
@@ -81,6 +87,7 @@ export interface Config {
   readonly catalog: 'live' | 'compiled';
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly limiter: RateLimiter | undefined;
+  readonly wake: Wake | undefined;
   readonly hooks: Hooks;
   /** Where to write, and how much. */
   readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };
@@ -119,6 +126,7 @@ const CLIENT_OPTIONS = z.strictObject({
   catalog: option.oneOf('live', 'compiled'),
   rateLimit: option.oneOf('wait', 'throw', 'off'),
   limiter: option.methods<RateLimiter>('acquire', 'pause'),
+  wake: option.methods<Wake>('publish', 'listen'),
   logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
   logLevel: LEVEL,
   hooks: HOOKS,
@@ -161,6 +169,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     catalog: options.catalog ?? 'compiled',
     rateLimit: options.rateLimit ?? 'wait',
     limiter: options.limiter,
+    wake: options.wake,
     hooks: options.hooks ?? {},
     log: once(() => {
       const level = logLevel ?? fromEnvironment('GEN_LOG', checkLevel) ?? (logger ? 'info' : 'off');

@@ -123,5 +123,6 @@ export type { UploadProgress } from './uploading/progress.js';
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions } from './uploading/upload-options.js';
 export { VERSION } from './version.js';
+export type { Wake } from './wake.js';
 export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './webhooks/verify.js';
 export { verifyWebhook } from './webhooks/verify.js';

@@ -14,6 +14,7 @@ import { checkOptions } from '../options.js';
 import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
+import type { Wake } from '../wake.js';
 import { JobWatcher } from './job-watcher.js';
 import type { ReadLimiter } from './pace.js';
 import { endsWait } from './poll-order.js';
@@ -37,6 +38,8 @@ export interface WaiterContext {
   readonly maxRetryAfterMs?: number | undefined;
   /** @default the runtime's own */
   readonly clock?: Clock | undefined;
+  /** Carries notices between processes. */
+  readonly wake?: Wake | undefined;
   /** Told of an `onUpdate` that threw, which must not end the wait. */
   readonly warn?: ((message: string) => void) | undefined;
 }
@@ -75,12 +78,13 @@ export function createWaiter(context: WaiterContext): Waiter {
     },
     notify(event) {
       const id = jobIdIn(event);
+      if (id === undefined) return;
+      callObserver(() => context.wake?.publish(id));
       // Without a key there are no waits to wake.
-      if (id !== undefined)
-        watcher().then(
-          (shared) => shared.notify(id),
-          () => {},
-        );
+      watcher().then(
+        (shared) => shared.notify(id),
+        () => {},
+      );
     },
   };
 }
@@ -104,11 +108,13 @@ async function follow(context: FollowContext, { id, job: known, options }: Follo
   const limitMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
   let job = known;
   let watch: Watch | undefined;
+  let stopListening: (() => void) | undefined;
   const late = () => timedOut({ id, job, timeoutMs: limitMs, cause: watch?.lastError });
   const deadline = new Deadline({ clock, ms: limitMs, signal, late });
   try {
     const watcher = await deadline.race(context.watcher());
     watch = watcher.watch(id, { job, pollIntervalMs, limiter: context.limiter?.() ?? 'documented' });
+    stopListening = context.wake?.listen(id, () => watcher.notify(id));
     for (;;) {
       const step = watch.next();
       if (step.kind === 'sleep') await deadline.race(watch.sleeper.sleep(step.ms));
@@ -129,6 +135,7 @@ async function follow(context: FollowContext, { id, job: known, options }: Follo
       }
     }
   } finally {
+    stopListening?.();
     watch?.leave();
     deadline.end();
   }

@@ -3,6 +3,7 @@ import { ConnectionError } from '../errors/client-errors.js';
 import { GenError } from '../errors/gen-error.js';
 import type { InProcessLimiter } from '../limits/in-process-limiter.js';
 import type { LaneLimit } from '../limits/lane-state.js';
+import type { Outage } from '../limits/outage.js';
 import type { LaneSnapshot, LaneWait, Release } from '../limits/rate-limiter.js';
 import type { LaneScripts } from './lane-scripts.js';
 import { WaitingLine } from './waiting-line.js';
@@ -10,11 +11,11 @@ import { WaitingLine } from './waiting-line.js';
 /** What all lanes of a limiter have in common. */
 export interface RedisLaneSettings {
   /** This limiter's name among the processes. */
-  readonly process: string;
+  readonly process: () => string;
   /** Keeps the limits of this process alone, for the time that Redis is away. */
   readonly local: InProcessLimiter;
   readonly onUnavailable: 'local' | 'throw';
-  readonly onError: (error: unknown) => void;
+  readonly outage: Outage;
   /** How long an answer of Redis is waited for. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -22,10 +23,11 @@ export interface RedisLaneSettings {
 
 /** A process that is not heard of for so long is taken for dead: its place in the queue is given up, its calls for answered. */
 const LEASE_MS = 15_000;
-/** How long Redis is left alone after it did not answer. */
-const AWAY_MS = 5_000;
 
-/** One lane as this process sees it: its calls wait here in order, and take turns at the state in Redis. */
+/**
+ * One lane as this process sees it: its calls wait here in order, and take turns at the state in Redis. Where timers and
+ * promises belong to a request, each call has a lane of its own, and calls meet in Redis alone.
+ */
 export class RedisLane {
   readonly #name: string;
   readonly #limit: LaneLimit;
@@ -40,7 +42,6 @@ export class RedisLane {
   #pausing: Promise<void> | undefined;
   #turning = false;
   #again = false;
-  #awayUntil = Number.NEGATIVE_INFINITY;
   #nextFreeAt = Number.NEGATIVE_INFINITY;
   #disarm: Release | undefined;
   #stopBeat: Release | undefined;
@@ -63,8 +64,8 @@ export class RedisLane {
   }
 
   acquire(signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<Release> {
-    const { local, clock } = this.#settings;
-    if (clock.now() < this.#awayUntil) return local.acquire(this.#name, signal, onWait);
+    const { local, outage, onUnavailable } = this.#settings;
+    if (onUnavailable === 'local' && outage.isFresh()) return local.acquire(this.#name, signal, onWait);
     const slot = this.#line.join(signal, onWait);
     this.#takeTurns();
     return slot;
@@ -93,7 +94,8 @@ export class RedisLane {
   async #turn(): Promise<void> {
     const want = this.#line.size;
     try {
-      const reply = await this.#ask([this.#limit.limit, this.#restMs, this.#settings.process, LEASE_MS, want]);
+      const reply = await this.#ask([this.#limit.limit, this.#restMs, this.#settings.process(), LEASE_MS, want]);
+      this.#settings.outage.ended();
       const slots = slotsIn(reply);
       this.#announced = want - slots.length;
       this.#grant(slots);
@@ -194,15 +196,14 @@ export class RedisLane {
     try {
       await this.#scripts[script](values);
     } catch (error) {
-      this.#settings.onError(error);
+      this.#settings.outage.began(error);
     }
   }
 
   #unavailable(cause: unknown): void {
-    const { local, onUnavailable, onError, clock } = this.#settings;
-    onError(cause);
+    const { local, onUnavailable, outage } = this.#settings;
+    outage.began(cause);
     this.#announced = 0;
-    if (onUnavailable === 'local') this.#awayUntil = clock.now() + AWAY_MS;
     for (let waiter = this.#line.next(); waiter; waiter = this.#line.next()) {
       if (onUnavailable === 'local') waiter.resolve(local.acquire(this.#name, waiter.signal, waiter.onWait));
       else

@@ -3,11 +3,12 @@ import { steady, systemClock } from '../clock.js';
 import { GenError } from '../errors/gen-error.js';
 import { DOCUMENTED_LIMITS, InProcessLimiter } from '../limits/in-process-limiter.js';
 import type { LaneLimit } from '../limits/lane-state.js';
+import { createOutage } from '../limits/outage.js';
 import type { LaneSnapshot, RateLimiter } from '../limits/rate-limiter.js';
 import { checkOptions } from '../options.js';
 import { checkRedisClient, type RedisClient } from '../redis-client.js';
 import { laneScripts } from './lane-scripts.js';
-import { RedisLane } from './redis-lane.js';
+import { RedisLane, type RedisLaneSettings } from './redis-lane.js';
 import { REDIS_LIMITER_OPTIONS } from './redis-options.js';
 
 /** What a {@link redisLimiter} is made with. */
@@ -27,7 +28,7 @@ export interface RedisLimiterOptions {
   readonly prefix?: string | undefined;
   /** Milliseconds after which a Redis that does not answer is away. @default 2000 */
   readonly timeoutMs?: number | undefined;
-  /** Told each failure of Redis. */
+  /** Told once when Redis fails, and again only after it has answered in between. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -49,28 +50,32 @@ export function redisLimiter(client: RedisClient, options: RedisLimiterOptions =
   checkOptions('redisLimiter', REDIS_LIMITER_OPTIONS, options);
   checkRedisClient(client);
   const { onUnavailable = 'local', timeoutMs = 2000, prefix = 'gen-client:limit:', limits } = options;
-  const onError = (error: unknown) => callObserver(() => options.onError?.(error));
+  const clock = steady(systemClock);
+  const outage = createOutage(clock, (error) => callObserver(() => options.onError?.(error)));
   const local = new InProcessLimiter({ limits });
   const scriptsOf = laneScripts(client, prefix);
-  const settings = {
-    process: crypto.randomUUID(),
-    local,
-    onUnavailable,
-    onError,
-    timeoutMs,
-    clock: steady(systemClock),
-  };
-  const lanes = new Map(
+  let named: string | undefined;
+  // Drawn with the first turn, because a Worker draws no random numbers while its module loads.
+  const process = () => (named ??= crypto.randomUUID());
+  const settings: RedisLaneSettings = { process, local, onUnavailable, outage, timeoutMs, clock };
+  const limited = new Map(
     Object.entries({ ...DOCUMENTED_LIMITS, ...limits })
       .filter(([, { limit }]) => limit < Number.POSITIVE_INFINITY)
-      .map(([lane, limit]) => [lane, new RedisLane(lane, { ...limit, scripts: scriptsOf(lane) }, settings)]),
+      .map(([lane, limit]) => [lane, { ...limit, scripts: scriptsOf(lane) }]),
   );
+  const lanes = new Map([...limited].map(([lane, limit]) => [lane, new RedisLane(lane, limit, settings)]));
+  const laneFor = (name: string): RedisLane | undefined => {
+    const limit = limited.get(name);
+    if (!limit || !clock.perRequest) return lanes.get(name);
+    const call = crypto.randomUUID();
+    return new RedisLane(name, limit, { ...settings, process: () => call });
+  };
   return {
     // A lane without a limit has nothing to share.
-    acquire: (lane, signal, onWait) => lanes.get(lane)?.acquire(signal, onWait) ?? local.acquire(lane, signal, onWait),
+    acquire: (lane, signal, onWait) => laneFor(lane)?.acquire(signal, onWait) ?? local.acquire(lane, signal, onWait),
     pause(lane, ms) {
       local.pause(lane, ms);
-      if (ms > 0 && ms < Number.POSITIVE_INFINITY) lanes.get(lane)?.pause(ms);
+      if (ms > 0 && ms < Number.POSITIVE_INFINITY) laneFor(lane)?.pause(ms);
     },
     snapshot: () => ({
       ...local.snapshot(),

@@ -10,3 +10,6 @@ export const REDIS_LIMITER_OPTIONS = z.strictObject({
   timeoutMs: option.milliseconds,
   onError: option.callback,
 });
+
+/** The options of `redisWake`. */
+export const REDIS_WAKE_OPTIONS = z.strictObject({ prefix: option.text, onError: option.callback });

@@ -9,7 +9,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['errors'],
   ['options'],
   ['limits', 'redis-client'],
-  ['hooks', 'events'],
+  ['hooks', 'events', 'wake'],
   ['config', 'uploading', 'preflight', 'webhooks'],
   ['polling', 'transport'],
   ['resources'],

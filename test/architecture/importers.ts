@@ -17,6 +17,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@workflow/serde': /^src\/ai-sdk\//,
   bullmq: /^src\/bullmq\//,
   ioredis: /^src\/bullmq\//,
+  'cloudflare:workers': /^src\/cloudflare\//,
   aws4fetch: /^src\/storage\/s3-sender\.ts$/,
 };
 

@@ -179,6 +179,8 @@ describe('a client', () => {
     await store.claim('evt', 1);
     await store.release('evt');
     expect(random).toHaveBeenCalledOnce();
+    redisLimiter(upstash);
+    expect(random).toHaveBeenCalledOnce();
     random.mockRestore();
   });
 });

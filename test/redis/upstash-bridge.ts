@@ -4,7 +4,9 @@ import { Redis as Upstash } from '@upstash/redis';
 import type { Redis } from 'ioredis';
 
 /** Upstash's HTTP interface in front of a real Redis: one command or a pipeline in, its answers out. */
-export async function startUpstash(redis: Redis): Promise<{ client(options?: object): Upstash; close(): void }> {
+export async function startUpstash(
+  redis: Redis,
+): Promise<{ url: string; client(options?: object): Upstash; close(): void }> {
   const run = async ([command = '', ...args]: string[], encode: (reply: unknown) => unknown) => {
     try {
       return { result: encode(await redis.call(command, ...args)) };
@@ -28,8 +30,10 @@ export async function startUpstash(redis: Redis): Promise<{ client(options?: obj
       resolve(typeof address === 'object' && address ? address.port : 0);
     });
   });
+  const url = `http://127.0.0.1:${port}`;
   return {
-    client: (options = {}) => new Upstash({ url: `http://127.0.0.1:${port}`, token: 'none', retry: false, ...options }),
+    url,
+    client: (options = {}) => new Upstash({ url, token: 'none', retry: false, ...options }),
     close: () => server.close(),
   };
 }

@@ -1,0 +1,54 @@
+// Videos in a Cloudflare Worker. POST /?order=17 starts a Workflow, which survives restarts and is woken by the service's
+// webhook. The file goes to R2, and GET /<job id> shows it. All isolates keep one rate limit and handle each webhook once.
+import { env, WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from 'cloudflare:workers';
+import { NonRetryableError } from 'cloudflare:workflows';
+import { GenClient } from 'gen-client';
+import { durableObjectLimiter, durableObjectStore } from 'gen-client/cloudflare';
+import { cloudflareEngine, createActivities, generate } from 'gen-client/durable';
+import { copyOutput, createOutputHandler, r2 } from 'gen-client/storage';
+import { createWebhookHandler, type WebhookEvent } from 'gen-client/webhooks';
+
+export { GenAccount } from 'gen-client/cloudflare';
+
+const client = new GenClient({ limiter: durableObjectLimiter(env.ACCOUNT, 'main') });
+const store = durableObjectStore(env.ACCOUNT, 'main');
+const fileOf = (jobId: string) => r2(env.FILES, `videos/${jobId}.mp4`);
+const isUser = (request: Request) => request.headers.get('authorization') === `Bearer ${env.APP_TOKEN}`;
+
+export class Video extends WorkflowEntrypoint<Cloudflare.Env, { prompt: string }> {
+  override async run({ instanceId: key, payload }: WorkflowEvent<{ prompt: string }>, step: WorkflowStep) {
+    const engine = cloudflareEngine(step, createActivities(client), { NonRetryableError });
+    const params = { ...payload, webhook_url: `${env.URL}/webhook?run=${key}` };
+    const job = await generate(engine, { call: 'videos', params, key });
+    await step.do('keep the file', async () => (await copyOutput(client, job, fileOf(job.id))).sizeBytes);
+    return job;
+  }
+}
+
+export default {
+  async fetch(request: Request): Promise<Response> {
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname === '/webhook') {
+      const wake = async (payload: WebhookEvent) => {
+        const run = await env.VIDEOS.get(searchParams.get('run') ?? '');
+        await run.sendEvent({ type: 'gen-client-job', payload });
+      };
+      return createWebhookHandler({ client, store, ack: 'after', on: { '*': wake } })(request);
+    }
+    if (request.method !== 'POST') return createOutputHandler({ client, authorize: isUser, source: fileOf })(request);
+    if (!isUser(request)) return new Response(null, { status: 401 });
+    const id = searchParams.get('order') ?? crypto.randomUUID();
+    const run = await env.VIDEOS.create({ id, params: await request.json() });
+    return Response.json({ run: run.id }, { status: 202 });
+  },
+};
+
+declare global {
+  namespace Cloudflare {
+    interface Env extends Record<'APP_TOKEN' | 'URL', string> {
+      readonly ACCOUNT: DurableObjectNamespace;
+      readonly FILES: R2Bucket;
+      readonly VIDEOS: Workflow<{ prompt: string }>;
+    }
+  }
+}

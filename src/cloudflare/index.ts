@@ -1,0 +1,12 @@
+export type { LaneLimit } from '../limits/lane-state.js';
+export type { LaneSnapshot, LaneWait, RateLimiter } from '../limits/rate-limiter.js';
+export type { WebhookClaim, WebhookStore } from '../webhooks/stores.js';
+export type { SlotCall, SlotOutcome, SlotTurn } from './account-lane.js';
+export type { DurableObjectLimiter, DurableObjectLimiterOptions } from './durable-object-limiter.js';
+export { durableObjectLimiter } from './durable-object-limiter.js';
+export { durableObjectStore } from './durable-object-store.js';
+export type { EventClaim } from './event-table.js';
+export type { DurableObjectBase, DurableObjectStateLike } from './gen-account.js';
+export { GenAccount } from './gen-account.js';
+export type { GenAccountNamespace } from './namespace.js';
+export type { SqlRow, SqlStorageLike, SqlValue } from './sql.js';

@@ -1,0 +1,88 @@
+// An isolate of the campaigns: it makes images under the shared limiter. Its object fails as objects do.
+import { GenClient } from 'gen-client';
+import {
+  type DurableObjectStateLike,
+  durableObjectLimiter,
+  durableObjectStore,
+  GenAccount,
+  type GenAccountNamespace,
+} from 'gen-client/cloudflare';
+import { createWebhookHandler } from 'gen-client/webhooks';
+
+interface Env {
+  readonly ACCOUNT: GenAccountNamespace;
+  readonly BASE_URL: string;
+  readonly LIMIT: number;
+  readonly WINDOW_MS: number;
+}
+
+type Methods = Pick<GenAccount, 'takeTurn' | 'settleSlot' | 'claimEvent'>;
+
+/** One in twenty calls fails, half of them before they are done and half after. */
+export class FlakyAccount extends GenAccount {
+  readonly #ctx: { abort(reason: string): void };
+  constructor(ctx: DurableObjectStateLike & { abort(reason: string): void }, env: unknown) {
+    super(ctx, env);
+    this.#ctx = ctx;
+  }
+  override takeTurn(...values: Parameters<Methods['takeTurn']>) {
+    return flaky(() => super.takeTurn(...values));
+  }
+  override settleSlot(...values: Parameters<Methods['settleSlot']>) {
+    return flaky(() => super.settleSlot(...values));
+  }
+  override claimEvent(...values: Parameters<Methods['claimEvent']>) {
+    return flaky(() => super.claimEvent(...values));
+  }
+  /** Ends the object at once, as an update or a move does. */
+  crash() {
+    this.#ctx.abort('moved');
+  }
+}
+
+function flaky<T>(act: () => T): T {
+  const dice = Math.random();
+  if (dice < 1 / 40) throw new Error('the request was lost');
+  const result = act();
+  if (dice < 1 / 20) throw new Error('the answer was lost');
+  return result;
+}
+
+const errors: string[] = [];
+let client: GenClient | undefined;
+let limiter: ReturnType<typeof durableObjectLimiter> | undefined;
+const handled: string[] = [];
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const { pathname, searchParams } = new URL(request.url);
+    limiter ??= durableObjectLimiter(env.ACCOUNT, 'main', {
+      limits: { 'videos.create': { limit: env.LIMIT, windowMs: env.WINDOW_MS } },
+      onError: (error) => void errors.push(String(error)),
+    });
+    client ??= new GenClient({ apiKey: 'key', baseUrl: env.BASE_URL, limiter });
+    if (pathname === '/errors') return Response.json(errors);
+    if (pathname === '/crash') {
+      const object = env.ACCOUNT.get(env.ACCOUNT.idFromName('main') as never) as { crash(): Promise<void> };
+      await object.crash().catch(() => {});
+      return Response.json('ok');
+    }
+    if (pathname === '/create') {
+      const client_ = client;
+      const count = Number(searchParams.get('count'));
+      const made = await Promise.all(Array.from({ length: count }, () => client_.videos.create({ prompt: 'fox' })));
+      return Response.json(made.length);
+    }
+    if (pathname === '/handled') return Response.json(handled);
+    if (pathname === '/webhook') {
+      const receive = createWebhookHandler({
+        secret: 'whsec_test',
+        store: durableObjectStore(env.ACCOUNT, 'main'),
+        ack: 'after',
+        on: { '*': (event) => void handled.push(event.id) },
+      });
+      return receive(request);
+    }
+    return new Response(null, { status: 404 });
+  },
+};

@@ -1,0 +1,135 @@
+// Requests of one isolate that overlap. On Workers promises, timers and streams end with the request that made them.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type HeldService, startHeldService } from '../support/held-service.js';
+import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
+
+/** Before Cloudflare ran a promise's callbacks in the request that waits (October 2024), and today. */
+const TODAY = '2026-07-01';
+const DATES = ['2024-09-01', TODAY];
+
+describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
+  'overlapping requests in workerd of %s',
+  (compatibilityDate) => {
+    let service: HeldService;
+    let worker: Worker;
+    beforeAll(async () => {
+      service = await startHeldService();
+      worker = await startWorkerd({
+        modules: true,
+        script: await bundle({ file: 'overlap-worker.ts' }),
+        compatibilityDate,
+        bindings: { BASE_URL: service.baseUrl },
+      });
+    });
+    afterAll(async () => {
+      await worker.dispose();
+      service.close();
+    });
+
+    const ask = async (path: string): Promise<{ status?: string; error?: string; ms: number }> => {
+      const start = performance.now();
+      const response = await worker.dispatchFetch(`http://worker.test${path}`);
+      return { ...((await response.json()) as { status?: string }), ms: performance.now() - start };
+    };
+    const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+    const until = async (isTrue: () => boolean) => {
+      for (const end = performance.now() + 5_000; !isTrue(); await pause(10))
+        if (performance.now() > end) throw new Error('late');
+    };
+
+    test('a wait is woken by a webhook that another request received', async () => {
+      const wait = ask('/wait?id=notified');
+      await until(() => service.reads('notified') === 1);
+      service.complete('notified');
+      await ask('/notify?id=notified');
+      const { status, ms } = await wait;
+      expect(status).toBe('completed');
+      expect(ms).toBeLessThan(2_500);
+    });
+
+    test('a wait is woken for a job that its client was told of before, by another request', async () => {
+      const wait = ask('/wait?id=other-client');
+      await until(() => service.reads('other-client') === 1);
+      service.complete('other-client');
+      await ask('/notify?id=other-client&client=two');
+      expect(await wait).toMatchObject({ status: 'completed' });
+      expect((await wait).ms).toBeLessThan(2_500);
+    });
+
+    test('a wait that times out during a slow shared read does not take the read from the wait that stays', async () => {
+      service.hold('slow');
+      const [short, long] = [ask('/wait?id=slow&timeoutMs=600'), ask('/wait?id=slow')];
+      await until(() => service.reads('slow') > 0);
+      expect(await short).toMatchObject({ error: 'WaitTimeoutError' });
+      service.complete('slow');
+      service.letGo('slow');
+      expect(await long).toMatchObject({ status: 'completed' });
+      expect((await long).ms).toBeLessThan(8_000);
+    });
+
+    test('a wait whose request is aborted during a slow shared read leaves the others their read', async () => {
+      service.hold('aborted');
+      const [gone, one, two] = ['&abortMs=400', '', '&client=two'].map((more) => ask(`/wait?id=aborted${more}`));
+      await until(() => service.reads('aborted') > 0);
+      expect(await gone).toMatchObject({ error: 'TimeoutError' });
+      service.complete('aborted');
+      service.letGo('aborted');
+      expect(await one).toMatchObject({ status: 'completed' });
+      expect(await two).toMatchObject({ status: 'completed' });
+    });
+
+    test('the request that made the scheduler may end first, with its wait under way', async () => {
+      await ask('/leave?id=left&client=scheduler');
+      const waits = [ask('/wait?id=left&client=scheduler'), ask('/wait?id=left-2&client=scheduler')];
+      await until(() => service.reads('left-2') === 1);
+      for (const id of ['left', 'left-2']) {
+        service.complete(id);
+        await ask(`/notify?id=${id}&client=scheduler`);
+      }
+      for (const wait of waits) {
+        expect(await wait).toMatchObject({ status: 'completed' });
+        expect((await wait).ms).toBeLessThan(8_000);
+      }
+    });
+
+    // Five seconds pass until the one that left is taken for lost, so once is enough.
+    test.skipIf(compatibilityDate !== TODAY)(
+      'a queue that requests share goes on when the first in it has ended with its request',
+      async () => {
+        const first = [ask('/create?client=narrow'), ask('/create?client=narrow')];
+        await Promise.all(first);
+        await ask('/leave-queue?client=narrow');
+        const rest = await Promise.all(Array.from({ length: 4 }, () => ask('/create?client=narrow')));
+        expect(rest.map(({ status }) => status)).toEqual(rest.map(() => expect.stringContaining('job_')));
+        const times = service.createdAt.slice(-6);
+        for (let at = 2; at < times.length; at++) expect(times[at]! - times[at - 2]!).toBeGreaterThan(590);
+      },
+    );
+
+    test('a key that one request fetches is not waited for by another', async () => {
+      service.hold('vault');
+      const [first, second] = [ask('/wait?id=keyed&client=vault&timeoutMs=500'), ask('/read?id=keyed&client=vault')];
+      await until(() => service.reads('vault') === 2);
+      expect(await first).toMatchObject({ error: 'WaitTimeoutError' });
+      service.letGo('vault');
+      expect(await second).toMatchObject({ status: 'processing' });
+      const creates = await Promise.all([1, 2, 3].map(() => ask('/create?client=vault')));
+      expect(creates.map(({ status }) => status)).toEqual(creates.map(() => expect.stringContaining('job_')));
+    });
+
+    test('twelve requests that wait for four jobs all end', async () => {
+      const waits = Array.from({ length: 12 }, (_, at) =>
+        ask(`/wait?id=many-${at % 4}&client=${at % 2 ? 'one' : 'two'}`),
+      );
+      await until(() => service.reads('many-3') > 0);
+      await Promise.all(
+        Array.from({ length: 4 }, (_, at) => {
+          service.complete(`many-${at}`);
+          return ask(`/notify?id=many-${at}`);
+        }),
+      );
+      const ended = await Promise.all(waits);
+      expect(ended.filter(({ status }) => status === 'completed')).toHaveLength(12);
+    });
+  },
+);

@@ -1,0 +1,108 @@
+// The door beside Cloudflare's own types, which users have or have not.
+import { execFile } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { GenError } from '../../src/errors/gen-error.js';
+import { whyNoStores } from '../storage/heavy.js';
+import { ROOT } from '../support/build.js';
+import { bundle, startWorkerd, whyNoWorkerd } from './workerd.js';
+
+const run = promisify(execFile);
+
+test.skipIf(whyNoStores() !== undefined)(
+  "a binding of Cloudflare's own types fits, and GenAccount fits its binding",
+  async () => {
+    const folder = fileURLToPath(new URL('../storage/node_modules/.cache/cloudflare-types/', import.meta.url));
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(
+      `${folder}probe.ts`,
+      `import type { DurableObjectNamespace, DurableObjectState } from '@cloudflare/workers-types';
+     import { GenClient } from '${ROOT}src/index.js';
+     import { durableObjectLimiter, durableObjectStore, GenAccount } from '${ROOT}src/cloudflare/index.js';
+     import { createWebhookHandler } from '${ROOT}src/webhooks/index.js';
+     declare const typed: DurableObjectNamespace<GenAccount>;
+     declare const plain: DurableObjectNamespace;
+     declare const state: DurableObjectState;
+     export const client = new GenClient({ limiter: durableObjectLimiter(typed, 'main', { timeoutMs: 500 }) });
+     export const receive = createWebhookHandler({ store: durableObjectStore(plain, 'main') });
+     export const object = new GenAccount(state, {});
+     // @ts-expect-error: a name is needed.
+     durableObjectLimiter(typed);`,
+    );
+    const flags =
+      '--ignoreConfig --noEmit --strict --skipLibCheck --target es2022 --module nodenext --types node --typeRoots';
+    const { stdout } = await run(process.execPath, [
+      `${ROOT}node_modules/@typescript/native/bin/tsc`,
+      ...flags.split(' '),
+      `${ROOT}node_modules/@types`,
+      '--lib',
+      'es2023,es2024.arraybuffer,esnext.disposable,dom,dom.iterable,dom.asynciterable',
+      `${ROOT}src/cloudflare/workers.d.ts`,
+      `${folder}probe.ts`,
+    ]).catch((failed: { stdout: string }) => failed);
+    expect(stdout).toBe('');
+  },
+);
+
+test.skipIf(whyNoStores() !== undefined)("the example for Workers fits Cloudflare's own types", async () => {
+  const packages = fileURLToPath(new URL('../storage/node_modules/', import.meta.url));
+  const config = `${packages}.cache/cloudflare-types/tsconfig.json`;
+  mkdirSync(dirname(config), { recursive: true });
+  const compilerOptions = {
+    ...{
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
+      target: 'es2022',
+      module: 'nodenext',
+      noImplicitOverride: true,
+    },
+    ...{ lib: ['esnext'], types: ['node'], typeRoots: [`${ROOT}node_modules/@types`] },
+    paths: { 'gen-client': [`${ROOT}src/index.ts`], 'gen-client/*': [`${ROOT}src/*/index.ts`] },
+  };
+  const files = [`${packages}@cloudflare/workers-types/index.d.ts`, `${ROOT}examples/workers/worker.ts`];
+  writeFileSync(config, JSON.stringify({ compilerOptions, files }));
+  const tsc = `${ROOT}node_modules/@typescript/native/bin/tsc`;
+  const { stdout } = await run(process.execPath, [tsc, '-p', config], { cwd: ROOT }).catch((failed) => failed);
+  // Our own source is checked elsewhere, with the types that it is written for.
+  expect(stdout.split('\n').filter((line: string) => line.includes('workers/worker.ts'))).toEqual([]);
+});
+
+test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with what to pass', async () => {
+  const worker = await startWorkerd({
+    modules: true,
+    script: await bundle({
+      text: `
+        import { durableObjectLimiter, durableObjectStore } from 'gen-client/cloudflare';
+        const namespace = { idFromName() {}, get() {} };
+        const tried = [
+          () => durableObjectLimiter(undefined, 'main'),
+          () => durableObjectLimiter(namespace),
+          () => durableObjectStore(namespace, ''),
+          () => durableObjectStore('ACCOUNT', 'main'),
+          () => durableObjectLimiter(namespace, 'main', { limit: 5 }),
+          () => durableObjectLimiter(namespace, 'main', { limits: { 'jobs.get': { limit: 0, windowMs: 1 } } }),
+        ].map((make) => { try { make(); return 'made'; } catch (error) { return error.name + ': ' + error.message; } });
+        export default { fetch: () => Response.json(tried) };`,
+    }),
+  });
+  try {
+    const told = (await (await worker.dispatchFetch('http://worker.test/')).json()) as string[];
+    expect(told).toMatchInlineSnapshot(`
+      [
+        "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not undefined.",
+        "GenError: name must be a non-empty string, not undefined.",
+        "GenError: name must be a non-empty string, not "".",
+        "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not "ACCOUNT".",
+        "GenError: durableObjectLimiter has no option "limit". Did you mean "limits"?",
+        "GenError: limits.jobs.get.limit must be a whole number of at least 1, or Infinity, not 0.",
+      ]
+    `);
+    expect(told.every((line) => line.startsWith(`${new GenError('').name}: `))).toBe(true);
+  } finally {
+    await worker.dispose();
+  }
+});

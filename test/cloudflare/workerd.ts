@@ -1,0 +1,56 @@
+// Programs of this source in real workerd, as Cloudflare's own tools bundle and run them.
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { realTool } from '../sandbox-doors/real-tools.js';
+
+const source = (path: string) => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
+const DOORS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];
+
+/** Why there is no workerd here, or undefined where there is one. In CI it must be there. */
+export const whyNoWorkerd = realTool('miniflare') === undefined ? 'miniflare is not installed' : undefined;
+
+/** A Worker that runs. */
+export interface Worker {
+  dispatchFetch(url: string, init?: RequestInit): Promise<Response>;
+  readonly ready: Promise<URL>;
+  setOptions(options: object): Promise<void>;
+  getBindings<T>(name?: string): Promise<T>;
+  getWorker(name: string): Promise<{ fetch(url: string, init?: RequestInit): Promise<Response> }>;
+  dispose(): Promise<void>;
+}
+
+/** Where a program is: a file of the repository, or its text. */
+export type Program = { readonly file: string } | { readonly text: string };
+
+/** The program as one file for workerd; `gen-client` in it is this source, and Node's modules are not there. */
+export async function bundle(program: Program): Promise<string> {
+  const { outputFiles } = await build({
+    ...('file' in program
+      ? { entryPoints: [fileURLToPath(new URL(program.file, import.meta.url))] }
+      : { stdin: { contents: program.text, resolveDir: fileURLToPath(new URL('.', import.meta.url)), loader: 'ts' } }),
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    conditions: ['workerd', 'worker', 'browser'],
+    external: ['cloudflare:*', 'node:*'],
+    alias: {
+      'gen-client': source('index.ts'),
+      ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, source(`${door}/index.ts`)])),
+    },
+    tsconfigRaw: {},
+    logLevel: 'silent',
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
+/** Runs Workers; the options are Miniflare's. */
+export async function startWorkerd(options: object): Promise<Worker> {
+  const { Miniflare } = (await import(pathToFileURL(realTool('miniflare') ?? '').href)) as {
+    Miniflare: new (options: object) => Worker;
+  };
+  const worker = new Miniflare({ compatibilityDate: '2026-07-01', ...options });
+  await worker.ready;
+  return worker;
+}
