@@ -50,7 +50,8 @@ export {
   WaitTimeoutError,
   WebhookVerificationError,
 } from './errors/index.js';
-export type { Hooks, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
+export type { JobTrace, RequestTrace, WaitTrace } from './events.js';
+export type { Hooks, JobEvent, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
 export type { InProcessLimiterOptions } from './limits/in-process-limiter.js';
 export { InProcessLimiter } from './limits/in-process-limiter.js';
 export type { LaneLimit } from './limits/lane-state.js';
@@ -71,12 +72,21 @@ export type { DeletedUpload, Uploads } from './resources/uploads.js';
 export type { VideoEdits } from './resources/video-edits.js';
 export type { Videos } from './resources/videos.js';
 export type { Voices } from './resources/voices.js';
+export type {
+  Budget,
+  BudgetOrder,
+  BudgetReservation,
+  CostEstimate,
+  FailedCreate,
+  PricedCall,
+  SpentTokens,
+} from './schemas/budget.js';
 export type { Character, CharacterList, DeletedCharacter } from './schemas/character.js';
 export type { CharacterParams, RegisterCharacterParams } from './schemas/character-params.js';
 export type { VideoRatio } from './schemas/create-fields.js';
 export type { CreatedJob } from './schemas/created-job.js';
 export type { CheckedImageParams, ImageParams, ImageReference } from './schemas/image-params.js';
-export type { CompletedJob, Job, JobStatus, JobTry } from './schemas/job.js';
+export type { CompletedJob, Job, JobCall, JobStatus, JobTry } from './schemas/job.js';
 export { isCompleted, isFinal } from './schemas/job.js';
 export type { UploadType } from './schemas/media-type.js';
 export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';

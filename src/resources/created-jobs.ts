@@ -6,7 +6,7 @@ import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { idempotencyKeyOf } from '../transport/idempotency.js';
-import type { JsonRequest, Transport } from '../transport/transport.js';
+import type { JsonRequest, ShownJob, Transport } from '../transport/transport.js';
 import { decodeCreatedJob } from './decode.js';
 import { shortenKey } from './run-calls.js';
 
@@ -21,9 +21,13 @@ export interface JobMaker {
 
 /** A POST that makes a job. */
 export function jobRequest(
-  request: Pick<JsonRequest<CreatedJob>, 'name' | 'path' | 'body' | 'lane' | 'check'>,
+  request: Pick<JsonRequest<CreatedJob>, 'name' | 'call' | 'path' | 'body' | 'lane' | 'check'>,
 ): JsonRequest<CreatedJob> {
-  return { method: 'POST', creates: true, decode: decodeCreatedJob, ...request };
+  return { method: 'POST', creates: true, decode: decodeCreatedJob, shows, ...request };
+}
+
+function shows({ job, quoted_token_cost, balance_tokens }: CreatedJob): ShownJob {
+  return { job, quotedTokens: quoted_token_cost, balanceTokens: balance_tokens };
 }
 
 /** What a wait gives: a completed job, or any final one where `throwOnFailure` is false. */
@@ -53,11 +57,11 @@ async function keyedCreate<Throws extends boolean>(
   options: CreateOptionsOf<Throws> = {},
 ): Promise<FinalJob<Throws>> {
   const { idempotency_key, ...body } = isFields(request.body) ? request.body : {};
-  const { signal, maxRetries, headers, preflight } = options;
+  const { signal, maxRetries, headers, preflight, budget } = options;
   const create = ({ key: idempotencyKey, model, isSecondKey }: CreateStep) =>
     transport.send(
       { ...request, body: model === null ? body : { ...body, model }, ...(isSecondKey && { neverWaits: true }) },
-      { signal, maxRetries, headers, preflight, idempotencyKey },
+      { signal, maxRetries, headers, preflight, budget, idempotencyKey },
     );
   // A key that cannot be right is refused, and never left out.
   const isGiven = options.idempotencyKey !== undefined || idempotency_key !== undefined;

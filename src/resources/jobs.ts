@@ -39,6 +39,7 @@ export class Jobs {
         path: path`/v1/jobs/${id}`,
         lane: 'jobs.get',
         noStore: true,
+        shows: (job) => ({ job }),
         decode: (body, context) => sameJob(decodeJob(body, context), id, context),
       },
       options,

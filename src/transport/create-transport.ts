@@ -2,19 +2,33 @@ import { steady } from '../clock.js';
 import type { Config } from '../config.js';
 import { Deadline } from '../deadline.js';
 import { type APIError, type CallDetails, ResponseError, TimeoutError } from '../errors/index.js';
+import {
+  type Channels,
+  heard,
+  type JobTrace,
+  openChannels,
+  type RequestTrace,
+  type TraceChannel,
+  traced,
+  tracedStart,
+} from '../events.js';
 import { type Account, accountFor } from '../limits/account-state.js';
 import type { LaneLimiter, RateLimiter } from '../limits/rate-limiter.js';
 import { checkOptions } from '../options.js';
-import { isFields } from '../schemas/envelope.js';
+import { isFields, unwrap } from '../schemas/envelope.js';
+import type { JobCall } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { readText, streamed, withText } from './body.js';
 import { createCall } from './call.js';
 import { REQUEST_OPTIONS } from './call-options.js';
 import { createCredentials } from './credentials.js';
 import { decodeError, parseJson, requestIdOf } from './decode-error.js';
-import { type Attempt, type Context, connectionError, exchange, networkFailure } from './exchange.js';
+import { type Attempt, type Context, connectionError, type Exchange, exchange, networkFailure } from './exchange.js';
 import { createHttp, fileOf, follow, type Http, type Sent, sendBody } from './http.js';
+import { createJobTeller, type JobTeller } from './job-calls.js';
+import { tokensIn } from './job-log.js';
 import { createObserver } from './observe.js';
+import { withoutQuery } from './redirect.js';
 import { type Answer, requestPromise } from './request-promise.js';
 import type { JsonRequest, RequestPath, StreamRequest, TransferRequest, Transport } from './transport.js';
 
@@ -23,6 +37,8 @@ const MOST_ERROR_BYTES = 64 * 1024;
 /** What a call goes through, and how it is sent. */
 interface HttpContext extends Context {
   readonly http: Http;
+  readonly channels: () => Channels | undefined;
+  readonly jobs: JobTeller;
 }
 
 /** The port, and what the client shows of its limits. */
@@ -31,12 +47,17 @@ export interface LimitedTransport extends Transport {
   limiter(): (RateLimiter & Partial<LaneLimiter>) | undefined;
   /** Tells the logger of something doubtful. */
   warn(message: string): void;
+  /** What is told of jobs. */
+  readonly jobs: JobTeller;
+  /** Where waits are traced, while somebody listens. */
+  waits(): TraceChannel | undefined;
 }
 
 /** The transport of one client. */
 export function createTransport(config: Config): LimitedTransport {
   const credentials = createCredentials(config);
   let observer: ReturnType<typeof createObserver> | null = null;
+  let channels: Channels | undefined | null = null;
   const context: HttpContext = {
     config,
     time: steady(config.clock),
@@ -47,16 +68,45 @@ export function createTransport(config: Config): LimitedTransport {
       return observer;
     },
     http: createHttp(config),
+    channels: () => {
+      if (channels === null) channels = openChannels();
+      return channels;
+    },
+    get jobs() {
+      return jobs;
+    },
   };
+  const jobs = createJobTeller(context, context.channels);
   return {
+    jobs,
+    waits: () => heard(context.channels()?.wait),
     baseUrl: config.baseUrl,
-    send: (request, options) => requestPromise(sendJson(context, request, options)),
-    open: (request, options) => requestPromise(openStream(context, request, options)),
-    transfer: (request, options) => requestPromise(transferBytes(context, request, options)),
+    send: (request, options) => requestPromise(observed(context, request, (seen) => sendJson(seen, request, options))),
+    open: (request, options) =>
+      requestPromise(observed(context, request, (seen) => openStream(seen, request, options))),
+    transfer: (request, options) =>
+      requestPromise(observed(context, request, (seen) => transferBytes(seen, request, options))),
     account: () => askAccount(context),
     warn: (message) => context.observer()?.warn(message),
     limiter: () => config.limiter ?? credentials.account()?.limiter,
   };
+}
+
+/** Does a call, and traces it while somebody listens. */
+async function observed<T>(
+  context: HttpContext,
+  request: { readonly name: string; readonly path?: RequestPath; readonly call?: JobCall; readonly body?: unknown },
+  work: (context: HttpContext) => Promise<T>,
+): Promise<T> {
+  const channels = context.channels();
+  const [requests, jobs] = [heard(channels?.request), request.call && heard(channels?.job)];
+  if (!requests && !jobs && !context.observer()) return work(context);
+  const { name, call, body: params } = request;
+  const job: JobTrace | undefined = call && jobs && { call, params };
+  const path = request.path === undefined ? undefined : withoutQuery(pathOf(request.path));
+  const trace: RequestTrace = { callId: crypto.randomUUID(), name, path, job, attempts: 0, laneWaitMs: 0 };
+  const send = () => traced(requests, trace, () => work({ ...context, trace }));
+  return job ? tracedStart(jobs, job, send) : send();
 }
 
 /** Asked for before any call is sent: the account of a key function, which must not hang. */
@@ -94,8 +144,11 @@ async function sendJson<T>(
     ...(query && { searchParams: query }),
     ...(request.noStore && http.takesNoStore && { cache: 'no-store' }),
   };
-  return exchange<Answer<T>>(context, call, {
-    send: (attempt) => (json === undefined ? follow(http, attempt, sent) : sendBody(http, attempt, () => sent)),
+  const steps = (onAttempt?: (attempt: Attempt) => void): Exchange<Answer<T>> => ({
+    send(attempt) {
+      onAttempt?.(attempt);
+      return json === undefined ? follow(http, attempt, sent) : sendBody(http, attempt, () => sent);
+    },
     async read(response, attempt) {
       const { text, whole } = await readAnswer(context, response, attempt).catch((error: unknown) => {
         // The attempt before has done it, and its answer was lost.
@@ -105,6 +158,7 @@ async function sendJson<T>(
       });
       const answered = { response, text, attempt };
       const value = whole ? parseJson(text) : undefined;
+      tellSize(attempt, text, value);
       const mayBeEmpty = text === '' && !creates;
       if (whole && value === undefined && !mayBeEmpty) throw notJson(answered);
       if (isFields(value) && value.success === false) throw refusal(context, answered);
@@ -119,6 +173,9 @@ async function sendJson<T>(
       };
     },
   });
+  if (!request.shows) return exchange(context, call, steps());
+  const shown = { request, call, body: json, budget: options?.budget, trace: context.trace?.job };
+  return context.jobs.answer(shown, (onAttempt) => exchange(context, call, steps(onAttempt)));
 }
 
 async function openStream(
@@ -160,6 +217,14 @@ async function transferBytes(
       return { meta: metaOf({ response, attempt }), response: whole, data: whole };
     },
   });
+}
+
+/** What the hooks are told of an answer. */
+function tellSize({ told }: Attempt, text: string, value: unknown): void {
+  if (!told) return;
+  told.receivedBytes = new TextEncoder().encode(text).length;
+  const data = unwrap(value);
+  if (isFields(data)) told.quotedTokens = tokensIn(data.quoted_token_cost);
 }
 
 interface Answered {

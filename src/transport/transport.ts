@@ -1,6 +1,7 @@
 // The port that resources see: types only. http.ts stands behind it.
 import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
+import type { Job, JobCall } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from './request-promise.js';
 
@@ -33,6 +34,15 @@ interface RequestBase {
   readonly lane?: Lane | undefined;
 }
 
+/** A job that an answer shows. */
+export interface ShownJob {
+  readonly job: Job;
+  /** Tokens that the answer to a create quotes. */
+  readonly quotedTokens?: number | undefined;
+  /** Tokens left, in the answer to a create. */
+  readonly balanceTokens?: number | undefined;
+}
+
 /** A JSON call. */
 export interface JsonRequest<T> extends RequestBase {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
@@ -40,6 +50,10 @@ export interface JsonRequest<T> extends RequestBase {
   readonly body?: unknown;
   /** A POST that creates: an empty answer is a failure, because the job may exist. */
   readonly creates?: boolean;
+  /** The namespace, for a create of a job. */
+  readonly call?: JobCall;
+  /** The job that the result shows. */
+  readonly shows?: (data: T) => ShownJob;
   /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
   readonly statusWhenDone?: number;
   /** Works without a key. */
