@@ -1,4 +1,14 @@
 export type {
+  BudgetPeriod,
+  BudgetReply,
+  BudgetScope,
+  BudgetStep,
+  BudgetStore,
+} from './budget/budget-store.js';
+export type { BudgetOptions, BudgetUsage, SpendingBudget } from './budget/create-budget.js';
+export { createBudget } from './budget/create-budget.js';
+export { memoryBudget } from './budget/memory-budget.js';
+export type {
   DurationOf,
   EditModel,
   ImageModel,
@@ -13,6 +23,8 @@ export type {
 export { DEFAULT_VIDEO_MODEL, MODELS, modelCapabilities } from './catalog.js';
 export { GenClient } from './client.js';
 export type { ClientOptions } from './config.js';
+export type { BudgetRefusal } from './errors/budget-error.js';
+export { BudgetExceededError } from './errors/budget-error.js';
 export type {
   APIErrorDetails,
   CallDetails,

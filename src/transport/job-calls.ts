@@ -2,11 +2,11 @@
 import { reasonOf } from '../callbacks.js';
 import { type Channels, heard, type JobTrace } from '../events.js';
 import type { Budget, BudgetReservation, PricedCall } from '../schemas/budget.js';
-import { isFinal, type Job } from '../schemas/job.js';
+import type { Job } from '../schemas/job.js';
 import { priceClassOf, pricedCallOf } from '../schemas/price-class.js';
 import type { Call } from './call.js';
 import type { Attempt, Context } from './exchange.js';
-import { type JobListeners, JobLog, tokensIn } from './job-log.js';
+import { chargedTokensOf, type JobListeners, JobLog, tokensIn } from './job-log.js';
 import type { Answer } from './request-promise.js';
 import type { JsonRequest, ShownJob } from './transport.js';
 
@@ -76,7 +76,7 @@ export function createJobTeller(context: Context, channels: () => Channels | und
           const budgets = spending?.budgets ?? [];
           const origin = request.call && { call: request.call, idempotencyKey, budgets, trace };
           const uncharged = log()?.seen(facts, listeners(), origin) ?? [];
-          if (spending) await settle(facts, spending, { log: log(), isUncharged: uncharged.length > 0 });
+          if (spending) await settle(facts, spending, log());
           await refund(uncharged, facts.job.id);
         }
         return { ...answer, data: () => data };
@@ -116,7 +116,7 @@ async function reserve<T>({ request, call, body, budget }: ShowingCall<T>, own: 
 async function settle(
   { job, quotedTokens, balanceTokens }: ShownJob,
   { priceClass, reservations }: Spending,
-  { log, isUncharged }: { readonly log: JobLog | undefined; readonly isUncharged: boolean },
+  log: JobLog | undefined,
 ): Promise<void> {
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
   if (tokens !== undefined) log?.learn(priceClass, tokens);
@@ -126,5 +126,5 @@ async function settle(
     balanceTokens: tokensIn(balanceTokens),
     createdAt: job.createdAt,
   };
-  for (const it of reservations) await it.answered({ ...spent, isUncharged: isUncharged && isFinal(job) });
+  for (const it of reservations) await it.answered({ ...spent, isUncharged: chargedTokensOf(job) === 0 });
 }

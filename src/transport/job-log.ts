@@ -129,7 +129,7 @@ function endTrace(logged: LoggedJob, channel: TraceChannel | undefined): void {
 }
 
 /** What the service has charged; undefined where it does not say. A failed job is not charged (spec: Billing 4). */
-function chargedTokensOf(job: Job): number | undefined {
+export function chargedTokensOf(job: Job): number | undefined {
   if (!isFinal(job)) return undefined;
   return tokensIn(job.finalTokenCost) ?? (job.status === 'failed' ? 0 : undefined);
 }
