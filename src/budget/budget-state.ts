@@ -185,7 +185,7 @@ function replyOf(
 }
 
 /** The period at a time. One that is a number of milliseconds goes on from `startMs`, 0 for one that has not begun. */
-export function periodAt(
+function periodAt(
   per: BudgetPeriod,
   { nowMs, startMs }: { readonly nowMs: number; readonly startMs: number },
 ): { readonly startMs: number; readonly endMs: number | null } {
