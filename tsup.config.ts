@@ -12,6 +12,7 @@ const DOORS = {
   'ai-sdk': 'src/ai-sdk/index.ts',
   bullmq: 'src/bullmq/index.ts',
   durable: 'src/durable/index.ts',
+  otel: 'src/otel/index.ts',
 };
 
 /**

@@ -86,6 +86,12 @@ export function createTransport(config: Config): LimitedTransport {
       requestPromise(observed(context, request, (seen) => openStream(seen, request, options))),
     transfer: (request, options) =>
       requestPromise(observed(context, request, (seen) => transferBytes(seen, request, options))),
+    async storing({ name, jobId }, work) {
+      const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
+      const stored = await observed(context, { name, path }, work);
+      jobs.stored(jobId);
+      return stored;
+    },
     account: () => askAccount(context),
     warn: (message) => context.observer()?.warn(message),
     limiter: () => config.limiter ?? credentials.account()?.limiter,

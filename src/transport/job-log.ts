@@ -78,7 +78,10 @@ export class JobLog {
 
   /** The file of the job is in a store of the caller's. */
   stored(jobId: string, to: JobListeners): void {
-    this.#tell('stored', jobId, { logged: this.#open(jobId), to });
+    const logged = this.#open(jobId);
+    // Only a completed job has a file.
+    logged.status = 'completed';
+    this.#tell('stored', jobId, { logged, to });
   }
 
   #accepted(jobId: string, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {

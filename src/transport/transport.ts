@@ -87,6 +87,13 @@ export interface TransferRequest {
   readonly lane?: Lane | undefined;
 }
 
+/** A call that stores the finished file of a job. */
+export interface StoringCall {
+  /** The function as users call it, for example `saveOutput`. */
+  readonly name: string;
+  readonly jobId: string;
+}
+
 /** What the resources need of the network. */
 export interface Transport {
   /** The service's base URL, without a trailing slash. Throws a GenError where there is none. */
@@ -97,6 +104,8 @@ export interface Transport {
   open(request: StreamRequest, options?: RequestOptions): RequestPromise<Response>;
   /** PUTs bytes. Resolves with the answer, whose body has been read. */
   transfer(request: TransferRequest, options?: RequestOptions): RequestPromise<Response>;
+  /** Does work that stores the finished file of a job: traces it, and tells when it is done. */
+  storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T>;
   /** What all clients of one account in this process share. */
   account(): Promise<Account>;
 }
