@@ -67,9 +67,11 @@ export interface SpendingBudget extends Budget {
 const LEASE_MS = 30_000;
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 250;
-/** How often a change of the store is tried, and how long after the first failure. A reservation stays where all fail. */
+/** How often a change of the store is tried before the call goes on, and how long after the first failure. */
 const TRIES = 4;
 const RETRY_MS = 250;
+/** Changes that wait until the store is back. More of them are dropped: their reservations stay until the period ends. */
+const MOST_MISSED = 10_000;
 /** A job that was created so long before the period, by the service's clock, belongs to the one before. */
 const CLOCK_SKEW_MS = 300_000;
 
@@ -91,19 +93,19 @@ export function createBudget(options: BudgetOptions): SpendingBudget {
   checkOptions('createBudget', BUDGET_OPTIONS, options);
   const { maxTokens, per = 'total', scope: name = 'default', store = memoryBudget() } = options;
   const scope: BudgetScope = { name, maxTokens, per };
-  const apply = (step: BudgetStep) => applied(store, scope, step);
+  const account = openAccount(store, scope);
   const tellLow = lowBalance(options);
   return {
     async reserve(order) {
       const holder = crypto.randomUUID();
-      const reply = await admitted({ order, holder, scope, options, store });
-      return reservation({ order, holder, reply, apply, tellLow });
+      const reply = await admitted({ order, holder, scope, options, account });
+      return reservation({ order, holder, reply, account, tellLow });
     },
     async refund(jobId) {
-      await apply({ op: 'refund', jobId });
+      await account.change({ op: 'refund', jobId });
     },
     async usage() {
-      return usageOf(scope, await apply({ op: 'look' }));
+      return usageOf(scope, await account.ask({ op: 'look' }));
     },
   };
 }
@@ -113,11 +115,11 @@ interface Admission {
   readonly holder: string;
   readonly scope: BudgetScope;
   readonly options: BudgetOptions;
-  readonly store: BudgetStore;
+  readonly account: BudgetAccount;
 }
 
 /** Waits until the create may be sent. Throws a BudgetExceededError where it must not. */
-async function admitted({ order, holder, scope, options, store }: Admission): Promise<BudgetReply> {
+async function admitted({ order, holder, scope, options, account }: Admission): Promise<BudgetReply> {
   const { idempotencyKey: key, priceClass, job, signal } = order;
   const { unknownPrice = 'one-at-a-time' } = options;
   const guessedTokens = typeof unknownPrice === 'function' ? guess(unknownPrice, job) : null;
@@ -126,7 +128,7 @@ async function admitted({ order, holder, scope, options, store }: Admission): Pr
   for (;;) {
     signal?.throwIfAborted();
     const step = { op: 'reserve', key, holder, priceClass, guessedTokens, refusesUnknown, leaseMs: LEASE_MS } as const;
-    const reply = await store.apply(scope, step).catch((cause: unknown) => {
+    const reply = await account.ask(step).catch((cause: unknown) => {
       throw new GenError('The store of the budget did not answer, so the create was not sent.', { cause });
     });
     if (reply.outcome === 'reserved' || reply.outcome === 'held') return reply;
@@ -147,11 +149,11 @@ interface Reserved {
   readonly order: BudgetOrder;
   readonly holder: string;
   readonly reply: BudgetReply;
-  readonly apply: (step: BudgetStep) => Promise<BudgetReply>;
+  readonly account: BudgetAccount;
   readonly tellLow: (balanceTokens: number | undefined) => void;
 }
 
-function reservation({ order, holder, reply, apply, tellLow }: Reserved): BudgetReservation {
+function reservation({ order, holder, reply, account, tellLow }: Reserved): BudgetReservation {
   const { idempotencyKey: key, priceClass } = order;
   return {
     async answered({ jobId, quotedTokens, balanceTokens, createdAt, isUncharged }: SpentTokens) {
@@ -159,15 +161,13 @@ function reservation({ order, holder, reply, apply, tellLow }: Reserved): Budget
       const quoted = quotedTokens ?? null;
       const tokens = isUncharged ? 0 : quoted;
       const isEarlier = Date.parse(createdAt ?? '') < reply.startMs - CLOCK_SKEW_MS;
-      // The job is paid for: what the store fails with must not hide it. The reservation stays then.
-      const settled = apply({ op: 'settle', key, jobId, priceClass, tokens, quotedTokens: quoted, isEarlier });
-      await settled.catch(() => {});
+      await account.change({ op: 'settle', key, jobId, priceClass, tokens, quotedTokens: quoted, isEarlier });
     },
     async failed(failure) {
       const fate = fateOf(failure);
       const step: BudgetStep =
         fate === 'lost' ? { op: 'keep', key } : { op: 'release', key, holder: fate === 'refused' ? null : holder };
-      await apply(step).catch(() => {});
+      await account.change(step);
     },
   };
 }
@@ -187,16 +187,47 @@ function fateOf({ error, wasSent, wasRetried }: FailedCreate): 'refused' | 'unse
   return status < 400 || status >= 500 || UNCLEAR.includes(status) ? 'lost' : 'refused';
 }
 
-/** Changes the store, again where that fails: each change may be made twice. */
-async function applied(store: BudgetStore, scope: BudgetScope, step: BudgetStep): Promise<BudgetReply> {
-  for (let failures = 1; ; failures++) {
-    try {
-      return await store.apply(scope, step);
-    } catch (error) {
-      if (failures === TRIES) throw error;
-      await sleep(systemClock, RETRY_MS * 2 ** (failures - 1));
+/** The budget in its store. */
+interface BudgetAccount {
+  /** Makes a step whose answer counts. Rejects where the store does. */
+  ask(step: BudgetStep): Promise<BudgetReply>;
+  /** Makes a change about a create that is over: what the store fails with must not hide a job that is paid for. */
+  change(step: BudgetStep): Promise<void>;
+}
+
+/** A change that the store has missed is made up for before the next step. Each may be made twice. */
+function openAccount(store: BudgetStore, scope: BudgetScope): BudgetAccount {
+  const missed: BudgetStep[] = [];
+  const miss = (steps: readonly BudgetStep[]) => {
+    missed.push(...steps.slice(0, MOST_MISSED - missed.length));
+  };
+  const ask = async (step: BudgetStep) => {
+    const steps = missed.splice(0);
+    for (const [at, one] of steps.entries()) {
+      try {
+        await store.apply(scope, one);
+      } catch (error) {
+        miss(steps.slice(at));
+        throw error;
+      }
     }
-  }
+    return store.apply(scope, step);
+  };
+  return {
+    ask,
+    async change(step) {
+      for (let failures = 0; failures < TRIES; failures++) {
+        if (failures > 0) await sleep(systemClock, RETRY_MS * 2 ** (failures - 1));
+        try {
+          await ask(step);
+          return;
+        } catch {
+          // Tried again.
+        }
+      }
+      miss([step]);
+    },
+  };
 }
 
 /** Tells once when the balance falls under the limit, and again after it was above. */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   BudgetExceededError,
   type BudgetOptions,
+  type BudgetStore,
   createBudget,
   GenClient,
   GenError,
@@ -178,6 +179,28 @@ describe('a budget', () => {
     const error = await failureOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({ message: 'The store of the budget did not answer, so the create was not sent.' });
     expect(sandbox.requests).toHaveLength(0);
+  });
+});
+
+describe('a store that goes away in the middle', () => {
+  test('hides no job that is paid for, and is told what it has missed when it is back', async () => {
+    const kept = memoryBudget();
+    let isAway = false;
+    const store: BudgetStore = {
+      apply: (scope, step) => (isAway ? Promise.reject(new Error('connection refused')) : kept.apply(scope, step)),
+    };
+    const { sandbox, client, budget } = spender({ store });
+    const going = client.withOptions({
+      fetch: async (input, init) => {
+        isAway = true;
+        return sandbox.fetch(input, init);
+      },
+    });
+    const { job } = await going.videos.create(VIDEO);
+    expect(sandbox.jobs.map(({ id }) => id)).toEqual([job.id]);
+    await expect(budget.usage()).rejects.toThrow('connection refused');
+    isAway = false;
+    expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
   });
 });
 
