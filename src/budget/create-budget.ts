@@ -1,7 +1,7 @@
-import { callObserver } from '../callbacks.js';
+import { callObserver, reasonOf } from '../callbacks.js';
 import { sleep, systemClock } from '../clock.js';
 import { BudgetExceededError } from '../errors/budget-error.js';
-import { APIError, documentedStatus, GenError } from '../errors/index.js';
+import { APIError, ConnectionError, documentedStatus, GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import type {
   Budget,
@@ -129,7 +129,9 @@ async function admitted({ order, holder, scope, options, account }: Admission): 
     signal?.throwIfAborted();
     const step = { op: 'reserve', key, holder, priceClass, guessedTokens, refusesUnknown, leaseMs: LEASE_MS } as const;
     const reply = await account.ask(step).catch((cause: unknown) => {
-      throw new GenError('The store of the budget did not answer, so the create was not sent.', { cause });
+      // A connection failure, so that a queue tries the create again.
+      const message = `The store of the budget did not answer, so the create was not sent (${reasonOf(cause)})`;
+      throw new ConnectionError(message, { idempotencyKey: key, attempts: 0, cause });
     });
     if (reply.outcome === 'reserved' || reply.outcome === 'held') return reply;
     if (reply.outcome !== 'wait') throw refusal(scope, reply);

@@ -177,7 +177,11 @@ describe('a budget', () => {
     const store = { apply: () => Promise.reject(new Error('connection refused')) };
     const { sandbox, client } = spender({ store });
     const error = await failureOf(client.videos.create(VIDEO));
-    expect(error).toMatchObject({ message: 'The store of the budget did not answer, so the create was not sent.' });
+    expect(error).toMatchObject({
+      name: 'ConnectionError',
+      message: 'The store of the budget did not answer, so the create was not sent (connection refused)',
+      attempts: 0,
+    });
     expect(sandbox.requests).toHaveLength(0);
   });
 });
