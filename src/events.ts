@@ -135,8 +135,13 @@ export function tracedStart<T>(
   const outcome = work();
   channel?.end.publish(message);
   return outcome.catch((error: unknown) => {
-    message.error = error;
-    for (const name of ['error', 'asyncStart', 'asyncEnd'] as const) channel?.[name].publish(message);
+    traceFailed(channel, message, error);
     throw error;
   });
+}
+
+/** Tells that what a trace is about has failed, which is its end. */
+export function traceFailed(channel: TraceChannel | undefined, message: { error?: unknown }, error: unknown): void {
+  message.error = error;
+  for (const name of ['error', 'asyncStart', 'asyncEnd'] as const) channel?.[name].publish(message);
 }

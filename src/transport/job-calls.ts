@@ -1,6 +1,6 @@
 // What a call about a job sets in motion beside its answer: budgets, prices, and whoever is told of the job.
 import { reasonOf } from '../callbacks.js';
-import { type Channels, heard, type JobTrace } from '../events.js';
+import { type Channels, heard, type JobTrace, traceFailed } from '../events.js';
 import type { Budget, BudgetReservation, PricedCall } from '../schemas/budget.js';
 import type { Job } from '../schemas/job.js';
 import { priceClassOf, pricedCallOf } from '../schemas/price-class.js';
@@ -8,12 +8,12 @@ import type { Call } from './call.js';
 import type { Attempt, Context } from './exchange.js';
 import { chargedTokensOf, type JobListeners, JobLog, tokensIn } from './job-log.js';
 import type { Answer } from './request-promise.js';
-import type { JsonRequest, ShownJob } from './transport.js';
+import type { JsonRequest, ShownJob, Warn } from './transport.js';
 
 /** Tells of the jobs of one client. */
 export interface JobTeller {
   /** Does a call whose answer shows a job. `send` tells each attempt that is sent. */
-  answer<T>(shown: ShowingCall<T>, send: (sent: (attempt: Attempt) => void) => Promise<Answer<T>>): Promise<Answer<T>>;
+  answer<T>(shown: ShowingCall<T>, send: SendAttempts<T>): Promise<Answer<T>>;
   /** A verified webhook says that a job has ended. */
   announced(job: Job): void;
   /** The file of a job is in a store of the caller's. */
@@ -21,6 +21,9 @@ export interface JobTeller {
   /** The last quote for a job of this kind. */
   priceOf(job: PricedCall): number | undefined;
 }
+
+/** Does a call, and tells each attempt that is sent. */
+type SendAttempts<T> = (sent: (attempt: Attempt) => void) => Promise<Answer<T>>;
 
 /** A call whose answer shows a job. */
 export interface ShowingCall<T> {
@@ -49,15 +52,9 @@ export function createJobTeller(context: Context, channels: () => Channels | und
       if (events?.hasSubscribers) events.publish(event);
     },
   });
-  const refund = async (budgets: readonly Budget[], jobId: string) => {
-    try {
-      await Promise.all(budgets.map((budget) => budget.refund(jobId)));
-    } catch (error) {
-      context.observer()?.warn(`the tokens of job ${jobId} could not be given back to its budget: ${reasonOf(error)}`);
-    }
-  };
+  const warn = (message: string) => context.observer()?.warn(message);
   return {
-    async answer(shown, send) {
+    async answer<T>(shown: ShowingCall<T>, send: SendAttempts<T>) {
       const { request, call, trace } = shown;
       const spending = request.call ? await reserve(shown, config.budget) : undefined;
       let last: Attempt | undefined;
@@ -65,27 +62,36 @@ export function createJobTeller(context: Context, channels: () => Channels | und
         const failure = { error, wasSent: last !== undefined, wasRetried: (last?.failures ?? 0) > 0 };
         for (const reservation of spending?.reservations ?? []) await reservation.failed(failure);
       };
+      let answer: Answer<T>;
       try {
-        const answer = await send((attempt) => {
+        answer = await send((attempt) => {
           last = attempt;
         });
-        const data = answer.data();
-        const facts = request.shows?.(data);
-        if (facts) {
-          const { idempotencyKey } = call;
-          const budgets = spending?.budgets ?? [];
-          const origin = request.call && { call: request.call, idempotencyKey, budgets, trace };
-          const uncharged = log()?.seen(facts, listeners(), origin) ?? [];
-          if (spending) await settle(facts, spending, log());
-          await refund(uncharged, facts.job.id);
-        }
-        return { ...answer, data: () => data };
       } catch (error) {
         await failed(error);
         throw error;
       }
+      let data: T;
+      try {
+        data = answer.data();
+      } catch (error) {
+        // Not the documented shape: a job may have been made. The answer can still be had plain.
+        await failed(error);
+        if (trace) traceFailed(heard(channels()?.job), trace, error);
+        return answer;
+      }
+      const facts = request.shows?.(data);
+      if (facts) {
+        const { idempotencyKey } = call;
+        const budgets = spending?.budgets ?? [];
+        const origin = request.call && { call: request.call, idempotencyKey, budgets, trace };
+        const uncharged = log()?.seen(facts, listeners(), origin) ?? [];
+        if (spending) await settle(facts, spending, log());
+        await refund(uncharged, facts.job.id, warn);
+      }
+      return { ...answer, data: () => data };
     },
-    announced: (job) => void refund(log()?.announced(job, listeners()) ?? [], job.id),
+    announced: (job) => void refund(log()?.announced(job, listeners()) ?? [], job.id, warn),
     stored: (jobId) => log()?.stored(jobId, listeners()),
     priceOf: (job) => log()?.priceOf(priceClassOf(job)),
   };
@@ -111,6 +117,15 @@ async function reserve<T>({ request, call, body, budget }: ShowingCall<T>, own: 
     throw error;
   }
   return { priceClass: order.priceClass, budgets, reservations };
+}
+
+/** Gives back what a job has cost that ended uncharged. */
+async function refund(budgets: readonly Budget[], jobId: string, warn: Warn): Promise<void> {
+  try {
+    await Promise.all(budgets.map((budget) => budget.refund(jobId)));
+  } catch (error) {
+    warn(`the tokens of job ${jobId} could not be given back to its budget: ${reasonOf(error)}`);
+  }
 }
 
 async function settle(

@@ -4,6 +4,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
+import { json, stubbed } from '../transport/support.js';
+
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 const stops: (() => void)[] = [];
 afterEach(() => {
@@ -87,6 +89,14 @@ describe('the diagnostics channels', () => {
       ...['job error', 'job asyncStart', 'job asyncEnd'],
     ]);
     expect(told.every(([, , message]) => (message as RequestTrace).error === error)).toBe(true);
+  });
+
+  test('end a job whose create is answered in a shape that is not documented', async () => {
+    const told: Told[] = [];
+    listen('job', told);
+    const { client } = stubbed(() => json({ success: true, data: {} }), { maxRetries: 0 });
+    await client.videos.create(VIDEO).catch(() => {});
+    expect(phasesOf(told)).toEqual(['job start', 'job end', 'job error', 'job asyncStart', 'job asyncEnd']);
   });
 
   test('start in the async context of the caller', async () => {
