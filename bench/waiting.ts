@@ -1,14 +1,39 @@
-import { measure } from '../test/waiting/measure.js';
-import { optimum } from '../test/waiting/optimum.js';
+import { type Figures, type Load, measure } from '../test/waiting/measure.js';
 import { OPENAI, peer, REPLICATE, RUNWAY } from '../test/waiting/peers.js';
+import { roundRobin } from '../test/waiting/round-robin.js';
+import { optimum } from './optimum.js';
 
-const COUNTS = [1, 20, 100, 500, 5000] as const;
-const RUNS: Readonly<Record<number, number>> = { 1: 60, 20: 20, 100: 6, 500: 2, 5000: 1 };
+/** A load, and how many seeds it is averaged over. */
+interface Row {
+  readonly name: string;
+  readonly count: number;
+  readonly runs: number;
+  readonly load?: Load;
+}
+
+const BURSTS: readonly Row[] = [
+  { name: 'burst of 1', count: 1, runs: 60 },
+  { name: 'burst of 20', count: 20, runs: 20 },
+  { name: 'burst of 100', count: 100, runs: 6 },
+  { name: 'burst of 200', count: 200, runs: 4 },
+  { name: 'burst of 500', count: 500, runs: 2 },
+  { name: 'burst of 5000', count: 5000, runs: 1 },
+];
+const STEADY: readonly Row[] = [
+  { name: '20 a minute, 200 jobs', count: 200, runs: 4, load: { perMinute: 20 } },
+  { name: '20 a minute, 500 jobs', count: 500, runs: 6, load: { perMinute: 20 } },
+];
+const LONGER: readonly Row[] = [
+  { name: 'burst of 200, four times as long', count: 200, runs: 4, load: { longer: 4 } },
+  { name: '20 a minute, 200 jobs, four times as long', count: 200, runs: 4, load: { perMinute: 20, longer: 4 } },
+];
 
 /** The section "waiting" of bench/README.md. Nothing is timed: it is a simulation on a held clock and comes out the same each time. */
 export async function run(): Promise<string> {
   const rows: string[] = [];
-  for (const count of COUNTS) rows.push(await row(count));
+  for (const row of [...BURSTS, ...STEADY, ...LONGER]) rows.push(await rowOf(row));
+  const hooks: string[] = [];
+  for (const row of BURSTS.filter(({ count }) => count <= 500)) hooks.push(await hooksOf(row));
   const others: string[] = [];
   for (const policy of [OPENAI, RUNWAY, REPLICATE])
     for (const count of [1, 20, 100, 500] as const) {
@@ -18,42 +43,53 @@ export async function run(): Promise<string> {
     }
   return `## Waiting
 
-All jobs are accepted at one moment and waited for together; the service takes 120 reads in any minute and answers after 50 to 250 ms. A fifth are images (3-9 s), two fifths fast videos (25-70 s), three tenths pro videos (60-240 s), a tenth long ones (120-600 s); the SDK starts without knowing these lengths. "Late" is from a job's end to its promise. The waits use 105 of the 120 reads a minute.
+A burst is accepted at one moment and waited for together; in steady traffic 20 jobs are accepted a minute. The service takes 120 reads in any minute and answers after 50 to 250 ms. A fifth are images (3-9 s), two fifths fast videos (25-70 s), three tenths pro videos (60-240 s), a tenth long ones (120-600 s); the SDK starts without knowing these lengths. "Late" is from a job's end to its promise. The waits use 105 of the 120 reads a minute.
 
-The optimum is a lower bound for **every** poller with that budget and these intervals (10 s for videos, 2.5 s for images), even one that knows how the lengths of each kind are spread: a dynamic program per job, with a price on reads (Lagrangian bound). Beyond about 200 jobs the budget itself, and no longer the interval, sets how late an end is noticed: reading 5,000 jobs once takes 48 minutes.
+Plain round robin reads the same jobs in turn, with the same intervals and the same pace. The optimum is a lower bound for **every** poller of a burst with that budget and these intervals (10 s for videos, 2.5 s for images), even one that knows how the lengths of each kind are spread. Beyond about 200 jobs the budget itself, and no longer the interval, sets how late an end is noticed: reading 5,000 jobs once takes 48 minutes.
 
-| jobs | 429s | polls | late, mean | optimum | ratio | late, worst | with webhooks: polls | late, mean | a tenth lost: late, mean |
+| load | 429s | polls | late: mean | p95 | worst | round robin: mean | p95 | worst | optimum, mean |
 |---|---|---|---|---|---|---|---|---|---|
 ${rows.join('\n')}
 
-The same load on the policies of others, simulated from their published sources (interval, retries, Retry-After). With one job they are ahead: they read a video every half second to seven and a half seconds, where the service asks for ten to fifteen.
+With webhooks, all of them or nine tenths delivered:
+
+| load | polls | late, mean | a tenth lost: late, mean |
+|---|---|---|---|
+${hooks.join('\n')}
+
+The same bursts on the policies of others, simulated from their published sources (interval, retries, Retry-After). With one job they are ahead: they read a video every half second to seven and a half seconds, where the service asks for ten to fifteen.
 
 | policy | jobs | results | errors | polls | 429s | late, mean (of the results) |
 |---|---|---|---|---|---|---|
 ${others.join('\n')}`;
 }
 
-async function row(count: number): Promise<string> {
-  const runs = RUNS[count] ?? 1;
-  const mean = { refused: 0, polls: 0, late: 0, worst: 0, hookPolls: 0, hookLate: 0, lossyLate: 0 };
-  for (let seed = 7919; seed <= 7919 * runs; seed += 7919) {
-    const plain = await measure(count, { seed });
-    const hooks = await measure(count, { seed, webhooks: 1 });
-    const lossy = await measure(count, { seed, webhooks: 0.9 });
-    mean.refused += plain.refused + hooks.refused + lossy.refused;
-    mean.polls += plain.polls / runs;
-    mean.late += plain.meanLateMs / runs;
-    mean.worst = Math.max(mean.worst, plain.worstLateMs);
-    mean.hookPolls += hooks.polls / runs;
-    mean.hookLate += hooks.meanLateMs / runs;
-    mean.lossyLate += lossy.meanLateMs / runs;
+async function rowOf({ name, count, runs, load = {} }: Row): Promise<string> {
+  const ours = await average(runs, (seed) => measure(count, { ...load, seed }));
+  const plain = await average(runs, (seed) => roundRobin(count, { ...load, seed }));
+  const best = Object.keys(load).length === 0 ? seconds(optimum(count)) : '–';
+  const cells = [ours, plain].map((of) => [of.meanLateMs, of.p95LateMs, of.worstLateMs].map(seconds).join(' | '));
+  return `| ${name} | ${ours.refused} | ${Math.round(ours.polls)} | ${cells.join(' | ')} | ${best} |`;
+}
+
+async function hooksOf({ name, count, runs }: Row): Promise<string> {
+  const all = await average(runs, (seed) => measure(count, { seed, webhooks: 1 }));
+  const lossy = await average(runs, (seed) => measure(count, { seed, webhooks: 0.9 }));
+  return `| ${name} | ${Math.round(all.polls)} | ${seconds(all.meanLateMs)} | ${seconds(lossy.meanLateMs)} |`;
+}
+
+/** Means over the seeds; of the refusals the sum, and of the worst the worst. */
+async function average(runs: number, once: (seed: number) => Promise<Figures>) {
+  const mean = { refused: 0, polls: 0, meanLateMs: 0, p95LateMs: 0, worstLateMs: 0 };
+  for (let run = 1; run <= runs; run++) {
+    const figures = await once(7919 * run);
+    mean.refused += figures.refused;
+    mean.polls += figures.polls / runs;
+    mean.meanLateMs += figures.meanLateMs / runs;
+    mean.p95LateMs += figures.p95LateMs / runs;
+    mean.worstLateMs = Math.max(mean.worstLateMs, figures.worstLateMs);
   }
-  const best = optimum(count);
-  const cells = [
-    ...[count, mean.refused, Math.round(mean.polls), seconds(mean.late), seconds(best), (mean.late / best).toFixed(2)],
-    ...[seconds(mean.worst), Math.round(mean.hookPolls), seconds(mean.hookLate), seconds(mean.lossyLate)],
-  ];
-  return `| ${cells.join(' | ')} |`;
+  return mean;
 }
 
 function seconds(ms: number): string {

@@ -39,6 +39,12 @@ export interface ClientOptions {
   /** Whether a call that breaks a documented rule is refused before anything is sent. @default true */
   readonly preflight?: boolean | undefined;
   /**
+   * `live` asks the service (GET /v1/models) before a call is refused for the limits of its model: at most once an hour and
+   * process, and only the answer refuses then. An answer that cannot be read leaves the refusal to the table of this version.
+   * @default 'compiled'
+   */
+  readonly catalog?: 'live' | 'compiled' | undefined;
+  /**
    * `wait` queues calls that would exceed a documented limit. `throw` rejects them, and the service's own 429, with a
    * RateLimitError. `off` sends them at once and waits out a 429. @default 'wait'
    */
@@ -78,6 +84,7 @@ export interface Config {
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: typeof fetch | undefined;
   readonly preflight: boolean;
+  readonly catalog: 'live' | 'compiled';
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly limiter: RateLimiter | undefined;
   readonly budget: Budget | undefined;
@@ -117,6 +124,7 @@ const CLIENT_OPTIONS = z.strictObject({
   headers: option.anObject,
   fetch: option.callback,
   preflight: option.flag,
+  catalog: option.oneOf('live', 'compiled'),
   rateLimit: option.oneOf('wait', 'throw', 'off'),
   limiter: option.methods<RateLimiter>('acquire', 'pause'),
   logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
@@ -126,8 +134,13 @@ const CLIENT_OPTIONS = z.strictObject({
   dangerouslyAllowBrowser: option.flag,
 });
 
+/** Throws a {@link GenError} for an option of the client that does not exist, or that cannot be right. */
+export function checkClientOptions(options: ClientOptions): void {
+  option.checkOptions('GenClient', CLIENT_OPTIONS, options);
+}
+
 /** Only for the sandbox and for tests: the clock that a client waits by. */
-export const CLOCK = Symbol.for('gen-client.clock');
+const CLOCK = Symbol.for('gen-client.clock');
 
 /**
  * Checks the options. What is wrong throws a {@link GenError} that names the option. What is missing is looked for in
@@ -135,7 +148,7 @@ export const CLOCK = Symbol.for('gen-client.clock');
  */
 export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
   refuseRuntime(options);
-  option.checkOptions('GenClient', CLIENT_OPTIONS, options);
+  checkClientOptions(options);
   const { apiKey, baseUrl, webhookSecret, logger, logLevel } = options;
   const givenUrl = baseUrl === undefined ? undefined : checkBaseUrl(baseUrl);
   const givenKey = typeof apiKey === 'function' || apiKey === undefined ? undefined : checkKey(apiKey);
@@ -154,6 +167,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     headers: Object.freeze(readHeaders(options.headers)),
     fetch: options.fetch,
     preflight: options.preflight ?? true,
+    catalog: options.catalog ?? 'compiled',
     rateLimit: options.rateLimit ?? 'wait',
     limiter: options.limiter,
     budget: options.budget,

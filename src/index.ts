@@ -29,6 +29,7 @@ export type {
   APIErrorDetails,
   CallDetails,
   DownloadErrorCode,
+  HttpAnswer,
   JobErrorCode,
   Recovery,
   RequestErrorCode,
@@ -57,6 +58,7 @@ export {
   ServerError,
   StorageError,
   TimeoutError,
+  toHttp,
   UnprocessableEntityError,
   UploadError,
   WaitTimeoutError,
@@ -72,8 +74,9 @@ export type { CreateAndWaitOptions } from './polling/create-and-wait.js';
 export type { Recover, RecoverableCode, RecoverRule } from './polling/run-state.js';
 export type { JobNotice } from './polling/wait-for-job.js';
 export type { WaitOptions } from './polling/wait-options.js';
+export type { CatalogDrift } from './preflight/live-catalog.js';
 export type { Characters } from './resources/characters.js';
-export type { CreateOptions } from './resources/created-jobs.js';
+export type { CreateCallOptions, CreateOptions } from './resources/create-options.js';
 export type { Images } from './resources/images.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
 export type { Models } from './resources/models.js';

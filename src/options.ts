@@ -22,7 +22,8 @@ export function checkOptions(
   options: { readonly within?: string } = {},
 ): void {
   const { error } = schema.safeParse(given ?? {});
-  const issue = error?.issues[0];
+  // A misspelt name first: what it was meant for is missing because of it.
+  const issue = error?.issues.find(({ code }) => code === 'unrecognized_keys') ?? error?.issues[0];
   if (issue === undefined) return;
   const prefix = options.within === undefined ? '' : `${options.within}.`;
   if (issue.code === 'unrecognized_keys') {

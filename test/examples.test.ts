@@ -1,12 +1,22 @@
 // Every example runs, as a program of its own, against the sandbox on a real port.
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createSandbox } from 'gen-client/sandbox';
 import { signWebhook } from 'gen-client/webhooks';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { blocksOf } from './readme/blocks.js';
 import { startRedis, whyNoRedis } from './redis/real-redis.js';
 import { ensureBuilt, ROOT } from './support/build.js';
 import { completedEvent } from './support/completed-event.js';
@@ -35,7 +45,7 @@ async function stage(onTestFinished: (clean: () => Promise<void>) => void, more:
   };
   const run = (example: string) =>
     execute(NODE, [join(ROOT, 'examples', example)], { cwd: folder, env, timeout: 60_000 });
-  return { sandbox, folder, run };
+  return { sandbox, folder, env, run };
 }
 
 /** What an MP4 begins with: a box called ftyp. */
@@ -74,6 +84,26 @@ test.concurrent('make-a-video: a failed job says what to do', async ({ expect, o
   const { stderr } = await run('make-a-video.ts');
   expect(stderr).toContain('generation_rejected');
   expect(stderr).toContain('change_request');
+}, 60_000);
+
+test.concurrent('fox.mjs of the README: runs twice without an error and tells its progress', async ({
+  expect,
+  onTestFinished,
+}) => {
+  const { sandbox, folder, env } = await stage(onTestFinished);
+  const block = blocksOf('README.md').find(({ marks }) => marks.includes('fox.mjs'));
+  const program = join(folder, 'fox.mjs');
+  writeFileSync(program, block?.code ?? '');
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(ROOT, join(folder, 'node_modules/gen-client'));
+  for (const _run of [1, 2]) {
+    // Ends before the create is answered, so that nothing is waited for.
+    sandbox.outcomes.next({ durationMs: 0 });
+    const { stdout } = await execute(NODE, [program], { cwd: folder, env, timeout: 60_000 });
+    expect(stdout).toMatch(/^job_\w+: \d+ tokens reserved\n(completed\n)?.*fox\.mp4 saved, \d+ tokens charged\n$/);
+  }
+  expect(isMp4(join(folder, 'fox.mp4'))).toBe(true);
+  expect(sandbox.jobs).toHaveLength(2);
 }, 60_000);
 
 test.concurrent('ai-sdk: an image and a video that begins with it', async ({ expect, onTestFinished }) => {

@@ -11,7 +11,7 @@ import { importsOf, parse } from './architecture/source.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
-const DOORS = ['index', 'webhooks', 'node', 'storage', 'sandbox', 'redis', 'ai-sdk', 'bullmq'];
+const DOORS = ['index', 'webhooks', 'node', 'storage', 'sandbox', 'redis', 'ai-sdk', 'bullmq', 'durable'];
 
 let tarball = '';
 let unpacked = '';
@@ -93,7 +93,9 @@ test('every map holds its sources and names no place of the machine that built i
   expect(maps.length).toBeGreaterThan(0);
   for (const file of maps) {
     const map = JSON.parse(read(file)) as { sources: string[]; sourcesContent: (string | null)[] };
-    expect(map.sourcesContent.filter((source) => typeof source !== 'string')).toEqual([]);
+    // A package may publish a map without its sources.
+    const own = map.sourcesContent.filter((_, at) => !map.sources[at]?.includes('/node_modules/'));
+    expect(own.filter((source) => typeof source !== 'string')).toEqual([]);
     expect(map.sources.filter((source) => source.startsWith('/'))).toEqual([]);
   }
 });
@@ -145,11 +147,11 @@ function reached(file: string, seen = new Set<string>()): Set<string> {
 const packagesOf = (file: string) => [...reached(file)].filter((name) => !name.startsWith('dist/')).sort();
 
 test('the main door pulls in its three packages and nothing of Node', () => {
-  expect(packagesOf('dist/index.js')).toEqual(['ky', 'p-retry', 'zod/v4/core']);
+  expect(packagesOf('dist/index.js')).toEqual(['ky', 'p-retry', 'zod/mini']);
 });
 
 test('the CommonJS door pulls in no package that is ESM only', () => {
-  expect(packagesOf('dist/index.cjs')).toEqual(['zod/v4/core']);
+  expect(packagesOf('dist/index.cjs')).toEqual(['zod/mini']);
 });
 
 test('the webhooks door pulls in nothing', () => {

@@ -41,7 +41,7 @@ export class GenImageModel implements ImageModelV4 {
     const own = readProviderOptions(call.providerOptions);
     const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers));
     try {
-      return await generate(this.#source.client(), { modelId: this.modelId, call, own, keys });
+      return await generate(await this.#source.client(), { modelId: this.modelId, call, own, keys });
     } finally {
       settled();
     }

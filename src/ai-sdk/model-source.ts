@@ -1,4 +1,4 @@
-import { GenClient } from '../client.js';
+import type { GenClient } from '../client.js';
 import type { ClientOptions } from '../config.js';
 
 /** A ready client, else the options for one; left out, everything comes from the environment. */
@@ -19,7 +19,7 @@ export interface SerializedModel {
 /** Where the models of a provider get their client from. */
 export interface ModelSource {
   /** Made when it is first needed, so that a missing option is an error of that call and not of the import. */
-  readonly client: () => GenClient;
+  readonly client: () => Promise<GenClient>;
   /** What another process needs to make the same client with its own key. */
   readonly config: () => PlainOptions;
 }
@@ -28,8 +28,11 @@ export interface ModelSource {
 export function modelSource(settings: GenProviderSettings): ModelSource {
   let made: GenClient | undefined;
   return {
-    client() {
-      made ??= 'client' in settings ? settings.client : new GenClient(settings);
+    async client() {
+      if ('client' in settings) return settings.client;
+      // A workflow loads this door to name its models, in a VM that refuses the stream which ky makes when it loads.
+      const { GenClient } = await import('../client.js');
+      made ??= new GenClient(settings);
       return made;
     },
     config: () => ('client' in settings ? plain({ baseUrl: baseUrlOf(settings.client) }) : plain(settings)),

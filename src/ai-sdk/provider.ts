@@ -2,6 +2,7 @@ import { type Experimental_VideoModelV4, type ImageModelV4, NoSuchModelError, ty
 import type { ImageModel, VideoModel } from '../catalog.js';
 import { GenImageModel } from './image-model.js';
 import { type GenProviderSettings, modelSource } from './model-source.js';
+import { checkProviderSettings } from './provider-options.js';
 import { GenVideoModel } from './video-model.js';
 
 /** The service as an AI SDK provider: `generateImage`, `experimental_generateVideo` and a provider registry take it. */
@@ -18,9 +19,10 @@ export interface GenProvider extends ProviderV4 {
 
 /**
  * Makes a provider. The client is made on the first call, so that a missing option is an error of that call and not of
- * the import.
+ * the import. Throws a GenError for a setting that does not exist.
  */
 export function createGen(settings: GenProviderSettings = {}): GenProvider {
+  checkProviderSettings(settings);
   const source = modelSource(settings);
   const image = (modelId: string) => new GenImageModel(source, modelId);
   const video = (modelId: string) => new GenVideoModel(source, modelId);

@@ -52,8 +52,8 @@ export class GenVideoModel implements Experimental_VideoModelV4 {
     return this.#withKeys(call, start);
   }
 
-  doStatus({ operation, abortSignal }: StatusCall): Promise<Experimental_VideoModelV4OperationStatusResult> {
-    return operationStatus(this.#source.client(), this.modelId, { operation, signal: abortSignal });
+  async doStatus({ operation, abortSignal }: StatusCall): Promise<Experimental_VideoModelV4OperationStatusResult> {
+    return operationStatus(await this.#source.client(), this.modelId, { operation, signal: abortSignal });
   }
 
   async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookAnswer> {
@@ -64,7 +64,7 @@ export class GenVideoModel implements Experimental_VideoModelV4 {
   /** Runs one call with a key for each output; uploads are taken back when no job came of them. */
   async #withKeys<T>(call: VideoCall, run: (client: GenClient, video: VideoRun) => Promise<T>): Promise<T> {
     const { modelId } = this;
-    const client = this.#source.client();
+    const client = await this.#source.client();
     const callersKey = readProviderOptions(call.providerOptions).idempotencyKey ?? keyFromHeaders(call.headers);
     const { keys, settled } = this.#outputKeys(call, callersKey);
     try {

@@ -1,4 +1,5 @@
 import { type Job as BullJob, type ConnectionOptions, Queue } from 'bullmq';
+import { callObserver } from '../callbacks.js';
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { checkOptions } from '../options.js';
 import { recoverRules } from '../polling/recover-options.js';
@@ -9,6 +10,7 @@ import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-e
 import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import { admitCall } from './admit-call.js';
+import { storeFiles } from './call-files.js';
 import { queueNames } from './connection.js';
 import type { GenJobData, GenJobResult } from './job-data.js';
 import { openNotes } from './notes.js';
@@ -71,11 +73,11 @@ export const UNMADE_PRIORITY = 1000;
  */
 export function createGenQueue(connection: ConnectionOptions, options: GenQueueOptions = {}): GenQueue {
   checkOptions('createGenQueue', QUEUE_OPTIONS, options);
-  const { onError = () => {} } = options;
+  const { onError } = options;
   const { calls, options: base } = queueNames(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   // Without a listener the engine prints.
-  queue.on('error', onError);
+  queue.on('error', (error) => callObserver(() => onError?.(error)));
   const notes = openNotes(connection, options);
   const creator = (call: CallKind) => ({
     create: (params: object, given?: EnqueueOptions) => enqueue(queue, call, { params: { ...params }, options: given }),
@@ -121,12 +123,13 @@ async function enqueue(
   asked: { readonly params: Record<string, unknown>; readonly options: EnqueueOptions | undefined },
 ): Promise<GenQueueJob> {
   checkOptions(`queue.${call}.create`, ENQUEUE_OPTIONS, asked.options);
-  const { jobId, preflight = true, recover, ...engine } = asked.options ?? {};
+  const { jobId, preflight = true, recover, cleanup, ...engine } = asked.options ?? {};
   const { idempotency_key, ...params } = asked.params;
   const id = admitCall({ call, params, preflight, jobId: jobId ?? idempotency_key });
   const data: GenJobData = {
     call,
-    params,
+    ...(await storeFiles(call, params, preflight)),
+    ...(cleanup !== undefined && { cleanup }),
     ...(!preflight && { preflight }),
     ...(recover !== undefined && { recover: recoverRules(recover) }),
   };

@@ -1,4 +1,5 @@
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
+import { callObserver } from '../callbacks.js';
 import type { GenClient } from '../client.js';
 import { sleep, systemClock } from '../clock.js';
 import { checkOptions } from '../options.js';
@@ -46,7 +47,8 @@ export function createGenWorker(
 ): GenWorker {
   checkOptions('createGenWorker', WORKER_OPTIONS, options);
   const { calls, options: base } = queueNames(connection, options);
-  const { timeoutMs = DAY_MS, retryDelayMs: retryMs = RETRY_MS, onError = () => {} } = options;
+  const { timeoutMs = DAY_MS, retryDelayMs: retryMs = RETRY_MS } = options;
+  const onError = (error: Error) => callObserver(() => options.onError?.(error));
   const notes = openNotes(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   const closing = new AbortController();
@@ -62,6 +64,7 @@ export function createGenWorker(
       retryMs,
     },
     client: client.withoutQueue({ maxRetries: 0 }),
+    uploader: client,
     notes,
     queue,
     clock: systemClock,

@@ -5,12 +5,23 @@ import type { Job } from '../schemas/job.js';
 /** Where a call stands, without the rules, which are the worker's. Its form may change between versions. */
 export type StoredRun = Omit<RunState, 'rules'>;
 
+/** A file as the record of a call keeps it: its path, or all of its bytes. */
+export type StoredFile =
+  | { readonly path: string }
+  | { readonly base64: string; readonly type: string; readonly name?: string };
+
 /** What a queue job carries: the call, and what has become of it. Everything needed to go on after a crash is here. */
 export interface GenJobData {
   /** Which `create` it is. */
   readonly call: CallKind;
   /** The body of the call, as the service takes it. */
   readonly params: Readonly<Record<string, unknown>>;
+  /** The files of the call, until the service has accepted it. `params` refers to them as `{ $file: 0 }`. */
+  readonly files?: readonly StoredFile[] | undefined;
+  /** The uploads that were made of them, in the same order. */
+  readonly uploads?: readonly string[] | undefined;
+  /** `after-job` where the uploads are deleted when the call has ended. */
+  readonly cleanup?: 'after-job' | undefined;
   /** `false` where the call is made without the check of the documented rules. */
   readonly preflight?: boolean;
   /** How to go on after a failed job, where the call says it. */

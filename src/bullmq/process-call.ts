@@ -8,6 +8,7 @@ import { nextStep } from '../polling/next-step.js';
 import type { CreateStep, LastStep, ReadStep, RunRules, RunState } from '../polling/run-state.js';
 import { type SeenCall, seeCall, sendCreate } from '../resources/run-calls.js';
 import type { Job } from '../schemas/job.js';
+import { deleteUploads, uploadFiles, withUploads } from './call-files.js';
 import { type GenQueueJob, wakeCall } from './gen-queue.js';
 import { type GenJobData, type GenJobResult, progressOf } from './job-data.js';
 import type { Notes } from './notes.js';
@@ -21,6 +22,8 @@ export interface Workplace {
   readonly rules: RunRules;
   /** Refuses a call whose rate limit is full, instead of holding up the worker. */
   readonly client: GenClient;
+  /** Waits for its rate limits, for what takes long anyway. */
+  readonly uploader: GenClient;
   readonly notes: Notes;
   readonly queue: Queue<GenJobData, GenJobResult>;
   readonly clock: Clock;
@@ -90,8 +93,11 @@ async function wakeUp({ at, queueJob }: Work): Promise<Standing> {
 /** Creates the service's job, and stores its id before anything else. */
 async function create(work: Work, run: RunState, { key, model }: CreateStep): Promise<Standing> {
   const { at, queueJob } = work;
-  const { call, params, preflight } = queueJob.data;
   await holdLock(work);
+  const refused = await uploadOnce(work);
+  if (refused !== undefined) return fail(work, run, refused);
+  const { call, preflight, uploads } = queueJob.data;
+  const params = withUploads(queueJob.data.params, uploads);
   const options = { signal: at.closing, preflight };
   const seen = await seeCall(async () => (await sendCreate(at.client, { call, params, key, model }, options)).job);
   // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
@@ -103,6 +109,16 @@ async function create(work: Work, run: RunState, { key, model }: CreateStep): Pr
     await queueJob.log(`${job.id} was accepted under ${key}: ${job.quotedTokenCost ?? '?'} tokens.`);
   }
   return standing;
+}
+
+/** Uploads the files of the call and stores their ids, so that no later attempt does it again. Gives an error that lasts. */
+async function uploadOnce({ at, queueJob }: Work): Promise<GenError | undefined> {
+  const { data } = queueJob;
+  if (data.files === undefined || data.uploads !== undefined) return undefined;
+  const made = await uploadFiles(at.uploader, data, at.closing);
+  if ('error' in made) return made.error;
+  await queueJob.updateData({ ...data, uploads: made.uploads });
+  return undefined;
 }
 
 async function read(work: Work, run: RunState, { jobId }: ReadStep): Promise<Standing> {
@@ -139,6 +155,7 @@ async function end(work: Work, run: RunState, job: Job): Promise<GenJobResult> {
   // Stored first: when onCompleted throws, it is called again with this job and nothing else happens.
   await storeRun(work, run);
   await calling('onCompleted', () => at.options.onCompleted?.(completed, queueJob));
+  await discardUploads(work, run);
   await at.notes.forget(job.id);
   return completed;
 }
@@ -148,8 +165,20 @@ async function fail(work: Work, run: RunState, error: unknown): Promise<never> {
   const { at, queueJob } = work;
   if (!GenError.isInstance(error)) throw error;
   await calling('onFailed', () => at.options.onFailed?.(error, queueJob));
+  await discardUploads(work, run);
   await storeRun(work, run, error.toJSON());
   throw Object.assign(new UnrecoverableError(`${error.name}: ${error.message}`), { cause: error });
+}
+
+/** Deletes the uploads of a call that came to no job, which uploads them again when an operator has it tried again. */
+async function discardUploads({ at, queueJob }: Work, { step, tries }: RunState): Promise<void> {
+  const { files, uploads, cleanup, ...data } = queueJob.data;
+  if (uploads === undefined) return;
+  const isOver = tries.length > 0 && step.type === 'end' && cleanup === 'after-job';
+  const isRefused = files !== undefined && step.type === 'fail' && step.reason !== 'timeout' && step.reason !== 'lost';
+  if (!isOver && !isRefused) return;
+  await deleteUploads(at.uploader, uploads);
+  if (isRefused) await queueJob.updateData({ ...data, files, ...(cleanup && { cleanup }) });
 }
 
 /**

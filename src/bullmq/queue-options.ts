@@ -26,6 +26,11 @@ export interface EnqueueOptions extends Omit<JobsOptions, 'jobId'> {
    * @default the worker's `recover`
    */
   readonly recover?: Recover | undefined;
+  /**
+   * `after-job` deletes the uploads of the files in the params when the call has ended with its job.
+   * @default undefined: they stay
+   */
+  readonly cleanup?: 'after-job' | undefined;
 }
 
 /** The options of `createGenQueue`. */
@@ -64,4 +69,5 @@ export const ENQUEUE_OPTIONS = z.strictObject({
   jobId: anything,
   preflight: option.flag,
   recover: anything,
+  cleanup: option.oneOf('after-job'),
 });

@@ -41,13 +41,17 @@ interface Place {
 /** The record of a call that stands where `run` says. */
 function recordOf(data: GenJobData, run: RunState, now: number): GenJobData {
   const { rules: _, ...stored } = run;
-  const { call, params, preflight, recover } = data;
+  const { call, params, preflight, recover, cleanup, files, uploads } = data;
   const jobId = liveJobOf(run);
   return {
     call,
     params,
     ...(preflight !== undefined && { preflight }),
     ...(recover !== undefined && { recover }),
+    ...(cleanup !== undefined && { cleanup }),
+    // Needed again only while the service has made no job of them.
+    ...(files !== undefined && run.tries.length === 0 && { files }),
+    ...(uploads !== undefined && { uploads }),
     ...(jobId !== undefined && { jobId }),
     run: stored,
     storedAt: now,

@@ -1,5 +1,7 @@
 import { APIError, InsufficientBalanceError, JobError, type Recovery, WaitTimeoutError } from '../errors/index.js';
 import { quote } from '../sandbox/control/curl.js';
+import type { Session } from './session.js';
+import { isUnsent } from './unsent.js';
 
 /** What to do, in words for a person. */
 const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
@@ -13,12 +15,14 @@ const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
 };
 
 /** What to do about an error, where something can be done. */
-export function adviceFor(error: unknown): string | undefined {
+export function adviceFor(error: unknown, session: Pick<Session, 'next' | 'isUnsent'> | undefined): string | undefined {
+  // The job's own message says what to change.
+  if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : 'Nothing was charged.';
+  if (session?.next) return `${session.next.what} with: ${session.next.command}`;
   if (InsufficientBalanceError.isInstance(error)) return error.topUpUrl ? `Top up at ${error.topUpUrl}` : undefined;
   if (WaitTimeoutError.isInstance(error))
     return `The job goes on. Wait for it with: gen-client wait ${quote(error.jobId)}`;
-  // The job's own message says what to change.
-  if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : 'Nothing was charged.';
+  if (session?.isUnsent && isUnsent(error)) return 'Nothing was sent. Check GEN_BASE_URL or --base-url.';
   if (mayHaveCreated(error)) {
     return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(error.idempotencyKey)}: it takes up the same job and pays once.`;
   }

@@ -2,6 +2,7 @@ import { CommanderError } from 'commander';
 import {
   APIError,
   AuthenticationError,
+  DownloadError,
   GenError,
   InsufficientBalanceError,
   JobError,
@@ -28,7 +29,9 @@ export const EXIT = {
 
 /** A command line that cannot be carried out; the message names the flag and the fix. */
 export class UsageError extends GenError {
-  protected static override readonly family = 'GenError/UsageError';
+  protected static override get family() {
+    return 'GenError/UsageError';
+  }
 }
 
 /** Throws what an option led to as a fault of the command line: a port in use, a key that is none. */
@@ -46,6 +49,7 @@ export function exitCodeOf(error: unknown): number {
   for (const account of [AuthenticationError, PermissionDeniedError, InsufficientBalanceError]) {
     if (account.isInstance(error)) return EXIT.account;
   }
+  if (DownloadError.isInstance(error) && error.code === 'file_exists') return EXIT.usage;
   if (APIError.isInstance(error)) return REQUEST_FAULTS.includes(error.status ?? 0) ? EXIT.usage : EXIT.service;
   // An upload or a download fails for the reason of its cause.
   if (error instanceof Error && error.cause instanceof Error) return exitCodeOf(error.cause);

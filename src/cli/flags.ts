@@ -15,7 +15,7 @@ export interface JobFlags {
 export function addJobFlags(command: Command): Command {
   return addWaitFlags(command)
     .option('--no-wait', 'print the job and return; go on with "gen-client wait"')
-    .option('--idempotency-key <key>', 'the same key again resumes the same job and is never charged twice')
+    .option('--idempotency-key <key>', 'the same key again resumes the same job and is never charged twice', parseKey)
     .option('--webhook <url>', 'https URL that receives the signed event of the final state');
 }
 
@@ -35,7 +35,10 @@ export function addWaitFlags(command: Command): Command {
 /** Adds the flags of every command that saves a file. */
 export function addSaveFlags(command: Command): Command {
   return command
-    .option('-o, --out <path>', 'save the finished file here; a directory gets a file named after the job')
+    .option(
+      '-o, --out <path>',
+      'save the file here; in a directory ("dir/" is made) it is named after the job; - streams to stdout',
+    )
     .option('-f, --force', 'replace a file that is there');
 }
 
@@ -53,6 +56,12 @@ export function parsePort(text: string): number {
   return port;
 }
 
+/** An idempotency key that a header can carry. */
+export function parseKey(text: string): string {
+  if (/^(?=.{1,255}$)[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) return text;
+  throw new InvalidArgumentError('Give 1 to 255 printable ASCII characters.');
+}
+
 /** Gathers a flag that may be given several times. */
 export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
   return [...(before ?? []), value];
@@ -68,6 +77,7 @@ export function parseTime(text: string): number {
   return ms;
 }
 
-function parseTimeout(text: string): number | false {
+/** A time to wait at most, or `none`. */
+export function parseTimeout(text: string): number | false {
   return text === 'none' ? false : parseTime(text);
 }

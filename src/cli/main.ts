@@ -1,9 +1,11 @@
 import { Command, CommanderError } from 'commander';
-import { GenError } from '../errors/index.js';
+import { JobError } from '../errors/index.js';
 import { VERSION } from '../version.js';
 import { type OpenSession, withExamples } from './action.js';
 import { adviceFor } from './advice.js';
+import { batchCommand } from './commands/batch.js';
 import { characterCommand } from './commands/character.js';
+import { doctorCommand } from './commands/doctor.js';
 import { editCommand } from './commands/edit.js';
 import { downloadCommand, uploadCommand } from './commands/files.js';
 import { imageCommand } from './commands/image.js';
@@ -16,18 +18,21 @@ import { EXIT, exitCodeOf } from './exit-codes.js';
 import { interruptSignal } from './interrupt.js';
 import { createSession, type Session } from './session.js';
 import { createTerminal, type Streams, type Terminal } from './terminal.js';
+import { errorDocument, messageOf } from './wording.js';
 
 const COMMANDS = [
   videoCommand,
   imageCommand,
   editCommand,
   characterCommand,
+  batchCommand,
   uploadCommand,
   jobCommand,
   waitCommand,
   downloadCommand,
   modelsCommand,
   webhookCommand,
+  doctorCommand,
   sandboxCommand,
 ];
 
@@ -55,7 +60,7 @@ export async function main(words: readonly string[], streams: Streams): Promise<
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
     if (signal.aborted && session) return interrupted(terminal, session);
-    return failed(terminal, error);
+    return failed(terminal, error, session);
   }
 }
 
@@ -63,7 +68,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: Streams, { isJson 
   const program = new Command('gen-client')
     .description('Images, characters and videos from the command line.')
     .version(VERSION)
-    .option('--json', 'one JSON document on stdout, for programs ("webhook listen": one a line)')
+    .option('--json', 'one JSON document on stdout, for programs ("batch" and "webhook listen": one a line)')
     .option('--base-url <url>', 'where the service is, instead of GEN_BASE_URL')
     .addHelpText('after', HELP);
   withExamples(program, ['video "a fox at dawn" --out fox.mp4', 'sandbox']);
@@ -94,23 +99,22 @@ function asksForJson(words: readonly string[]): boolean {
   return words.slice(0, end === -1 ? undefined : end).includes('--json');
 }
 
-function interrupted(terminal: Terminal, { hint }: Session): number {
-  if (terminal.isJson) terminal.result({ error: { name: 'Interrupted', message: hint } }, []);
+function interrupted(terminal: Terminal, { hint, outcome }: Session): number {
+  if (terminal.isJson) terminal.result({ ...outcome, error: { name: 'Interrupted', message: hint } }, []);
   else terminal.note(`Interrupted. ${hint}`);
   return EXIT.interrupted;
 }
 
-function failed(terminal: Terminal, error: unknown): number {
+function failed(terminal: Terminal, error: unknown, session: Session | undefined): number {
   const code = exitCodeOf(error);
-  const message = error instanceof Error ? error.message : String(error);
   if (terminal.isJson && code !== EXIT.done) {
-    const plain = GenError.isInstance(error) ? error.toJSON() : { name: 'Error', message };
-    terminal.result({ error: error instanceof CommanderError ? { name: 'UsageError', message } : plain }, []);
+    const next = JobError.isInstance(error) ? undefined : session?.next?.command;
+    terminal.result({ ...session?.outcome, error: errorDocument(error), next }, []);
   }
   // The parser has said its errors itself.
   if (error instanceof CommanderError) return code;
-  terminal.note(`Error: ${message}`);
-  const advice = adviceFor(error);
+  terminal.note(`Error: ${messageOf(error)}`);
+  const advice = adviceFor(error, session);
   if (advice !== undefined) terminal.note(advice);
   return code;
 }

@@ -7,6 +7,10 @@ import { plainText } from './plain-text.js';
 export interface Progress {
   /** Bytes moved, of how many where that is known. */
   bytes(done: number, total: number | undefined): void;
+  /** Things done, of how many, and what else is worth knowing. */
+  count(done: number, total: number, text: string): void;
+  /** Lets something else write to the terminal, and shows the bar again below it. */
+  aside(write: () => void): void;
   /** A state without a measure: shown with the time that has passed. */
   state(text: string): void;
   /** Takes the bar away; nothing moves afterwards. */
@@ -21,7 +25,7 @@ interface Place {
 
 /** How often the time that has passed is shown afresh. */
 const TICK_MS = 1000;
-const NOTHING: Progress = { bytes() {}, state() {}, stop() {} };
+const NOTHING: Progress = { bytes() {}, count() {}, aside: (write) => write(), state() {}, stop() {} };
 
 /** A bar where a person watches, a line per step where a pipe does. */
 export function createProgress(label: string, place: Place): Progress {
@@ -31,6 +35,7 @@ export function createProgress(label: string, place: Place): Progress {
 
 function lines(label: string, { note }: Place): Progress {
   let last = '';
+  let lastTenth = 0;
   const say = (text: string) => {
     if (text !== last) note(`${label}: ${text}`);
     last = text;
@@ -38,6 +43,13 @@ function lines(label: string, { note }: Place): Progress {
   return {
     // Quarters, so that a log stays short.
     bytes: (done, total) => say(total ? `${25 * Math.floor((4 * done) / total)}%` : 'under way'),
+    // Tenths, for the same reason.
+    count(done, total, text) {
+      const tenth = Math.floor((10 * done) / total);
+      if (tenth !== lastTenth) note(`${label}: ${done}/${total}${text}`);
+      lastTenth = tenth;
+    },
+    aside: (write) => write(),
     state: (text) => say(plainText(text)),
     stop() {},
   };
@@ -46,6 +58,7 @@ function lines(label: string, { note }: Place): Progress {
 function bar(label: string, { stream }: Place): Progress {
   const started = systemClock.now();
   let text = 'starting';
+  let counted = '';
   let cancelTick = () => {};
   const single = new SingleBar({
     stream,
@@ -55,6 +68,7 @@ function bar(label: string, { stream }: Place): Progress {
     barsize: 30,
     format: (options, { value, progress }) => {
       const filled = Format.BarFormat(progress, { ...options, barCompleteString: BLOCKS, barIncompleteString: DOTS });
+      if (counted !== '') return `${label}  ${filled} ${counted}  ${minutes(systemClock.now() - started)}`;
       const size = `${filled} ${Math.floor(progress * 100)}% of ${megabytes(value / Math.max(progress, 1e-9))}`;
       return `${label}  ${text === '' ? size : `${text}  ${minutes(systemClock.now() - started)}`}`;
     },
@@ -71,6 +85,16 @@ function bar(label: string, { stream }: Place): Progress {
       if (total) single.setTotal(total);
       else text = megabytes(done);
       single.update(done);
+    },
+    count(done, total, more) {
+      counted = `${done}/${total}${more}`;
+      single.setTotal(total);
+      single.update(done);
+    },
+    aside(write) {
+      stream.write('\r\u001b[K');
+      write();
+      single.render();
     },
     state(next) {
       text = plainText(next);

@@ -1,6 +1,12 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
+import { reasonOf } from '../callbacks.js';
+import { APIError } from '../errors/index.js';
 import { fromPath } from '../node/index.js';
+import type { UploadType } from '../schemas/media-type.js';
+import type { Upload } from '../schemas/upload.js';
+import { describeFile } from '../uploading/file.js';
+import type { FileOptions } from '../uploading/upload-options.js';
 import { UsageError } from './exit-codes.js';
 import type { Session } from './session.js';
 
@@ -32,10 +38,11 @@ export async function resolveReference(session: Session, mention: Mention): Prom
 }
 
 /** Uploads a local file, showing how far it has come. */
-export async function uploadFile(session: Session, path: string) {
+export async function uploadFile(session: Session, path: string, options: FileOptions = {}): Promise<Upload> {
   const progress = session.terminal.progress(`Uploading ${basename(path)}`);
   try {
     return await session.client().uploads.upload(fromPath(path), {
+      ...options,
       signal: session.signal,
       onProgress: ({ sentBytes, totalBytes }) => progress.bytes(sentBytes, totalBytes),
     });
@@ -51,6 +58,10 @@ export interface ReferenceSlot {
   readonly urls: string;
   /** Takes upload ids. */
   readonly uploads: string;
+  /** The kind of file it takes. */
+  readonly kind: UploadType;
+  /** What the file is for, where that has a rule of its own. */
+  readonly purpose?: 'character';
   /** Whether the parameter takes one value and not a list. */
   readonly isSingle?: boolean;
 }
@@ -67,16 +78,68 @@ export function plannedParams(slots: readonly ReferenceSlot[]): Record<string, u
   return params;
 }
 
-/** The parameters; local files are uploaded on the way, one after the other. */
-export async function referenceParams(
-  session: Session,
-  slots: readonly ReferenceSlot[],
-): Promise<Record<string, unknown>> {
-  const params: Record<string, unknown> = {};
-  for (const slot of slots) {
-    for (const mention of slot.mentions) put(params, slot, await resolveReference(session, mention));
+/** Looks at all local files before a byte moves: their kinds, types and sizes. */
+export async function checkFiles(slots: readonly ReferenceSlot[]): Promise<void> {
+  for (const { mentions, kind, purpose } of slots) {
+    for (const { text } of mentions.filter((mention) => mention.kind === 'file')) {
+      await checkFile(text, { kind, purpose });
+    }
   }
-  return params;
+}
+
+const KIND_NAMES: Readonly<Record<string, string>> = { IMAGE: 'an image', VIDEO: 'a video', AUDIO: 'an audio file' };
+
+/** Looks at a local file. Throws a UsageError that names it. */
+export async function checkFile(
+  path: string,
+  { kind, purpose }: { readonly kind?: UploadType | undefined; readonly purpose?: 'character' | undefined },
+): Promise<void> {
+  const file = await describeFile(fromPath(path), { purpose }).catch((cause: unknown) => {
+    throw new UsageError(`"${path}": ${reasonOf(cause)}`, { cause });
+  });
+  file.discard();
+  const { upload_type: found } = file.params;
+  if (kind === undefined || found === kind) return;
+  const needed = KIND_NAMES[kind] ?? kind;
+  throw new UsageError(`"${path}" is ${KIND_NAMES[found] ?? found}. ${needed.replace(/^a/, 'A')} is needed here.`);
+}
+
+/** What references came to. */
+export interface UploadedReferences {
+  readonly params: Record<string, unknown>;
+  /** The uploads that were made on the way. */
+  readonly uploadIds: readonly string[];
+}
+
+/** The parameters; local files are uploaded on the way, one after the other. */
+export async function uploadReferences(session: Session, slots: readonly ReferenceSlot[]): Promise<UploadedReferences> {
+  const params: Record<string, unknown> = {};
+  const uploadIds: string[] = [];
+  try {
+    for (const slot of slots) {
+      for (const mention of slot.mentions) {
+        const reference = await resolveReference(session, mention);
+        if (mention.kind === 'file' && 'uploadId' in reference) uploadIds.push(reference.uploadId);
+        put(params, slot, reference);
+      }
+    }
+  } catch (error) {
+    await deleteUploads(session, uploadIds);
+    throw error;
+  }
+  return { params, uploadIds };
+}
+
+/** Whether the service has said for good that there is no job. */
+export function isRefusal(error: unknown): boolean {
+  return APIError.isInstance(error) && error.status < 500 && error.status !== 409 && error.status !== 429;
+}
+
+/** Takes away what was uploaded for a job that is not made. What cannot be deleted stays; the first error is the one to tell. */
+export async function deleteUploads(session: Session, uploadIds: readonly string[]): Promise<void> {
+  if (session.signal.aborted) return;
+  const { uploads } = session.client();
+  await Promise.allSettled(uploadIds.map((id) => uploads.delete(id, { signal: session.signal, maxRetries: 0 })));
 }
 
 function put(params: Record<string, unknown>, slot: ReferenceSlot, reference: Reference): void {

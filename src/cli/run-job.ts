@@ -1,14 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import type { CreateOptions } from '../resources/created-jobs.js';
+import type { CreateOptions } from '../resources/create-options.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { UsageError } from './exit-codes.js';
 import type { JobFlags } from './flags.js';
-import { plannedParams, type ReferenceSlot, referenceParams } from './references.js';
-import { checkTarget, saveTo } from './save.js';
+import {
+  checkFiles,
+  deleteUploads,
+  isRefusal,
+  plannedParams,
+  type ReferenceSlot,
+  uploadReferences,
+} from './references.js';
 import type { Session } from './session.js';
 import { describeJob } from './show-job.js';
+import { saveTo, tryTarget } from './target.js';
 import { resumeCommand, watching } from './wait.js';
 
 /** A job to make: its parameters, the rules for them and the calls that make it. */
@@ -36,13 +43,21 @@ export async function runJob<Params extends object>(
   }
   const fields = definedOnly({ ...plan.params, webhook_url: flags.webhook });
   plan.check({ ...fields, ...plannedParams(plan.references) });
-  checkTarget(flags);
+  tryTarget(session, flags);
+  await checkFiles(plan.references);
+  const references = await uploadReferences(session, plan.references);
   // The rules have looked at them: what is left to the types is the spelling of the names above.
-  const params = { ...fields, ...(await referenceParams(session, plan.references)) } as Params;
+  const params = { ...fields, ...references.params } as Params;
   const idempotencyKey = flags.idempotencyKey ?? randomUUID();
   session.hint = `It is not known whether a job was made. Run the same command again with --idempotency-key ${idempotencyKey}: it takes up the same job and pays once.`;
-  if (flags.wait) await waitAndSave(session, plan, { flags, params, idempotencyKey });
-  else await startOnly(session, plan, { params, idempotencyKey });
+  session.outcome = { idempotencyKey };
+  try {
+    if (flags.wait) await waitAndSave(session, plan, { flags, params, idempotencyKey });
+    else await startOnly(session, plan, { params, idempotencyKey });
+  } catch (error) {
+    if (session.outcome.job === undefined && isRefusal(error)) await deleteUploads(session, references.uploadIds);
+    throw error;
+  }
 }
 
 interface Attempt<Params> {
@@ -76,6 +91,7 @@ async function waitAndSave<Params extends object>(
       idempotencyKey,
       onCreated(accepted) {
         created = accepted;
+        session.outcome.warnings = accepted.warnings;
         const { quoted_token_cost: quoted } = accepted;
         terminal.note(`Job ${accepted.job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
         for (const warning of accepted.warnings) terminal.note(`Warning: ${warning}`);

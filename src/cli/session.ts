@@ -2,12 +2,22 @@ import { GenClient } from '../client.js';
 import type { Hooks } from '../hooks.js';
 import { asUsage, EXIT, UsageError } from './exit-codes.js';
 import type { Terminal } from './terminal.js';
+import { isUnsent } from './unsent.js';
+import { inFlags, messageOf } from './wording.js';
 
 /** One run of a command. */
 export interface Session {
   readonly terminal: Terminal;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
+  /** What is known so far: for programs, should the command fail. */
+  outcome: Record<string, unknown>;
+  /** How to go on when the command fails, once a job is paid for. */
+  next: NextStep | undefined;
+  /** Whether every attempt that failed so far was refused before it was sent. */
+  isUnsent: boolean;
+  /** Whether waits and retries go untold, because there are too many of them. */
+  isQuiet: boolean;
   /** What to tell when interrupted: how to go on. */
   hint: string;
   /** What the process ends with when nothing throws. */
@@ -16,53 +26,75 @@ export interface Session {
   client(): GenClient;
 }
 
+/** The command that goes on, and why. */
+export interface NextStep {
+  /** What there is to do: `The job goes on. Wait for it`. */
+  readonly what: string;
+  readonly command: string;
+}
+
 /** Flags that every command takes. */
 export interface GlobalFlags {
   readonly json?: boolean;
-  readonly baseUrl?: string;
+  readonly baseUrl?: string | undefined;
 }
 
 /** Opens a session. Nothing is called, and no key is asked for, until a command needs the client. */
 export function createSession(flags: GlobalFlags, { terminal, signal }: Pick<Session, 'terminal' | 'signal'>): Session {
   let client: GenClient | undefined;
-  return {
+  const session: Session = {
     terminal,
     signal,
+    outcome: {},
+    next: undefined,
+    isUnsent: true,
+    isQuiet: false,
     hint: 'Nothing was created.',
     exitCode: EXIT.done,
     client() {
-      client ??= createClient(flags, terminal);
+      client ??= createClient(flags, session);
       return client;
     },
   };
+  return session;
 }
 
-function createClient({ baseUrl }: GlobalFlags, terminal: Terminal): GenClient {
-  const warn = (message: string) => terminal.note(`Warning: ${message}`);
+function createClient({ baseUrl }: GlobalFlags, session: Session): GenClient {
+  const warn = (message: string) => {
+    if (!session.isQuiet) session.terminal.note(`Warning: ${inFlags(message)}`);
+  };
   const logger = { error: warn, warn, info() {}, debug() {} };
-  const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
-  if (!given) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
+  const given = baseUrlOf({ baseUrl });
   try {
-    return new GenClient({ baseUrl: given, logger, logLevel: 'warn', hooks: hooksTo(terminal) });
+    return new GenClient({ baseUrl: given, logger, logLevel: 'warn', hooks: hooksOf(session) });
   } catch (cause) {
     return asUsage(cause);
   }
+}
+
+/** Where the service is, by flag or environment. */
+export function baseUrlOf({ baseUrl }: GlobalFlags): string {
+  const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
+  if (given) return given;
+  throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
 }
 
 /** Waits shorter than this are nobody's concern. */
 const NOTED_WAIT_MS = 2000;
 
 /** Says why it is quiet. */
-function hooksTo(terminal: Terminal): Hooks {
+function hooksOf(session: Session): Hooks {
+  const { terminal } = session;
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
   return {
     onWait({ lane, waitMs, reason }) {
-      if (waitMs < NOTED_WAIT_MS) return;
+      if (waitMs < NOTED_WAIT_MS || session.isQuiet) return;
       const why = reason === 'limit' ? `the limit of ${lane ?? 'calls'}` : 'the service asked for it';
       terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
     },
     onRetry({ error, delayMs }) {
-      terminal.note(`${error.message} Trying again in ${seconds(delayMs)}.`);
+      session.isUnsent &&= isUnsent(error);
+      if (!session.isQuiet) terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
     },
   };
 }

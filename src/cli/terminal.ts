@@ -1,4 +1,6 @@
 import type { Writable } from 'node:stream';
+import { abortable } from '../abort.js';
+import { UsageError } from './exit-codes.js';
 import { plainJson, plainText } from './plain-text.js';
 import { createProgress, type Progress } from './progress.js';
 
@@ -8,6 +10,12 @@ export interface Terminal {
   readonly isJson: boolean;
   /** The outcome: as JSON, or as lines for a reader. */
   result(value: unknown, lines: readonly string[]): void;
+  /** Lines of the outcome as they come, for a reader; programs get them with the result. */
+  print(lines: readonly string[]): void;
+  /** Keeps stdout for a file: lines for a reader go to stderr from here on. */
+  takeStdout(): void;
+  /** Writes a file to stdout, as fast as it is read. Ends early when the reader has gone. */
+  stream(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void>;
   /** Something worth knowing on the way; not for programs. */
   note(text: string): void;
   /** A bar on a terminal, plain lines in a pipe, nothing for programs. */
@@ -16,7 +24,7 @@ export interface Terminal {
 
 /** The streams to write to. */
 export interface Streams {
-  readonly stdout: Writable;
+  readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean };
 }
 
@@ -25,12 +33,44 @@ export function createTerminal({ stdout, stderr }: Streams, { isJson }: { isJson
   const note = (text: string) => {
     if (!isJson) stderr.write(`${plainText(text)}\n`);
   };
+  let lineStream: Writable = stdout;
+  const print = (lines: readonly string[]) => {
+    if (!isJson) lineStream.write(lines.map((line) => `${plainText(line)}\n`).join(''));
+  };
   return {
     isJson,
     result(value, lines) {
-      stdout.write(isJson ? `${plainJson(value)}\n` : lines.map((line) => `${plainText(line)}\n`).join(''));
+      if (isJson) stdout.write(`${plainJson(value)}\n`);
+      else print(lines);
     },
+    print,
+    takeStdout() {
+      if (stdout.isTTY === true) {
+        throw new UsageError('--out -: stdout is a terminal. Redirect it to a file or a program.');
+      }
+      lineStream = stderr;
+    },
+    stream: (body, signal) => pour(body, stdout, signal),
     note,
     progress: (label) => createProgress(plainText(label), { stream: stderr, isShown: !isJson, note }),
   };
+}
+
+async function pour(body: ReadableStream<Uint8Array>, stdout: Writable, signal: AbortSignal): Promise<void> {
+  const reader = body.getReader();
+  let isGone = false;
+  const leave = () => {
+    isGone = true;
+  };
+  stdout.once('close', leave).once('error', leave);
+  try {
+    for (let piece = await reader.read(); !piece.done && !isGone; piece = await reader.read()) {
+      // Called back when the bytes are written, or can no longer be.
+      const { value } = piece;
+      await abortable(new Promise<void>((resolve) => stdout.write(value, () => resolve())), signal);
+    }
+  } finally {
+    reader.cancel().catch(() => undefined);
+    stdout.off('close', leave).off('error', leave);
+  }
 }

@@ -26,6 +26,7 @@ export interface Watch {
 export function watching(session: Session, flags: WaitFlags): Watch {
   let progress: Progress | undefined;
   const show = (job: Job) => {
+    session.outcome.job = job;
     progress ??= session.terminal.progress(job.id);
     progress.state(job.status);
   };
@@ -37,7 +38,9 @@ export function watching(session: Session, flags: WaitFlags): Watch {
       onUpdate: show,
     },
     began(job) {
-      session.hint = `Job ${job.id} goes on without this command. Wait for it with: ${resumeCommand(job.id, flags)}`;
+      const command = resumeCommand(job.id, flags);
+      session.hint = `Job ${job.id} goes on without this command. Wait for it with: ${command}`;
+      session.next = { what: 'The job goes on. Wait for it', command };
       show(job);
     },
     stop() {

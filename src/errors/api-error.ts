@@ -20,7 +20,10 @@ export interface APIErrorDetails {
 
 /** The service answered and refused (spec: Request errors). */
 export class APIError extends GenError {
-  protected static override readonly family: string = 'GenError/APIError';
+  protected static override get family(): string {
+    return 'GenError/APIError';
+  }
+
   /** HTTP status of the answer. */
   readonly status: number;
   /** The service's code; `http_<status>` where the answer names none. */
@@ -62,17 +65,28 @@ export class APIError extends GenError {
 
 /** 400: the request itself must change. */
 export class BadRequestError extends APIError {
-  protected static override readonly family = 'GenError/APIError/BadRequestError';
+  protected static override get family() {
+    return 'GenError/APIError/BadRequestError';
+  }
 }
 
 /** 401: the key is missing, wrong or revoked. */
 export class AuthenticationError extends APIError {
-  protected static override readonly family = 'GenError/APIError/AuthenticationError';
+  protected static override get family() {
+    return 'GenError/APIError/AuthenticationError';
+  }
+
+  /** 502, for frameworks that answer with it: the key is the app's own, and its user has done nothing wrong. */
+  get statusCode(): number {
+    return 502;
+  }
 }
 
 /** 402: the balance is below the quoted cost. */
 export class InsufficientBalanceError extends APIError {
-  protected static override readonly family = 'GenError/APIError/InsufficientBalanceError';
+  protected static override get family() {
+    return 'GenError/APIError/InsufficientBalanceError';
+  }
 
   /** The billing page (spec: data.top_up_url). */
   readonly topUpUrl: string | undefined;
@@ -85,37 +99,56 @@ export class InsufficientBalanceError extends APIError {
 
 /** 403: the key lacks the scope, or the account is suspended. */
 export class PermissionDeniedError extends APIError {
-  protected static override readonly family = 'GenError/APIError/PermissionDeniedError';
+  protected static override get family() {
+    return 'GenError/APIError/PermissionDeniedError';
+  }
+
+  /** 502, for frameworks that answer with it: the key is the app's own, and its user has done nothing wrong. */
+  get statusCode(): number {
+    return 502;
+  }
 }
 
 /** 404: no such job, character or upload in this account. */
 export class NotFoundError extends APIError {
-  protected static override readonly family = 'GenError/APIError/NotFoundError';
+  protected static override get family() {
+    return 'GenError/APIError/NotFoundError';
+  }
 }
 
 /** 409: in use, or still under review. */
 export class ConflictError extends APIError {
-  protected static override readonly family = 'GenError/APIError/ConflictError';
+  protected static override get family() {
+    return 'GenError/APIError/ConflictError';
+  }
 }
 
 /** 413: the file is over its type's limit. */
 export class PayloadTooLargeError extends APIError {
-  protected static override readonly family = 'GenError/APIError/PayloadTooLargeError';
+  protected static override get family() {
+    return 'GenError/APIError/PayloadTooLargeError';
+  }
 }
 
 /** 422: the character's image failed review. */
 export class UnprocessableEntityError extends APIError {
-  protected static override readonly family = 'GenError/APIError/UnprocessableEntityError';
+  protected static override get family() {
+    return 'GenError/APIError/UnprocessableEntityError';
+  }
 }
 
 /** 429: too many requests, or a full lane under `rateLimit: 'throw'`; `retryAfterMs` says how long to wait. */
 export class RateLimitError extends APIError {
-  protected static override readonly family = 'GenError/APIError/RateLimitError';
+  protected static override get family() {
+    return 'GenError/APIError/RateLimitError';
+  }
 }
 
 /** 5xx: a failure on the service's side. */
 export class ServerError extends APIError {
-  protected static override readonly family = 'GenError/APIError/ServerError';
+  protected static override get family() {
+    return 'GenError/APIError/ServerError';
+  }
 }
 
 /** The status that the spec gives the error's code, for an answer that said 200 and `success: false`. */

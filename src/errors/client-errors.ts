@@ -13,11 +13,16 @@ export interface CallDetails {
 
 /** Refused before any call: the documented rules say that the service would refuse it. */
 export class PreflightError extends GenError {
-  protected static override readonly family = 'GenError/PreflightError';
+  protected static override get family() {
+    return 'GenError/PreflightError';
+  }
+
   /** The code that the service itself would give. */
   readonly code: RequestErrorCode;
   /** The parameter at fault. */
   readonly param: string;
+  /** The HTTP status to answer the sender of the params with. */
+  readonly status = 400;
 
   constructor(
     message: string,
@@ -51,12 +56,17 @@ class CallError extends GenError {
 
 /** The service could not be reached, or the connection broke before the answer was whole. */
 export class ConnectionError extends CallError {
-  protected static override readonly family = 'GenError/ConnectionError';
+  protected static override get family() {
+    return 'GenError/ConnectionError';
+  }
 }
 
 /** No whole answer within `timeoutMs`. */
 export class TimeoutError extends CallError {
-  protected static override readonly family = 'GenError/TimeoutError';
+  protected static override get family() {
+    return 'GenError/TimeoutError';
+  }
+
   /** The limit that was passed, in milliseconds. */
   readonly timeoutMs: number | undefined;
 
@@ -68,7 +78,10 @@ export class TimeoutError extends CallError {
 
 /** The service answered with success, but not in the documented shape. */
 export class ResponseError extends CallError {
-  protected static override readonly family = 'GenError/ResponseError';
+  protected static override get family() {
+    return 'GenError/ResponseError';
+  }
+
   /** Where in the body the essential is missing or mistyped, for example `data.job.id`. */
   readonly path: string | undefined;
 

@@ -2,7 +2,10 @@ import { GenError } from './gen-error.js';
 
 /** An upload step failed. The message names the step and what is left on the service. */
 export class UploadError extends GenError {
-  protected static override readonly family = 'GenError/UploadError';
+  protected static override get family() {
+    return 'GenError/UploadError';
+  }
+
   /** The step that failed (spec: Uploads). */
   readonly step: 'prepare' | 'create' | 'put' | 'complete';
   /** The upload's id, once the service had given one. */
@@ -40,7 +43,10 @@ export type DownloadErrorCode =
 
 /** A finished file could not be fetched or written whole. */
 export class DownloadError extends GenError {
-  protected static override readonly family = 'GenError/DownloadError';
+  protected static override get family() {
+    return 'GenError/DownloadError';
+  }
+
   /** Why, as a value that a program can switch on. */
   readonly code: DownloadErrorCode;
   /** The job whose file it is. */

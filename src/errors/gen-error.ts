@@ -3,8 +3,11 @@ const FAMILY = Symbol.for('gen-client.error-family');
 
 /** The root of every error that this package throws. An abort is not one of them: it rejects with the signal's own reason. */
 export class GenError extends Error {
+  // A getter, because the CommonJS build renames a class that has a static field, and the name is what Node prints.
   /** The line of descent, so that {@link GenError.isInstance} needs no shared class object. */
-  protected static readonly family: string = 'GenError';
+  protected static get family(): string {
+    return 'GenError';
+  }
 
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super(message, 'cause' in options && options.cause !== undefined ? { cause: options.cause } : undefined);

@@ -6,7 +6,10 @@ const RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
 
 /** A job ended otherwise than completed, or was not waited for to its end. The job is on the error. */
 export class JobError extends GenError {
-  protected static override readonly family: string = 'GenError/JobError';
+  protected static override get family(): string {
+    return 'GenError/JobError';
+  }
+
   /** The job as it was last read. */
   readonly job: Job;
   /** The job's `errorCode` (spec: Job errors). */
@@ -28,15 +31,21 @@ export class JobError extends GenError {
 
 /** The job failed; nothing was charged (spec: Billing 4). */
 export class JobFailedError extends JobError {
-  protected static override readonly family = 'GenError/JobError/JobFailedError';
+  protected static override get family() {
+    return 'GenError/JobError/JobFailedError';
+  }
 }
 
 /** The job was canceled. */
 export class JobCanceledError extends JobError {
-  protected static override readonly family = 'GenError/JobError/JobCanceledError';
+  protected static override get family() {
+    return 'GenError/JobError/JobCanceledError';
+  }
 }
 
 /** The job was blocked. */
 export class JobBlockedError extends JobError {
-  protected static override readonly family = 'GenError/JobError/JobBlockedError';
+  protected static override get family() {
+    return 'GenError/JobError/JobBlockedError';
+  }
 }

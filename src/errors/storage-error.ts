@@ -15,7 +15,10 @@ export type StorageErrorCode =
 
 /** A store did not take an object, or could not tell about one. Nothing partial is visible there. */
 export class StorageError extends GenError {
-  protected static override readonly family = 'GenError/StorageError';
+  protected static override get family() {
+    return 'GenError/StorageError';
+  }
+
   /** What went wrong: the store's own code, or one of this package. */
   readonly code: StorageErrorCode;
   /** The HTTP status of the store's answer, where there is one. */

@@ -3,7 +3,10 @@ import { GenError } from './gen-error.js';
 
 /** The wait's own `timeoutMs` passed. The job goes on, and waiting can be taken up again with its id. */
 export class WaitTimeoutError extends GenError {
-  protected static override readonly family = 'GenError/WaitTimeoutError';
+  protected static override get family() {
+    return 'GenError/WaitTimeoutError';
+  }
+
   /** The job as it was last read; undefined when no read succeeded. */
   readonly job: Job | undefined;
   /** The id that was waited for. */

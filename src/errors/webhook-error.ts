@@ -28,7 +28,10 @@ export type WebhookRefusal =
 
 /** A webhook that could not be verified: do not act on it (spec: Events). */
 export class WebhookVerificationError extends GenError {
-  protected static override readonly family = 'GenError/WebhookVerificationError';
+  protected static override get family() {
+    return 'GenError/WebhookVerificationError';
+  }
+
   /** Why, as one of a closed set. */
   readonly reason: WebhookRefusal;
 

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { RereadableSource } from '../schemas/upload.js';
+import { FILE_PATH, type RereadableSource } from '../schemas/upload.js';
 import { CHUNK_BYTES } from '../uploading/source.js';
 
 /** A file on disk, opened afresh each time it is read. */
@@ -11,6 +11,11 @@ class PathSource implements RereadableSource {
 
   constructor(path: string) {
     this.#path = path;
+  }
+
+  /** Absolute, so that another process can open it. */
+  get [FILE_PATH](): string {
+    return resolve(this.#path);
   }
 
   get name(): string {

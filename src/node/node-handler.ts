@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { callObserver } from '../callbacks.js';
 import { GenError } from '../errors/gen-error.js';
+import { checkOptions } from '../options.js';
 import { mustBe } from '../schemas/show.js';
+import { NODE_HANDLER_OPTIONS } from './handler-options.js';
 
 /** A handler of web requests, such as those of `createWebhookHandler` and `createOutputHandler`. */
 export type WebHandler = (request: Request) => Response | Promise<Response>;
@@ -42,6 +44,7 @@ export interface NodeHandlerOptions {
  * app.use(express.json());
  */
 export function toNodeHandler(handler: WebHandler, options: NodeHandlerOptions = {}): NodeHandler {
+  checkOptions('toNodeHandler', NODE_HANDLER_OPTIONS, options);
   if (typeof handler !== 'function') throw new GenError(mustBe('handler', 'a function that takes a Request', handler));
   const report = (error: unknown) => callObserver(() => options.onError?.(error));
   return async (given, response, next) => {

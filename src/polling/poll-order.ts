@@ -51,7 +51,7 @@ const YOUNG_GROWTH = 1.5;
 /** Until anything has been seen: so is a job younger than this share of the usual length. */
 const YOUNG_PRIOR = 1 / 3;
 /** The wait of a young job counts this much less. It must still be read now and then. */
-const YOUNG_WEIGHT = 1 / 4;
+const YOUNG_WEIGHT = 1 / 3;
 
 /**
  * Orders the jobs that are due: those announced as final, then those that were read longest ago. The wait of a short job

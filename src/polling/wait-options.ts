@@ -21,7 +21,7 @@ export interface WaitOptions {
 }
 
 /** The options of a wait, as fields for the schemas of calls that take more. */
-export const WAIT_FIELDS = {
+const WAIT_FIELDS = {
   signal: option.abortSignal,
   timeoutMs: option.must<number | false>(
     'a positive number of milliseconds, or false for no limit',
@@ -49,4 +49,6 @@ export const CREATE_AND_WAIT_OPTIONS = z.strictObject({
   onCreated: option.callback,
   resubmitPending: option.flag,
   recover: option.anything,
+  onUploadProgress: option.callback,
+  cleanup: option.oneOf('after-job'),
 });

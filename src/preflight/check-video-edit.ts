@@ -2,6 +2,7 @@ import { modelCapabilities } from '../catalog.js';
 import {
   adviseHttps,
   aliases,
+  type CheckOptions,
   contentOf,
   isGiven,
   paramsOf,
@@ -13,10 +14,10 @@ import {
 
 const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
 
-/** The documented rules of an edit: POST /v1/video-edits, and POST /v1/videos with `intent`, where `fallback` is the model. */
-export function checkVideoEdit(body: unknown, warn: (message: string) => void, fallback?: string): void {
-  const params = paramsOf(body);
-  const model = params.model ?? fallback;
+/** The documented rules of an edit: POST /v1/video-edits, and POST /v1/videos with `intent`, where `options.fallback` is the model. */
+export function checkVideoEdit(body: unknown, warn: (message: string) => void, options: CheckOptions = {}): void {
+  const params = paramsOf(body, 'ratio');
+  const model = params.model ?? options.fallback;
   if (!modelCapabilities(`${model}`)?.edits) {
     const problem = `${show(model)} takes no edits; use ${aliases(({ edits }) => edits === true)}.`;
     refuse('video_edit_model_not_supported', 'model', problem);
@@ -27,6 +28,6 @@ export function checkVideoEdit(body: unknown, warn: (message: string) => void, f
     refuse('video_edit_source_required', 'source_video_upload_id', `missing; give one of ${SOURCES.join(', ')}.`);
   }
   requirePromptOrContent(params);
-  requireOffered(params, 'video', fallback);
+  requireOffered(params, 'video', options);
   adviseHttps(params, warn);
 }

@@ -1,21 +1,32 @@
 import { DEFAULT_VIDEO_MODEL } from '../catalog.js';
-import type { Fields } from '../schemas/envelope.js';
+import { type Fields, isFields } from '../schemas/envelope.js';
 import { checkVideoEdit } from './check-video-edit.js';
-import { adviseHttps, contentOf, isGiven, paramsOf, refuse, requireOffered, requirePromptOrContent } from './rules.js';
+import {
+  adviseHttps,
+  type CheckOptions,
+  contentOf,
+  isGiven,
+  paramsOf,
+  refuse,
+  requireOffered,
+  requirePromptOrContent,
+} from './rules.js';
 
 const FRAMES = ['first_frame_url', 'first_frame_upload_id', 'last_frame_url', 'last_frame_upload_id'];
 const IMAGES = ['reference_image_urls', 'referenceImageUrls', 'reference_images', 'reference_image_upload_ids'];
 
 /** The documented rules of POST /v1/videos. */
-export function checkVideo(body: unknown, warn: (message: string) => void): void {
-  const params = paramsOf(body);
-  if (params.intent === 'video_edit') checkVideoEdit(params, warn, DEFAULT_VIDEO_MODEL);
-  else checkNewVideo(params, warn);
+export function checkVideo(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
+  const rules = { ...options, fallback: DEFAULT_VIDEO_MODEL };
+  const isEdit = isFields(body) && body.intent === 'video_edit';
+  const params = paramsOf(body, isEdit ? 'ratio' : undefined);
+  if (isEdit) checkVideoEdit(params, warn, rules);
+  else checkNewVideo(params, warn, rules);
 }
 
-function checkNewVideo(params: Fields, warn: (message: string) => void): void {
+function checkNewVideo(params: Fields, warn: (message: string) => void, rules: CheckOptions): void {
   requirePromptOrContent(params);
-  requireOffered(params, 'video', DEFAULT_VIDEO_MODEL);
+  requireOffered(params, 'video', rules);
   const given = (names: readonly string[]) => names.find((name) => isGiven(params[name]));
   const frame =
     given(FRAMES) ?? (contentOf(params).some((item) => item.role === 'first_frame') ? 'content' : undefined);

@@ -1,6 +1,7 @@
 import { MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
+import { show as showValue } from '../schemas/show.js';
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
 const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities, code: RequestErrorCode])[] = [
@@ -15,9 +16,53 @@ const URL_PARAM = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/
 /** Parameters that hold items with a URL inside. */
 const ITEM_LISTS: readonly string[] = ['references', 'content'];
 
-/** The parameters of a call; none for what is no object. */
-export function paramsOf(body: unknown): Fields {
-  return isFields(body) ? body : {};
+/** Documented fields of more than one word: those that have a camelCase twin. */
+const WIRE_FIELDS: readonly string[] =
+  'response_format safety_identifier callback_url webhook_url idempotency_key character_ids upload_id reference_upload_ids aspect_ratio generate_audio camera_fixed first_frame_url first_frame_upload_id last_frame_url last_frame_upload_id reference_images reference_image_urls reference_image_upload_ids reference_videos reference_video_urls reference_video_upload_ids reference_audios reference_audio_urls reference_audio_upload_ids video_reference_mode edit_mode source_video_upload_id source_video_url image_url video_url audio_url'.split(
+    ' ',
+  );
+/** Fields that the service documents in camelCase. */
+const DOCUMENTED_CAMEL = /^reference(Image|Video|Audio)Urls$/;
+
+/** What the checks of a call may be told. */
+export interface CheckOptions {
+  /** The row of an alias. @default the compiled table */
+  readonly capabilities?: ((alias: string) => ModelCapabilities | undefined) | undefined;
+  /** The model where the params name none. */
+  readonly fallback?: string;
+}
+
+/** Whether a refusal is about the limits of a model, which the service may have changed. */
+export function isAboutLimits(error: unknown): boolean {
+  return PreflightError.isInstance(error) && OFFERED.some(([, , code]) => code === error.code);
+}
+
+/**
+ * The parameters of a call; none for what is no object. Refuses the camelCase twin of a documented field, which the service
+ * would ignore, and a model that is no string. `ratio` is the call's own name of the aspect ratio.
+ */
+export function paramsOf(body: unknown, ratio = 'aspect_ratio'): Fields {
+  if (typeof body === 'string') {
+    refuse('prompt_required', 'prompt', `missing; pass an object, for example { prompt: ${showValue(body)} }.`);
+  }
+  const params = isFields(body) ? body : {};
+  for (const holder of [params, ...ITEM_LISTS.flatMap((name) => [params[name]].flat().filter(isFields))]) {
+    refuseTwins(holder, ratio);
+  }
+  const { model } = params;
+  if (model !== undefined && typeof model !== 'string') {
+    refuse('model_not_found', 'model', `must be a string, not ${showValue(model)}.`);
+  }
+  return params;
+}
+
+function refuseTwins(holder: Fields, ratio: string): void {
+  for (const [name, value] of Object.entries(holder)) {
+    const twin = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    if (twin === name || value === undefined || DOCUMENTED_CAMEL.test(name) || !WIRE_FIELDS.includes(twin)) continue;
+    const field = twin === 'aspect_ratio' ? ratio : twin;
+    refuse('http_400', name, `the service ignores this name; write ${field}.`);
+  }
 }
 
 /** Whether a parameter says something: not missing, empty or an empty list. */
@@ -44,9 +89,13 @@ export function requireText(params: Fields, param: string): void {
 }
 
 /** Refuses a known alias of another kind, and what the row of a known alias does not list (spec: Model aliases). */
-export function requireOffered(params: Fields, kind: ModelCapabilities['kind'], fallback?: string): void {
+export function requireOffered(
+  params: Fields,
+  kind: ModelCapabilities['kind'],
+  { capabilities = modelCapabilities, fallback }: CheckOptions = {},
+): void {
   const model = params.model ?? fallback;
-  const row = typeof model === 'string' ? modelCapabilities(model) : undefined;
+  const row = typeof model === 'string' ? capabilities(model) : undefined;
   if (row === undefined) return;
   if (row.kind !== kind) {
     refuse('model_not_found', 'model', `"${model}" makes no ${kind}s; use ${aliases((other) => other.kind === kind)}.`);

@@ -1,10 +1,11 @@
 import { onAbort } from '../abort.js';
+import { callerContext } from '../callbacks.js';
 import type { LaneWait, Release } from '../limits/rate-limiter.js';
 
 /** A call that waits for its slot. */
 export interface Waiter {
   readonly signal: AbortSignal | undefined;
-  /** Told once that the call has to wait. */
+  /** Told once that the call has to wait, in the async context of the call: a turn is taken in that of another. */
   readonly onWait: ((wait: LaneWait) => void) | undefined;
   readonly resolve: (release: Release | PromiseLike<Release>) => void;
   readonly reject: (reason: unknown) => void;
@@ -29,11 +30,12 @@ export class WaitingLine {
 
   join(signal: AbortSignal | undefined, onWait: Waiter['onWait']): Promise<Release> {
     if (signal?.aborted) return Promise.reject(signal.reason);
+    const inContext = onWait && callerContext();
     return new Promise((resolve, reject) => {
       let forget = () => {};
       const waiter: Waiter = {
         signal,
-        onWait,
+        onWait: inContext && ((wait) => inContext(() => onWait(wait))),
         resolve: (release) => {
           forget();
           resolve(release);

@@ -4,7 +4,15 @@ import type { CharacterParams, RegisterCharacterParams } from '../schemas/charac
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { CallResult } from '../transport/request-promise.js';
-import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
+import type { CreateCallOptions } from './create-options.js';
+import {
+  type CreateOptionsOf,
+  createAndAwait,
+  type FinalJob,
+  type JobMaker,
+  jobRequest,
+  sendCreate,
+} from './created-jobs.js';
 import { decodeCharacter, decodeFields, decodeList } from './decode.js';
 import { path } from './path.js';
 
@@ -14,14 +22,14 @@ export interface Characters {
    * Registers a reusable character from an owned image upload (register mode). Its `character_id` goes into
    * `character_ids`. A new character may be under review for a while.
    */
-  register<Call>(params: RegisterCharacterParams, options?: RequestOptions): CallResult<Character, Call>;
+  register<Call>(params: RegisterCharacterParams, options?: CreateCallOptions): CallResult<Character, Call>;
 
   /**
    * Starts a one-off character-reference image (prompt mode). Resolves as soon as the service has accepted it. Throws a
    * PreflightError before the call when the documented rules refuse the params, and an APIError when the service refuses
    * them.
    */
-  create<Call>(params: CharacterParams, options?: RequestOptions): CallResult<CreatedJob, Call>;
+  create<Call>(params: CharacterParams, options?: CreateCallOptions): CallResult<CreatedJob, Call>;
 
   /**
    * Starts a one-off character-reference image and waits until its file is there. Throws what `create` throws, a JobError
@@ -49,7 +57,8 @@ export function createCharactersResource(jobs: JobMaker): Characters {
   const { transport } = jobs;
   return {
     register: (params, options) =>
-      transport.send(
+      sendCreate(
+        jobs,
         {
           name: 'characters.register',
           method: 'POST',
@@ -61,7 +70,7 @@ export function createCharactersResource(jobs: JobMaker): Characters {
         },
         options,
       ),
-    create: (params, options) => transport.send(request(params), options),
+    create: (params, options) => sendCreate(jobs, request(params), options),
     createAndWait: (params, options) => createAndAwait(jobs, request(params), options),
     list: (options) =>
       transport.send(

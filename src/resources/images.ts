@@ -2,9 +2,16 @@ import type { ImageModel, OpenString } from '../catalog.js';
 import { checkImage } from '../preflight/check-image.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { CheckedImageParams, ImageParams } from '../schemas/image-params.js';
-import type { RequestOptions } from '../schemas/request-options.js';
 import type { CallResult } from '../transport/request-promise.js';
-import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
+import type { CreateCallOptions } from './create-options.js';
+import {
+  type CreateOptionsOf,
+  createAndAwait,
+  type FinalJob,
+  type JobMaker,
+  jobRequest,
+  sendCreate,
+} from './created-jobs.js';
 
 /** Image jobs (spec: POST /v1/images). */
 export interface Images {
@@ -14,7 +21,7 @@ export interface Images {
    */
   create<M extends ImageModel | OpenString, P extends ImageParams>(
     params: CheckedImageParams<M, P>,
-    options?: RequestOptions,
+    options?: CreateCallOptions,
   ): CallResult<CreatedJob, P>;
 
   /**
@@ -31,7 +38,7 @@ export interface Images {
 /** The image calls of a client. */
 export function createImagesResource(jobs: JobMaker): Images {
   return {
-    create: (params, options) => jobs.transport.send(request(params), options),
+    create: (params, options) => sendCreate(jobs, request(params), options),
     createAndWait: (params, options) => createAndAwait(jobs, request(params), options),
   };
 }

@@ -1,3 +1,4 @@
+import { type CatalogDrift, driftOf } from '../preflight/live-catalog.js';
 import type { IntegrationData, ModelList } from '../schemas/model-list.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from '../transport/request-promise.js';
@@ -19,6 +20,14 @@ export class Models {
       { name: 'models.list', method: 'GET', path: '/v1/models', isPublic: true, decode: decodeList('models') },
       options,
     );
+  }
+
+  /**
+   * How the service's models differ from those of this version of the package: new aliases, missing ones, and limits that
+   * have changed. Public: needs no key.
+   */
+  async drift(options?: RequestOptions): Promise<CatalogDrift> {
+    return driftOf(await this.list(options));
   }
 
   /** The service's machine-readable integration data (spec: What the service does). */

@@ -1,6 +1,8 @@
 import type { Lane } from '../limits/rate-limiter.js';
+import { checkOptions } from '../options.js';
 import { unwrap } from '../schemas/envelope.js';
 import type { JsonRequest } from '../transport/transport.js';
+import { RAW_REQUEST } from './raw-request-options.js';
 
 /** A call to an endpoint that the SDK has no method for. */
 export interface RawRequest {
@@ -10,7 +12,7 @@ export interface RawRequest {
   readonly path: string;
   /** Appended to the path. Undefined values are left out. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
-  /** CallResult as JSON. */
+  /** Sent as JSON. */
   readonly body?: unknown;
 }
 
@@ -25,7 +27,9 @@ const LANES: readonly (readonly [RegExp, Lane])[] = [
 ];
 
 /** The call as the transport takes it, with the `data` of its answer unwrapped. */
-export function rawRequest<T>({ method, path, query, body }: RawRequest): JsonRequest<T> {
+export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
+  checkOptions('request', RAW_REQUEST, request);
+  const { method, path, query, body } = request;
   const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
   const lane = LANES.find(([pattern]) => pattern.test(asked))?.[1];
   return { name: 'request', method, path, query, body, lane, decode: (answer) => unwrap(answer) as T };

@@ -30,13 +30,7 @@ export class Uploads {
   /** @internal Made by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
-    this.#steps = {
-      baseUrl: () => transport.baseUrl(),
-      create: (params, options) => this.create(params, options),
-      put: (request, options) => transport.transfer({ name: 'uploads.put', ...request }, options),
-      complete: (uploadId, options) => this.complete(uploadId, options),
-      delete: (uploadId, options) => this.delete(uploadId, options),
-    };
+    this.#steps = uploadSteps(this, transport);
   }
 
   /**
@@ -112,6 +106,17 @@ export class Uploads {
       options,
     );
   }
+}
+
+/** The steps of `uploads` for those who upload a file on the way to something else. */
+export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps {
+  return {
+    baseUrl: () => transport.baseUrl(),
+    create: (params, options) => uploads.create(params, options),
+    put: (request, options) => transport.transfer({ name: 'uploads.put', ...request }, options),
+    complete: (uploadId, options) => uploads.complete(uploadId, options),
+    delete: (uploadId, options) => uploads.delete(uploadId, options),
+  };
 }
 
 /** Where step 1's headers may be: the spec says "headers to use" and shows no name. */

@@ -1,10 +1,17 @@
 import type { EditModel, OpenString } from '../catalog.js';
 import { checkVideoEdit } from '../preflight/check-video-edit.js';
 import type { CreatedJob } from '../schemas/created-job.js';
-import type { RequestOptions } from '../schemas/request-options.js';
 import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
 import type { CallResult } from '../transport/request-promise.js';
-import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
+import type { CreateCallOptions } from './create-options.js';
+import {
+  type CreateOptionsOf,
+  createAndAwait,
+  type FinalJob,
+  type JobMaker,
+  jobRequest,
+  sendCreate,
+} from './created-jobs.js';
 
 /** Transforms, restyles and extensions of an existing video (spec: POST /v1/video-edits). */
 export interface VideoEdits {
@@ -14,7 +21,7 @@ export interface VideoEdits {
    */
   create<M extends EditModel | OpenString, P extends VideoEditParams>(
     params: CheckedVideoEditParams<M, P>,
-    options?: RequestOptions,
+    options?: CreateCallOptions,
   ): CallResult<CreatedJob, P>;
 
   /**
@@ -31,7 +38,7 @@ export interface VideoEdits {
 /** The edit calls of a client. */
 export function createVideoEditsResource(jobs: JobMaker): VideoEdits {
   return {
-    create: (params, options) => jobs.transport.send(request(params), options),
+    create: (params, options) => sendCreate(jobs, request(params), options),
     createAndWait: (params, options) => createAndAwait(jobs, request(params), options),
   };
 }

@@ -1,10 +1,17 @@
 import type { DefaultVideoModel, OpenString, VideoModel } from '../catalog.js';
 import { checkVideo } from '../preflight/check-video.js';
 import type { CreatedJob } from '../schemas/created-job.js';
-import type { RequestOptions } from '../schemas/request-options.js';
 import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
 import type { CallResult } from '../transport/request-promise.js';
-import { type CreateOptionsOf, createAndAwait, type FinalJob, type JobMaker, jobRequest } from './created-jobs.js';
+import type { CreateCallOptions } from './create-options.js';
+import {
+  type CreateOptionsOf,
+  createAndAwait,
+  type FinalJob,
+  type JobMaker,
+  jobRequest,
+  sendCreate,
+} from './created-jobs.js';
 
 /** Video jobs, and source-video edits by `intent` (spec: POST /v1/videos). */
 export interface Videos {
@@ -14,7 +21,7 @@ export interface Videos {
    */
   create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
     params: CheckedVideoParams<M, P>,
-    options?: RequestOptions,
+    options?: CreateCallOptions,
   ): CallResult<CreatedJob, P>;
 
   /**
@@ -32,7 +39,7 @@ export interface Videos {
 /** The video calls of a client. */
 export function createVideosResource(jobs: JobMaker): Videos {
   return {
-    create: (params, options) => jobs.transport.send(request(params), options),
+    create: (params, options) => sendCreate(jobs, request(params), options),
     createAndWait: (params, options) => createAndAwait(jobs, request(params), options),
   };
 }

@@ -55,6 +55,9 @@ export interface RereadableSource {
   chunks?(): AsyncIterator<Uint8Array>;
 }
 
+/** The path of what `fromPath()` gives, for those that have to write it down. */
+export const FILE_PATH = Symbol.for('gen-client.path');
+
 /**
  * What `uploads.upload` takes (spec: Uploads). Blobs, bytes, `fromPath()` and functions can be read again and are retried
  * as a whole. A Response, a stream and an async iterable can be read once. Pass `sizeBytes` where the source does not
@@ -74,7 +77,7 @@ export type UploadSource =
 export type UploadRef = string | UploadSource;
 
 /** An upload as the SDK checks it. */
-export const uploadSchema = z.looseObject({
+const uploadSchema = z.looseObject({
   upload_id: essentialText,
   file_name: passes<string>(),
   mime_type: passes<string>(),

@@ -46,7 +46,7 @@ const S3_OPTIONS = z.strictObject({
   key: required('a non-empty string without "." and ".." in its path', (key) => !/(^|\/)\.{1,2}(\/|$)/.test(key)),
   endpoint: z.optional(z.any()),
   region: text,
-  credentials: z.any(),
+  credentials: z.optional(z.any()),
   headers: anObject,
   fetch: callback,
 });

@@ -3,7 +3,7 @@ import * as option from '../options.js';
 import type { Budget } from '../schemas/budget.js';
 
 /** The options of a request, as fields for the schemas of calls that take more. */
-export const REQUEST_FIELDS = {
+const REQUEST_FIELDS = {
   signal: option.abortSignal,
   timeoutMs: option.milliseconds,
   maxRetries: option.count,

@@ -1,42 +1,38 @@
+import { abortable } from '../abort.js';
 import { steady } from '../clock.js';
 import type { Config } from '../config.js';
 import { Deadline } from '../deadline.js';
 import { type APIError, type CallDetails, ResponseError, TimeoutError } from '../errors/index.js';
-import {
-  type Channels,
-  heard,
-  type JobTrace,
-  openChannels,
-  type RequestTrace,
-  type TraceChannel,
-  traced,
-  tracedStart,
-} from '../events.js';
+import { seenFromCallerOf } from '../errors/stack.js';
+import { type Channels, heard, openChannels, type TraceChannel } from '../events.js';
 import { type Account, accountFor } from '../limits/account-state.js';
 import type { LaneLimiter, RateLimiter } from '../limits/rate-limiter.js';
 import { checkOptions } from '../options.js';
-import { isFields, unwrap } from '../schemas/envelope.js';
-import type { JobCall } from '../schemas/job.js';
+import { type LiveLimits, liveLimits, liveRow } from '../preflight/live-catalog.js';
+import { type CheckOptions, isAboutLimits } from '../preflight/rules.js';
+import { isFields, listIn } from '../schemas/envelope.js';
+import type { ModelList } from '../schemas/model-list.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { readText, streamed, withText } from './body.js';
 import { createCall } from './call.js';
 import { REQUEST_OPTIONS } from './call-options.js';
 import { createCredentials } from './credentials.js';
 import { decodeError, parseJson, requestIdOf } from './decode-error.js';
-import { type Attempt, type Context, connectionError, type Exchange, exchange, networkFailure } from './exchange.js';
+import { type Attempt, type Context, connectionError, exchange, networkFailure } from './exchange.js';
 import { createHttp, fileOf, follow, type Http, type Sent, sendBody } from './http.js';
+import { idempotencyKeyOf } from './idempotency.js';
 import { createJobTeller, type JobTeller } from './job-calls.js';
-import { tokensIn } from './job-log.js';
 import { createObserver } from './observe.js';
-import { withoutQuery } from './redirect.js';
+import { type ObservedCall, observed, pathOf, tellSize } from './observe-call.js';
 import { type Answer, requestPromise } from './request-promise.js';
-import type { JsonRequest, RequestPath, StreamRequest, TransferRequest, Transport } from './transport.js';
+import type { JsonRequest, StreamRequest, TransferRequest, Transport } from './transport.js';
 
 /** Of a refusal as much is read as its message needs. */
 const MOST_ERROR_BYTES = 64 * 1024;
 /** What a call goes through, and how it is sent. */
 interface HttpContext extends Context {
   readonly http: Http;
+  readonly warn: (message: string) => void;
   readonly channels: () => Channels | undefined;
   readonly jobs: JobTeller;
 }
@@ -55,13 +51,15 @@ export interface LimitedTransport extends Transport {
 
 /** The transport of one client. */
 export function createTransport(config: Config): LimitedTransport {
-  const credentials = createCredentials(config);
+  const warn = (message: string) => context.observer()?.warn(message);
+  const credentials = createCredentials(config, warn);
   let observer: ReturnType<typeof createObserver> | null = null;
   let channels: Channels | undefined | null = null;
   const context: HttpContext = {
     config,
     time: steady(config.clock),
     credentials,
+    warn,
     observer: () => {
       // Made with the first call, because it may ask the environment.
       if (observer === null) observer = createObserver(config);
@@ -77,15 +75,15 @@ export function createTransport(config: Config): LimitedTransport {
     },
   };
   const jobs = createJobTeller(context, context.channels);
+  const told = <T>(request: ObservedCall, work: (seen: HttpContext) => Promise<Answer<T>>) =>
+    requestPromise(observed(context, request, work));
   return {
     jobs,
     waits: () => heard(context.channels()?.wait),
     baseUrl: config.baseUrl,
-    send: (request, options) => requestPromise(observed(context, request, (seen) => sendJson(seen, request, options))),
-    open: (request, options) =>
-      requestPromise(observed(context, request, (seen) => openStream(seen, request, options))),
-    transfer: (request, options) =>
-      requestPromise(observed(context, request, (seen) => transferBytes(seen, request, options))),
+    send: (request, options) => told(request, (seen) => sendJson(seen, request, options).catch(afterFailure(request))),
+    open: (request, options) => told(request, (seen) => openStream(seen, request, options)),
+    transfer: (request, options) => told(request, (seen) => transferBytes(seen, request, options)),
     async storing({ name, jobId }, work) {
       const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
       const stored = await observed(context, { name, path }, work);
@@ -93,26 +91,9 @@ export function createTransport(config: Config): LimitedTransport {
       return stored;
     },
     account: () => askAccount(context),
-    warn: (message) => context.observer()?.warn(message),
+    warn,
     limiter: () => config.limiter ?? credentials.account()?.limiter,
   };
-}
-
-/** Does a call, and traces it while somebody listens. */
-async function observed<T>(
-  context: HttpContext,
-  request: { readonly name: string; readonly path?: RequestPath; readonly call?: JobCall; readonly body?: unknown },
-  work: (context: HttpContext) => Promise<T>,
-): Promise<T> {
-  const channels = context.channels();
-  const [requests, jobs] = [heard(channels?.request), request.call && heard(channels?.job)];
-  if (!requests && !jobs && !context.observer()) return work(context);
-  const { name, call, body: params } = request;
-  const job: JobTrace | undefined = call && jobs && { call, params };
-  const path = request.path === undefined ? undefined : withoutQuery(pathOf(request.path));
-  const trace: RequestTrace = { callId: crypto.randomUUID(), name, path, job, attempts: 0, laneWaitMs: 0 };
-  const send = () => traced(requests, trace, () => work({ ...context, trace }));
-  return job ? tracedStart(jobs, job, send) : send();
 }
 
 /** Asked for before any call is sent: the account of a key function, which must not hang. */
@@ -128,19 +109,54 @@ async function askAccount({ config, credentials, time }: Context): Promise<Accou
   return credentials.account() ?? accountFor(url, key, undefined, { clock: config.clock });
 }
 
+/** Refuses a body that the documented rules say the service would refuse. */
+function checkBody<T>(context: HttpContext, { check, body }: JsonRequest<T>, options?: CheckOptions): void {
+  try {
+    check?.(body, context.warn, options);
+  } catch (error) {
+    throw seenFromCallerOf(error, checkBody);
+  }
+}
+
 async function sendJson<T>(
   context: HttpContext,
   request: JsonRequest<T>,
   options: RequestOptions | undefined,
 ): Promise<Answer<T>> {
+  if (options !== undefined) checkOptions(request.name, request.options ?? REQUEST_OPTIONS, options);
+  const preflight = options?.preflight ?? context.config.preflight;
+  try {
+    if (preflight) checkBody(context, request);
+  } catch (refused) {
+    await checkLive(context, request, { refused, signal: options?.signal });
+  }
+  // A copy: the caller may change its object while the call waits for its lane or is sent again.
+  const text = request.files ? undefined : JSON.stringify(request.body);
+  const copied = { ...request, ...(text !== undefined && { body: JSON.parse(text) }) };
+  const checked = { ...options, preflight };
+  if (!request.shows) return await sendChecked(context, copied, checked);
+  // A budget refuses before the files of the body are uploaded.
+  const key = request.call && idempotencyKeyOf(options?.idempotencyKey, copied.body);
+  const call = { request: copied, key, signal: options?.signal, budget: options?.budget, trace: context.trace?.job };
+  return await context.jobs.answer(call, (onAttempt) =>
+    sendChecked(context, copied, { ...checked, ...(key !== undefined && { idempotencyKey: key }), onAttempt }),
+  );
+}
+
+/** The options of a call that has passed its checks, and who is told each attempt that is sent. */
+interface CheckedOptions extends RequestOptions {
+  readonly preflight: boolean;
+  readonly onAttempt?: (attempt: Attempt) => void;
+}
+
+async function sendChecked<T>(
+  context: HttpContext,
+  request: JsonRequest<T>,
+  { onAttempt, ...options }: CheckedOptions,
+): Promise<Answer<T>> {
   const { config, http } = context;
   const { method, query, lane, isPublic, neverWaits, creates, decode } = request;
-  if (options !== undefined) checkOptions(request.name, REQUEST_OPTIONS, options);
-  if (options?.preflight ?? config.preflight)
-    request.check?.(request.body, (message) => context.observer()?.warn(message));
-  // A copy: the caller may change its object while the call waits for its lane or is sent again.
-  const text = JSON.stringify(request.body);
-  const json: unknown = text === undefined ? undefined : JSON.parse(text);
+  const json = request.files ? await request.files.upload(request.body, options) : request.body;
   const path = pathOf(request.path);
   const call = createCall(config, { method, path, lane, isPublic, neverWaits, json }, options);
   const sent: Sent = {
@@ -150,7 +166,7 @@ async function sendJson<T>(
     ...(query && { searchParams: query }),
     ...(request.noStore && http.takesNoStore && { cache: 'no-store' }),
   };
-  const steps = (onAttempt?: (attempt: Attempt) => void): Exchange<Answer<T>> => ({
+  return await exchange<Answer<T>>(context, call, {
     send(attempt) {
       onAttempt?.(attempt);
       return json === undefined ? follow(http, attempt, sent) : sendBody(http, attempt, () => sent);
@@ -179,9 +195,64 @@ async function sendJson<T>(
       };
     },
   });
-  if (!request.shows) return exchange(context, call, steps());
-  const shown = { request, call, body: json, budget: options?.budget, trace: context.trace?.job };
-  return context.jobs.answer(shown, (onAttempt) => exchange(context, call, steps(onAttempt)));
+}
+
+/** What the service tells of its models, kept for an hour with the account. */
+interface LiveCatalog {
+  readAt: number;
+  limits: ReadonlyMap<string, LiveLimits>;
+  reading?: Promise<ModelList> | undefined;
+}
+
+const HOUR_MS = 3_600_000;
+const MODEL_LIST: JsonRequest<ModelList> = {
+  name: 'models.list',
+  method: 'GET',
+  path: '/v1/models',
+  isPublic: true,
+  decode: (body) => ({ models: listIn(body, 'models') }),
+};
+
+/** Checks once more, by what the service tells now. Where that cannot be read, the refusal by the compiled table stands. */
+async function checkLive<T>(
+  context: HttpContext,
+  request: JsonRequest<T>,
+  { refused, signal }: { readonly refused: unknown; readonly signal: AbortSignal | undefined },
+): Promise<void> {
+  if (context.config.catalog !== 'live' || !isAboutLimits(refused)) throw refused;
+  const limits = await readLimits(context, signal).catch(() => {
+    signal?.throwIfAborted();
+    throw refused;
+  });
+  checkBody(context, request, { capabilities: (alias) => liveRow(limits, alias) });
+}
+
+async function readLimits(context: HttpContext, signal: AbortSignal | undefined): Promise<LiveCatalog['limits']> {
+  const { clock } = context.config;
+  const account = await askAccount(context);
+  const catalog = account.shared<LiveCatalog>('catalog/1', () => ({
+    readAt: Number.NEGATIVE_INFINITY,
+    limits: new Map(),
+  }));
+  if (clock.now() - catalog.readAt < HOUR_MS) return catalog.limits;
+  const read = async () => (await sendJson(context, MODEL_LIST, { maxRetries: 0 })).data();
+  // A call on Workers must not wait for a read that belongs to another request.
+  const reading = (clock.perRequest ? undefined : catalog.reading) ?? read();
+  catalog.reading = reading;
+  try {
+    catalog.limits = liveLimits(await abortable(reading, signal));
+    catalog.readAt = clock.now();
+  } finally {
+    if (catalog.reading === reading) catalog.reading = undefined;
+  }
+  return catalog.limits;
+}
+
+function afterFailure({ files }: JsonRequest<unknown>): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await files?.failed?.(error);
+    throw error;
+  };
 }
 
 async function openStream(
@@ -194,7 +265,7 @@ async function openStream(
   const path = pathOf(request.path);
   const headers = request.headers?.();
   const call = createCall(context.config, { method, path, lane, streams: true }, options);
-  return exchange(context, call, {
+  return await exchange(context, call, {
     send: (attempt) => follow(context.http, attempt, { path, headers, leaves: true }),
     async read(response, attempt) {
       if (!response.ok) await readAnswer(context, response, attempt);
@@ -215,7 +286,7 @@ async function transferBytes(
   const { url, lane, repeatable } = request;
   if (options !== undefined) checkOptions(request.name, REQUEST_OPTIONS, options);
   const call = createCall(context.config, { method: 'PUT', path: '', url, lane, repeatable }, options);
-  return exchange(context, call, {
+  return await exchange(context, call, {
     send: (attempt) => sendBody(context.http, attempt, () => fileOf(attempt, request)),
     async read(response, attempt) {
       const { text } = await readAnswer(context, response, attempt);
@@ -223,14 +294,6 @@ async function transferBytes(
       return { meta: metaOf({ response, attempt }), response: whole, data: whole };
     },
   });
-}
-
-/** What the hooks are told of an answer. */
-function tellSize({ told }: Attempt, text: string, value: unknown): void {
-  if (!told) return;
-  told.receivedBytes = new TextEncoder().encode(text).length;
-  const data = unwrap(value);
-  if (isFields(data)) told.quotedTokens = tokensIn(data.quoted_token_cost);
 }
 
 interface Answered {
@@ -284,8 +347,4 @@ function detailsOf({ call, number: attempts }: Attempt): CallDetails {
 function metaOf({ response, attempt }: Omit<Answered, 'text'>) {
   const { call, number: attempts } = attempt;
   return { requestId: requestIdOf(response.headers), attempts, idempotencyKey: call.idempotencyKey };
-}
-
-function pathOf(path: RequestPath): string {
-  return typeof path === 'function' ? path() : path;
 }

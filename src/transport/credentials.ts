@@ -1,5 +1,6 @@
 import { type Config, checkKey, whyNotRead } from '../config.js';
 import { AuthenticationError } from '../errors/index.js';
+import { seenFromCallerOf } from '../errors/stack.js';
 import { type Account, accountFor } from '../limits/account-state.js';
 
 /** The key of the next attempt, and the account that it belongs to. */
@@ -19,11 +20,19 @@ interface KeyUse {
   readonly url: string;
 }
 
-/** Keeps the last key, so that a rotated one stays in the account of the one before. */
-export function createCredentials(config: Config): Credentials {
+const LOOPBACK = /^(.+\.)?localhost$|^127\.|^\[::1\]$/;
+
+/** Keeps the last key, so that a rotated one stays in the account of the one before. `warn` goes to the logger. */
+export function createCredentials(config: Config, warn: (message: string) => void): Credentials {
   let last: string | undefined;
   let account: Account | undefined;
   const use = (key: string) => {
+    if (last === undefined) {
+      const { protocol, hostname, origin } = new URL(config.baseUrl());
+      if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
+        warn(`The API key is sent to ${origin} without encryption. Use an https:// baseUrl.`);
+      }
+    }
     if (key !== last) {
       const previous = account && last !== undefined ? { account, apiKey: last } : undefined;
       account = accountFor(config.baseUrl(), key, previous, { clock: config.clock });
@@ -32,10 +41,15 @@ export function createCredentials(config: Config): Credentials {
     return key;
   };
   const check = (value: unknown, call: KeyUse) => {
-    if (value === undefined) throw noKey(call);
+    if (value === undefined) throw seenFromCallerOf(noKey(call), key);
     return use(config.rotates ? checkKey(value) : String(value));
   };
+  const key = (call: KeyUse) => {
+    const given = config.apiKey();
+    return typeof given === 'object' ? Promise.resolve(given).then((value) => check(value, call)) : check(given, call);
+  };
   return {
+    key,
     last: () => last,
     account() {
       if (!config.rotates && last === undefined) {
@@ -43,12 +57,6 @@ export function createCredentials(config: Config): Credentials {
         if (typeof fixed === 'string') use(fixed);
       }
       return account;
-    },
-    key(call) {
-      const given = config.apiKey();
-      return typeof given === 'object'
-        ? Promise.resolve(given).then((value) => check(value, call))
-        : check(given, call);
     },
   };
 }

@@ -234,7 +234,7 @@ export function dropBody(response: Response): void {
 }
 
 /** Something that fetch or a body threw, in whichever words of a runtime. */
-export class NetworkFailure extends Error {}
+class NetworkFailure extends Error {}
 
 /** Marks what a promise was rejected with as the network's: a TypeError of fetch is not a mistake in the program. */
 export function networkFailure(cause: unknown): never {

@@ -4,7 +4,6 @@ import { type Channels, heard, type JobTrace, traceFailed } from '../events.js';
 import type { Budget, BudgetReservation, PricedCall } from '../schemas/budget.js';
 import type { Job } from '../schemas/job.js';
 import { priceClassOf, pricedCallOf } from '../schemas/price-class.js';
-import type { Call } from './call.js';
 import type { Attempt, Context } from './exchange.js';
 import { chargedTokensOf, type JobListeners, JobLog, tokensIn } from './job-log.js';
 import type { Answer } from './request-promise.js';
@@ -28,8 +27,9 @@ type SendAttempts<T> = (sent: (attempt: Attempt) => void) => Promise<Answer<T>>;
 /** A call whose answer shows a job. */
 export interface ShowingCall<T> {
   readonly request: JsonRequest<T>;
-  readonly call: Call;
-  readonly body: unknown;
+  /** The idempotency key of a create. */
+  readonly key: string | undefined;
+  readonly signal: AbortSignal | undefined;
   /** The budget of the call. The client's counts as well. */
   readonly budget: Budget | undefined;
   readonly trace: JobTrace | undefined;
@@ -55,7 +55,7 @@ export function createJobTeller(context: Context, channels: () => Channels | und
   const warn = (message: string) => context.observer()?.warn(message);
   return {
     async answer<T>(shown: ShowingCall<T>, send: SendAttempts<T>) {
-      const { request, call, trace } = shown;
+      const { request, key: idempotencyKey, trace } = shown;
       const spending = request.call ? await reserve(shown, config.budget) : undefined;
       let last: Attempt | undefined;
       const failed = async (error: unknown) => {
@@ -82,7 +82,6 @@ export function createJobTeller(context: Context, channels: () => Channels | und
       }
       const facts = request.shows?.(data);
       if (facts) {
-        const { idempotencyKey } = call;
         const budgets = spending?.budgets ?? [];
         const origin = request.call && { call: request.call, idempotencyKey, budgets, trace };
         const uncharged = log()?.seen(facts, listeners(), origin) ?? [];
@@ -105,9 +104,12 @@ interface Spending {
 }
 
 /** Reserves in the budget of the client and in the one of the call. Where one of them refuses, the other gets back its part. */
-async function reserve<T>({ request, call, body, budget }: ShowingCall<T>, own: Budget | undefined): Promise<Spending> {
-  const job = pricedCallOf(request.call ?? 'videos', body);
-  const order = { priceClass: priceClassOf(job), idempotencyKey: call.idempotencyKey ?? '', job, signal: call.signal };
+async function reserve<T>(
+  { request, key, signal, budget }: ShowingCall<T>,
+  own: Budget | undefined,
+): Promise<Spending> {
+  const job = pricedCallOf(request.call ?? 'videos', request.body);
+  const order = { priceClass: priceClassOf(job), idempotencyKey: key ?? '', job, signal };
   const budgets = [...new Set([own, budget])].filter((it) => it !== undefined);
   const reservations: BudgetReservation[] = [];
   try {

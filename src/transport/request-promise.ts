@@ -42,7 +42,7 @@ export interface Answer<T> {
  * handle the promise itself: it causes no unhandled rejection then.
  */
 export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T> {
-  const data = answer.then((it) => it.data());
+  const data = dataOf(answer);
   const handled = () => {
     data.catch(() => {});
   };
@@ -57,4 +57,9 @@ export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T>
       return (await answer).response();
     },
   });
+}
+
+// Awaited and not chained, because the stack of an error follows an `await` up to the caller's line.
+async function dataOf<T>(answer: Promise<Answer<T>>): Promise<T> {
+  return (await answer).data();
 }

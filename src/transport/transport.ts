@@ -1,6 +1,8 @@
 // The port that resources see: types only. http.ts stands behind it.
 import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
+import type { OptionsSchema } from '../options.js';
+import type { CheckOptions } from '../preflight/rules.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from './request-promise.js';
@@ -34,6 +36,14 @@ interface RequestBase {
   readonly lane?: Lane | undefined;
 }
 
+/** The files in the body of a call. */
+export interface RequestFiles {
+  /** The body to send: `body` with upload ids in place of the files. `options` are those of the call. */
+  upload(body: unknown, options: RequestOptions): Promise<unknown>;
+  /** Awaited before the call rejects with `error`, whether or not the files have been uploaded. */
+  failed?(error: unknown): Promise<void>;
+}
+
 /** A job that an answer shows. */
 export interface ShownJob {
   readonly job: Job;
@@ -53,7 +63,7 @@ export interface JsonRequest<T> extends RequestBase {
   /** The namespace, for a create of a job. */
   readonly call?: JobCall;
   /** The job that the result shows. */
-  readonly shows?: (data: T) => ShownJob;
+  shows?(data: T): ShownJob;
   /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
   readonly statusWhenDone?: number;
   /** Works without a key. */
@@ -63,7 +73,11 @@ export interface JsonRequest<T> extends RequestBase {
   /** Must never be served from a cache (polls). */
   readonly noStore?: boolean;
   /** Preflight: throws a PreflightError for what the documented rules refuse. */
-  readonly check?: ((body: unknown, warn: Warn) => void) | undefined;
+  readonly check?: ((body: unknown, warn: Warn, options?: CheckOptions) => void) | undefined;
+  /** The options of the call, where it takes more than every call does. */
+  readonly options?: OptionsSchema | undefined;
+  /** The files in the body. They are uploaded when the check has passed. */
+  readonly files?: RequestFiles | undefined;
   /** Turns the body into the result. Throws a ResponseError for an answer that lacks something essential. */
   readonly decode: (body: unknown, context: DecodeContext) => T;
 }

@@ -5,7 +5,9 @@ import { buildBin, runCli } from './run-cli.js';
 beforeAll(buildBin, 240_000);
 
 const COMMANDS = [
-  ...['video', 'image', 'edit', 'upload', 'job', 'wait', 'download', 'models', 'sandbox'].map((name) => [name]),
+  ...['video', 'image', 'edit', 'batch', 'upload', 'job', 'wait', 'download', 'models', 'doctor', 'sandbox'].map(
+    (name) => [name],
+  ),
   ...['register', 'create', 'list', 'get', 'delete'].map((name) => ['character', name]),
   ...['listen', 'verify'].map((name) => ['webhook', name]),
   ['character'],

@@ -10,12 +10,19 @@ export interface Outcome {
   readonly stderr: string;
 }
 
+/** What a command wrote to stdout, byte by byte. */
+export interface BinaryOutcome extends Outcome {
+  readonly bytes: Buffer;
+}
+
 /** A command under way. */
 export interface Running {
-  readonly ended: Promise<Outcome>;
+  readonly ended: Promise<BinaryOutcome>;
   /** Resolves when stdout or stderr holds this text. */
   shows(text: string | RegExp): Promise<void>;
   interrupt(): void;
+  /** Ends it as the machine does: at once, without a word. */
+  kill(): void;
   readonly written: { stdout: string; stderr: string };
 }
 
@@ -39,16 +46,18 @@ export function startCli(words: readonly string[], { env = {}, cwd, input }: Run
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const written = { stdout: '', stderr: '' };
+  const chunks: Buffer[] = [];
   child.stdout?.on('data', (chunk) => {
+    chunks.push(chunk);
     written.stdout += chunk;
   });
   child.stderr?.on('data', (chunk) => {
     written.stderr += chunk;
   });
   child.stdin?.end(input);
-  const ended = new Promise<Outcome>((resolve, reject) => {
+  const ended = new Promise<BinaryOutcome>((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (code) => resolve({ code, ...written }));
+    child.on('close', (code) => resolve({ code, ...written, bytes: Buffer.concat(chunks) }));
   });
   return {
     ended,
@@ -62,10 +71,17 @@ export function startCli(words: readonly string[], { env = {}, cwd, input }: Run
         { timeout: 10_000, interval: 20 },
       ),
     interrupt: () => child.kill('SIGINT'),
+    kill: () => child.kill('SIGKILL'),
   };
 }
 
 /** Runs the built bin to its end. */
-export function runCli(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+export async function runCli(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const { code, stdout, stderr } = await startCli(words, options).ended;
+  return { code, stdout, stderr };
+}
+
+/** Runs the built bin to its end, for a command that writes bytes to stdout. */
+export function runBinary(words: readonly string[], options: RunOptions = {}): Promise<BinaryOutcome> {
   return startCli(words, options).ended;
 }

@@ -1,5 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { ROOT } from '../support/build.js';
+
+/** The guides, as paths of the repository. */
+export const GUIDES = readdirSync(`${ROOT}docs`)
+  .filter((name) => name.endsWith('.md'))
+  .sort()
+  .map((name) => `docs/${name}`);
+
+/** Everything whose blocks are run. */
+export const PAPERS = ['README.md', 'AGENTS.md', ...GUIDES];
 
 /** A fenced block of a Markdown file. */
 export interface Block {
@@ -8,7 +17,7 @@ export interface Block {
   /** The words behind the language: `check-only`. */
   readonly marks: readonly string[];
   readonly code: string;
-  /** The file without its extension: `README`. */
+  /** The file without its extension: `README`, `docs/waiting`. */
   readonly file: string;
   /** The line of the file that the code begins at. */
   readonly line: number;

@@ -1,12 +1,14 @@
-// A Next.js app with the package in a Node route and in an edge route: built offline, started, and called.
+// Next.js apps, built offline, started and called: one with the package in a Node route and in an edge route, and the example.
 import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { freePort } from '../support/free-port.js';
 import { type Context, execute, judge, type Step, type Suite } from './suite.js';
 
 const MODULES = fileURLToPath(new URL('./node_modules/', import.meta.url));
+const ROOT_MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.url));
+const EXAMPLE = fileURLToPath(new URL('../../examples/nextjs/', import.meta.url));
 const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
 
 async function inNext({ project, service }: Context): Promise<void> {
@@ -26,35 +28,14 @@ async function inNext({ project, service }: Context): Promise<void> {
     mkdirSync(dirname(join(app, name)), { recursive: true });
     writeFileSync(join(app, name), text);
   }
-  // Copied, because the bundler does not follow links out of the app.
-  for (const name of ['gen-client', 'ky', 'p-retry', 'is-network-error', 'zod']) {
-    cpSync(join(project, 'node_modules', name), join(app, 'node_modules', name), { recursive: true });
-  }
-  for (const name of [
-    'next',
-    'react',
-    'react-dom',
-    '@next',
-    '@swc',
-    'styled-jsx',
-    'scheduler',
-    'client-only',
-    'postcss',
-    'nanoid',
-    'picocolors',
-    'source-map-js',
-    'caniuse-lite',
-    'baseline-browser-mapping',
-  ]) {
-    cpSync(join(MODULES, name), join(app, 'node_modules', name), { recursive: true });
-  }
+  copyPackages(project, app);
   cpSync(join(project, 'scenario.mjs'), join(app, 'scenario.mjs'));
   const told = await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
   const warnings = told
     .split('\n')
     .filter((line) => /gen-client|Critical dependency|Module not found/i.test(line) && !line.includes('/api/'));
   if (warnings.length > 0) throw new Error(warnings.join('\n'));
-  await whileServed(app, async (url) => {
+  await whileServed({ app, port: await freePort() }, async (url) => {
     for (const runtime of ['node', 'edge']) {
       judge((await (await fetch(`${url}/api/${runtime}`, { method: 'POST' })).json()) as Step[]);
       service.settle();
@@ -70,15 +51,85 @@ async function inNext({ project, service }: Context): Promise<void> {
   });
 }
 
-/** Serves the built app on a free port for as long as `use` takes. */
-async function whileServed(app: string, use: (url: string) => Promise<void>): Promise<void> {
+/** Copied, because the bundler does not follow links out of the app. */
+function copyPackages(project: string, app: string): void {
+  const packages = {
+    [join(project, 'node_modules')]: ['gen-client', 'ky', 'p-retry', 'is-network-error', 'zod'],
+    [ROOT_MODULES]: ['typescript', '@types/node', 'undici-types'],
+    [MODULES]: [
+      ...['next', 'react', 'react-dom', '@next', '@swc', 'styled-jsx', 'scheduler', 'client-only', 'postcss', 'nanoid'],
+      ...['picocolors', 'source-map-js', 'caniuse-lite', 'baseline-browser-mapping', '@types/react', 'csstype'],
+    ],
+  };
+  for (const [from, names] of Object.entries(packages)) {
+    for (const name of names) cpSync(join(from, name), join(app, 'node_modules', name), { recursive: true });
+  }
+}
+
+/** The example as it is: built without a variable, then a video from its form to its player, as a browser would ask. */
+async function theExample({ project }: Context): Promise<void> {
+  const app = join(project, 'next-example');
+  cpSync(EXAMPLE, app, { recursive: true });
+  copyPackages(project, app);
+  await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
+  const { createSandbox } = (await import(
+    pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href
+  )) as typeof import('gen-client/sandbox');
+  const sandbox = createSandbox({ jobDurationMs: 300 });
+  const api = await sandbox.listen({ port: 0 });
   const port = await freePort();
+  const env = {
+    GEN_API_KEY: sandbox.apiKey,
+    GEN_BASE_URL: api.url,
+    GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
+    APP_URL: `http://127.0.0.1:${port}`,
+  };
+  try {
+    await whileServed({ app, port, env }, watchVideo);
+  } finally {
+    await api.close();
+  }
+}
+
+async function watchVideo(url: string): Promise<void> {
+  const page = await (await fetch(url)).text();
+  if (!page.includes('Make a video')) throw new Error('the page has no form');
+  const created = await fetch(`${url}/api/videos`, { method: 'POST', body: JSON.stringify({ prompt: 'a fox' }) });
+  equal('the create', created.status, 202);
+  const { id } = (await created.json()) as { id: string };
+  const headers = { cookie: created.headers.getSetCookie()[0]?.split(';')[0] ?? '' };
+  for (let status = ''; status !== 'completed'; await new Promise((done) => setTimeout(done, 50))) {
+    const answer = await fetch(`${url}/api/videos/${id}`, { headers });
+    equal('the status', answer.status, 200);
+    status = ((await answer.json()) as { status: string }).status;
+    if (!['processing', 'completed'].includes(status)) throw new Error(`the video is ${status}`);
+  }
+  const part = await fetch(`${url}/api/files/${id}`, { headers: { ...headers, range: 'bytes=4-7' } });
+  equal('a part of the file', part.status, 206);
+  equal('its bytes', await part.text(), 'ftyp');
+  equal('the file of somebody else', (await fetch(`${url}/api/files/${id}`)).status, 404);
+  const forged = await fetch(`${url}/api/webhooks`, { method: 'POST', body: '{}' });
+  equal('a forged webhook', forged.status, 400);
+}
+
+function equal(what: string, seen: unknown, wanted: unknown): void {
+  if (seen !== wanted) throw new Error(`${what}: ${String(seen)} instead of ${String(wanted)}`);
+}
+
+interface Served {
+  readonly app: string;
+  readonly port: number;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Serves the built app for as long as `use` takes. */
+async function whileServed({ app, port, env }: Served, use: (url: string) => Promise<void>): Promise<void> {
   const server = spawn(
     NODE,
     [join(app, 'node_modules/next/dist/bin/next'), 'start', '--port', String(port), '--hostname', '127.0.0.1'],
     {
       cwd: app,
-      env: { ...process.env, NEXT_TELEMETRY_DISABLED: '1' },
+      env: { ...process.env, ...env, NEXT_TELEMETRY_DISABLED: '1' },
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );
@@ -94,4 +145,7 @@ async function whileServed(app: string, use: (url: string) => Promise<void>): Pr
 }
 
 /** The framework that the webhooks' and the clients' routes most often live in. */
-export const suites: Suite[] = [{ name: 'Next.js, Node and edge routes', run: inNext }];
+export const suites: Suite[] = [
+  { name: 'Next.js, Node and edge routes', run: inNext },
+  { name: 'Next.js, the example', run: theExample },
+];

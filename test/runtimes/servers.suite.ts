@@ -2,17 +2,10 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { NODES } from './nodes.js';
 import { type Context, execute, judge, type Step, type Suite, tool } from './suite.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const HERE = fileURLToPath(new URL('.', import.meta.url));
-
-/** Node 24 is the repository's own; the others are installed beside this file, for Linux. */
-const NODES: Record<string, string> = {
-  'Node 22': join(HERE, 'node_modules/node-22-linux-x64/bin/node'),
-  'Node 24': join(ROOT, 'node_modules/.bin/node'),
-  'Node 26': join(HERE, 'node_modules/node-26-linux-x64/bin/node'),
-};
 
 /** Runs the scenario in a program that takes a file, and judges what it prints. */
 async function inProcess({ project, service }: Context, program: string, ...args: readonly string[]): Promise<void> {

@@ -11,6 +11,7 @@ import { readConfig } from '../../src/config.js';
 import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
 import { createWaiter } from '../../src/polling/wait-for-job.js';
 import { createImagesResource } from '../../src/resources/images.js';
+import { Uploads, uploadSteps } from '../../src/resources/uploads.js';
 import { createVideosResource } from '../../src/resources/videos.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 
@@ -60,7 +61,7 @@ const makers = doors.flatMap(({ url, apiKey }) => {
   });
   const transport = createTransport({ ...config, clock: fast });
   const waiter = createWaiter({ readJob: () => Promise.reject(new Error('nobody waits')), account: transport.account });
-  const maker = { transport, waiter };
+  const maker = { transport, waiter, uploads: uploadSteps(new Uploads(transport), transport) };
   const [videos, images] = [createVideosResource(maker), createImagesResource(maker)];
   return [
     (prompt: string) => videos.create({ prompt }, { signal }),

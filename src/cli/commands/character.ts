@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { checkCharacter } from '../../preflight/check-character.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { UsageError } from '../exit-codes.js';
-import { addJobFlags, collect, type JobFlags } from '../flags.js';
-import { mentionOf, resolveReference } from '../references.js';
+import { addJobFlags, collect, type JobFlags, parseKey } from '../flags.js';
+import { checkFiles, mentionOf, resolveReference } from '../references.js';
 import { runJob } from '../run-job.js';
 
 interface CreateFlags extends JobFlags {
@@ -30,12 +30,14 @@ function registerCommand(open: OpenSession): Command {
     .description('Register a reusable character from an image of at least 300 px width.')
     .argument('<name>', "the character's name")
     .argument('<image>', 'file or upload id')
-    .option('--idempotency-key <key>', 'the same key again registers nothing new');
+    .option('--idempotency-key <key>', 'the same key again registers nothing new', parseKey);
   withExamples(command, ['character register Mira mira.png']);
   return doing<{ idempotencyKey?: string }>(command, open, async (session, [name = '', image = ''], flags) => {
     const mention = mentionOf(image);
     if (mention.kind === 'url')
       throw new UsageError('A character is registered from a file or an upload id, not a URL.');
+    const kind = 'IMAGE';
+    await checkFiles([{ mentions: [mention], urls: '', uploads: 'upload_id', kind, purpose: 'character' }]);
     const reference = await resolveReference(session, mention);
     const { signal } = session;
     const { idempotencyKey } = flags;
@@ -66,7 +68,7 @@ function createCommand(open: OpenSession): Command {
       session,
       {
         params: { aspect_ratio: flags.ratio, resolution: flags.resolution },
-        references: [{ mentions, urls: '', uploads: 'reference_upload_ids' }],
+        references: [{ mentions, urls: '', uploads: 'reference_upload_ids', kind: 'IMAGE' }],
         check: (params) => checkCharacter({ ...params, name, prompt }),
         create: (params, options) => characters.create({ ...params, name, prompt }, options),
         createAndWait: (params, options) => characters.createAndWait({ ...params, name, prompt }, options),

@@ -42,11 +42,18 @@ export function editCommand(open: OpenSession): Command {
       {
         params: { model, prompt, edit_mode: mode, duration, ratio, resolution, generate_audio: audio },
         references: [
-          { mentions: [mentionOf(source)], urls: 'video', uploads: 'source_video_upload_id', isSingle: true },
+          {
+            mentions: [mentionOf(source)],
+            urls: 'video',
+            uploads: 'source_video_upload_id',
+            kind: 'VIDEO',
+            isSingle: true,
+          },
           {
             mentions: (flags.image ?? []).map(mentionOf),
             urls: 'reference_images',
             uploads: 'reference_image_upload_ids',
+            kind: 'IMAGE',
           },
         ],
         check: (params) => checkVideoEdit(params, () => {}),

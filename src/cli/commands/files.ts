@@ -1,30 +1,49 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
+import type { UploadType } from '../../schemas/media-type.js';
+import type { Upload } from '../../schemas/upload.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { UsageError } from '../exit-codes.js';
 import { addSaveFlags, type JobFlags } from '../flags.js';
 import { megabytes } from '../progress.js';
 import { mentionOf, uploadFile } from '../references.js';
-import { checkTarget, saveTo } from '../save.js';
+import { saveTo, tryTarget } from '../target.js';
+
+interface UploadFlags {
+  readonly mimeType?: string;
+  readonly type?: UploadType;
+  readonly name?: string;
+}
 
 /** `gen-client upload` (spec: Uploads). */
 export function uploadCommand(open: OpenSession): Command {
   const command = new Command('upload')
     .description('Upload files for use as references or sources; prints their upload ids.')
-    .argument('<file...>', 'files on this machine');
-  withExamples(command, ['upload fox.png', 'upload a.png b.png --json | jq -r ".uploads[].upload_id"']);
-  return doing(command, open, async (session, files) => {
+    .argument('<file...>', 'files on this machine')
+    .option('--mime-type <type>', 'media type, where neither name nor content tells it')
+    .addOption(new Option('--type <type>', 'what it is used as').choices(['IMAGE', 'VIDEO', 'AUDIO']))
+    .option('--name <name>', "name for the service (default: the file's)");
+  withExamples(command, [
+    'upload fox.png',
+    'upload clip.bin --mime-type video/mp4',
+    'upload a.png b.png --json | jq -r ".uploads[].upload_id"',
+  ]);
+  return doing<UploadFlags>(command, open, async (session, files, flags) => {
     for (const file of files) {
       if (mentionOf(file).kind !== 'file') throw new UsageError(`"${file}" is no file on this machine.`);
     }
-    const uploads = [];
+    const uploads: Upload[] = [];
+    session.outcome = { uploads };
+    const options = { mimeType: flags.mimeType, uploadType: flags.type, filename: flags.name };
     for (const file of files) {
-      uploads.push({ file, ...(await uploadFile(session, file)) });
+      const upload = await uploadFile(session, file, options).catch((error: unknown) => {
+        session.terminal.note(`"${file}" was not uploaded.`);
+        throw error;
+      });
+      uploads.push({ file, ...upload });
+      session.terminal.print([`${upload.upload_id}  ${file}`]);
       session.hint = `Uploaded so far: ${uploads.map(({ upload_id }) => upload_id).join(', ')}`;
     }
-    session.terminal.result(
-      { uploads },
-      uploads.map(({ file, upload_id }) => `${upload_id}  ${file}`),
-    );
+    if (session.terminal.isJson) session.terminal.result({ uploads }, []);
   });
 }
 
@@ -33,12 +52,16 @@ export function downloadCommand(open: OpenSession): Command {
   const command = new Command('download')
     .description("Save a finished job's file, into the working directory unless --out says otherwise.")
     .argument('<job>', 'job id');
-  withExamples(addSaveFlags(command), ['download job_123', 'download job_123 --out fox.mp4 --force']);
+  withExamples(addSaveFlags(command), [
+    'download job_123',
+    'download job_123 --out fox.mp4 --force',
+    'download job_123 --out - | ffplay -',
+  ]);
   return doing<Pick<JobFlags, 'out' | 'force'>>(command, open, async (session, [id = ''], flags) => {
-    checkTarget(flags);
+    tryTarget(session, flags);
     session.hint = 'No file was written.';
     const job = await session.client().jobs.get(id, { signal: session.signal });
     const file = await saveTo(session, job, flags);
-    session.terminal.result({ job, file }, [`${file.path}  ${megabytes(file.sizeBytes)}`]);
+    session.terminal.result({ job, file }, file ? [`${file.path}  ${megabytes(file.sizeBytes)}`] : []);
   });
 }

@@ -42,6 +42,7 @@ export function imageCommand(open: OpenSession): Command {
             mentions: (flags.image ?? []).map(mentionOf),
             urls: 'reference_image_urls',
             uploads: 'reference_upload_ids',
+            kind: 'IMAGE',
           },
         ],
         check: (params) => checkImage(params, () => {}),

@@ -1,11 +1,15 @@
 import { Command } from 'commander';
+import { GenError } from '../../errors/index.js';
+import type { SavedOutput } from '../../node/index.js';
+import type { Job } from '../../schemas/job.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
-import { EXIT, UsageError } from '../exit-codes.js';
+import { EXIT } from '../exit-codes.js';
 import { addWaitFlags, type JobFlags } from '../flags.js';
-import { checkTarget, saveTo } from '../save.js';
 import type { Session } from '../session.js';
 import { describeJob } from '../show-job.js';
+import { saveTo, tryTarget } from '../target.js';
 import { resumeCommand, watching } from '../wait.js';
+import { errorDocument, messageOf } from '../wording.js';
 
 type Flags = Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'>;
 
@@ -29,8 +33,7 @@ export function waitCommand(open: OpenSession): Command {
     'wait job_1 job_2 job_3 --out videos/ --timeout 1h',
   ]);
   return doing<Flags>(command, open, async (session, ids, flags) => {
-    if (ids.length > 1 && flags.out !== undefined) requireDirectory(flags.out);
-    checkTarget(flags);
+    tryTarget(session, flags, ids.length);
     session.hint = `Jobs go on without this command. Wait for them with: ${ids.map((id) => resumeCommand(id, flags)).join('; ')}`;
     if (ids.length === 1) await waitForOne(session, ids[0] ?? '', flags);
     else await waitForMany(session, ids, flags);
@@ -49,22 +52,58 @@ async function waitForOne(session: Session, id: string, flags: Flags): Promise<v
   }
 }
 
-async function waitForMany(session: Session, ids: readonly string[], flags: Flags): Promise<void> {
-  const { signal, timeoutMs, pollIntervalMs } = watching(session, flags).options;
-  const results: object[] = [];
-  const lines: string[] = [];
-  for await (const job of session.client().waitForJobs(ids, { signal, timeoutMs, pollIntervalMs })) {
-    session.terminal.note(`${job.id}: ${job.status}`);
-    if (job.status !== 'completed') session.exitCode = EXIT.failed;
-    const file = job.status === 'completed' && flags.out !== undefined ? await saveTo(session, job, flags) : undefined;
-    results.push({ job, file });
-    lines.push(...describeJob(job, { file }));
-  }
-  session.terminal.result({ jobs: results }, lines);
+/** What became of one of several jobs. */
+interface JobOutcome {
+  readonly id: string;
+  readonly job?: Job;
+  readonly file?: SavedOutput | undefined;
+  readonly error?: Record<string, unknown>;
+  readonly next?: string | undefined;
 }
 
-function requireDirectory(out: string): void {
-  if (!out.endsWith('/') && !out.endsWith('.')) {
-    throw new UsageError(`--out: give a directory for several jobs, such as "${out}/".`);
+/** Waits for all and saves each file as its job ends. One that fails stops none of the others. */
+async function waitForMany(session: Session, ids: readonly string[], flags: Flags): Promise<void> {
+  const { signal, timeoutMs, pollIntervalMs } = watching(session, flags).options;
+  const jobs: JobOutcome[] = [];
+  const failures: unknown[] = [];
+  session.outcome = { jobs };
+  // One file at a time: two bars cannot share a line.
+  let saving: Promise<unknown> = Promise.resolve();
+  const fail = (outcome: JobOutcome, error: unknown) => {
+    if (signal?.aborted) return;
+    const next = outcome.job ? session.next : undefined;
+    failures.push(error);
+    jobs.push({ ...outcome, error: errorDocument(error), next: next?.command });
+    session.terminal.note(`${outcome.id}: ${messageOf(error)}`);
+    if (next) session.terminal.note(`${next.what} with: ${next.command}`);
+  };
+  const end = async (job: Job) => {
+    const { id, status } = job;
+    if (status !== 'completed') session.exitCode = EXIT.failed;
+    try {
+      const file = status === 'completed' && flags.out !== undefined ? await saveTo(session, job, flags) : undefined;
+      jobs.push({ id, job, file });
+      session.terminal.print(describeJob(job, { file, hasSave: flags.out === undefined }));
+    } catch (error) {
+      session.terminal.print(describeJob(job));
+      fail({ id, job }, error);
+    }
+  };
+  const waits = ids.map(async (id) => {
+    try {
+      const job = await session.client().waitForJob(id, { signal, timeoutMs, pollIntervalMs, throwOnFailure: false });
+      saving = saving.then(() => end(job));
+    } catch (error) {
+      fail({ id }, error);
+    }
+  });
+  await Promise.all(waits);
+  await saving;
+  signal?.throwIfAborted();
+  session.next = undefined;
+  if (failures.length > 0) {
+    const named = jobs.filter(({ error }) => error !== undefined).map(({ id }) => id);
+    throw new GenError(`Not all jobs came to a result: ${named.join(', ')}.`, { cause: failures[0] });
   }
+  session.terminal.result({ jobs }, []);
 }

@@ -83,16 +83,20 @@ function videoParams(prompt: string | undefined, flags: VideoFlags): Record<stri
   };
 }
 
+const KINDS = { image: 'IMAGE', video: 'VIDEO', audio: 'AUDIO' } as const;
+
 function references(flags: VideoFlags): ReferenceSlot[] {
-  const many = (values: readonly string[] | undefined, name: string): ReferenceSlot => ({
+  const many = (values: readonly string[] | undefined, name: 'image' | 'video' | 'audio'): ReferenceSlot => ({
     mentions: (values ?? []).map(mentionOf),
     urls: `reference_${name}_urls`,
     uploads: `reference_${name}_upload_ids`,
+    kind: KINDS[name],
   });
   const frame = (value: string | undefined, name: string): ReferenceSlot => ({
     mentions: value === undefined ? [] : [mentionOf(value)],
     urls: `${name}_frame_url`,
     uploads: `${name}_frame_upload_id`,
+    kind: 'IMAGE',
     isSingle: true,
   });
   return [

@@ -1,0 +1,78 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type DefaultTheme, defineConfig } from 'vitepress';
+import { chapters } from './guides.js';
+import { llmsFullTxt, llmsTxt } from './llms.js';
+
+const built = (file: string) => fileURLToPath(new URL(`../../dist/${file}`, import.meta.url));
+const guides = chapters();
+
+const MODULES = ['webhooks', 'node', 'storage', 'sandbox', 'redis', 'bullmq', 'durable', 'ai-sdk'];
+
+const guideSidebar: DefaultTheme.SidebarItem[] = guides.map(({ title, guides }) => ({
+  text: title,
+  items: guides.map((guide) => ({ text: guide.title, link: `/${guide.name}` })),
+}));
+
+const referenceSidebar: DefaultTheme.SidebarItem[] = [
+  {
+    text: 'API reference',
+    items: [
+      { text: 'gen-client', link: '/api/' },
+      ...MODULES.map((name) => ({ text: `gen-client/${name}`, link: `/api/${name}` })),
+    ],
+  },
+];
+
+/** The texts for language models stand beside the pages. */
+function writeLlmsTxt(): void {
+  const folder = new URL('../public/', import.meta.url);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(new URL('llms.txt', folder), llmsTxt(guides));
+  writeFileSync(new URL('llms-full.txt', folder), llmsFullTxt(guides));
+}
+
+writeLlmsTxt();
+
+export default defineConfig({
+  title: 'gen-client',
+  description: 'A typed client for a media-generation API',
+  lang: 'en',
+  cleanUrls: false,
+  lastUpdated: false,
+  metaChunk: true,
+  head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon())}` }]],
+  themeConfig: {
+    siteTitle: 'gen-client',
+    nav: [
+      { text: 'Guides', link: '/quickstart-nextjs', activeMatch: '^/(?!api/|playground|index|$)' },
+      { text: 'Playground', link: '/playground' },
+      { text: 'API reference', link: '/api/', activeMatch: '^/api/' },
+    ],
+    sidebar: { '/api/': referenceSidebar, '/': guideSidebar },
+    outline: { level: [2, 3] },
+    search: { provider: 'local' },
+    docFooter: { prev: 'Before', next: 'Next' },
+    footer: { message: 'MIT licence' },
+  },
+  vite: {
+    resolve: {
+      alias: [
+        // What is published is what the playground runs.
+        { find: /^gen-client$/, replacement: built('index.js') },
+        { find: /^gen-client\/([a-z-]+)$/, replacement: built('$1.js') },
+      ],
+    },
+    build: {
+      chunkSizeWarningLimit: 2_000,
+      rollupOptions: {
+        // Comments in zod that only esbuild reads.
+        onwarn: (warning, tell) => warning.code !== 'INVALID_ANNOTATION' && tell(warning),
+      },
+    },
+  },
+});
+
+function icon(): string {
+  return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#e4572e"/><path d="M12 9.5v13l11-6.5z" fill="#fff"/></svg>';
+}

@@ -1,0 +1,12 @@
+import type { EventJob } from 'gen-client';
+import { createWebhookHandler } from 'gen-client/webhooks';
+import { client } from '../../../lib/gen';
+import { setStatus } from '../../../lib/videos';
+
+const end = ({ data: { job } }: { data: { job: EventJob } }) => setStatus(job.id, job.status);
+
+export const POST = createWebhookHandler({
+  client,
+  ack: 'after', // a listener that throws is answered 500, and the service sends the event again
+  on: { 'job.completed': end, 'job.failed': end, 'job.canceled': end, 'job.blocked': end },
+});

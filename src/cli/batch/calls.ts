@@ -1,0 +1,69 @@
+import { DEFAULT_VIDEO_MODEL } from '../../catalog.js';
+import { checkCharacter } from '../../preflight/check-character.js';
+import { checkImage } from '../../preflight/check-image.js';
+import { checkVideo } from '../../preflight/check-video.js';
+import { checkVideoEdit } from '../../preflight/check-video-edit.js';
+import type { CreateOptions } from '../../resources/create-options.js';
+import type { Fields } from '../../schemas/envelope.js';
+import type { Job } from '../../schemas/job.js';
+import { didYouMean } from '../../schemas/nearest.js';
+import { UsageError } from '../exit-codes.js';
+
+/** The calls that make a job. */
+const CALLS = ['videos', 'images', 'videoEdits', 'characters'] as const;
+/** A call that makes a job, by its name on the client. */
+export type Call = (typeof CALLS)[number];
+
+/** The commands' names for them. */
+const ALIASES: Readonly<Record<string, Call>> = {
+  video: 'videos',
+  image: 'images',
+  edit: 'videoEdits',
+  character: 'characters',
+};
+
+/** The call that a row names. */
+export function callNamed(name: unknown): Call {
+  const call = CALLS.find((known) => known === name) ?? ALIASES[String(name)];
+  if (call === undefined)
+    throw new UsageError(`call "${String(name)}" does not exist. ${didYouMean(String(name), CALLS)}`);
+  return call;
+}
+
+/** The documented rules of a call. Throws the PreflightError with the catalog's message. */
+export function checkCall(call: Call, params: Fields): void {
+  if (call === 'videos') checkVideo(params, () => {});
+  else if (call === 'images') checkImage(params, () => {});
+  else if (call === 'videoEdits') checkVideoEdit(params, () => {});
+  else checkCharacter(params);
+}
+
+/** What making jobs needs of the client. */
+type JobMakers = {
+  readonly [C in Call]: { createAndWait(params: never, options: CreateOptions): Promise<Job> };
+};
+
+/** Makes the job of a row and waits for it. The rules have looked at the params. */
+export function makeJob(
+  client: JobMakers,
+  { call, params }: { readonly call: Call; readonly params: Fields },
+  options: CreateOptions,
+): Promise<Job> {
+  return client[call].createAndWait(params as never, { ...options, throwOnFailure: false });
+}
+
+/** What the price of a job depends on, as far as a client can know: rows of one class are taken to cost the same. */
+export function priceClassOf({ call, params }: { readonly call: Call; readonly params: Fields }): string {
+  const { model, duration, resolution, generate_audio: audio, intent } = params;
+  const source = params.source_video_upload_id ?? params.video ?? params.source_video_url;
+  const named = model ?? (call === 'videos' ? DEFAULT_VIDEO_MODEL : null);
+  return JSON.stringify([
+    call,
+    named,
+    duration ?? null,
+    resolution ?? null,
+    audio ?? null,
+    intent ?? null,
+    source ?? null,
+  ]);
+}

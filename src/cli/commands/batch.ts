@@ -1,0 +1,130 @@
+import { basename, dirname, join } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { quote } from '../../sandbox/control/curl.js';
+import { doing, type OpenSession, withExamples } from '../action.js';
+import { openJournal } from '../batch/journal.js';
+import { type Places, storeAt, tryStore } from '../batch/places.js';
+import { type BatchReport, type RowResult, reportLines, reportOf, resultLine } from '../batch/report.js';
+import { readRows } from '../batch/rows.js';
+import { type BatchPlan, runBatch } from '../batch/run-batch.js';
+import { exitCodeOf, UsageError } from '../exit-codes.js';
+import { type JobFlags, parseTime, parseTimeout } from '../flags.js';
+import type { Session } from '../session.js';
+import { makeDirectory, tryDirectory } from '../target.js';
+import { messageOf } from '../wording.js';
+
+interface BatchFlags extends Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'> {
+  readonly dest?: string;
+  readonly maxTokens?: number;
+  readonly concurrency: number;
+  readonly run: string;
+  readonly retryFailed?: boolean;
+}
+
+/** More rows at once only wait for the account's limits. */
+const CONCURRENCY = 100;
+
+/** `gen-client batch`: a job a row, resumable. */
+export function batchCommand(open: OpenSession): Command {
+  const command = new Command('batch')
+    .description(
+      'Make a job of each row of a JSONL file and save the files. Run it again to go on after an interruption: no row is paid for twice.',
+    )
+    .argument('<prompts>', 'JSONL file: {"call":"videos","params":{"prompt":"a fox","duration":5},"id":"fox"} a line')
+    .option('-o, --out <dir>', 'save the files in this directory; it is made')
+    .option('--dest <url>', 'copy the files to s3://bucket/prefix/ (AWS_* variables name keys, region and endpoint)')
+    .option('--max-tokens <tokens>', 'start no row that would pass this sum, over all runs of the batch', parseCount)
+    .option('--concurrency <rows>', "rows at once; the account's limits hold in any case", parseCount, CONCURRENCY)
+    .option('--retry-failed', 'make a new job for rows whose job has failed')
+    .option('--run <name>', 'another name makes all jobs anew', '')
+    .option('-f, --force', 'replace files of another content')
+    .option('--timeout <time>', 'stop waiting for a row after 90s, 30m, 1h or "none" (default: 30m)', parseTimeout)
+    .option('--poll <time>', 'how often to look (default: what suits the kind of job)', parseTime);
+  withExamples(command, [
+    'batch prompts.jsonl --out out/',
+    'batch prompts.jsonl --out out/ --max-tokens 500',
+    'batch prompts.jsonl --dest s3://media/foxes/ --json > results.jsonl',
+  ]);
+  return doing<BatchFlags>(command, open, async (session, [path = ''], flags) => {
+    const rows = await readRows(path, { run: flags.run });
+    const places = await placesOf(session, flags);
+    const journal = openJournal(
+      join(flags.out ?? dirname(path), `${basename(path).replace(/\.jsonl?$/, '')}.journal.jsonl`),
+    );
+    session.isQuiet = true;
+    session.hint = `Run the same command again: it goes on where it was and pays for no row twice.`;
+    const results: RowResult[] = [];
+    const progress = session.terminal.progress(`Batch ${basename(path)}`);
+    progress.count(0, rows.length, '');
+    const plan: BatchPlan = {
+      rows,
+      journal,
+      places,
+      maxTokens: flags.maxTokens ?? Number.POSITIVE_INFINITY,
+      concurrency: Math.max(1, flags.concurrency),
+      retryFailed: flags.retryFailed === true,
+      wait: { timeoutMs: flags.timeout, pollIntervalMs: flags.poll },
+      progress,
+      onResult(result) {
+        results.push(result);
+        progress.aside(() => tell(session, result));
+        const { failed, tokens } = reportOf(results);
+        progress.count(results.length, rows.length, `  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`);
+      },
+    };
+    try {
+      const { stopped } = await runBatch(session, plan);
+      progress.stop();
+      const report = reportOf(results);
+      session.terminal.result({ report }, reportLines(report));
+      sayWhatIsLeft(session, { report, stopped, command: commandOf(path, flags) });
+    } finally {
+      progress.stop();
+    }
+  });
+}
+
+async function placesOf(session: Session, { out, dest, force }: BatchFlags): Promise<Places> {
+  if (out === undefined && dest === undefined) {
+    throw new UsageError('Where do the files go? Pass --out dir/, or --dest s3://bucket/prefix/.');
+  }
+  if (out === '-') throw new UsageError('--out: a batch has several files. Give a directory, such as "out/".');
+  if (out !== undefined) {
+    makeDirectory(out);
+    tryDirectory(out);
+  }
+  const destination = dest === undefined ? undefined : storeAt(dest);
+  if (destination) await tryStore(destination, session.signal);
+  return { out, force: force === true, destination };
+}
+
+/** A row's result, as soon as there is one. */
+function tell({ terminal }: Session, result: RowResult): void {
+  const { row, ...rest } = result;
+  if (terminal.isJson) terminal.result({ line: row.line, id: row.id, call: row.call, key: row.key, ...rest }, []);
+  else terminal.print([resultLine(result)]);
+}
+
+function sayWhatIsLeft(
+  session: Session,
+  { report, stopped, command }: { readonly report: BatchReport; readonly stopped: unknown; readonly command: string },
+): void {
+  const { terminal } = session;
+  if (stopped !== undefined) {
+    terminal.note(`Stopped: ${messageOf(stopped)}`);
+    session.exitCode = exitCodeOf(stopped);
+  }
+  if (report.failed > 0) terminal.note(`Rows whose job has failed are made anew with: ${command} --retry-failed`);
+  if (report.notStarted > 0) terminal.note(`Start the rest with: ${command}`);
+}
+
+function commandOf(path: string, { out, dest, run }: BatchFlags): string {
+  const flags = { '--out': out, '--dest': dest, '--run': run || undefined };
+  const words = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [name, quote(value)]));
+  return ['gen-client batch', quote(path), ...words].join(' ');
+}
+
+function parseCount(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Give a whole number, 0 or more.');
+  return Number(text);
+}

@@ -1,0 +1,155 @@
+import { MODELS, modelCapabilities } from '../../catalog.js';
+import type { GenClient } from '../../client.js';
+import { APIError } from '../../errors/index.js';
+import type { Fields } from '../../schemas/envelope.js';
+import { messageOf } from '../wording.js';
+import type { Observe, Seen } from './observer.js';
+import { aliasOf, recordsIn } from './open-points.js';
+
+/** How a check came out. */
+export type CheckStatus = 'ok' | 'warning' | 'failed' | 'skipped';
+
+/** One thing that was looked at. */
+export interface Check {
+  readonly name: 'service' | 'clock' | 'catalog' | 'key' | 'scopes' | 'dispatch' | 'webhook';
+  readonly status: CheckStatus;
+  /** What was seen, and what to do about it. */
+  readonly message: string;
+  readonly [fact: string]: unknown;
+}
+
+/** From here on a receiver refuses an event (spec: Events, delivery rule 5). */
+const WINDOW_S = 300;
+const NOTED_SKEW_S = 30;
+
+/** Whether the service answers GET /v1/models, which needs no key. */
+export function checkService({ status, body, durationMs, error }: Seen): Check {
+  const name = 'service';
+  if (status === undefined) return { name, status: 'failed', message: `No answer: ${messageOf(error)}` };
+  const models = recordsIn(body, 'models').length;
+  if (status !== 200 || models === 0) {
+    const message = `GET /v1/models answers ${status} without a list of models. Is this the base URL of the service?`;
+    return { name, status: 'failed', message, httpStatus: status };
+  }
+  return {
+    name,
+    status: 'ok',
+    message: `It answers in ${Math.round(durationMs)} ms and lists ${models} models.`,
+    models,
+  };
+}
+
+/** This machine's clock against the service's, as its Date header tells it. */
+export function checkClock({ headers, at }: Seen): Check {
+  const name = 'clock';
+  const date = Date.parse(headers.get('date') ?? '');
+  if (Number.isNaN(date)) return { name, status: 'skipped', message: 'The service sends no Date header.' };
+  // The header has whole seconds.
+  const skewS = Math.round((at - date - 500) / 1000);
+  const off = Math.abs(skewS);
+  const direction = skewS < 0 ? 'behind' : 'ahead of';
+  const message = `This machine is ${off} s ${direction} the service; webhooks are refused from ${WINDOW_S} s on.`;
+  if (off >= WINDOW_S) return { name, status: 'failed', message: `${message} Set the clock.`, skewS };
+  return { name, status: off >= NOTED_SKEW_S ? 'warning' : 'ok', message, skewS };
+}
+
+/** The models of this version against those that the service lists. */
+export function checkCatalog({ body }: Seen): Check {
+  const name = 'catalog';
+  const records = new Map(recordsIn(body, 'models').map((record) => [aliasOf(record), record]));
+  const missing = Object.keys(MODELS).filter((alias) => !records.has(alias));
+  const unknown = [...records.keys()].filter((alias) => modelCapabilities(alias) === undefined);
+  const changed = [...records].flatMap(([alias, record]) => changesOf(alias, record));
+  if (missing.length + unknown.length + changed.length === 0) {
+    return { name, status: 'ok', message: 'The service lists the models that this version knows.' };
+  }
+  const parts = [
+    missing.length > 0 ? `not listed: ${missing.join(', ')}` : '',
+    unknown.length > 0 ? `unknown to this version: ${unknown.join(', ')}` : '',
+    ...changed,
+  ];
+  const message = `The service's models differ: ${parts.filter((part) => part !== '').join('; ')}.`;
+  return { name, status: 'warning', message, missing, unknown, changed };
+}
+
+function changesOf(alias: string, record: Fields): string[] {
+  const known: Fields = { ...modelCapabilities(alias) };
+  return ['durations', 'resolutions'].flatMap((field) => {
+    const [here, there] = [known[field], record[field]];
+    if (!Array.isArray(here) || !Array.isArray(there) || String(here) === String(there)) return [];
+    return [`${alias} has ${field} ${there.join(' ')}, not ${here.join(' ')}`];
+  });
+}
+
+/** Whether the key is taken, as the answer to an unknown job tells. */
+export function checkKey({ status, error }: Seen, hasKey: boolean): Check {
+  const name = 'key';
+  if (!hasKey) return { name, status: 'failed', message: 'GEN_API_KEY is not set.' };
+  const code = APIError.isInstance(error) ? error.code : undefined;
+  if (status === 401) return { name, status: 'failed', message: 'The key is wrong or revoked.', code };
+  if (code === 'account_not_active') {
+    return { name, status: 'failed', message: 'The account is suspended. Contact the support of the service.', code };
+  }
+  if (status === 404 || code === 'scope_missing') return { name, status: 'ok', message: 'The key is valid.' };
+  return { name, status: 'failed', message: `An unknown job was answered with ${status ?? messageOf(error)}.`, code };
+}
+
+/** Whether the key may do something. */
+export interface Permission {
+  readonly operation: string;
+  /** Undefined where the answer does not tell. */
+  readonly allowed: boolean | undefined;
+  /** The code of the answer. */
+  readonly code?: string | undefined;
+}
+
+/** An id that nothing has. */
+export const NO_ID = 'gen-client-doctor-none';
+
+/** Requests that the document says can only be refused: no field that a job, a character or an upload needs is in them. */
+const OPERATIONS: Readonly<Record<string, (client: GenClient) => PromiseLike<unknown>>> = {
+  'POST /v1/images': (client) => client.request({ method: 'POST', path: '/v1/images', body: {} }),
+  'POST /v1/videos': (client) => client.request({ method: 'POST', path: '/v1/videos', body: {} }),
+  'POST /v1/video-edits': (client) => client.request({ method: 'POST', path: '/v1/video-edits', body: {} }),
+  'DELETE /v1/characters/{id}': (client) => client.request({ method: 'DELETE', path: `/v1/characters/${NO_ID}` }),
+  'POST /v1/uploads': (client) => client.request({ method: 'POST', path: '/v1/uploads', body: {} }),
+  'DELETE /v1/uploads/{id}': (client) => client.request({ method: 'DELETE', path: `/v1/uploads/${NO_ID}` }),
+};
+
+/** Asks for what the key may do, where the answers so far have not told. */
+export async function permissionsOf(observe: Observe, known: Readonly<Record<string, Seen>>): Promise<Permission[]> {
+  const permissions = Object.entries(known).map(([operation, seen]) => permissionIn(operation, seen));
+  for (const [operation, call] of Object.entries(OPERATIONS)) {
+    permissions.push(permissionIn(operation, await observe(call)));
+  }
+  return permissions;
+}
+
+function permissionIn(operation: string, { status, error }: Seen): Permission {
+  const code = APIError.isInstance(error) ? error.code : undefined;
+  if (code === 'scope_missing') return { operation, allowed: false, code };
+  const isTold = status !== undefined && status < 500 && ![401, 403, 429].includes(status);
+  return { operation, allowed: isTold ? true : undefined, code };
+}
+
+/** What the key may not do. */
+export function checkScopes(permissions: readonly Permission[]): Check {
+  const name = 'scopes';
+  const denied = permissions.filter(({ allowed }) => allowed === false).map(({ operation }) => operation);
+  const untold = permissions.filter(({ allowed }) => allowed === undefined).map(({ operation }) => operation);
+  if (denied.length > 0) {
+    return { name, status: 'warning', message: `The key may not: ${denied.join(', ')}.`, permissions };
+  }
+  if (untold.length > 0) {
+    return { name, status: 'warning', message: `The answers do not tell of: ${untold.join(', ')}.`, permissions };
+  }
+  return { name, status: 'ok', message: 'The key may do everything that this package calls.', permissions };
+}
+
+/** Whether creates are paused (spec: Dispatch behaviour 2), where a refused create has told. */
+export function checkDispatch(permissions: readonly Permission[]): Check {
+  const isPaused = permissions.some(({ code }) => code === 'dispatch_disabled');
+  return isPaused
+    ? { name: 'dispatch', status: 'warning', message: 'The service has paused generation: creates answer 503.' }
+    : { name: 'dispatch', status: 'ok', message: 'No create was refused because generation is paused.' };
+}

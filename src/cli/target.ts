@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, mkdirSync, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { reasonOf } from '../callbacks.js';
+import { DownloadError } from '../errors/index.js';
+import { type SavedOutput, saveOutput } from '../node/index.js';
+import { quote } from '../sandbox/control/curl.js';
+import type { Job } from '../schemas/job.js';
+import { UsageError } from './exit-codes.js';
+import type { NextStep, Session } from './session.js';
+
+/** The flags that say where a file goes. */
+export type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
+
+/** `--out -`: the file goes to stdout. */
+const STDOUT = '-';
+
+/**
+ * Tries whether the target can take the file, before a job is paid for. A directory that is named with a slash is made.
+ * Throws a UsageError that names `--out` and the reason.
+ */
+export function tryTarget({ terminal }: Session, { out, force }: SaveFlags, jobs = 1): void {
+  if (out === undefined) return;
+  if (out === STDOUT) {
+    if (jobs > 1) throw new UsageError('--out - takes one job. Give a directory for several, such as "videos/".');
+    if (terminal.isJson) throw new UsageError('--out - and --json both write to stdout. Leave one out.');
+    terminal.takeStdout();
+    return;
+  }
+  if (/[/\\]$/.test(out)) makeDirectory(out);
+  const stats = statsOf(out);
+  if (stats?.isDirectory()) {
+    tryDirectory(out);
+    return;
+  }
+  if (jobs > 1) throw new UsageError(`--out: give a directory for several jobs, such as "${out}/".`);
+  if (stats && !stats.isFile()) {
+    throw new UsageError(`--out: "${out}" is not a regular file. To stream, pass --out - and redirect stdout.`);
+  }
+  if (stats && !force) throw new UsageError(`--out: "${out}" is there already. Pass --force to replace it.`);
+  const folder = dirname(out);
+  const parent = statsOf(folder);
+  if (parent === undefined) {
+    throw new UsageError(`--out: the directory "${resolve(folder)}" is not there. Create it first.`);
+  }
+  if (!parent.isDirectory()) throw new UsageError(`--out: "${folder}" is not a directory.`);
+  tryDirectory(folder);
+}
+
+/** Makes a directory and those above it. Throws a UsageError that names `--out`. */
+export function makeDirectory(path: string): void {
+  try {
+    makeWithParents(resolve(path));
+  } catch (cause) {
+    throw new UsageError(`--out: the directory "${path}" cannot be made: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** Not `recursive: true`, which never ends where the file system denies that a parent is there, as /proc does. */
+function makeWithParents(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  const parent = dirname(path);
+  if (parent !== path) makeWithParents(parent);
+  try {
+    mkdirSync(path);
+  } catch (reason) {
+    // Another process was faster.
+    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw reason;
+  }
+}
+
+/** Undefined where nothing is. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (cause) {
+    throw new UsageError(`--out: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** Makes a file and takes it away: what permissions and file systems allow shows in no other way. */
+export function tryDirectory(folder: string): void {
+  const path = join(folder, `.gen-client-${randomUUID()}.try`);
+  try {
+    closeSync(openSync(path, 'wx'));
+    unlinkSync(path);
+  } catch (cause) {
+    throw new UsageError(`--out: no file can be made in "${folder}": ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/**
+ * Saves a job's file, or streams it to stdout, and shows how far it has come. From here on a failure of the command tells
+ * how the file is fetched.
+ */
+export async function saveTo(session: Session, job: Job, flags: SaveFlags): Promise<SavedOutput | undefined> {
+  session.next = download(job.id, flags);
+  const { out = '.', force } = flags;
+  const progress = session.terminal.progress(`Saving ${job.id}`);
+  try {
+    if (out === STDOUT) await stream(session, job);
+    else {
+      return await saveOutput(session.client(), job, out, {
+        signal: session.signal,
+        overwrite: force === true,
+        onProgress: ({ receivedBytes, totalBytes }) => progress.bytes(receivedBytes, totalBytes),
+      });
+    }
+  } catch (error) {
+    session.next = download(job.id, flags, error);
+    throw error;
+  } finally {
+    progress.stop();
+  }
+  return undefined;
+}
+
+async function stream({ client, terminal, signal }: Session, job: Job): Promise<void> {
+  const { body } = await client().jobs.output(job, { resume: true, signal });
+  if (body !== null) await terminal.stream(body, signal);
+}
+
+/**
+ * How a job's file is fetched. Where the target was at fault, the file goes into the working directory. A file that bears
+ * the job's own name is taken for the one that was asked for.
+ */
+function download(jobId: string, { out, force }: SaveFlags, error?: unknown): NextStep | undefined {
+  const isTaken = DownloadError.isInstance(error) && error.code === 'file_exists';
+  if (isTaken && (out === undefined || statsOf(out)?.isDirectory())) return undefined;
+  const isTargetAtFault = isTaken || (DownloadError.isInstance(error) && error.code === 'cannot_write');
+  const command = downloadCommand(jobId, isTargetAtFault ? {} : { out, force });
+  return { what: 'The job is done. Fetch its file', command };
+}
+
+/** The command that fetches a job's file. */
+export function downloadCommand(jobId: string, { out, force }: SaveFlags): string {
+  const target = out === undefined ? [] : ['--out', quote(out), ...(force ? ['--force'] : [])];
+  return ['gen-client download', quote(jobId), ...target].join(' ');
+}

@@ -1,0 +1,212 @@
+// Files by value: an upload source wherever a field of a body takes an upload id.
+import { abortable, onAbort } from '../abort.js';
+import { GenError, PreflightError } from '../errors/index.js';
+import { isFields } from '../schemas/envelope.js';
+import type { UploadType } from '../schemas/media-type.js';
+import type { RequestOptions } from '../schemas/request-options.js';
+import { type DescribedFile, describeFile } from './file.js';
+import type { UploadProgress } from './progress.js';
+import { type UploadSteps, uploadFile } from './upload.js';
+
+/** What a call that takes files is told about them. */
+export interface BodyFileOptions extends RequestOptions {
+  /**
+   * Called as the bytes of the files in the body are sent, with the sums over all of them, in the async context of this
+   * call. The sum goes back where a PUT has to be repeated. What it throws changes nothing.
+   */
+  readonly onUploadProgress?: ((progress: UploadProgress) => unknown) | undefined;
+}
+
+/** The files in the body of one call. Each is uploaded once, however often the body is sent. */
+export interface BodyFiles {
+  /** `body` with the ids of the uploads in place of the files. Uploads them when it is called for the first time. */
+  upload(body: unknown, options: BodyFileOptions): Promise<unknown>;
+  /** Deletes the uploads. What cannot be deleted stays: it is private and costs nothing. */
+  remove(): Promise<void>;
+}
+
+/** A file and where it stands in the body. */
+export interface PlacedFile {
+  /** Whatever the caller gave. */
+  readonly source: unknown;
+  /** For messages: `reference_image_upload_ids[1]`. */
+  readonly at: string;
+  /** The field of the body. */
+  readonly field: string;
+}
+
+/** A file that is ready to be sent, with all its places. */
+interface ReadyFile {
+  readonly source: unknown;
+  readonly at: string;
+  readonly file: DescribedFile;
+}
+
+const UPLOAD_FIELD = /(^|_)upload_ids?$/;
+
+/** The files in a body; undefined where there are none. `purpose` is for the bodies of characters, whose images have a least width. */
+export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'): BodyFiles | undefined {
+  const placed = placedFiles(body);
+  if (placed.length === 0) return undefined;
+  const ids = new Map<unknown, string>();
+  let uploading: Promise<void> | undefined;
+  let last: BodyFileOptions = {};
+  const remove = async () => {
+    const { timeoutMs, headers } = last;
+    const deletions = [...ids.values()].map((id) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
+    ids.clear();
+    uploading = undefined;
+    await Promise.allSettled(deletions);
+  };
+  const uploadAll = async (options: BodyFileOptions) => {
+    last = options;
+    const ready = await describeAll(placed, options, purpose);
+    const failed = await sendAll(steps, { ready, options, ids });
+    if (failed === undefined) return;
+    const removed = remove();
+    // An abort is not held up by the deletions.
+    if (!options.signal?.aborted) await removed;
+    throw failed.reason;
+  };
+  return {
+    async upload(sent, options) {
+      uploading ??= uploadAll(options);
+      await uploading;
+      return replaceFiles(sent, ids);
+    },
+    remove,
+  };
+}
+
+/** The files in a body, in order. A file that stands in two places comes twice. */
+export function placedFiles(body: unknown): PlacedFile[] {
+  return Object.entries(isFields(body) ? body : {}).flatMap(([field, value]) => {
+    if (!UPLOAD_FIELD.test(field)) return [];
+    const items: readonly unknown[] = Array.isArray(value) ? value : [value];
+    return items.flatMap((source, index) =>
+      isFile(source) ? { source, field, at: Array.isArray(value) ? `${field}[${index}]` : field } : [],
+    );
+  });
+}
+
+/** Whatever may be an upload source: recognising it is left to its description, whose error says what to pass. */
+function isFile(value: unknown): boolean {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
+/** `body` with what stands for each file in its place. */
+export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): Record<string, unknown> {
+  const idOf = (value: unknown) => by.get(value) ?? value;
+  return Object.fromEntries(
+    Object.entries(isFields(body) ? body : {}).map(([field, value]) => [
+      field,
+      UPLOAD_FIELD.test(field) && Array.isArray(value) ? value.map(idOf) : idOf(value),
+    ]),
+  );
+}
+
+/** Refuses the files in a body that an upload would refuse. Nothing is sent. */
+export async function checkFiles(body: unknown, purpose?: 'character'): Promise<void> {
+  for (const { file } of await describeAll(placedFiles(body), {}, purpose)) file.discard();
+}
+
+/** Looks at all files before a byte of any is sent. Throws for the first one that is refused. */
+async function describeAll(
+  placed: readonly PlacedFile[],
+  options: BodyFileOptions,
+  purpose: 'character' | undefined,
+): Promise<ReadyFile[]> {
+  const { signal, preflight, onUploadProgress } = options;
+  signal?.throwIfAborted();
+  const sent = new Map<unknown, number>();
+  let totalBytes = 0;
+  const onProgress = (source: unknown) =>
+    onUploadProgress &&
+    (({ sentBytes }: UploadProgress) => {
+      sent.set(source, sentBytes);
+      return onUploadProgress({ sentBytes: [...sent.values()].reduce((sum, bytes) => sum + bytes, 0), totalBytes });
+    });
+  const unique = placed.filter(({ source }, index) => placed.findIndex((other) => other.source === source) === index);
+  const described = await Promise.allSettled(
+    unique.map(async ({ source, at, field }): Promise<ReadyFile> => {
+      const described = describeFile(source, { preflight, purpose, onProgress: onProgress(source) });
+      const file = await abortable(described, signal, (late) => late.discard()).catch(atField(at, field));
+      return { source, at, file };
+    }),
+  );
+  const ready = described.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
+  try {
+    for (const it of described) if (it.status === 'rejected') throw it.reason;
+    if (preflight !== false) for (const { source, at, field } of placed) checkKind(ready, { source, at, field });
+  } catch (reason) {
+    for (const { file } of ready) file.discard();
+    throw reason;
+  }
+  totalBytes = ready.reduce((sum, { file }) => sum + file.sizeBytes, 0);
+  return ready;
+}
+
+/** Sends all files at once and notes their ids. The first failure ends the others, and is given back. */
+async function sendAll(
+  steps: UploadSteps,
+  {
+    ready,
+    options,
+    ids,
+  }: { readonly ready: readonly ReadyFile[]; readonly options: BodyFileOptions; readonly ids: Map<unknown, string> },
+): Promise<{ readonly reason: unknown } | undefined> {
+  const { signal, timeoutMs, maxRetries, headers } = options;
+  const controller = new AbortController();
+  const forget = onAbort(signal, () => controller.abort(signal?.reason));
+  let failed: { readonly reason: unknown } | undefined;
+  await Promise.all(
+    ready.map(async ({ source, at, file }) => {
+      const call = { signal: controller.signal, timeoutMs, maxRetries, headers };
+      try {
+        ids.set(source, (await uploadFile(steps, file, call)).upload_id);
+      } catch (reason) {
+        failed ??= { reason: signal?.aborted ? signal.reason : named(reason, at) };
+        controller.abort(failed.reason);
+      }
+    }),
+  );
+  forget();
+  return failed;
+}
+
+const KINDS: readonly (readonly [RegExp, UploadType, string])[] = [
+  [/video/, 'VIDEO', 'a video'],
+  [/audio/, 'AUDIO', 'an audio file'],
+  [/image|_frame_|^(reference_)?upload_ids?$/, 'IMAGE', 'an image'],
+];
+
+/** Refuses a file of a kind that its field does not take, by the field's name (spec: POST /v1/videos, Upload). */
+function checkKind(ready: readonly ReadyFile[], { source, at, field }: PlacedFile): void {
+  const params = ready.find((it) => it.source === source)?.file.params;
+  const [, type, what] = KINDS.find(([name]) => name.test(field)) ?? [];
+  if (params === undefined || type === undefined || params.upload_type === type) return;
+  throw new PreflightError(`${at}: ${what} is required, and this file is ${params.mime_type}.`, {
+    code: 'upload_invalid',
+    param: field,
+  });
+}
+
+/** What only `uploads.upload` can be told about a file. */
+const TOLD_TO_UPLOAD: readonly string[] = ['sizeBytes', 'mimeType'];
+
+/** Names the field in the error of a file. */
+function atField(at: string, field: string): (reason: unknown) => never {
+  return (reason) => {
+    if (!PreflightError.isInstance(reason)) throw named(reason, at);
+    const { code, param = '', message } = reason;
+    const way = TOLD_TO_UPLOAD.includes(param)
+      ? ` Upload it with uploads.upload(file, { ${param} }), and pass its upload_id here.`
+      : '';
+    throw new PreflightError(`${at}: ${message}${way}`, { code, param: field });
+  };
+}
+
+function named(reason: unknown, at: string): unknown {
+  if (GenError.isInstance(reason)) reason.message = `${at}: ${reason.message}`;
+  return reason;
+}

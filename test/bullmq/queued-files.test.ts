@@ -1,0 +1,116 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fromPath } from 'gen-client/node';
+import type { Sandbox } from 'gen-client/sandbox';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+const prompt = 'the fox runs';
+const PNG = new Uint8Array(5_000);
+PNG.set([
+  0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 1, 44, 0, 0, 1, 44,
+]);
+const png = () => new Blob([PNG], { type: 'image/png' });
+
+const count = ({ requests }: Sandbox, method: string, path: string) =>
+  requests.filter((it) => it.method === method && it.path.startsWith(path)).length;
+const uploaded = (sandbox: Sandbox) => count(sandbox, 'POST', '/v1/uploads/complete');
+const deleted = (sandbox: Sandbox) => count(sandbox, 'DELETE', '/v1/uploads/');
+
+describe.skipIf(noRedis)('files in queued calls', () => {
+  const queues = queuesOnSandboxes();
+  let directory: string;
+  let path: string;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'gen-queued-files-'));
+    path = join(directory, 'fox.png');
+    await writeFile(path, PNG);
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  it('a Blob and a path outlive the process that queued them, and the same object is uploaded once', async () => {
+    const { sandbox, queue, work, ended, record } = queues.open();
+    const fox = png();
+    await queue.videos.create(
+      { prompt, first_frame_upload_id: fox, last_frame_upload_id: fox, reference_audio_upload_ids: ['upl_x'] },
+      { jobId: 'blob', preflight: false },
+    );
+    await queue.images.create({ prompt, reference_upload_ids: [fromPath(path), png()] }, { jobId: 'path' });
+    // Whatever a worker knows of them comes from Redis.
+    const { params, files } = (await record('path')).data;
+    expect(params.reference_upload_ids).toEqual([{ $file: 0 }, { $file: 1 }]);
+    expect(files).toEqual([{ path }, { base64: expect.any(String), type: 'image/png' }]);
+    sandbox.faults.add({ match: { path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
+    work();
+    await ended(2);
+    const job = await record('path');
+    expect(job.returnvalue).toMatchObject({ status: 'completed' });
+    // The record does not keep what the service has taken.
+    expect(job.data.files).toBeUndefined();
+    expect(job.data.uploads).toHaveLength(2);
+    expect(uploaded(sandbox)).toBe(3);
+  });
+
+  it('a create that is refused for good deletes what was uploaded, and a retry by hand uploads it again', async () => {
+    const { sandbox, queue, work, ended, record } = queues.open();
+    sandbox.faults.add({ match: { path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
+    await queue.videos.create({ prompt, first_frame_upload_id: png() }, { jobId: 'poor' });
+    work();
+    await ended(1);
+    expect([uploaded(sandbox), deleted(sandbox)]).toEqual([1, 1]);
+    await (await record('poor')).retry('failed');
+    await expect.poll(async () => (await record('poor')).getState()).toBe('completed');
+    expect([uploaded(sandbox), deleted(sandbox)]).toEqual([2, 1]);
+  });
+
+  it("cleanup: 'after-job' deletes the uploads when the job has ended", async () => {
+    const { sandbox, queue, work, ended } = queues.open();
+    const options = { cleanup: 'after-job' } as const;
+    await queue.videos.create({ prompt, first_frame_upload_id: png() }, options);
+    await queue.images.create({ prompt: '[fail:generation_rejected]', reference_upload_ids: [png()] }, options);
+    await queue.images.create({ prompt, reference_upload_ids: [png()] });
+    work();
+    await ended(3);
+    expect([uploaded(sandbox), deleted(sandbox)]).toEqual([3, 2]);
+  });
+
+  it('an upload that fails for a moment is tried again, and one that cannot succeed fails its call', async () => {
+    const { sandbox, queue, work, ended, record } = queues.open({ client: { maxRetries: 0 } });
+    sandbox.faults.add({ match: { path: '/v1/uploads/complete' }, status: 503, times: 1 });
+    await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'later', backoff: 10 });
+    const gone = join(directory, 'gone.png');
+    await writeFile(gone, PNG);
+    await queue.images.create({ prompt, reference_upload_ids: [fromPath(gone)] }, { jobId: 'gone' });
+    await rm(gone);
+    const failed: string[] = [];
+    work({ onFailed: ({ message }) => void failed.push(message) });
+    await ended(2);
+    expect((await record('later')).returnvalue).toMatchObject({ status: 'completed' });
+    expect((await record('gone')).failedReason).toContain('gone.png" cannot be read on the machine of this worker');
+    expect(failed).toEqual([expect.stringMatching(/^reference_upload_ids\[0\]: /)]);
+    expect(count(sandbox, 'POST', '/v1/images')).toBe(1);
+  });
+
+  it('an image that is too narrow for a character is refused', async () => {
+    const { queue } = queues.open();
+    const narrow = PNG.slice();
+    narrow.set([0, 0, 0, 99], 16);
+    const create = queue.characters.create({ name: 'Fox', prompt, reference_upload_ids: [new Blob([narrow])] });
+    await expect(create).rejects.toMatchObject({ name: 'PreflightError', param: 'reference_upload_ids' });
+  });
+
+  it.each([
+    ['bytes', () => PNG, 'a queued call takes a Blob or fromPath(path)'],
+    ['a stream', () => png().stream(), 'a queued call takes a Blob or fromPath(path)'],
+    ['a Blob that Redis should not hold', () => new Blob([new Uint8Array(17 * 1024 * 1024)]), 'at most 16 MB of Blobs'],
+    ['a file of another kind', () => new Blob([PNG], { type: 'video/mp4' }), 'an image is required'],
+    ['a path that is not there', () => fromPath(join(directory, 'no.png')), 'no.png'],
+  ])('%s is refused when it is queued', async (_, source, says) => {
+    const { queue } = queues.open();
+    const refused = queue.videos.create({ prompt, first_frame_upload_id: source() });
+    await expect(refused).rejects.toThrow(/^first_frame_upload_id: /);
+    await expect(refused).rejects.toThrow(says);
+    expect(await queue.queue.count()).toBe(0);
+  });
+});

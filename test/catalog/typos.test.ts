@@ -1,0 +1,239 @@
+// What plain JavaScript, or a body that came as JSON, gets wrong without a compiler: nothing of it is paid for.
+import { describe, expect, it, test } from 'vitest';
+import { createGen } from '../../src/ai-sdk/index.js';
+import { createGenQueue, createGenWorker } from '../../src/bullmq/index.js';
+import { generate } from '../../src/durable/index.js';
+import { GenClient, GenError, InProcessLimiter, verifyWebhook } from '../../src/index.js';
+import { saveOutput, toNodeHandler } from '../../src/node/index.js';
+import { redisLimiter } from '../../src/redis/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { copyOutput, createOutputHandler, r2, s3 } from '../../src/storage/index.js';
+import { createWebhookHandler, memoryStore, redisStore, signWebhook } from '../../src/webhooks/index.js';
+import fields from '../fixtures/fields.json' with { type: 'json' };
+import { created, json, rejection, stubbed } from '../transport/support.js';
+
+/** Any function, called as JavaScript does. */
+type Loose = (...args: unknown[]) => unknown;
+type Params = Record<string, unknown>;
+const loosely = (given: unknown, method?: string): Loose => {
+  const call = method === undefined ? given : Reflect.get(Object(given), method);
+  return (...args) => Reflect.apply(call as Loose, given, args);
+};
+
+const GOOD: Readonly<Record<string, Params>> = {
+  'images.create': { prompt: 'x' },
+  'videos.create': { prompt: 'x' },
+  'videoEdits.create': { prompt: 'x', model: 'svc-video-pro', video: 'https://a.test/a.mp4' },
+  'characters.create': { name: 'Fox', prompt: 'x' },
+  'characters.register': { name: 'Fox', upload_id: 'upl_1' },
+};
+
+/** Makes a call by its name. */
+function call(name: string, params: unknown, options?: object) {
+  const { client, seen } = stubbed(() =>
+    json(name.endsWith('register') ? { data: { character: { character_id: 'c' } } } : created()),
+  );
+  const [namespace = '', method = ''] = name.split('.');
+  return { seen, sent: Promise.resolve(loosely(Reflect.get(client, namespace), method)(params, options)) };
+}
+
+describe('the camelCase twin of a documented field', () => {
+  const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const rows = Object.entries(fields).flatMap(([name, list]) => {
+    if (name === 'uploads.create') return [];
+    const documented = list.map((field) => field.name);
+    return documented
+      .filter((field) => camel(field) !== field && !documented.includes(camel(field)))
+      .map((field) => [name, field] as const);
+  });
+
+  it.each(rows)('%s refuses that of %s, by its name', async (name, field) => {
+    const { sent, seen } = call(name, { ...GOOD[name], [camel(field)]: 'x' });
+    const error = await rejection(sent);
+    expect(error).toMatchObject({ name: 'PreflightError', status: 400, param: camel(field) });
+    // The service calls the aspect ratio of images and edits by its short name too.
+    expect(String(error)).toMatch(new RegExp(`write (${field}|ratio)\\.$`));
+    expect(seen).toEqual([]);
+  });
+
+  it('is taken for the name that the call itself has', async () => {
+    expect(String(await rejection(call('images.create', { prompt: 'x', aspectRatio: '1:1' }).sent))).toContain(
+      'write ratio.',
+    );
+    expect(String(await rejection(call('videos.create', { prompt: 'x', aspectRatio: '1:1' }).sent))).toContain(
+      'write aspect_ratio.',
+    );
+    const edit = { prompt: 'x', intent: 'video_edit', video: 'https://a.test/a.mp4', aspectRatio: '1:1' };
+    expect(String(await rejection(call('videos.create', edit).sent))).toContain('write ratio.');
+  });
+
+  it('is refused inside content as well', async () => {
+    const content = [{ type: 'image_url', imageUrl: 'https://a.test/a.png', role: 'first_frame' }];
+    expect(await rejection(call('videos.create', { prompt: 'x', content }).sent)).toMatchObject({ param: 'imageUrl' });
+  });
+
+  it('passes where the service documents it, where it is undefined, and without preflight', async () => {
+    const urls = ['https://a.test/a.png'];
+    const passing: [Params, object?][] = [
+      [{ referenceImageUrls: urls }],
+      [{ referenceVideoUrls: urls, referenceAudioUrls: urls }],
+      [{ aspectRatio: undefined }],
+      [{ notDocumented: 1, new_field: 2 }],
+      [{ aspectRatio: '16:9' }, { preflight: false }],
+    ];
+    for (const [params, options] of passing) {
+      const { sent, seen } = call('videos.create', { prompt: 'x', ...params }, options);
+      await sent;
+      expect(seen).toHaveLength(1);
+      expect(JSON.parse(seen[0]?.body ?? '')).toEqual(JSON.parse(JSON.stringify({ prompt: 'x', ...params })));
+    }
+  });
+});
+
+it.each([5, null, {}, ['svc-video-fast'], true])('a model that is no string is refused: %j', async (model) => {
+  for (const name of ['images.create', 'videos.create', 'videoEdits.create']) {
+    const { sent, seen } = call(name, { ...GOOD[name], model });
+    expect(await rejection(sent)).toMatchObject({ name: 'PreflightError', code: 'model_not_found', param: 'model' });
+    expect(seen).toEqual([]);
+  }
+});
+
+it('a prompt in place of the params names the fix', async () => {
+  const { sent, seen } = call('videos.create', 'a fox at dawn');
+  expect(String(await rejection(sent))).toContain('pass an object, for example { prompt: "a fox at dawn" }');
+  expect(seen).toEqual([]);
+});
+
+describe('an option that does not exist is refused by name, with the nearest one that does', () => {
+  const client = new GenClient({
+    webhookSecret: 'whsec_1',
+    apiKey: 'sk-test-typos-typos',
+    baseUrl: 'https://service.test',
+    fetch: () => Promise.reject(new Error('no call')),
+  });
+  const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://service.test/v1/jobs/job_1/output' };
+  const event = { object: 'event', id: 'evt_1', type: 'job.completed', created: '', data: { job } };
+  const secret = 'whsec_1';
+  const bucket = { put() {}, head() {}, get() {} };
+  const nowhere = { port: 1, lazyConnect: true, maxRetriesPerRequest: 0 };
+  const redis = { eval() {}, evalsha() {}, defineCommand() {}, call() {}, on() {} };
+  const doors: [string, () => unknown, typo: string, meant: string][] = [
+    ['GenClient', () => new GenClient({ baseURL: 'https://x' } as never), 'baseURL', 'baseUrl'],
+    ['withOptions', () => client.withOptions({ maxRetrys: 1 } as never), 'maxRetrys', 'maxRetries'],
+    ['hooks', () => new GenClient({ hooks: { onRequests() {} } as never }), 'onRequests', 'onRequest'],
+    ['videos.create', () => loosely(client.videos, 'create')({ prompt: 'x' }, { timeout: 5 }), 'timeout', 'timeoutMs'],
+    [
+      'images.create',
+      () => loosely(client.images, 'create')({ prompt: 'x' }, { idempotency_key: 'k' }),
+      'idempotency_key',
+      'idempotencyKey',
+    ],
+    [
+      'characters.register',
+      () => loosely(client.characters, 'register')({ name: 'x', upload_id: 'u' }, { onProgress() {} }),
+      'onProgress',
+      'onUploadProgress',
+    ],
+    [
+      'createAndWait',
+      () => loosely(client.videoEdits, 'createAndWait')(GOOD['videoEdits.create'], { onUpdated() {} }),
+      'onUpdated',
+      'onUpdate',
+    ],
+    ['waitForJob', () => loosely(client, 'waitForJob')('job_1', { timeout: 5 }), 'timeout', 'timeoutMs'],
+    [
+      'waitForJobs',
+      () => client.waitForJobs(['job_1'], { pollInterval: 5 } as never).next(),
+      'pollInterval',
+      'pollIntervalMs',
+    ],
+    ['jobs.get', () => loosely(client.jobs, 'get')('job_1', { singal: 1 }), 'singal', 'signal'],
+    ['jobs.output', () => loosely(client.jobs, 'output')('job_1', { resumes: true }), 'resumes', 'resume'],
+    ['models.list', () => loosely(client.models, 'list')({ timeoutms: 1 }), 'timeoutms', 'timeoutMs'],
+    [
+      'request',
+      () => loosely(client, 'request')({ method: 'GET', path: '/v1/x' }, { header: {} }),
+      'header',
+      'headers',
+    ],
+    [
+      'the request itself',
+      () => loosely(client, 'request')({ method: 'POST', path: '/v1/x', json: {} }),
+      'json',
+      'body',
+    ],
+    [
+      'uploads.upload',
+      () => loosely(client.uploads, 'upload')(new Blob(['x']), { fileName: 'x' }),
+      'fileName',
+      'filename',
+    ],
+    [
+      'uploads.put',
+      () => loosely(client.uploads, 'put')({}, new Blob(['x']), { size: 1, sizeByte: 1 }),
+      'size',
+      'sizeBytes',
+    ],
+    [
+      'verifyWebhook',
+      () => loosely(verifyWebhook)({ body: '', headers: {} }, { secret, tolerance: 1 }),
+      'tolerance',
+      'toleranceSeconds',
+    ],
+    [
+      'client.verifyWebhook',
+      () => loosely(client, 'verifyWebhook')({ body: '', headers: {} }, { secrets: secret }),
+      'secrets',
+      'secret',
+    ],
+    ['signWebhook', () => loosely(signWebhook)(event, { secret, timestmp: 1 }), 'timestmp', 'timestamp'],
+    ['createWebhookHandler', () => loosely(createWebhookHandler)({ secret, onEror() {} }), 'onEror', 'onError'],
+    [
+      'on',
+      () => loosely(createWebhookHandler)({ secret, on: { 'job.complete': () => {} } }),
+      'job.complete',
+      'job.completed',
+    ],
+    ['memoryStore', () => loosely(memoryStore)({ maxEntrys: 1 }), 'maxEntrys', ''],
+    ['redisStore', () => loosely(redisStore)(redis, { prefx: 'x' }), 'prefx', 'prefix'],
+    ['redisLimiter', () => loosely(redisLimiter)(redis, { prefx: 'x' }), 'prefx', 'prefix'],
+    ['InProcessLimiter', () => new InProcessLimiter({ limit: {} } as never), 'limit', 'limits'],
+    ['saveOutput', () => loosely(saveOutput)(client, job, 'x.mp4', { overwite: true }), 'overwite', 'overwrite'],
+    ['toNodeHandler', () => loosely(toNodeHandler)(() => new Response(), { maxBodyByte: 1 }), 'maxBodyByte', ''],
+    [
+      'copyOutput',
+      () => loosely(copyOutput)(client, job, r2(bucket as never, 'k'), { overwite: true }),
+      'overwite',
+      'overwrite',
+    ],
+    ['s3', () => loosely(s3)({ bucket: 'b', key: 'k', regoin: 'eu' }), 'regoin', 'region'],
+    [
+      'createOutputHandler',
+      () => loosely(createOutputHandler)({ client, authorise: () => true }),
+      'authorise',
+      'authorize',
+    ],
+    ['createSandbox', () => loosely(createSandbox)({ jobDuration: 3 }), 'jobDuration', 'jobDurationMs'],
+    ['createGenQueue', () => loosely(createGenQueue)(nowhere, { onErorr() {} }), 'onErorr', 'onError'],
+    [
+      'createGenWorker',
+      () => loosely(createGenWorker)(nowhere, client, { onComplete() {} }),
+      'onComplete',
+      'onCompleted',
+    ],
+    ['createGen', () => loosely(createGen)({ apikey: 'x' }), 'apikey', 'apiKey'],
+    [
+      'generate',
+      () => loosely(generate)({}, { call: 'videos', params: {}, key: 'k', timeout: 1 }),
+      'timeout',
+      'timeoutMs',
+    ],
+  ];
+  test.each(doors)('%s', async (_, act, typo, meant) => {
+    const error = await rejection((async () => act())());
+    expect(error).toBeInstanceOf(Error);
+    expect(String(error)).toContain(`"${typo}"`);
+    expect(String(error)).toContain(meant);
+    expect(GenError.isInstance(error)).toBe(true);
+  });
+});

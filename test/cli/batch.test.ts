@@ -1,0 +1,261 @@
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
+import { S3Double } from '../storage/s3-double.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runCli } from './run-cli.js';
+
+const png = renderMedia({ kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: '' });
+const place = cliOnSandbox({ 'fox.png': png });
+const { sandbox, cli, start } = place;
+const QUICK = ['--out', 'out/', '--poll', '100ms'];
+const IMAGE = { call: 'images', params: { prompt: 'a fox', model: 'svc-image-fast' } };
+const prompts = (...rows: readonly (object | string)[]) =>
+  writeFileSync(
+    join(place.folder, 'prompts.jsonl'),
+    rows.map((row) => (typeof row === 'string' ? row : JSON.stringify(row))).join('\n'),
+  );
+const batch = (...words: string[]) => cli('batch', 'prompts.jsonl', ...QUICK, ...words);
+const linesOf = (stdout: string) =>
+  stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+const media = () => readdirSync(join(place.folder, 'out')).filter((name) => !name.endsWith('.jsonl'));
+const posts = (path: RegExp) => sandbox.requests.filter((one) => one.method === 'POST' && path.test(one.path));
+
+describe('a batch', () => {
+  it('makes a job of each row, uploads each file once, saves the files and adds up the cost', async () => {
+    prompts(
+      { id: 'runs', prompt: 'the fox runs', duration: 4, reference_image_upload_ids: ['fox.png'] },
+      { id: 'sleeps', call: 'videos', params: { prompt: 'it sleeps', duration: 4, first_frame_upload_id: 'fox.png' } },
+      IMAGE,
+      IMAGE,
+    );
+    const { code, stdout, stderr } = await batch('--json');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const [report, ...rows] = linesOf(stdout).reverse();
+    expect(rows).toHaveLength(4);
+    expect(rows.find(({ id }) => id === 'runs')).toMatchObject({
+      line: 1,
+      call: 'videos',
+      status: 'completed',
+      job: { status: 'completed', finalTokenCost: 12 },
+      file: { path: join(place.folder, 'out/runs.mp4'), contentType: 'video/mp4' },
+      key: expect.stringMatching(/^batch-prompts\.jsonl-/),
+    });
+    expect(report).toEqual({
+      report: {
+        ...{ rows: 4, completed: 4, failed: 0, notStarted: 0, tokens: 28, usd: 1.4 },
+        byModel: [
+          { model: 'svc-video-fast', jobs: 2, tokens: 24 },
+          { model: 'svc-image-fast', jobs: 2, tokens: 4 },
+        ],
+      },
+    });
+    const images = sandbox.jobs.filter(({ kind }) => kind === 'image').map(({ id }) => `${id}.png`);
+    expect(media().sort()).toEqual(['runs.mp4', 'sleeps.mp4', ...images].sort());
+    expect(posts(/^\/v1\/uploads$/)).toHaveLength(1);
+    expect(sandbox.requests.some(({ method, path }) => method === 'DELETE' && path.startsWith('/v1/uploads/'))).toBe(
+      true,
+    );
+  });
+
+  it('tells rows in the order in which they end, and the report to a person', async () => {
+    prompts({ call: 'image', params: { prompt: 'slow [slow:1500ms]' } }, IMAGE);
+    const { stdout } = await batch();
+    expect(stdout).toMatch(
+      /^line 2 {2}completed {2}job_\w+ {2}2 tokens {2}\/.*\.png\nline 1 {2}completed .*\n2 rows: 2 completed, 0 failed, 0 not started\.\n4 tokens charged \(0\.20 USD\)\.\n {2}svc-image-fast {2}2 jobs {2}4 tokens\n$/,
+    );
+  });
+
+  it('creates nothing when it is run again, also after rows were moved and added', async () => {
+    prompts({ id: 'a', ...IMAGE }, IMAGE);
+    await batch();
+    expect(posts(/images/)).toHaveLength(2);
+    prompts(
+      IMAGE,
+      { params: { model: 'svc-image-fast', prompt: 'a fox' }, call: 'images', id: 'a' },
+      { id: 'b', ...IMAGE },
+    );
+    const { code, stdout } = await batch('--json');
+    expect(linesOf(stdout)).toHaveLength(4);
+    expect({ code, jobs: sandbox.jobs.length, created: posts(/images/).length }).toEqual({
+      code: 0,
+      jobs: 3,
+      created: 3,
+    });
+    rmSync(join(place.folder, 'out/a.png'));
+    await batch();
+    expect({ created: posts(/images/).length, isBack: existsSync(join(place.folder, 'out/a.png')) }).toEqual({
+      created: 3,
+      isBack: true,
+    });
+    await batch('--run', 'second', '--force');
+    expect(sandbox.jobs).toHaveLength(6);
+  });
+
+  it('leaves no job and no file behind when Ctrl-C ends it, and goes on', async () => {
+    prompts(...Array.from({ length: 5 }, (_, at) => ({ call: 'image', params: { prompt: `${at} [slow:1s]` } })));
+    const run = start('batch', 'prompts.jsonl', ...QUICK);
+    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(5);
+    run.interrupt();
+    expect(await run.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('Run the same command again') });
+    expect((await batch()).code).toBe(0);
+    expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 5, files: 5 });
+  });
+});
+
+describe('what is wrong in a prompts file is told before anything is sent', () => {
+  it('names each line', async () => {
+    prompts(
+      '{"prompt": ',
+      { prompt: 'a', duration: 7 },
+      { call: 'vidoes', prompt: 'a' },
+      { params: { prompt: 'a' }, parms: {} },
+      { prompt: 'a', first_frame_upload_id: 'no.png' },
+      { prompt: 'a', reference_video_upload_ids: ['fox.png'] },
+      { prompt: 'a', reference_image_upload_ids: ['https://x.test/a.png'] },
+      { id: 'one', ...IMAGE },
+      { id: 'ONE', ...IMAGE },
+      { id: '../up', ...IMAGE },
+    );
+    const { code, stderr } = await batch();
+    expect(code).toBe(2);
+    for (const fault of [
+      'line 1: not JSON',
+      'line 2: duration: 7 is not offered by svc-video-fast',
+      'line 3: call "vidoes" does not exist. Did you mean "videos"?',
+      'line 4: a row has no field "parms". Did you mean "params"?',
+      'line 5: first_frame_upload_id: "no.png" is not a file.',
+      'is an image. A video is needed here.',
+      'line 7: reference_image_upload_ids takes files and upload ids.',
+      'line 9: id "ONE" is on line 8 already',
+      'line 10: id must be',
+    ]) {
+      expect(stderr).toContain(fault);
+    }
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it.each([
+    [['batch', 'prompts.jsonl'], 'Where do the files go?'],
+    [['batch', 'prompts.jsonl', '--out', '-'], 'Give a directory'],
+    [['batch', 'prompts.jsonl', '--out', '/proc/x'], '--out: '],
+    [['batch', 'none.jsonl', '--out', 'out'], '"none.jsonl" cannot be read'],
+    [['batch', 'prompts.jsonl', '--dest', 's3:/x'], 'Give s3://bucket'],
+    [['batch', 'prompts.jsonl', '--dest', 's3://x/'], 'Set AWS_ACCESS_KEY_ID'],
+  ])('%j: %s', async (words, message) => {
+    prompts(IMAGE);
+    const { code, stderr } = await cli(...words);
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect(sandbox.requests).toEqual([]);
+  });
+});
+
+describe('rows that fail', () => {
+  it('stop none of the others, end with 1, and are made anew by --retry-failed only', async () => {
+    prompts(IMAGE, { call: 'images', params: { prompt: 'a [fail:generation_failed]' } });
+    const { code, stdout, stderr } = await batch();
+    expect({ code, stdout }).toMatchObject({ code: 1, stdout: expect.stringContaining('1 completed, 1 failed') });
+    expect(stderr).toContain('with: gen-client batch prompts.jsonl --out out/ --retry-failed\n');
+    expect((await batch()).code).toBe(1);
+    expect(sandbox.jobs).toHaveLength(2);
+    await batch('--retry-failed');
+    expect(sandbox.jobs).toHaveLength(3);
+    expect(sandbox.ledger().spentTokens).toBe(2);
+  });
+
+  it('a refused key or an empty account starts no further rows', async () => {
+    const costly = { model: 'svc-video-pro', resolution: '4k', duration: 15 };
+    prompts(...Array.from({ length: 8 }, (_, at) => ({ params: { ...costly, prompt: `${at}` } })));
+    const { code, stdout, stderr } = await batch('--concurrency', '1');
+    expect({ code, stdout }).toMatchObject({
+      code: 3,
+      stdout: expect.stringContaining('3 completed, 1 failed, 4 not started'),
+    });
+    expect(stderr).toContain('Stopped: ');
+    sandbox.topUp(200);
+    expect((await batch()).code).toBe(0);
+    expect(sandbox.jobs).toHaveLength(8);
+  });
+
+  it('a file that cannot be fetched names the command that fetches it', async () => {
+    prompts(IMAGE, IMAGE);
+    sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 410, code: 'output_expired', times: 1 });
+    const { code, stdout } = await batch('--json', '--concurrency', '1');
+    const failed = linesOf(stdout).find(({ status }) => status === 'failed');
+    expect({ code, next: failed.next }).toEqual({ code: 1, next: `gen-client download ${failed.job.id} --out out/` });
+    expect(media()).toHaveLength(1);
+    expect((await batch()).code).toBe(0);
+    expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 2, files: 2 });
+  });
+});
+
+it('--max-tokens holds over all runs, and learns prices from the first row of a kind', async () => {
+  prompts(
+    ...Array.from({ length: 5 }, (_, at) => ({ call: 'image', params: { ...IMAGE.params, prompt: `fox ${at}` } })),
+  );
+  const { code, stdout, stderr } = await batch('--max-tokens', '7');
+  expect({ code, stdout }).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('3 completed, 0 failed, 2 not started'),
+  });
+  expect(stderr).toContain('Start the rest with: gen-client batch prompts.jsonl --out out/');
+  await batch('--max-tokens', '7');
+  expect(sandbox.ledger().spentTokens).toBe(6);
+  expect((await batch('--max-tokens', '10')).code).toBe(0);
+  expect(sandbox.ledger().spentTokens).toBe(10);
+});
+
+describe('--dest', () => {
+  let store: S3Double;
+  beforeAll(async () => {
+    store = await S3Double.start();
+  });
+  afterAll(() => store.close());
+  const run = (env: Record<string, string>, ...words: string[]) =>
+    runCli(['batch', 'prompts.jsonl', '--poll', '100ms', ...words], {
+      cwd: place.folder,
+      env: {
+        ...place.env,
+        AWS_ACCESS_KEY_ID: store.account.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: store.account.secretAccessKey,
+        AWS_ENDPOINT_URL_S3: store.endpoint,
+        AWS_REGION: store.region,
+        ...env,
+      },
+    });
+
+  it('copies each file once, and keeps the journal beside the prompts', async () => {
+    prompts({ id: 'fox', ...IMAGE }, IMAGE);
+    const words = ['--dest', `s3://${store.bucket}/foxes`];
+    expect(await run({}, ...words)).toMatchObject({ code: 0, stdout: expect.stringContaining('/foxes/fox.png\n') });
+    expect((await run({}, ...words)).code).toBe(0);
+    expect([...store.objects.keys()].filter((key) => key.includes('foxes/'))).toHaveLength(2);
+    expect(store.seen.filter(({ method }) => method === 'PUT')).toHaveLength(2);
+    expect(statSync(join(place.folder, 'prompts.journal.jsonl')).size).toBeGreaterThan(0);
+  });
+
+  it('is tried before anything is paid', async () => {
+    prompts(IMAGE);
+    for (const [env, dest] of [
+      [{ AWS_SECRET_ACCESS_KEY: 'wrong' }, `s3://${store.bucket}/`],
+      [{}, 's3://nowhere/'],
+    ] as const) {
+      const { code, stderr } = await run(env, '--dest', dest);
+      expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--dest: ') });
+    }
+    expect(sandbox.requests).toEqual([]);
+  });
+});
+
+it('survives a journal whose last line was cut', async () => {
+  prompts(IMAGE, IMAGE);
+  await batch();
+  const journal = join(place.folder, 'out/prompts.journal.jsonl');
+  writeFileSync(journal, readFileSync(journal, 'utf8').slice(0, -20));
+  expect((await batch()).code).toBe(0);
+  expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 2, files: 2 });
+});

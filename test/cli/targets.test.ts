@@ -1,0 +1,174 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runBinary } from './run-cli.js';
+
+const place = cliOnSandbox({ 'plain.txt': 'a file', 'fox.png': 'png' });
+const { sandbox, cli, start } = place;
+const QUICK = ['--poll', '100ms'];
+const inFolder = (name: string) => join(place.folder, name);
+const createJob = async (prompt = 'a fox') =>
+  JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
+
+describe('a target that cannot take the file is refused before anything is paid (once it was paid for, then lost)', () => {
+  it.each([
+    [['--out', 'plain.txt/x.mp4'], '--out: "plain.txt" is not a directory.'],
+    [['--out', '/proc/x.mp4'], '--out: no file can be made in "/proc"'],
+    [['--out', `${'x'.repeat(300)}.mp4`], 'ENAMETOOLONG'],
+    [['--out', 'pipe', '--force'], '--out: "pipe" is not a regular file. To stream, pass --out - and redirect stdout.'],
+    [['--out', 'plain.txt/'], '--out: the directory "plain.txt/" cannot be made'],
+    [['--out', '-', '--json'], '--out - and --json both write to stdout. Leave one out.'],
+    [['--idempotency-key', ''], 'Give 1 to 255 printable ASCII characters.'],
+  ])('%j: %s', async (words, message) => {
+    execFileSync('mkfifo', [inFolder('pipe')]);
+    const { code, stdout, stderr } = await cli('video', 'a fox', ...words);
+    expect(code).toBe(2);
+    expect(stdout + stderr).toContain(message);
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('leaves nothing behind where it tried', async () => {
+    await cli('wait', 'job_x', '--out', 'x.png');
+    await cli('wait', 'job_x', '--out', '.');
+    expect(readdirSync(place.folder).sort()).toEqual(['fox.png', 'plain.txt']);
+  });
+});
+
+describe('--out dir/', () => {
+  it('makes the directory (once a file took its name)', async () => {
+    const { code, stdout } = await cli('image', 'a fox', '--out', 'new/deep/', ...QUICK);
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/new\/deep\/job_\w+\.png/) });
+    expect(readdirSync(inFolder('new/deep'))).toEqual([expect.stringMatching(/^job_\w+\.png$/)]);
+  });
+
+  it('makes it for several jobs', async () => {
+    const ids = [await createJob(), await createJob()];
+    expect((await cli('wait', ...ids, '--out', 'all/', ...QUICK)).code).toBe(0);
+    expect(readdirSync(inFolder('all')).sort()).toEqual(ids.map((id) => `${id}.mp4`).sort());
+  });
+});
+
+describe('--out -', () => {
+  it('streams the file to stdout and says the rest on stderr', async () => {
+    const { code, bytes, stderr } = await runBinary(['video', 'a fox', '--out', '-', ...QUICK], {
+      env: place.env,
+      cwd: place.folder,
+    });
+    expect({ code, seconds: describeMp4(bytes).seconds }).toEqual({ code: 0, seconds: 5 });
+    expect(stderr).toMatch(/job_\w+ {2}completed {2}svc-video-fast\n15 tokens charged\n/);
+    expect(existsSync(inFolder('-'))).toBe(false);
+    const [, id = ''] = /^(job_\w+) {2}completed/m.exec(stderr) ?? [];
+    for (const words of [
+      ['download', id],
+      ['wait', id],
+    ]) {
+      const again = await runBinary([...words, '--out', '-'], { env: place.env, cwd: place.folder });
+      expect(again.bytes.equals(bytes)).toBe(true);
+    }
+  });
+
+  it('takes one job at a time', async () => {
+    const { code, stderr } = await cli('wait', 'job_1', 'job_2', '--out', '-');
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--out - takes one job') });
+  });
+});
+
+describe('what fails after the job is paid prints the command that fetches the file', () => {
+  const commandIn = (stderr: string) => /with: gen-client (download .*)\n/.exec(stderr)?.[1]?.split(' ') ?? [];
+
+  it('a file that appears during the wait', async () => {
+    const run = start('video', 'a [slow:1s]', '--out', 'fox.mp4', ...QUICK);
+    await run.shows('processing');
+    writeFileSync(inFolder('fox.mp4'), 'mine');
+    const { code, stderr } = await run.ended;
+    expect(code).toBe(2);
+    expect(stderr).toContain('is already there. Pass --force to replace it.');
+    expect((await cli(...commandIn(stderr))).code).toBe(0);
+    expect(readFileSync(inFolder('fox.mp4'), 'utf8')).toBe('mine');
+    expect(readdirSync(place.folder)).toContain(`${sandbox.jobs[0]?.id}.mp4`);
+  });
+
+  it('a download that the service refuses', async () => {
+    sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 403, code: 'scope_missing', times: 9 });
+    const { stderr } = await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
+    sandbox.faults.clear();
+    expect(commandIn(stderr)).toEqual(['download', sandbox.jobs[0]?.id, '--out', 'fox.mp4']);
+    expect((await cli(...commandIn(stderr))).code).toBe(0);
+    expect(describeMp4(readFileSync(inFolder('fox.mp4'))).seconds).toBe(5);
+  });
+
+  it('for programs, beside the job', async () => {
+    sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 403, code: 'scope_missing', times: 9 });
+    const { code, stdout } = await cli('video', 'a fox', '--out', 'fox.mp4', '--json', ...QUICK);
+    const seen = JSON.parse(stdout);
+    const id = sandbox.jobs[0]?.id;
+    expect(code).toBe(3);
+    expect(seen).toMatchObject({ job: { id, status: 'completed' }, idempotencyKey: expect.any(String) });
+    expect(seen).toMatchObject({ error: { code: 'scope_missing' }, next: `gen-client download ${id} --out fox.mp4` });
+  });
+
+  it('a wait that fails names the wait that goes on', async () => {
+    sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 401, times: 9 });
+    const { code, stderr } = await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
+    expect(code).toBe(3);
+    expect(stderr).toContain(`with: gen-client wait ${sandbox.jobs[0]?.id} --out fox.mp4\n`);
+  });
+});
+
+describe('no result of a finished job is lost because another failed', () => {
+  it('wait tells each job as it ends, and then what failed', async () => {
+    const id = await createJob();
+    const { code, stdout, stderr } = await cli('wait', id, 'job_nope', '--out', 'all/', ...QUICK);
+    expect(code).toBe(2);
+    expect(stdout).toMatch(new RegExp(`^${id} {2}completed`));
+    expect(stderr).toContain('job_nope: ');
+    expect(readdirSync(inFolder('all'))).toEqual([`${id}.mp4`]);
+  });
+
+  it('in one JSON document, with the code of each', async () => {
+    const id = await createJob();
+    const { code, stdout } = await cli('wait', id, 'nope1', 'nope2', '--json', ...QUICK);
+    const { jobs, error } = JSON.parse(stdout);
+    expect(code).toBe(2);
+    expect(jobs).toContainEqual({ id, job: expect.objectContaining({ status: 'completed' }) });
+    for (const unknown of ['nope1', 'nope2']) {
+      expect(jobs).toContainEqual({ id: unknown, error: expect.objectContaining({ code: 'job_not_found' }) });
+    }
+    expect(error.message).toContain('nope1');
+  });
+
+  it('one whose file cannot be saved does not stop the others', async () => {
+    const ids = [await createJob(), await createJob()];
+    sandbox.faults.add({ match: { path: `/v1/jobs/${ids[0]}/output` }, status: 403, code: 'scope_missing', times: 9 });
+    const { code, stdout, stderr } = await cli('wait', ...ids, '--out', 'all/', ...QUICK);
+    expect(code).toBe(3);
+    expect(readdirSync(inFolder('all'))).toEqual([`${ids[1]}.mp4`]);
+    expect(stdout).toContain(`${ids[0]}  completed`);
+    expect(stderr).toContain(`gen-client download ${ids[0]} --out all/`);
+  });
+
+  it('Ctrl-C keeps what has ended', async () => {
+    const [done, slow] = [await createJob(), await createJob('a [slow:60s]')];
+    const run = start('wait', done, slow, '--json', ...QUICK);
+    await expect
+      .poll(() => sandbox.requests.filter(({ path }) => path.endsWith(slow)).length, { timeout: 8000 })
+      .toBeGreaterThan(2);
+    run.interrupt();
+    const { code, stdout } = await run.ended;
+    expect(code).toBe(130);
+    expect(JSON.parse(stdout).jobs).toEqual([{ id: done, job: expect.objectContaining({ status: 'completed' }) }]);
+  });
+});
+
+it('download refuses a file that is there before it fetches it again', async () => {
+  const id = await createJob();
+  await cli('wait', id, '--out', '.', ...QUICK);
+  const before = sandbox.requests.length;
+  const { code, stderr } = await cli('download', id, '--out', `${id}.mp4`);
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('Pass --force') });
+  expect(sandbox.requests).toHaveLength(before);
+  expect((await cli('download', id)).code).toBe(2);
+});

@@ -1,0 +1,208 @@
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import fastify from 'fastify';
+import { describe, expect, it, test } from 'vitest';
+import * as gen from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
+import requestErrors from '../fixtures/request-errors.json' with { type: 'json' };
+import { rejection } from '../transport/support.js';
+
+const { toHttp } = gen;
+const prompt = 'a fox';
+const SECRET = 'sk-live-never-to-be-seen';
+const INTERNAL = 'https://internal.example/prefix';
+
+/** What a client rejects with when the service refuses with `code`. */
+async function refusal(code: string, status: number, message = `refused with ${code}`): Promise<unknown> {
+  const fetch = async () =>
+    new Response(JSON.stringify({ success: false, error: { code, message } }), {
+      status,
+      headers: { 'content-type': 'application/json' },
+    });
+  const client = new gen.GenClient({
+    apiKey: SECRET,
+    baseUrl: INTERNAL,
+    fetch,
+    maxRetries: 0,
+    rateLimit: 'off',
+    maxRetryAfterMs: 0,
+  });
+  return rejection(client.videos.create({ prompt }));
+}
+
+describe('every documented refusal', () => {
+  const answers: Readonly<Record<number, number>> = { 401: 502, 403: 502, 500: 502, 503: 502 };
+  test.each(requestErrors.map(({ code, status }) => [code, status, answers[status] ?? status] as const))(
+    '%s (%i) is answered with %i',
+    async (code, status, expected) => {
+      const { status: answered, message, ...answer } = toHttp(await refusal(code, status));
+      expect(answered).toBe(expected);
+      expect(answer.code).toBe(status === 401 || status === 403 ? 'service_error' : code);
+      expect(message).not.toBe('');
+    },
+  );
+
+  it('says what the service says about the input, and nothing that is meant for the developer', async () => {
+    expect(toHttp(await refusal('prompt_too_long', 400, 'Shorten the prompt.')).message).toBe('Shorten the prompt.');
+    const message = `GET ${INTERNAL}/v1/x with ${SECRET} failed`;
+    for (const [code, status] of [
+      ['model_not_found', 400],
+      ['job_not_found', 404],
+      ['invalid_api_key', 401],
+      ['insufficient_balance', 402],
+      ['internal_error', 500],
+    ] as const) {
+      const said = JSON.stringify(toHttp(await refusal(code, status, message)));
+      expect(said).not.toMatch(/internal\.example|sk-live/);
+    }
+    // Without an envelope the message is this package's own, and names the URL.
+    const fetch = async () => new Response('', { status: 404 });
+    const client = new gen.GenClient({ apiKey: SECRET, baseUrl: INTERNAL, fetch });
+    const error = await rejection(client.jobs.get('job_1'));
+    expect(String(error)).toContain('internal.example');
+    expect(toHttp(error)).toEqual({ status: 404, code: 'http_404', message: 'This does not exist.' });
+  });
+});
+
+describe('jobs', () => {
+  const job = (errorCode: string) => ({ id: 'job_1', status: 'failed', errorCode });
+  const theirs = ['reference_rejected', 'reference_asset_failed', 'generation_rejected'];
+  test.each(jobErrors.map(({ code }) => [code, theirs.includes(code) ? 422 : 502] as const))(
+    '%s is answered with %i',
+    (code, status) => {
+      expect(toHttp(new gen.JobFailedError(`Job job_1 failed (${code}).`, { job: job(code) }))).toMatchObject({
+        status,
+        code,
+      });
+    },
+  );
+
+  it('without a code of their own', () => {
+    const blocked = new gen.JobBlockedError('Job job_1 was blocked.', { job: { id: 'job_1', status: 'blocked' } });
+    expect(toHttp(blocked)).toMatchObject({ status: 502, code: 'job_blocked' });
+  });
+});
+
+test.each<[string, unknown, number, string]>([
+  [
+    'bad input',
+    new gen.PreflightError('duration: 7 is not offered.', { code: 'duration_not_supported', param: 'duration' }),
+    400,
+    'duration_not_supported',
+  ],
+  ['a connection that broke', new gen.ConnectionError(`POST ${INTERNAL} failed`), 502, 'service_error'],
+  ['an answer of another shape', new gen.ResponseError(`GET ${INTERNAL} failed`), 502, 'service_error'],
+  ['a time-out of a call', new gen.TimeoutError(`POST ${INTERNAL} gave nothing`), 504, 'timeout'],
+  ['a time-out of a wait', new gen.WaitTimeoutError('late', { jobId: 'job_1', timeoutMs: 1 }), 504, 'timeout'],
+  ['a budget', Object.assign(new gen.GenError('Over budget.'), { code: 'budget_exceeded' }), 402, 'budget_exceeded'],
+  [
+    'a file that is too large',
+    new gen.UploadError('x', {
+      step: 'create',
+      cause: new gen.PreflightError('too large', { code: 'upload_too_large', param: 'source' }),
+    }),
+    400,
+    'upload_too_large',
+  ],
+  [
+    'a source that broke off',
+    new gen.UploadError('It ended early.', { step: 'put', cause: new RangeError('x') }),
+    400,
+    'upload_invalid',
+  ],
+  [
+    'an upload that the service did not take',
+    new gen.UploadError('x', { step: 'put', cause: new gen.ConnectionError('x') }),
+    502,
+    'service_error',
+  ],
+  [
+    'a file that is not finished',
+    new gen.DownloadError('x', { jobId: 'job_1', code: 'job_not_finished' }),
+    409,
+    'job_not_finished',
+  ],
+  [
+    'a file that has expired',
+    new gen.DownloadError('x', { jobId: 'job_1', code: 'output_expired' }),
+    404,
+    'output_expired',
+  ],
+  ['a store', new gen.StorageError('x', { code: 'SlowDown', store: 's3' }), 502, 'storage_error'],
+  [
+    'a forged webhook',
+    new gen.WebhookVerificationError('x', { reason: 'signature_mismatch' }),
+    400,
+    'signature_mismatch',
+  ],
+  [
+    'a receiver without a secret',
+    new gen.WebhookVerificationError('x', { reason: 'secret_missing' }),
+    500,
+    'internal_error',
+  ],
+  ['a client without a base URL', new gen.GenError('baseUrl is missing.'), 500, 'internal_error'],
+  ['a bug', new TypeError(`${SECRET} is undefined`), 500, 'internal_error'],
+  ['an abort', new DOMException('stop', 'AbortError'), 500, 'internal_error'],
+  ['nothing', undefined, 500, 'internal_error'],
+])('%s', (_, error, status, code) => {
+  const answer = toHttp(error);
+  expect(answer).toMatchObject({ status, code });
+  expect(answer.message).toMatch(/\S.*\.$|^too large$|^x$/);
+  expect(JSON.stringify(answer)).not.toMatch(/internal\.example|sk-live/);
+});
+
+it('PreflightError.status is 400, in its JSON too', async () => {
+  const client = createSandbox().client();
+  const error = await rejection(client.videos.create({ prompt, duration: 7 as never }));
+  expect(error).toMatchObject({ name: 'PreflightError', status: 400 });
+  expect(JSON.parse(JSON.stringify(error))).toMatchObject({ status: 400, param: 'duration' });
+});
+
+describe('in a framework', () => {
+  const client = createSandbox().client({ apiKey: 'sk-revoked-revoked' });
+  const ownKey = () => client.videos.create({ prompt });
+  const theirInput = () => client.videos.create({ prompt, duration: 7 as never });
+
+  test('Fastify answers 502 for the own key and 400 for bad input, without a word from the app', async () => {
+    const app = fastify();
+    app.get('/key', ownKey);
+    app.get('/input', theirInput);
+    const answers = await Promise.all(['/key', '/input'].map((url) => app.inject(url)));
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([502, 400]);
+    await app.close();
+  });
+
+  test('Express answers 400 for bad input by itself, and 502 for the own key with toHttp', async () => {
+    const app = express();
+    app.get('/key', ownKey);
+    app.get('/input', theirInput);
+    app.use((error: unknown, _request: express.Request, response: express.Response, _next: express.NextFunction) => {
+      const { status, code, message } = toHttp(error);
+      response.status(status).json({ code, message });
+    });
+    const bare = express();
+    bare.set('env', 'test');
+    bare.get('/input', theirInput);
+    const server = app.listen(0, '127.0.0.1');
+    const bareServer = bare.listen(0, '127.0.0.1');
+    await new Promise((resolve) => setImmediate(resolve));
+    const get = (at: ReturnType<typeof app.listen>, path: string) =>
+      fetch(`http://127.0.0.1:${(at.address() as AddressInfo).port}${path}`);
+    const key = await get(server, '/key');
+    expect(key.status).toBe(502);
+    expect(await key.json()).toEqual({
+      code: 'service_error',
+      message: 'The generation service is not available. Try again later.',
+    });
+    const input = await get(server, '/input');
+    expect(input.status).toBe(400);
+    expect(await input.json()).toMatchObject({
+      code: 'duration_not_supported',
+      message: expect.stringContaining('duration: 7'),
+    });
+    expect((await get(bareServer, '/input')).status).toBe(400);
+    for (const each of [server, bareServer]) each.close();
+  });
+});

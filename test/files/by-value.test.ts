@@ -1,0 +1,450 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CreateOptions, GenClient } from '../../src/index.js';
+import { fromPath } from '../../src/node/index.js';
+import { createSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';
+
+const prompt = 'the fox runs';
+
+/** A picture of `width` pixels as far as its header says. */
+function png(width = 300, bytes = 5_000): Blob {
+  const data = new Uint8Array(bytes);
+  data.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);
+  new DataView(data.buffer).setUint32(16, width);
+  new DataView(data.buffer).setUint32(20, 300);
+  return new Blob([data], { type: 'image/png' });
+}
+const mp4 = (bytes = 3_000) => new Blob([new Uint8Array(bytes)], { type: 'video/mp4' });
+const mp3 = () => new Blob([new Uint8Array(2_000)], { type: 'audio/mpeg' });
+
+function start(options: SandboxOptions = {}): { sandbox: Sandbox; client: GenClient; log: () => string[] } {
+  const sandbox = createSandbox({ balanceTokens: 1e6, jobDurationMs: 0, ...options });
+  const log = () =>
+    sandbox.requests.map(({ method, path }) => `${method} ${path.replace(/\/(upl|job|chr)_\w+/, '/:id')}`);
+  return { sandbox, client: sandbox.client(), log };
+}
+const count = (log: readonly string[], line: string) => log.filter((it) => it.startsWith(line)).length;
+/** Uploads that are still on the service. */
+const left = async (sandbox: Sandbox) => {
+  const gone = sandbox.requests.filter(({ method, status }) => method === 'DELETE' && status === 200).length;
+  return (
+    count(
+      sandbox.requests.map(({ method, path }) => `${method} ${path}`),
+      'POST /v1/uploads/complete',
+    ) - gone
+  );
+};
+/** `videos.create` and `videos.createAndWait` as JavaScript calls them. */
+function calls({ videos }: GenClient): ((params: object) => Promise<unknown>)[] {
+  return [(params) => videos.create(params as never), (params) => videos.createAndWait(params as never)];
+}
+/** The body of the last request as it was sent. */
+const bodyOf = (request: { readonly body: string | null } | undefined) => JSON.parse(request?.body ?? '{}');
+const caught = (promise: Promise<unknown>): Promise<{ readonly message: string }> =>
+  promise.then(
+    () => ({ message: 'it resolved' }),
+    (error: { readonly message: string }) => error,
+  );
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'gen-by-value-'));
+  await writeFile(join(directory, 'fox.png'), new Uint8Array(await png().arrayBuffer()));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+describe('a file stands wherever an upload id is documented', () => {
+  const creates: [string, (client: GenClient) => Promise<unknown>][] = [
+    [
+      'videos.create',
+      (client) => client.videos.create({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() }),
+    ],
+    [
+      'videos.createAndWait',
+      (client) =>
+        client.videos.createAndWait({
+          prompt,
+          reference_image_upload_ids: [png(), png()],
+          reference_video_upload_ids: [mp4()],
+          reference_audio_upload_ids: [mp3()],
+        }),
+    ],
+    [
+      'an edit by intent',
+      (client) => client.videos.createAndWait({ prompt, intent: 'video_edit', source_video_upload_id: mp4() }),
+    ],
+    ['images.create', (client) => client.images.create({ prompt, reference_upload_ids: [png()] })],
+    ['images.createAndWait', (client) => client.images.createAndWait({ prompt, reference_upload_ids: [png()] })],
+    [
+      'videoEdits.create',
+      (client) => client.videoEdits.create({ model: 'svc-video-pro', prompt, source_video_upload_id: mp4() }),
+    ],
+    [
+      'videoEdits.createAndWait',
+      (client) =>
+        client.videoEdits.createAndWait({
+          model: 'svc-video-pro',
+          prompt,
+          source_video_upload_id: mp4(),
+          reference_image_upload_ids: [png()],
+        }),
+    ],
+    ['characters.register', (client) => client.characters.register({ name: 'Fox', upload_id: png() })],
+    ['characters.create', (client) => client.characters.create({ name: 'Fox', prompt, reference_upload_ids: [png()] })],
+    [
+      'characters.createAndWait',
+      (client) => client.characters.createAndWait({ name: 'Fox', prompt, reference_upload_ids: [png()] }),
+    ],
+  ];
+  it.each(creates)('%s', async (_, call) => {
+    const { client, sandbox, log } = start();
+    await call(client);
+    const create = sandbox.requests.find(({ method, path }) => method === 'POST' && !path.startsWith('/v1/uploads'));
+    expect(create?.status).toBe(200);
+    expect(create?.body).toMatch(/"upl_\w+"/);
+    expect(count(log(), 'DELETE')).toBe(0);
+  });
+
+  it('a path, bytes, a Response and an id side by side', async () => {
+    const { client, sandbox } = start();
+    const { upload_id } = await client.uploads.upload(png());
+    await client.videos.create({
+      prompt,
+      reference_image_upload_ids: [
+        fromPath(join(directory, 'fox.png')),
+        upload_id,
+        new Uint8Array(await png().arrayBuffer()),
+        new Response(png(), { headers: { 'content-length': '5000' } }),
+      ],
+    });
+    const ids = bodyOf(sandbox.requests.at(-1)).reference_image_upload_ids;
+    expect(ids).toHaveLength(4);
+    expect(ids[1]).toBe(upload_id);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  it('the same object is uploaded once', async () => {
+    const { client, sandbox, log } = start();
+    const fox = png();
+    await client.videos.create({ prompt, first_frame_upload_id: fox, last_frame_upload_id: fox });
+    expect(count(log(), 'POST /v1/uploads/complete')).toBe(1);
+    const body = bodyOf(sandbox.requests.at(-1));
+    expect(body.first_frame_upload_id).toBe(body.last_frame_upload_id);
+  });
+
+  it('gives the response of the create by withResponse, and leaves the params as they were', async () => {
+    const { client } = start();
+    const params = { prompt, first_frame_upload_id: png() };
+    const { data, attempts } = await client.videos.create(params).withResponse();
+    expect([data.job.status, attempts]).toEqual(['completed', 1]);
+    expect(params.first_frame_upload_id).toBeInstanceOf(Blob);
+  });
+
+  it('files are sent at the same time', async () => {
+    const { sandbox } = start();
+    let open = 0;
+    let most = 0;
+    const client = sandbox.client({
+      async fetch(input, init) {
+        const request = new Request(input, init);
+        const isPut = request.method === 'PUT';
+        if (isPut) most = Math.max(most, ++open);
+        if (isPut) await new Promise((resolve) => setTimeout(resolve, 20));
+        return sandbox.fetch(request).finally(() => (open -= isPut ? 1 : 0));
+      },
+    });
+    await client.videos.create({ prompt, reference_image_upload_ids: [png(), png(), png()] });
+    expect(most).toBe(3);
+  });
+});
+
+describe('everything is looked at before a byte moves', () => {
+  const refused: [string, () => object, { param: string; code?: string; says: string }][] = [
+    [
+      'the prompt',
+      () => ({ first_frame_upload_id: png() }),
+      { param: 'prompt', code: 'prompt_required', says: 'prompt' },
+    ],
+    [
+      'a combination that the service refuses',
+      () => ({ prompt, first_frame_upload_id: png(), reference_image_upload_ids: [png()] }),
+      {
+        param: 'reference_image_upload_ids',
+        code: 'reference_combination_not_supported',
+        says: 'first_frame_upload_id',
+      },
+    ],
+    [
+      'a video where an image belongs, beside one that is right',
+      () => ({ prompt, reference_image_upload_ids: [png(), mp4()] }),
+      {
+        param: 'reference_image_upload_ids',
+        code: 'upload_invalid',
+        says: 'reference_image_upload_ids[1]: an image is required, and this file is video/mp4.',
+      },
+    ],
+    [
+      'an image where a clip belongs',
+      () => ({ prompt, reference_video_upload_ids: [png()] }),
+      { param: 'reference_video_upload_ids', code: 'upload_invalid', says: 'a video is required' },
+    ],
+    [
+      'a clip where sound belongs',
+      () => ({ prompt, reference_audio_upload_ids: [mp4()] }),
+      { param: 'reference_audio_upload_ids', code: 'upload_invalid', says: 'an audio file is required' },
+    ],
+    [
+      'a file over the documented size',
+      () => ({
+        prompt,
+        reference_image_upload_ids: [png()],
+        reference_audio_upload_ids: [mp3(), { ...big('audio/mpeg', 16) }],
+      }),
+      { param: 'reference_audio_upload_ids', code: 'upload_too_large', says: 'reference_audio_upload_ids[1]' },
+    ],
+    [
+      'a stream without a length',
+      () => ({ prompt, first_frame_upload_id: png().stream() }),
+      { param: 'first_frame_upload_id', code: 'upload_invalid', says: 'uploads.upload(file, { sizeBytes })' },
+    ],
+  ];
+  it.each(refused)('%s', async (_, params, { says, ...fields }) => {
+    const { client, log } = start();
+    for (const call of calls(client)) {
+      const error = await caught(call(params()));
+      expect(error).toMatchObject({ name: 'PreflightError', ...fields });
+      expect(error.message).toContain(says);
+    }
+    expect(log()).toEqual([]);
+  });
+
+  it('an object that is no file, and a file that is not there, name their field', async () => {
+    const { client, log } = start();
+    const wrong = await caught(client.videos.create({ prompt, first_frame_upload_id: { path: 'fox.png' } as never }));
+    expect(wrong).toMatchObject({ name: 'UploadError', step: 'prepare' });
+    expect(wrong.message).toMatch(/^first_frame_upload_id: .*fromPath/);
+    const missing = await caught(
+      client.characters.register({ name: 'Fox', upload_id: fromPath(join(directory, 'no.png')) }),
+    );
+    expect(missing.message).toMatch(/^upload_id: .*no\.png/);
+    expect(log()).toEqual([]);
+  });
+
+  it('an image that is too narrow for a character', async () => {
+    const { client, log } = start();
+    const narrow = await caught(client.characters.register({ name: 'Fox', upload_id: png(299) }));
+    expect(narrow).toMatchObject({ name: 'PreflightError', param: 'upload_id' });
+    expect(narrow.message).toContain('299 px');
+    await expect(client.characters.create({ name: 'Fox', prompt, reference_upload_ids: [png(200)] })).rejects.toThrow(
+      '200 px',
+    );
+    expect(log()).toEqual([]);
+  });
+
+  it('an edit source that is no video', async () => {
+    const { client, log } = start();
+    const params = { model: 'svc-video-pro', prompt, source_video_upload_id: png() } as const;
+    await expect(client.videoEdits.create(params)).rejects.toThrow('source_video_upload_id: a video is required');
+    await expect(client.videoEdits.create(params, { preflight: false })).rejects.toMatchObject({ status: 404 });
+    expect(count(log(), 'POST /v1/uploads/complete')).toBe(1);
+  });
+});
+
+function big(type: string, mb: number) {
+  return { name: 'big', type, size: mb * 1024 * 1024 + 1, stream: () => mp3().stream() };
+}
+
+describe('what was uploaded for a create that made nothing is deleted', () => {
+  const cases: [string, SandboxOptions, string][] = [
+    ['no balance', { balanceTokens: 0 }, 'insufficient_balance'],
+    ['dispatch disabled is not final', { dispatch: 'disabled' }, 'dispatch_disabled'],
+  ];
+  it.each(cases)('%s', async (_, options, code) => {
+    const { sandbox } = start(options);
+    const client = sandbox.client({ maxRetries: 0 });
+    for (const call of calls(client)) {
+      const params = { prompt, first_frame_upload_id: png(), last_frame_upload_id: png() };
+      await expect(call(params)).rejects.toMatchObject({ code });
+    }
+    // A 5xx does not say that nothing was made.
+    expect(await left(sandbox)).toBe(code === 'dispatch_disabled' ? 4 : 0);
+  });
+
+  it('an answer that was lost leaves them: the job may exist', async () => {
+    const { sandbox } = start();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
+    const client = sandbox.client({ maxRetries: 0 });
+    await expect(client.videos.create({ prompt, first_frame_upload_id: png() })).rejects.toThrow();
+    expect(await left(sandbox)).toBe(1);
+  });
+
+  it('a register that is refused', async () => {
+    const { sandbox } = start();
+    sandbox.faults.add({
+      match: { method: 'POST', path: '/v1/characters' },
+      status: 422,
+      code: 'character_registration_failed',
+    });
+    await expect(sandbox.client().characters.register({ name: 'Fox', upload_id: png() })).rejects.toMatchObject({
+      code: 'character_registration_failed',
+    });
+    expect(await left(sandbox)).toBe(0);
+  });
+
+  it('ids that the caller gave stay', async () => {
+    const { sandbox, client } = start();
+    const { upload_id } = await client.uploads.upload(png());
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
+    const params = { prompt, first_frame_upload_id: upload_id, last_frame_upload_id: png() };
+    await expect(client.videos.create(params)).rejects.toMatchObject({ status: 402 });
+    const deleted = sandbox.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
+    expect(deleted).toHaveLength(1);
+    expect(deleted[0]).not.toContain(upload_id);
+  });
+
+  it('one upload that fails ends the others, and the create is not sent', async () => {
+    const { sandbox, log } = start();
+    sandbox.faults.add({
+      match: { method: 'POST', path: '/v1/uploads/complete', nth: 2 },
+      status: 400,
+      code: 'upload_invalid',
+    });
+    const error = await caught(
+      sandbox.client().videos.create({ prompt, reference_image_upload_ids: [png(), png(), png()] }),
+    );
+    expect(error).toMatchObject({ name: 'UploadError', step: 'complete' });
+    expect(error.message).toMatch(/^reference_image_upload_ids\[\d\]: /);
+    expect(count(log(), 'POST /v1/videos')).toBe(0);
+    await expect.poll(() => count(log(), 'DELETE')).toBe(3);
+  });
+
+  it('an abort during the upload rejects with its reason, and nothing stays', async () => {
+    const { sandbox, log } = start();
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const client = sandbox.client({
+      fetch: (input, init) => {
+        const request = new Request(input, init);
+        if (request.method === 'PUT') controller.abort(reason);
+        return sandbox.fetch(request);
+      },
+    });
+    const params = { prompt, first_frame_upload_id: png() };
+    expect(await caught(client.videos.createAndWait(params, { signal: controller.signal }))).toBe(reason);
+    await expect.poll(() => count(log(), 'DELETE')).toBe(1);
+    expect(count(log(), 'POST /v1/videos')).toBe(0);
+  });
+});
+
+describe("cleanup: 'after-job'", () => {
+  const params = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
+  const run = (client: GenClient, options: CreateOptions = {}) =>
+    client.videos.createAndWait(params(), { cleanup: 'after-job', ...options });
+
+  it('deletes the uploads of a completed job, and keeps them without it', async () => {
+    const { client, sandbox } = start();
+    await client.videos.createAndWait(params());
+    expect(await left(sandbox)).toBe(2);
+    await run(client);
+    expect(await left(sandbox)).toBe(2);
+  });
+
+  it('deletes them after a failed job too, also where it resolves', async () => {
+    const { client, sandbox } = start();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    await expect(run(client)).rejects.toMatchObject({ code: 'generation_rejected' });
+    sandbox.outcomes.next({ status: 'blocked' });
+    expect(await run(client, { throwOnFailure: false })).toMatchObject({ status: 'blocked' });
+    expect(await left(sandbox)).toBe(0);
+  });
+
+  it('keeps them after a time-out and after an abort: the job goes on', async () => {
+    const { client, sandbox } = start({ clock: 'manual', jobDurationMs: 60_000 });
+    const late = caught(run(client, { timeoutMs: 20_000 }));
+    await sandbox.advance(30_000);
+    expect(await late).toMatchObject({ name: 'WaitTimeoutError' });
+    const controller = new AbortController();
+    const aborted = caught(run(client, { signal: controller.signal, onCreated: () => controller.abort() }));
+    await sandbox.advance(100);
+    expect(await aborted).toMatchObject({ name: 'AbortError' });
+    expect(await left(sandbox)).toBe(4);
+  });
+
+  it('a deletion that is refused changes nothing', async () => {
+    const { client, sandbox } = start();
+    sandbox.faults.add({ match: { method: 'DELETE' }, status: 409, code: 'upload_in_use', times: 2 });
+    expect(await run(client)).toMatchObject({ status: 'completed' });
+  });
+
+  it('is an option of createAndWait alone', async () => {
+    const { client, log } = start();
+    await expect(client.videos.create(params(), { cleanup: 'after-job' } as never)).rejects.toThrow(
+      'has no option "cleanup"',
+    );
+    await expect(run(client, { cleanup: 'always' as never })).rejects.toThrow('cleanup must be one of "after-job"');
+    await expect(client.jobs.get('job_1', { onUploadProgress() {} } as never)).rejects.toThrow('has no option');
+    expect(log()).toEqual([]);
+  });
+});
+
+describe('however often a body is sent, its files are uploaded once', () => {
+  it('over retries of the create', async () => {
+    const { client, sandbox, log } = start();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 500, times: 2 });
+    await client.videos.createAndWait({ prompt, first_frame_upload_id: png() });
+    expect([count(log(), 'POST /v1/uploads/complete'), count(log(), 'POST /v1/videos')]).toEqual([1, 3]);
+  });
+
+  it('over resubmissions after a pending reference, and other models', async () => {
+    const { client, sandbox, log } = start();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
+    const job = await client.videos.createAndWait(
+      { prompt, first_frame_upload_id: png() },
+      { recover: { generation_unavailable: { models: ['svc-video-mini'] } }, cleanup: 'after-job' },
+    );
+    expect(job.modelId).toBe('svc-video-mini');
+    expect(job.tries).toHaveLength(3);
+    expect(count(log(), 'POST /v1/uploads/complete')).toBe(1);
+    const ids = sandbox.requests.flatMap(({ path, body }) =>
+      path === '/v1/videos' ? [bodyOf({ body }).first_frame_upload_id] : [],
+    );
+    expect(new Set(ids).size).toBe(1);
+    expect(await left(sandbox)).toBe(0);
+  });
+});
+
+it('a call that is run again under its key gives its first job, and what it uploaded again is deleted', async () => {
+  const { client, sandbox } = start();
+  const options = { idempotencyKey: 'order-17', cleanup: 'after-job' } as const;
+  const first = await client.videos.createAndWait({ prompt, first_frame_upload_id: png() }, options);
+  const again = await client.videos.createAndWait({ prompt, first_frame_upload_id: png() }, options);
+  expect(again.id).toBe(first.id);
+  expect(sandbox.jobs).toHaveLength(1);
+  expect(await left(sandbox)).toBe(0);
+});
+
+it('onUploadProgress adds up all files, in the context of its call', async () => {
+  const { client } = start();
+  const tenant = new AsyncLocalStorage<string>();
+  const told: { sentBytes: number; totalBytes: number; tenant: string | undefined }[] = [];
+  await tenant.run('a', () =>
+    client.videos.create(
+      { prompt, reference_image_upload_ids: [png(300, 200_000), png(300, 100_000)] },
+      {
+        onUploadProgress: (progress) => {
+          told.push({ ...progress, tenant: tenant.getStore() });
+          throw new Error('changes nothing');
+        },
+      },
+    ),
+  );
+  const sums = told.map(({ sentBytes }) => sentBytes);
+  expect(sums).toEqual([...sums].sort((a, b) => a - b));
+  expect(sums.at(-1)).toBe(300_000);
+  expect(told.length).toBeGreaterThan(3);
+  expect(told.every((it) => it.totalBytes === 300_000 && it.tenant === 'a')).toBe(true);
+});

@@ -1,0 +1,177 @@
+// Each test is named after what once happened, or after what must not happen to a function that a caller hands over.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createGenQueue, createGenWorker } from '../../src/bullmq/index.js';
+import { type ClientOptions, GenClient, InProcessLimiter, type RateLimiter } from '../../src/index.js';
+import { saveOutput } from '../../src/node/index.js';
+import { redisLimiter } from '../../src/redis/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { copyOutput } from '../../src/storage/index.js';
+import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
+import { completedEvent } from '../support/completed-event.js';
+import { freshKey } from '../transport/support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const TENANTS = ['A', 'B', 'C'];
+const PNG = new Uint8Array(5_000);
+PNG.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+const storage = new AsyncLocalStorage<string>();
+
+/** A Redis that has one slot a turn, and none in the first. */
+function scarceRedis() {
+  let turns = 0;
+  const run = async (_script: string, _keys: string[], values: string[]) => {
+    // Only a turn has five values: limit, rest, process, lease and how many calls wait.
+    if (values.length !== 5) return 0;
+    turns += 1;
+    return turns === 1 ? [5, 0, 0] : [5, 0, 0, `${turns}`];
+  };
+  return { evalsha: run, eval: run };
+}
+
+/** Notes which function was called, and in whose context. */
+function notes() {
+  const seen: string[] = [];
+  return {
+    seen,
+    note: (name: string) => () => void seen.push(`${name} in ${storage.getStore()}`),
+    contexts: (name: string) => new Set(seen.filter((line) => line.startsWith(`${name} in`))),
+  };
+}
+
+/** The calls that one caller makes, each with functions of its own. */
+async function useEverything(client: GenClient, callback: (name: string) => () => unknown): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-callbacks-'));
+  const options = { onCreated: callback('onCreated'), onUpdate: callback('onUpdate') };
+  const job = await client.videos.createAndWait(PROMPT, options);
+  await client.uploads.upload(new Blob([PNG], { type: 'image/png' }), { onProgress: callback('upload onProgress') });
+  await saveOutput(client, job, `${folder}/`, { onProgress: callback('save onProgress') });
+  const put = async (body: ReadableStream<Uint8Array>) => void (await new Response(body).arrayBuffer());
+  await copyOutput(client, job, { put }, { onProgress: callback('copy onProgress') });
+  rmSync(folder, { recursive: true });
+}
+
+const CALLBACKS = ['onCreated', 'onUpdate', 'upload onProgress', 'save onProgress', 'copy onProgress'];
+const HOOKS = ['onRequest', 'onResponse', 'onRetry', 'onWait'];
+
+const unhandled = vi.fn();
+beforeEach(() => {
+  unhandled.mockClear();
+  process.on('unhandledRejection', unhandled);
+});
+afterEach(async () => {
+  await new Promise(setImmediate);
+  process.off('unhandledRejection', unhandled);
+  expect(unhandled).not.toHaveBeenCalled();
+});
+
+describe('a function that a caller hands over', () => {
+  it('is called in the async context of its caller, whoever else waits for the same', async () => {
+    const client = createSandbox().client();
+    const { note, contexts } = notes();
+    await Promise.all(
+      TENANTS.map((tenant) => storage.run(tenant, () => useEverything(client, (name) => note(`${name} of ${tenant}`)))),
+    );
+    for (const name of CALLBACKS) {
+      for (const tenant of TENANTS)
+        expect(contexts(`${name} of ${tenant}`)).toEqual(new Set([`${name} of ${tenant} in ${tenant}`]));
+    }
+  });
+
+  it.each<[string, () => unknown]>([
+    ['rejects', () => Promise.reject(new Error('the database is away'))],
+    [
+      'throws',
+      () => {
+        throw new Error('the bar is gone');
+      },
+    ],
+    [
+      'throws what has no text form',
+      () => {
+        throw Object.create(null);
+      },
+    ],
+  ])('and that %s changes nothing', async (_what, wrong) => {
+    const callback = (name: string) => (name === 'onCreated' ? () => {} : wrong);
+    const hooks = Object.fromEntries(HOOKS.map((name) => [name, wrong]));
+    const logger = { error: wrong, warn: wrong, info: wrong, debug: wrong };
+    const sandbox = createSandbox();
+    sandbox.faults.add({ status: 500, times: 1 });
+    await useEverything(sandbox.client({ hooks, logger, logLevel: 'debug' }), callback);
+  });
+});
+
+describe('a hook', () => {
+  const limiters: [string, () => RateLimiter][] = [
+    ['in this process', () => new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: 20 } } })],
+    ['in Redis', () => redisLimiter(scarceRedis())],
+  ];
+
+  it.each(limiters)(
+    'of calls that queue for one limit %s was called in the context of another',
+    async (_where, make) => {
+      const sandbox = createSandbox({ limits: 'off' });
+      const limiter = make();
+      const { note, contexts, seen } = notes();
+      sandbox.faults.add({ match: { path: '/v1/videos' }, status: 500, times: 2 });
+      await Promise.all(
+        TENANTS.map((tenant) => {
+          const hooks = Object.fromEntries(HOOKS.map((name) => [name, note(`${name} of ${tenant}`)]));
+          const log = () => note(`log of ${tenant}`)();
+          const logger = { error: log, warn: log, info: log, debug: log };
+          const options: ClientOptions = { limiter, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
+          const client = new GenClient({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, ...options });
+          return storage.run(tenant, () => client.videos.create(PROMPT));
+        }),
+      );
+      expect(seen.filter((line) => line.startsWith('onWait')).length).toBeGreaterThan(1);
+      for (const tenant of TENANTS) {
+        for (const name of [...HOOKS, 'log'])
+          for (const line of contexts(`${name} of ${tenant}`)) expect(line).toBe(`${name} of ${tenant} in ${tenant}`);
+      }
+    },
+  );
+});
+
+describe('an onError', () => {
+  let calls = 0;
+  const wrong = () => {
+    calls += 1;
+    return Promise.reject(new Error('the alarm is out of order'));
+  };
+  beforeEach(() => {
+    calls = 0;
+  });
+
+  it('of a queue or its worker that rejected ended the process with every call in it', async () => {
+    // Nothing listens on this port, so the engine reports errors from the beginning.
+    const connection = { host: '127.0.0.1', port: 9, retryStrategy: () => null };
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test' });
+    const queue = createGenQueue(connection, { onError: wrong });
+    const { worker } = createGenWorker(connection, client, { onError: wrong });
+    queue.queue.emit('error', new Error('gone'));
+    worker.emit('error', new Error('gone'));
+    expect(calls).toBeGreaterThanOrEqual(2);
+    await Promise.allSettled([queue.queue.disconnect(), worker.disconnect()]);
+  });
+
+  it('of a limiter in Redis that rejects changes nothing', async () => {
+    const away = () => Promise.reject(new Error('gone'));
+    const limiter = redisLimiter({ evalsha: away, eval: away }, { onError: wrong });
+    (await limiter.acquire('videos.create'))();
+    expect(calls).toBe(1);
+  });
+
+  it('of a webhook handler, and its listener, may reject', async () => {
+    const secret = 'whsec_test';
+    const handler = createWebhookHandler({ secret, onError: wrong, on: { '*': () => wrong() } });
+    const { body, headers } = await signWebhook(completedEvent('job_1', 'https://service.test'), { secret });
+    const response = await handler(new Request('https://me.test', { method: 'POST', body, headers }));
+    expect(response.status).toBe(200);
+    await vi.waitFor(() => expect(calls).toBe(2));
+  });
+});

@@ -1,0 +1,176 @@
+// Each test fails when one line of the source is broken that once could be broken without a test noticing it.
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { GenClient, RateLimitError, WaitTimeoutError } from '../../src/index.js';
+import { accountFor } from '../../src/limits/account-state.js';
+import { JobWatcher } from '../../src/polling/job-watcher.js';
+import { createWaiter } from '../../src/polling/wait-for-job.js';
+import { waitForJobs } from '../../src/polling/wait-for-jobs.js';
+import { redisLimiter } from '../../src/redis/index.js';
+import type { Job } from '../../src/schemas/job.js';
+import { BASE_URL, countedSignal, created, freshKey, json, stubbed } from '../transport/support.js';
+import { settle, type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
+const running = (id: string): Job => ({ id, status: 'processing', mediaType: 'video' });
+
+/** A waiter whose reads are answered by a function, and the time of each read. */
+function waiterOn(clock: VirtualClock, read: (id: string, atMs: number, count: number) => Job | Promise<Job>) {
+  const watcher = new JobWatcher(clock, () => 0);
+  const startMs = clock.now();
+  const reads: { readonly id: string; readonly atMs: number }[] = [];
+  const waiter = createWaiter({
+    clock,
+    account: async () => ({ shared: <T extends object>() => watcher as object as T }),
+    async readJob(id) {
+      const atMs = clock.now() - startMs;
+      reads.push({ id, atMs });
+      return read(id, atMs, reads.filter((each) => each.id === id).length);
+    },
+  });
+  return { waiter, reads };
+}
+
+describe('waitForJobs', () => {
+  const ends: Record<string, number> = { a: 5_000, b: 15_000, c: 25_000 };
+  const timed = (clock: VirtualClock) =>
+    waiterOn(clock, (id, atMs) => ({ ...running(id), ...(atMs >= (ends[id] ?? 0) && DONE) }));
+
+  it('M34: never gave the jobs that ended while its consumer worked on another one', async () => {
+    const clock = virtualClock();
+    const { waiter } = timed(clock);
+    const seen: string[] = [];
+    const loop = async () => {
+      for await (const job of waitForJobs(['a', 'b', 'c'], waiter)) {
+        seen.push(job.id);
+        if (job.id === 'a') await new Promise<void>((resolve) => clock.after(60_000, resolve));
+      }
+    };
+    await clock.until(loop());
+    expect(seen).toEqual(['a', 'b', 'c']);
+  });
+
+  it("M33: left a listener on the caller's signal", async () => {
+    const clock = virtualClock();
+    const { waiter } = timed(clock);
+    const { signal, listeners } = countedSignal();
+    const loop = async () => {
+      for await (const job of waitForJobs(['a', 'b'], waiter, { signal })) expect(job.status).toBe('completed');
+    };
+    await clock.until(loop());
+    expect(listeners()).toBe(0);
+  });
+});
+
+describe('a read', () => {
+  it('M28: that was refused with a Retry-After was made again before that time', async () => {
+    vi.useFakeTimers();
+    const away = () => json({}, { status: 503, headers: { 'retry-after': '90' } });
+    const done = () => json({ data: { job: { id: 'job_1', ...DONE } } });
+    const { client, seen } = stubbed([away, done]);
+    const wait = client.waitForJob('job_1');
+    await vi.advanceTimersByTimeAsync(89_000);
+    expect(seen).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(12_000);
+    expect(seen).toHaveLength(2);
+    await wait;
+  });
+
+  it('M23: that was refused with a 429 did not hold back the reads of other jobs', async () => {
+    const clock = virtualClock();
+    const details = { status: 429, code: 'rate_limited', method: 'GET', url: BASE_URL, attempts: 1 } as const;
+    const limited = new RateLimitError('too many', { ...details, recovery: 'wait_and_retry', retryAfterMs: 30_000 });
+    const { waiter, reads } = waiterOn(clock, (id, _atMs, count) => {
+      if (id === 'a' && count === 1) throw limited;
+      return { ...running(id), ...DONE };
+    });
+    const waits = [waiter.waitForJob('a')];
+    await clock.advance(1_000);
+    waits.push(waiter.waitForJob('b'));
+    await clock.until(Promise.all(waits));
+    const [first, ...others] = reads;
+    expect(first).toMatchObject({ id: 'a', atMs: 0 });
+    expect(others.map(({ id }) => id).sort()).toEqual(['a', 'b']);
+    for (const { atMs } of others) expect(atMs).toBeGreaterThanOrEqual(30_000);
+  });
+
+  it('M25: whose turn another wait had taken, on Workers, gave that turn away when it was answered late', async () => {
+    const clock = { ...virtualClock(), perRequest: true };
+    const slow = (ms: number, job: Job) =>
+      new Promise<Job>((resolve) => {
+        clock.after(ms, () => resolve(job));
+      });
+    const { waiter, reads } = waiterOn(clock, (id, _atMs, count) =>
+      slow(8_000, { ...running(id), ...(count > 2 && DONE) }),
+    );
+    const options = { pollIntervalMs: 500 };
+    const waits = [waiter.waitForJob('a', options), waiter.waitForJob('a', options)];
+    await clock.advance(10_250);
+    // The second wait took the turn over after 5 s and has it for as long. The answer to the first one came at 8.5 s.
+    expect(reads.map(({ atMs }) => atMs)).toEqual([500, 5_500]);
+    await clock.until(Promise.all(waits));
+  });
+});
+
+it('M27: the announcements of jobs that nobody waits for were kept without a bound', async () => {
+  const clock = virtualClock();
+  const { waiter, reads } = waiterOn(clock, (id) => ({ ...running(id), ...DONE }));
+  for (let at = 0; at < 300; at++) waiter.notify({ data: { job: { id: `foreign_${at}` } } });
+  await settle();
+  const wait = waiter.waitForJob(running('foreign_0'));
+  await clock.advance(5_000);
+  expect(reads).toHaveLength(0);
+  await clock.until(wait);
+});
+
+it('M29: createAndWait died of its own option when onCreated took longer than timeoutMs', async () => {
+  vi.useFakeTimers();
+  const { client } = stubbed(() => json(created()));
+  const onCreated = () => new Promise((resolve) => setTimeout(resolve, 3_000));
+  const outcome = client.videos.createAndWait({ prompt: 'x' }, { timeoutMs: 1_000, onCreated }).catch((error) => error);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(await outcome).toBeInstanceOf(WaitTimeoutError);
+});
+
+it('M35: a turn at the lane in Redis passed a pause that was still on its way', async () => {
+  let arrive = () => {};
+  const scripts: string[] = [];
+  const run = async (script: string) => {
+    scripts.push(script);
+    if (scripts.length === 1) await new Promise<void>((resolve) => (arrive = resolve));
+    return [0, 0, 0, '1'];
+  };
+  const limiter = redisLimiter({ evalsha: run, eval: run });
+  limiter.pause('jobs.get', 50);
+  const slot = limiter.acquire('jobs.get');
+  await settle();
+  expect(scripts).toHaveLength(1);
+  arrive();
+  (await slot)();
+  expect(scripts.length).toBeGreaterThan(1);
+});
+
+it('M09: the body of a redirect that is followed held its connection', async () => {
+  const cancel = vi.fn();
+  const body = new ReadableStream({ cancel });
+  const moved = () => new Response(body, { status: 302, headers: { location: `${BASE_URL}/elsewhere` } });
+  const { client } = stubbed([moved, () => json({ data: { job: running('job_1') } })]);
+  await client.jobs.get('job_1');
+  expect(cancel).toHaveBeenCalledOnce();
+});
+
+it('M18: accounts that are used were forgotten before those that are not', async () => {
+  const registry = Reflect.get(globalThis, Symbol.for('gen-client.accounts/2')) as { accounts: Map<string, object> };
+  const used = freshKey();
+  const account = accountFor(BASE_URL, used);
+  for (let at = 0; at < 2_000; at++) {
+    accountFor(BASE_URL, `idle-${at}-${used}`);
+    accountFor(BASE_URL, used);
+  }
+  expect([...registry.accounts.values()]).toContain(account);
+  expect(registry.accounts.size).toBeLessThan(1_600);
+  expect(new GenClient({ apiKey: used, baseUrl: BASE_URL }).limits()).toEqual(account.limiter.snapshot?.());
+});

@@ -1,0 +1,132 @@
+// Clients are made at module level: in a build, in CI, on a machine without the variables. That never fails.
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createGen } from '../../src/ai-sdk/index.js';
+import { type ClientOptions, GenClient } from '../../src/index.js';
+import { createWebhookHandler } from '../../src/webhooks/index.js';
+import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
+
+const prompt = 'x';
+const fetch = async () => json(created());
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.unstubAllGlobals();
+});
+
+describe('without an environment', () => {
+  it('clients, handlers and providers are made, and the first call names the variable', async () => {
+    for (const name of ['GEN_API_KEY', 'GEN_BASE_URL', 'GEN_WEBHOOK_SECRET', 'GEN_LOG']) vi.stubEnv(name, undefined);
+    const client = new GenClient({ fetch });
+    expect(() => createWebhookHandler({ client, on: {} })).not.toThrow();
+    expect(() => createGen()).not.toThrow();
+    expect(String(await rejection(client.videos.create({ prompt })))).toMatch(/baseUrl is missing.*GEN_BASE_URL/);
+    vi.stubEnv('GEN_BASE_URL', BASE_URL);
+    expect(String(await rejection(client.videos.create({ prompt })))).toMatch(/API key is missing.*GEN_API_KEY/);
+    expect(String(await rejection(client.verifyWebhook({ body: '', headers: {} })))).toContain('GEN_WEBHOOK_SECRET');
+    // Set later, as by a loader of secrets: the same client finds it.
+    vi.stubEnv('GEN_API_KEY', freshKey());
+    expect((await client.videos.create({ prompt })).job.id).toBe('job_1');
+  });
+
+  it('an empty or blank variable counts as missing', async () => {
+    vi.stubEnv('GEN_BASE_URL', '');
+    vi.stubEnv('GEN_API_KEY', '  \n');
+    expect(String(await rejection(new GenClient({ fetch }).models.list()))).toContain('baseUrl is missing');
+    const client = new GenClient({ fetch, baseUrl: BASE_URL });
+    expect(String(await rejection(client.videos.create({ prompt })))).toContain('API key is missing');
+  });
+
+  it('the public list of models needs no key', async () => {
+    vi.stubEnv('GEN_API_KEY', undefined);
+    const { client, seen } = stubbed(() => json({ data: { models: [] } }), { apiKey: undefined });
+    await client.models.list();
+    expect(seen[0]?.headers).not.toHaveProperty('authorization');
+  });
+
+  it('a runtime that denies it says what was denied', async () => {
+    const env = new Proxy(
+      {},
+      {
+        get(_, name) {
+          throw new Error(`Requires env access to "${String(name)}", run again with the --allow-env flag`);
+        },
+      },
+    );
+    vi.stubGlobal('process', { env });
+    const client = new GenClient({ fetch });
+    expect(String(await rejection(client.videos.create({ prompt })))).toMatch(
+      /GEN_BASE_URL could not be read: Requires env access to "GEN_BASE_URL", run again with the --allow-env flag/,
+    );
+    const keyless = new GenClient({ fetch, baseUrl: BASE_URL });
+    expect(String(await rejection(keyless.videos.create({ prompt })))).toMatch(
+      /GEN_API_KEY could not be read: .*--allow-env/,
+    );
+  });
+});
+
+describe('what is wrong, and not missing, throws at once', () => {
+  it.each(['https://host/v1', 'https://host/prefix/v1/', new URL('https://host/v1')])(
+    'a base URL that ends in /v1: %s',
+    (baseUrl) => {
+      expect(() => new GenClient({ baseUrl })).toThrow('leave /v1 off');
+    },
+  );
+
+  it('a base URL of the environment that ends in /v1, by its name', async () => {
+    vi.stubEnv('GEN_BASE_URL', 'https://host/v1');
+    expect(String(await rejection(new GenClient({ fetch }).models.list()))).toMatch(
+      /GEN_BASE_URL ends in \/v1.*leave \/v1 off/,
+    );
+  });
+
+  it('/v10 and /v1/prefix are prefixes like others', () => {
+    for (const baseUrl of ['https://host/v10', 'https://host/v1/prefix'])
+      expect(() => new GenClient({ baseUrl })).not.toThrow();
+  });
+
+  it.each(['20.19.0', '21.7.3', '18.0.0'])('Node %s, by its name', (node) => {
+    vi.stubGlobal('process', { ...process, versions: { ...process.versions, node } });
+    expect(() => new GenClient({ baseUrl: BASE_URL })).toThrow(`needs Node.js 22 or later, and this is ${node}`);
+  });
+
+  it.each<[string, object]>([
+    ['Node 22', { versions: { node: '22.0.0' } }],
+    ['Bun, which names an old Node', { versions: { node: '20.0.0', bun: '1.4.5' } }],
+    ['a runtime that names no Node', { versions: {} }],
+  ])('%s is taken', (_, process) => {
+    vi.stubGlobal('process', process);
+    expect(() => new GenClient({ baseUrl: BASE_URL })).not.toThrow();
+  });
+});
+
+describe('a key that travels without encryption', () => {
+  const warned = async (baseUrl: string, options: ClientOptions = {}, calls = 1) => {
+    const warn = vi.fn<(message: string) => void>();
+    const logger = { debug() {}, info() {}, warn, error() {} };
+    const { client } = stubbed(() => json({ data: { models: [], job: { id: 'job_1', status: 'processing' } } }), {
+      baseUrl,
+      logger,
+      ...options,
+    });
+    for (let at = 0; at < calls; at++) await client.jobs.get('job_1');
+    return warn.mock.calls.map(([message]) => message);
+  };
+
+  it('is a warning to the logger, once, with the origin and never the key', async () => {
+    const apiKey = freshKey();
+    const warnings = await warned('http://gen.internal:8080/prefix', { apiKey }, 3);
+    expect(warnings).toEqual([
+      'gen-client: The API key is sent to http://gen.internal:8080 without encryption. Use an https:// baseUrl.',
+    ]);
+    expect(await warned('http://10.0.0.7', { apiKey: () => apiKey })).toHaveLength(1);
+  });
+
+  it.each([
+    'https://host',
+    'http://localhost:4010',
+    'http://api.localhost',
+    'http://127.0.0.1:4010',
+    'http://127.1.2.3',
+    'http://[::1]:4010',
+  ])('%s gives none', async (baseUrl) => expect(await warned(baseUrl)).toEqual([]));
+});

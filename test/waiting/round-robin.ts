@@ -1,0 +1,41 @@
+import { rhythmOf } from '../../src/polling/poll-order.js';
+import { type Figures, figures, type Load } from './measure.js';
+import { type SimulatedJob, simulatedService } from './simulation.js';
+
+/** The reads a minute that the SDK's waits use, too. */
+const PER_MINUTE = 105;
+
+/** The same load as `measure` on plain round robin: the jobs in turn, none before its interval, at the same pace. */
+export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'before'> = {}): Promise<Figures> {
+  const service = simulatedService(count, load);
+  const { clock, random } = service;
+  const late: number[] = [];
+  const line: { readonly job: SimulatedJob; dueMs: number }[] = [];
+  const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
+  let left = count;
+  const queue = (job: SimulatedJob) => {
+    const { firstMs } = rhythmOf(service.record(job));
+    line.push({ job, dueMs: clock.now() + firstMs });
+  };
+  const read = async (job: SimulatedJob) => {
+    const { status } = await service.read(job.id);
+    if (status === 'completed') {
+      late.push(clock.now() - job.endMs);
+      left--;
+      return;
+    }
+    const { intervalMs } = rhythmOf(service.record(job));
+    line.push({ job, dueMs: clock.now() + intervalMs * (1 + random() / 5) });
+  };
+  for (const job of service.jobs) clock.after(job.startMs - clock.now(), () => queue(job));
+  const turns = async () => {
+    while (left > 0) {
+      const at = line.findIndex(({ dueMs }) => dueMs <= clock.now());
+      const [next] = at === -1 ? [] : line.splice(at, 1);
+      if (next) void read(next.job);
+      await pause(next ? 60_000 / PER_MINUTE : 50);
+    }
+  };
+  await clock.until(turns());
+  return figures(service, late);
+}
