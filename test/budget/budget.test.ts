@@ -173,6 +173,14 @@ describe('a budget', () => {
     expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
   });
 
+  test('refuses before the files in the params are uploaded', async () => {
+    const { sandbox, client } = spender({ maxTokens: 0 });
+    const file = new Blob(['\x89PNG\r\n\x1a\n'], { type: 'image/png' });
+    const error = await failureOf(client.videos.create({ ...VIDEO, first_frame_upload_id: file }));
+    expect(error).toMatchObject({ code: 'budget_exceeded' });
+    expect(sandbox.requests).toHaveLength(0);
+  });
+
   test('that cannot reach its store sends nothing', async () => {
     const store = { apply: () => Promise.reject(new Error('connection refused')) };
     const { sandbox, client } = spender({ store });
