@@ -11,7 +11,7 @@ import { importsOf, parse } from './architecture/source.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
-const DOORS = ['index', 'webhooks', 'node', 'storage', 'sandbox', 'redis', 'ai-sdk', 'bullmq', 'durable'];
+const DOORS = ['index', 'webhooks', 'node', 'storage', 'sandbox', 'redis', 'ai-sdk', 'bullmq', 'durable', 'otel'];
 
 let tarball = '';
 let unpacked = '';
