@@ -55,6 +55,8 @@ export class JobLog {
 
   /** A create or a read has shown the job. Gives the budgets that get its tokens back. */
   seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin): readonly Budget[] {
+    // A read of a job that still runs tells nothing, and most reads are of that kind.
+    if (!origin && !isFinal(job)) return [];
     const logged = this.#open(job.id);
     const quotedTokens = tokensIn(cost.quotedTokens) ?? tokensIn(job.quotedTokenCost);
     const balanceTokens = tokensIn(cost.balanceTokens);
