@@ -13,6 +13,7 @@ const DOORS = {
   bullmq: 'src/bullmq/index.ts',
   cloudflare: 'src/cloudflare/index.ts',
   durable: 'src/durable/index.ts',
+  otel: 'src/otel/index.ts',
 };
 
 /**

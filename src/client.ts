@@ -13,6 +13,7 @@ import { Uploads, uploadSteps } from './resources/uploads.js';
 import { createVideoEditsResource, type VideoEdits } from './resources/video-edits.js';
 import { createVideosResource, type Videos } from './resources/videos.js';
 import { Voices } from './resources/voices.js';
+import type { CostEstimate, PricedCall } from './schemas/budget.js';
 import type { CompletedJob, Job } from './schemas/job.js';
 import type { RequestOptions } from './schemas/request-options.js';
 import type { WebhookEvent } from './schemas/webhook-event.js';
@@ -67,6 +68,8 @@ export class GenClient {
       clock: config.clock,
       wake: config.wake,
       warn: transport.warn,
+      waits: transport.waits,
+      announced: transport.jobs.announced,
     });
     this.#options = { ...options };
     this.#secrets = config.webhookSecrets;
@@ -145,6 +148,15 @@ export class GenClient {
    */
   limits(): Record<string, LaneSnapshot> {
     return this.#transport.limiter()?.snapshot?.() ?? {};
+  }
+
+  /**
+   * What a create would cost: the last quote that this process has seen for the same call, model, duration, resolution
+   * and audio. The service tells prices only with a created job, so the first of a kind is unknown. It calls nothing.
+   */
+  estimate(job: PricedCall): CostEstimate {
+    const tokens = this.#transport.jobs.priceOf(job);
+    return { tokens, basis: tokens === undefined ? 'unknown' : 'learned' };
   }
 
   /** What may be seen of a client; never its key or its secrets. */

@@ -5,6 +5,7 @@ import { GenError } from './errors/index.js';
 import type { Hooks, Logger, LogLevel } from './hooks.js';
 import type { RateLimiter } from './limits/rate-limiter.js';
 import * as option from './options.js';
+import type { Budget } from './schemas/budget.js';
 import type { Wake } from './wake.js';
 
 /** How to set up a {@link GenClient}. */
@@ -60,7 +61,12 @@ export interface ClientOptions {
   readonly logger?: Logger | undefined;
   /** How much to write. @default the environment variable GEN_LOG, else `info` when a logger is given, else `off` */
   readonly logLevel?: LogLevel | undefined;
-  /** Functions that are told of every attempt, retry and wait. */
+  /**
+   * A limit on what the client's creates may spend, made by `createBudget`. A create that would pass it rejects with a
+   * BudgetExceededError before anything is sent.
+   */
+  readonly budget?: Budget | undefined;
+  /** Functions that are told of every job, attempt, retry and wait. */
   readonly hooks?: Hooks | undefined;
   /** Allows a client in a browser page, which shows its key to everyone who opens the page. @default false */
   readonly dangerouslyAllowBrowser?: boolean | undefined;
@@ -88,6 +94,7 @@ export interface Config {
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly limiter: RateLimiter | undefined;
   readonly wake: Wake | undefined;
+  readonly budget: Budget | undefined;
   readonly hooks: Hooks;
   /** Where to write, and how much. */
   readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };
@@ -102,6 +109,7 @@ const LEVEL = option.oneOf(...LOG_LEVELS);
 const HOOKS = z.optional(
   z.strictObject(
     {
+      onJob: option.callback,
       onRequest: option.callback,
       onResponse: option.callback,
       onRetry: option.callback,
@@ -129,6 +137,7 @@ const CLIENT_OPTIONS = z.strictObject({
   wake: option.methods<Wake>('publish', 'listen'),
   logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
   logLevel: LEVEL,
+  budget: option.methods<Budget>('reserve', 'refund'),
   hooks: HOOKS,
   dangerouslyAllowBrowser: option.flag,
 });
@@ -170,6 +179,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     rateLimit: options.rateLimit ?? 'wait',
     limiter: options.limiter,
     wake: options.wake,
+    budget: options.budget,
     hooks: options.hooks ?? {},
     log: once(() => {
       const level = logLevel ?? fromEnvironment('GEN_LOG', checkLevel) ?? (logger ? 'info' : 'off');

@@ -1,4 +1,5 @@
 import type { LaneWait } from './limits/rate-limiter.js';
+import type { JobCall, JobStatus } from './schemas/job.js';
 
 /** How much the logger is told. */
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
@@ -13,6 +14,8 @@ export interface Logger {
 
 /** One attempt of a call, as the hooks see it. */
 export interface RequestEvent {
+  /** The same for every attempt, retry and wait of one call. */
+  readonly callId: string;
   /** The HTTP method. */
   readonly method: string;
   /** The path below the base URL, without its query; for a direct upload its origin and path. */
@@ -21,6 +24,8 @@ export interface RequestEvent {
   readonly lane: string | undefined;
   /** 1 for the first attempt. */
   readonly attempt: number;
+  /** Milliseconds that the call has waited for its rate limit so far. */
+  readonly laneWaitMs: number;
 }
 
 /** How an attempt ended. */
@@ -31,6 +36,10 @@ export interface ResponseEvent extends RequestEvent {
   readonly durationMs: number;
   /** The service's id for the request, when it sent one. */
   readonly requestId: string | undefined;
+  /** Bytes of the body that was read; undefined where the body is streamed to the caller, or no response came. */
+  readonly receivedBytes: number | undefined;
+  /** Tokens that the service quoted, for the response to a create. */
+  readonly quotedTokens: number | undefined;
   /** What went wrong, if anything did. */
   readonly error: unknown;
 }
@@ -45,11 +54,44 @@ export interface RetryEvent extends RequestEvent {
 
 /** A call that waits its turn. */
 export interface WaitEvent extends Omit<LaneWait, 'lane'> {
+  /** The call that waits. */
+  readonly callId: string;
   /** The lane that is full or paused; undefined for a call without one. */
   readonly lane: string | undefined;
 }
 
-/** Told of every attempt, retry and wait. Observing only: what a hook returns or throws changes nothing. */
+/**
+ * What happened to a job. Each phase of a job is told once per process, by whichever way the SDK learns of it. A process
+ * that has not created the job knows only what it has read.
+ */
+export interface JobEvent {
+  /** `accepted` by the service, `final` (spec: States and transitions), or its file `stored` by saveOutput or copyOutput. */
+  readonly phase: 'accepted' | 'final' | 'stored';
+  /** The service's job id. */
+  readonly jobId: string;
+  /** The namespace that created the job. Undefined where this process knows only the id, from a webhook. */
+  readonly call?: JobCall | undefined;
+  /** Model alias that the job runs on. */
+  readonly model?: string | undefined;
+  /** The key that the job was created under, where this process created it. */
+  readonly idempotencyKey?: string | undefined;
+  /** Where the job stands. */
+  readonly status: JobStatus;
+  /** Tokens that were quoted and reserved at acceptance. */
+  readonly quotedTokens?: number | undefined;
+  /** Tokens that were charged: 0 for a failed job (spec: Billing 4). Undefined where the service has not said it yet. */
+  readonly chargedTokens?: number | undefined;
+  /** Tokens left on the account when the job was accepted. */
+  readonly balanceTokens?: number | undefined;
+  /** ISO timestamp at which the service created the job. */
+  readonly createdAt?: string | undefined;
+  /** ISO timestamp at which the job ended. */
+  readonly endedAt?: string | undefined;
+  /** Milliseconds from the acceptance to this phase, where this process saw both. */
+  readonly waitedMs?: number | undefined;
+}
+
+/** Told of every job, attempt, retry and wait. Observing only: what a hook returns or throws changes nothing. */
 export interface Hooks {
   /** Before an attempt. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined;
@@ -57,6 +99,8 @@ export interface Hooks {
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined;
   /** Before a failed attempt is repeated. */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined;
+  /** A job was accepted, has ended, or its file is stored. Once per phase, job and process. */
+  readonly onJob?: ((event: JobEvent) => void) | undefined;
   /** A call waits for its lane; for a free slot, or because the service said so. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }

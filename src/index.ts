@@ -1,4 +1,14 @@
 export type {
+  BudgetPeriod,
+  BudgetReply,
+  BudgetScope,
+  BudgetStep,
+  BudgetStore,
+} from './budget/budget-store.js';
+export type { BudgetOptions, BudgetUsage, SpendingBudget } from './budget/create-budget.js';
+export { createBudget } from './budget/create-budget.js';
+export { memoryBudget } from './budget/memory-budget.js';
+export type {
   DurationOf,
   EditModel,
   ImageModel,
@@ -13,6 +23,8 @@ export type {
 export { DEFAULT_VIDEO_MODEL, MODELS, modelCapabilities } from './catalog.js';
 export { GenClient } from './client.js';
 export type { ClientOptions } from './config.js';
+export type { BudgetRefusal } from './errors/budget-error.js';
+export { BudgetExceededError } from './errors/budget-error.js';
 export type {
   APIErrorDetails,
   CallDetails,
@@ -52,7 +64,8 @@ export {
   WaitTimeoutError,
   WebhookVerificationError,
 } from './errors/index.js';
-export type { Hooks, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
+export type { JobTrace, RequestTrace, WaitTrace } from './events.js';
+export type { Hooks, JobEvent, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
 export type { InProcessLimiterOptions } from './limits/in-process-limiter.js';
 export { InProcessLimiter } from './limits/in-process-limiter.js';
 export type { LaneLimit } from './limits/lane-state.js';
@@ -74,12 +87,21 @@ export type { DeletedUpload, Uploads } from './resources/uploads.js';
 export type { VideoEdits } from './resources/video-edits.js';
 export type { Videos } from './resources/videos.js';
 export type { Voices } from './resources/voices.js';
+export type {
+  Budget,
+  BudgetOrder,
+  BudgetReservation,
+  CostEstimate,
+  FailedCreate,
+  PricedCall,
+  SpentTokens,
+} from './schemas/budget.js';
 export type { Character, CharacterList, DeletedCharacter } from './schemas/character.js';
 export type { CharacterParams, RegisterCharacterParams } from './schemas/character-params.js';
 export type { VideoRatio } from './schemas/create-fields.js';
 export type { CreatedJob } from './schemas/created-job.js';
 export type { CheckedImageParams, ImageParams, ImageReference } from './schemas/image-params.js';
-export type { CompletedJob, Job, JobStatus, JobTry } from './schemas/job.js';
+export type { CompletedJob, Job, JobCall, JobStatus, JobTry } from './schemas/job.js';
 export { isCompleted, isFinal } from './schemas/job.js';
 export type { UploadType } from './schemas/media-type.js';
 export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';

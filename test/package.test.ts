@@ -11,7 +11,7 @@ import { importsOf, parse } from './architecture/source.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
-const DOORS = ['index', 'webhooks', 'node', 'storage', 'sandbox', 'redis', 'ai-sdk', 'bullmq', 'cloudflare', 'durable'];
+const DOORS = 'index webhooks node storage sandbox redis ai-sdk bullmq cloudflare durable otel'.split(' ');
 
 let tarball = '';
 let unpacked = '';

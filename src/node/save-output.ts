@@ -5,7 +5,13 @@ import { DownloadError, GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import { extensionFor, type JobRef, requireJobId } from '../resources/output.js';
 import type { OutputVersion } from '../resources/output-answer.js';
-import { explained, type OutputClient, outputReader, requireOutputClient } from '../resources/output-source.js';
+import {
+  explained,
+  type OutputClient,
+  outputReader,
+  requireOutputClient,
+  storing,
+} from '../resources/output-source.js';
 import { safeFileName } from '../uploading/file-name.js';
 import { codeOf, PartFile } from './part-file.js';
 import { SAVE_OPTIONS } from './save-options.js';
@@ -62,7 +68,8 @@ export async function saveOutput(
   checkOptions('saveOutput', SAVE_OPTIONS, options);
   options.signal?.throwIfAborted();
   const saving = new Saving(client, jobId, options);
-  return saving.to(await saving.inDisk(() => saveTarget(path)));
+  const call = { name: 'saveOutput', jobId };
+  return storing(client, call, async () => saving.to(await saving.inDisk(() => saveTarget(path))));
 }
 
 /** One download on its way: the client's calls and the disk, with failures told in the user's words. */

@@ -75,13 +75,13 @@ export class JobWatcher {
     return watch;
   }
 
-  /** The job is said to be final: it is read at once. */
-  notify(id: string): void {
+  /** The job is said to be final: it is read at once. False where nobody waits for it. */
+  notify(id: string): boolean {
     const entry = this.#entries.get(id);
     if (!entry) {
       if (this.#announced.size >= REMEMBERED) this.#announced.clear();
       this.#announced.add(id);
-      return;
+      return false;
     }
     const isNew = entry.eager === 0;
     if (isNew) this.#trust += (1 - this.#trust) * 0.3;
@@ -91,6 +91,7 @@ export class JobWatcher {
     // A read that began before may hang, or show the job as it was.
     if (isNew && !this.#clock.perRequest) entry.reading?.abort(RESTART);
     this.#planTurn();
+    return true;
   }
 
   #enter(id: string, { job, pollIntervalMs }: WatchOptions): Entry {

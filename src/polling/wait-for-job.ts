@@ -10,10 +10,11 @@ import {
   JobFailedError,
   WaitTimeoutError,
 } from '../errors/index.js';
+import { type TraceChannel, traced, type WaitTrace } from '../events.js';
 import { checkOptions } from '../options.js';
 import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
-import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
+import { jobIdIn, jobIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import type { Wake } from '../wake.js';
 import { JobWatcher } from './job-watcher.js';
 import type { ReadLimiter } from './pace.js';
@@ -40,6 +41,10 @@ export interface WaiterContext {
   readonly clock?: Clock | undefined;
   /** Carries notices between processes. */
   readonly wake?: Wake | undefined;
+  /** Where the wait is traced, while somebody listens. */
+  readonly waits?: (() => TraceChannel | undefined) | undefined;
+  /** Told of an event whose job nobody waits for in this process. A wait reads its job at once. */
+  readonly announced?: ((job: Job) => void) | undefined;
   /** Told of an `onUpdate` that threw, which must not end the wait. */
   readonly warn?: ((message: string) => void) | undefined;
 }
@@ -73,20 +78,28 @@ export function createWaiter(context: WaiterContext): Waiter {
       const { id, job } = targetOf(target);
       checkOptions('waitForJob', WAIT_OPTIONS, options);
       options.signal?.throwIfAborted();
-      const settled = job && isSettled(job) ? job : await follow({ ...context, clock, watcher }, { id, job, options });
+      const work = () => follow({ ...context, clock, watcher }, { id, job, options });
+      const settled = job && isSettled(job) ? job : await traced(context.waits?.(), waitOf(id), work);
       return outcome(settled, options);
     },
     notify(event) {
       const id = jobIdIn(event);
+      const job = jobIn(event);
       if (id === undefined) return;
       callObserver(() => context.wake?.publish(id));
       // Without a key there are no waits to wake.
       watcher().then(
-        (shared) => shared.notify(id),
+        (shared) => {
+          if (!shared.notify(id) && job) context.announced?.(job);
+        },
         () => {},
       );
     },
   };
+}
+
+function waitOf(jobId: string): WaitTrace {
+  return { jobId };
 }
 
 interface FollowContext extends WaiterContext {

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import * as option from '../options.js';
+import type { Budget } from '../schemas/budget.js';
 import type { Job } from '../schemas/job.js';
 
 /** How to wait for a job. */
@@ -43,6 +44,7 @@ export const CREATE_AND_WAIT_OPTIONS = z.strictObject({
   maxRetries: option.count,
   headers: option.anObject,
   preflight: option.flag,
+  budget: option.methods<Budget>('reserve', 'refund'),
   idempotencyKey: option.anything,
   onCreated: option.callback,
   resubmitPending: option.flag,

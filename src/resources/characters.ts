@@ -97,5 +97,5 @@ export function createCharactersResource(jobs: JobMaker): Characters {
 }
 
 function request(body: object) {
-  return jobRequest({ name: 'characters.create', path: CHARACTERS, body, check: checkCharacter });
+  return jobRequest({ name: 'characters.create', call: 'characters', path: CHARACTERS, body, check: checkCharacter });
 }

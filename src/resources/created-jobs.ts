@@ -8,7 +8,7 @@ import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import { idempotencyKeyOf } from '../transport/idempotency.js';
 import type { RequestPromise } from '../transport/request-promise.js';
-import type { JsonRequest, Transport } from '../transport/transport.js';
+import type { JsonRequest, ShownJob, Transport } from '../transport/transport.js';
 import { type BodyFiles, filesIn } from '../uploading/body-files.js';
 import type { UploadSteps } from '../uploading/upload.js';
 import { CREATE_CALL_OPTIONS, type CreateCallOptions, type CreateOptions } from './create-options.js';
@@ -50,9 +50,13 @@ function madeNothing(error: unknown): boolean {
 
 /** A POST that makes a job. */
 export function jobRequest(
-  request: Pick<JsonRequest<CreatedJob>, 'name' | 'path' | 'body' | 'lane' | 'check'>,
+  request: Pick<JsonRequest<CreatedJob>, 'name' | 'call' | 'path' | 'body' | 'lane' | 'check'>,
 ): JsonRequest<CreatedJob> {
-  return { method: 'POST', creates: true, decode: decodeCreatedJob, ...request };
+  return { method: 'POST', creates: true, decode: decodeCreatedJob, shows, ...request };
+}
+
+function shows({ job, quoted_token_cost, balance_tokens }: CreatedJob): ShownJob {
+  return { job, quotedTokens: quoted_token_cost, balanceTokens: balance_tokens };
 }
 
 /** What a wait gives: a completed job, or any final one where `throwOnFailure` is false. */
@@ -82,13 +86,14 @@ async function keyedCreate<Throws extends boolean>(
   options: CreateOptionsOf<Throws> = {},
 ): Promise<FinalJob<Throws>> {
   const { idempotency_key, ...body } = isFields(request.body) ? request.body : {};
-  const { signal, maxRetries, headers, preflight, onUploadProgress, cleanup } = options;
+  const { signal, maxRetries, headers, preflight, budget, onUploadProgress, cleanup } = options;
   const files = filesOf(uploads, request);
   const call = (idempotencyKey: string): CreateCallOptions => ({
     signal,
     maxRetries,
     headers,
     preflight,
+    budget,
     idempotencyKey,
     onUploadProgress,
   });

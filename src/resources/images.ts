@@ -44,5 +44,5 @@ export function createImagesResource(jobs: JobMaker): Images {
 }
 
 function request(body: object) {
-  return jobRequest({ name: 'images.create', path: '/v1/images', body, check: checkImage });
+  return jobRequest({ name: 'images.create', call: 'images', path: '/v1/images', body, check: checkImage });
 }

@@ -2,7 +2,7 @@ import { ResponseError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { type Answer, type RequestPromise, requestPromise } from '../transport/request-promise.js';
-import type { DecodeContext, RequestPath, Transport } from '../transport/transport.js';
+import type { DecodeContext, RequestPath, StoringCall, Transport } from '../transport/transport.js';
 import { decodeJob } from './decode.js';
 import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders, outputInfoOf } from './output.js';
 import { path } from './path.js';
@@ -39,6 +39,7 @@ export class Jobs {
         path: path`/v1/jobs/${id}`,
         lane: 'jobs.get',
         noStore: true,
+        shows: (job) => ({ job }),
         decode: (body, context) => sameJob(decodeJob(body, context), id, context),
       },
       options,
@@ -69,6 +70,11 @@ export class Jobs {
         data: () => outputInfoOf(response),
       }));
     return requestPromise(answer);
+  }
+
+  /** @internal For what stores the file: traces it, and tells the hooks when it is done. */
+  storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T> {
+    return this.#transport.storing(call, work);
   }
 
   #open(

@@ -20,6 +20,8 @@ export interface OutputClient {
     get(id: string, options?: OutputCallOptions): PromiseLike<Job>;
     output(job: string, options?: OutputCallOptions & Partial<RestOfOutput>): PromiseLike<Response>;
     outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
+    /** Tells the client's hooks that the file is stored. A fake does not need it. */
+    storing?<T>(call: { readonly name: string; readonly jobId: string }, work: () => Promise<T>): Promise<T>;
   };
 }
 
@@ -29,6 +31,15 @@ export function requireOutputClient(call: string, client: unknown): void {
   const names = ['get', 'output', 'outputInfo'];
   if (isFields(jobs) && names.every((name) => typeof jobs[name] === 'function')) return;
   throw new GenError(`${call}: the first argument must be a GenClient, not ${show(client)}.`);
+}
+
+/** Stores the file of a job, and tells the hooks of the client. */
+export function storing<T>(
+  { jobs }: OutputClient,
+  call: { readonly name: string; readonly jobId: string },
+  work: () => Promise<T>,
+): Promise<T> {
+  return jobs.storing ? jobs.storing(call, work) : work();
 }
 
 /** Whose file is read, and for how long. */

@@ -44,5 +44,11 @@ export function createVideoEditsResource(jobs: JobMaker): VideoEdits {
 }
 
 function request(body: object) {
-  return jobRequest({ name: 'videoEdits.create', path: '/v1/video-edits', body, check: checkVideoEdit });
+  return jobRequest({
+    name: 'videoEdits.create',
+    call: 'videoEdits',
+    path: '/v1/video-edits',
+    body,
+    check: checkVideoEdit,
+  });
 }

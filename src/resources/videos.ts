@@ -45,5 +45,12 @@ export function createVideosResource(jobs: JobMaker): Videos {
 }
 
 function request(body: object) {
-  return jobRequest({ name: 'videos.create', path: '/v1/videos', lane: 'videos.create', body, check: checkVideo });
+  return jobRequest({
+    name: 'videos.create',
+    call: 'videos',
+    path: '/v1/videos',
+    lane: 'videos.create',
+    body,
+    check: checkVideo,
+  });
 }

@@ -12,6 +12,9 @@ export type JobStatus =
   | 'blocked'
   | (string & {});
 
+/** The namespaces whose calls create jobs. */
+export type JobCall = 'images' | 'videos' | 'videoEdits' | 'characters';
+
 /** One of the jobs that a call has made. */
 export interface JobTry {
   /** The service's job id. */

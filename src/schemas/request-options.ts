@@ -1,3 +1,5 @@
+import type { Budget } from './budget.js';
+
 /** What every call takes as its last argument. */
 export interface RequestOptions {
   /** Ends the call at once, in every phase; it rejects with the signal's own reason. */
@@ -12,4 +14,6 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
   readonly preflight?: boolean | undefined;
+  /** A limit on what the call may spend, on top of the client's. Only a create spends. */
+  readonly budget?: Budget | undefined;
 }

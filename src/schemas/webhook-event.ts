@@ -123,6 +123,12 @@ export function jobIdIn(event: unknown): string | undefined {
   return isText(id) ? id : undefined;
 }
 
+/** The job that an event is about, with its status, if the event tells both. */
+export function jobIn(event: unknown): EventJob | undefined {
+  const { id, status } = jobOf(event);
+  return isText(id) && isText(status) ? { id, status } : undefined;
+}
+
 function jobOf(event: unknown): Fields {
   return fieldsOf(fieldsOf(fieldsOf(event).data).job);
 }

@@ -6,7 +6,13 @@ import { checkOptions } from '../options.js';
 import { type JobRef, requireJobId } from '../resources/output.js';
 import type { OutputVersion } from '../resources/output-answer.js';
 import type { OutputReader } from '../resources/output-reader.js';
-import { explained, type OutputClient, outputReader, requireOutputClient } from '../resources/output-source.js';
+import {
+  explained,
+  type OutputClient,
+  outputReader,
+  requireOutputClient,
+  storing,
+} from '../resources/output-source.js';
 import { type CopyBody, copyBody } from './copy-body.js';
 import { COPY_OPTIONS, type CopyOutputOptions, DESTINATION } from './copy-options.js';
 import { JOB_METADATA, jobOf, type OutputDestination, type StoredObject } from './destination.js';
@@ -59,7 +65,7 @@ export async function copyOutput(
   checkOptions(CALL, DESTINATION, { destination });
   checkOptions('copyOutput', COPY_OPTIONS, options);
   options.signal?.throwIfAborted();
-  return new Copy(client, jobId, { destination, options }).run();
+  return storing(client, { name: 'copyOutput', jobId }, () => new Copy(client, jobId, { destination, options }).run());
 }
 
 /** The file, open at its first byte. */

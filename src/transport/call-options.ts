@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import * as option from '../options.js';
+import type { Budget } from '../schemas/budget.js';
 
 /** The options of a request, as fields for the schemas of calls that take more. */
 const REQUEST_FIELDS = {
@@ -10,6 +11,7 @@ const REQUEST_FIELDS = {
   idempotencyKey: option.anything,
   headers: option.anObject,
   preflight: option.flag,
+  budget: option.methods<Budget>('reserve', 'refund'),
 } as const;
 
 /** The options that every call takes. */

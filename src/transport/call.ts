@@ -1,5 +1,6 @@
 import { type Config, readHeaders } from '../config.js';
 import { GenError } from '../errors/index.js';
+import type { RequestTrace } from '../events.js';
 import type { RequestEvent } from '../hooks.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { show } from '../schemas/show.js';
@@ -83,6 +84,6 @@ function checkPath(path: string): string {
 }
 
 /** An attempt of the call as hooks and logs see it. */
-export function eventOf(call: Call, attempt: number): RequestEvent {
-  return { method: call.method, path: call.path, lane: call.lane, attempt };
+export function eventOf({ method, path, lane }: Call, attempt: number, trace?: RequestTrace): RequestEvent {
+  return { callId: trace?.callId ?? '', method, path, lane, attempt, laneWaitMs: trace?.laneWaitMs ?? 0 };
 }

@@ -4,6 +4,7 @@ import type { Config } from '../config.js';
 import { Deadline } from '../deadline.js';
 import { type APIError, type CallDetails, ResponseError, TimeoutError } from '../errors/index.js';
 import { seenFromCallerOf } from '../errors/stack.js';
+import { type Channels, heard, openChannels, type TraceChannel } from '../events.js';
 import { type Account, accountFor } from '../limits/account-state.js';
 import type { LaneLimiter, RateLimiter } from '../limits/rate-limiter.js';
 import { checkOptions } from '../options.js';
@@ -19,9 +20,12 @@ import { createCredentials } from './credentials.js';
 import { decodeError, parseJson, requestIdOf } from './decode-error.js';
 import { type Attempt, type Context, connectionError, exchange, networkFailure } from './exchange.js';
 import { createHttp, fileOf, follow, type Http, type Sent, sendBody } from './http.js';
+import { idempotencyKeyOf } from './idempotency.js';
+import { createJobTeller, type JobTeller } from './job-calls.js';
 import { createObserver } from './observe.js';
+import { type ObservedCall, observed, pathOf, tellSize } from './observe-call.js';
 import { type Answer, requestPromise } from './request-promise.js';
-import type { JsonRequest, RequestPath, StreamRequest, TransferRequest, Transport } from './transport.js';
+import type { JsonRequest, StreamRequest, TransferRequest, Transport } from './transport.js';
 
 /** Of a refusal as much is read as its message needs. */
 const MOST_ERROR_BYTES = 64 * 1024;
@@ -29,6 +33,8 @@ const MOST_ERROR_BYTES = 64 * 1024;
 interface HttpContext extends Context {
   readonly http: Http;
   readonly warn: (message: string) => void;
+  readonly channels: () => Channels | undefined;
+  readonly jobs: JobTeller;
 }
 
 /** The port, and what the client shows of its limits. */
@@ -37,6 +43,10 @@ export interface LimitedTransport extends Transport {
   limiter(): (RateLimiter & Partial<LaneLimiter>) | undefined;
   /** Tells the logger of something doubtful. */
   warn(message: string): void;
+  /** What is told of jobs. */
+  readonly jobs: JobTeller;
+  /** Where waits are traced, while somebody listens. */
+  waits(): TraceChannel | undefined;
 }
 
 /** The transport of one client. */
@@ -44,6 +54,7 @@ export function createTransport(config: Config): LimitedTransport {
   const warn = (message: string) => context.observer()?.warn(message);
   const credentials = createCredentials(config, warn);
   let observer: ReturnType<typeof createObserver> | null = null;
+  let channels: Channels | undefined | null = null;
   const context: HttpContext = {
     config,
     time: steady(config.clock),
@@ -55,12 +66,30 @@ export function createTransport(config: Config): LimitedTransport {
       return observer;
     },
     http: createHttp(config),
+    channels: () => {
+      if (channels === null) channels = openChannels();
+      return channels;
+    },
+    get jobs() {
+      return jobs;
+    },
   };
+  const jobs = createJobTeller(context, context.channels);
+  const told = <T>(request: ObservedCall, work: (seen: HttpContext) => Promise<Answer<T>>) =>
+    requestPromise(observed(context, request, work));
   return {
+    jobs,
+    waits: () => heard(context.channels()?.wait),
     baseUrl: config.baseUrl,
-    send: (request, options) => requestPromise(sendJson(context, request, options).catch(afterFailure(request))),
-    open: (request, options) => requestPromise(openStream(context, request, options)),
-    transfer: (request, options) => requestPromise(transferBytes(context, request, options)),
+    send: (request, options) => told(request, (seen) => sendJson(seen, request, options).catch(afterFailure(request))),
+    open: (request, options) => told(request, (seen) => openStream(seen, request, options)),
+    transfer: (request, options) => told(request, (seen) => transferBytes(seen, request, options)),
+    async storing({ name, jobId }, work) {
+      const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
+      const stored = await observed(context, { name, path }, work);
+      jobs.stored(jobId);
+      return stored;
+    },
     account: () => askAccount(context),
     warn,
     limiter: () => config.limiter ?? credentials.account()?.limiter,
@@ -94,19 +123,40 @@ async function sendJson<T>(
   request: JsonRequest<T>,
   options: RequestOptions | undefined,
 ): Promise<Answer<T>> {
-  const { config, http } = context;
-  const { method, query, lane, isPublic, neverWaits, creates, decode } = request;
   if (options !== undefined) checkOptions(request.name, request.options ?? REQUEST_OPTIONS, options);
-  const preflight = options?.preflight ?? config.preflight;
+  const preflight = options?.preflight ?? context.config.preflight;
   try {
     if (preflight) checkBody(context, request);
   } catch (refused) {
     await checkLive(context, request, { refused, signal: options?.signal });
   }
-  const body = request.files ? await request.files.upload(request.body, { ...options, preflight }) : request.body;
   // A copy: the caller may change its object while the call waits for its lane or is sent again.
-  const text = JSON.stringify(body);
-  const json: unknown = text === undefined ? undefined : JSON.parse(text);
+  const text = request.files ? undefined : JSON.stringify(request.body);
+  const copied = { ...request, ...(text !== undefined && { body: JSON.parse(text) }) };
+  const checked = { ...options, preflight };
+  if (!request.shows) return await sendChecked(context, copied, checked);
+  // A budget refuses before the files of the body are uploaded.
+  const key = request.call && idempotencyKeyOf(options?.idempotencyKey, copied.body);
+  const call = { request: copied, key, signal: options?.signal, budget: options?.budget, trace: context.trace?.job };
+  return await context.jobs.answer(call, (onAttempt) =>
+    sendChecked(context, copied, { ...checked, ...(key !== undefined && { idempotencyKey: key }), onAttempt }),
+  );
+}
+
+/** The options of a call that has passed its checks, and who is told each attempt that is sent. */
+interface CheckedOptions extends RequestOptions {
+  readonly preflight: boolean;
+  readonly onAttempt?: (attempt: Attempt) => void;
+}
+
+async function sendChecked<T>(
+  context: HttpContext,
+  request: JsonRequest<T>,
+  { onAttempt, ...options }: CheckedOptions,
+): Promise<Answer<T>> {
+  const { config, http } = context;
+  const { method, query, lane, isPublic, neverWaits, creates, decode } = request;
+  const json = request.files ? await request.files.upload(request.body, options) : request.body;
   const path = pathOf(request.path);
   const call = createCall(config, { method, path, lane, isPublic, neverWaits, json }, options);
   const sent: Sent = {
@@ -117,7 +167,10 @@ async function sendJson<T>(
     ...(request.noStore && http.takesNoStore && { cache: 'no-store' }),
   };
   return await exchange<Answer<T>>(context, call, {
-    send: (attempt) => (json === undefined ? follow(http, attempt, sent) : sendBody(http, attempt, () => sent)),
+    send(attempt) {
+      onAttempt?.(attempt);
+      return json === undefined ? follow(http, attempt, sent) : sendBody(http, attempt, () => sent);
+    },
     async read(response, attempt) {
       const { text, whole } = await readAnswer(context, response, attempt).catch((error: unknown) => {
         // The attempt before has done it, and its answer was lost.
@@ -127,6 +180,7 @@ async function sendJson<T>(
       });
       const answered = { response, text, attempt };
       const value = whole ? parseJson(text) : undefined;
+      tellSize(attempt, text, value);
       const mayBeEmpty = text === '' && !creates;
       if (whole && value === undefined && !mayBeEmpty) throw notJson(answered);
       if (isFields(value) && value.success === false) throw refusal(context, answered);
@@ -293,8 +347,4 @@ function detailsOf({ call, number: attempts }: Attempt): CallDetails {
 function metaOf({ response, attempt }: Omit<Answered, 'text'>) {
   const { call, number: attempts } = attempt;
   return { requestId: requestIdOf(response.headers), attempts, idempotencyKey: call.idempotencyKey };
-}
-
-function pathOf(path: RequestPath): string {
-  return typeof path === 'function' ? path() : path;
 }

@@ -4,7 +4,8 @@ import { type Clock, sleep } from '../clock.js';
 import type { Config } from '../config.js';
 import { Deadline } from '../deadline.js';
 import { APIError, ConnectionError, documentedStatus, ResponseError, TimeoutError } from '../errors/index.js';
-import type { Release } from '../limits/rate-limiter.js';
+import type { RequestTrace } from '../events.js';
+import type { LaneWait, Release } from '../limits/rate-limiter.js';
 import { type Call, eventOf } from './call.js';
 import type { Credentials } from './credentials.js';
 import { requestIdOf } from './decode-error.js';
@@ -20,6 +21,8 @@ export interface Context {
   readonly credentials: Credentials;
   /** Undefined when nobody listens. */
   readonly observer: () => Observer | undefined;
+  /** What is told of the call; undefined when nobody listens. */
+  readonly trace?: RequestTrace | undefined;
 }
 
 /** An attempt that is under way. */
@@ -31,6 +34,8 @@ export interface Attempt {
   readonly deadline: Deadline;
   /** The key that is sent, to be kept out of messages. */
   readonly secret: string | undefined;
+  /** What the hooks are told of the answer; undefined when nobody listens. */
+  readonly told?: { receivedBytes?: number; quotedTokens?: number | undefined } | undefined;
 }
 
 /** How an attempt is made. */
@@ -75,7 +80,7 @@ export function exchange<T>(context: Context, call: Call, steps: Exchange<T>): P
         waited.count = 0;
         turn = { ...turn, failures: retriesConsumed + 1 };
         const delayMs = Math.max(asked ?? 0, backoff(retriesConsumed));
-        context.observer()?.retry({ ...eventOf(call, turn.number), delayMs, error });
+        context.observer()?.retry({ ...eventOf(call, turn.number, context.trace), delayMs, error });
         await sleep(context.time, delayMs, call.signal);
         return true;
       },
@@ -101,8 +106,10 @@ async function waitOut(context: Context, call: Call, { asked, waited }: Wait): P
   if (asked !== undefined && asked > 0 && queuesInLane(config, call)) return true;
   // Up to a tenth later than asked, so that those who wait do not come back in one moment. Never earlier.
   const delayMs = waitMs + Math.random() * Math.min(waitMs / 10, 1_000);
-  context.observer()?.wait({ lane: call.lane, waitMs: delayMs, queued: 0, reason: 'pause' });
+  const { trace } = context;
+  context.observer()?.wait({ ...callIdOf(trace), lane: call.lane, waitMs: delayMs, queued: 0, reason: 'pause' });
   await sleep(context.time, delayMs, call.signal);
+  if (trace) trace.laneWaitMs += delayMs;
   return true;
 }
 
@@ -117,20 +124,22 @@ async function attempt<T>(context: Context, turn: Turn, { send, read }: Exchange
   const { time } = context;
   const observer = context.observer();
   let secret = needsKeyFirst(context, call) ? await firstKey(context, turn) : undefined;
-  let slot: Release | undefined = await enter(context, turn);
+  let slot: Release | undefined = await enterTimed(context, turn);
   const release: Release = (outcome) => {
     slot?.(outcome);
     slot = undefined;
   };
   const deadline = newDeadline(context, turn);
   const event: { status?: number; requestId?: string | undefined; error?: unknown } = {};
+  const told: NonNullable<Attempt['told']> | undefined = observer && {};
+  if (context.trace) context.trace.attempts = number;
   let startMs: number | undefined;
   try {
     if (!call.isPublic && call.toService)
       secret ??= await deadline.race(inPromise(() => context.credentials.key(call)));
     startMs = time.now();
-    observer?.request(eventOf(call, number));
-    const current = { ...turn, deadline, secret };
+    observer?.request(eventOf(call, number, context.trace));
+    const current = { ...turn, deadline, secret, told };
     const response = await deadline.race(send(current), dropBody);
     event.status = response.status;
     event.requestId = requestIdOf(response.headers);
@@ -151,7 +160,9 @@ async function attempt<T>(context: Context, turn: Turn, { send, read }: Exchange
     if (observer && startMs !== undefined) {
       const { status, requestId, error } = event;
       const durationMs = time.now() - startMs;
-      observer.response({ ...eventOf(call, number), status, requestId, error, durationMs });
+      const { receivedBytes, quotedTokens } = told ?? {};
+      const answer = { status, requestId, error, durationMs, receivedBytes, quotedTokens };
+      observer.response({ ...eventOf(call, number, context.trace), ...answer });
     }
   }
 }
@@ -167,6 +178,21 @@ async function firstKey(context: Context, turn: Turn): Promise<string> {
   return deadline.race(inPromise(() => context.credentials.key(turn.call))).finally(() => deadline.end());
 }
 
+/** A slot of the call's lane. The time that it took is noted for those who listen. */
+function enterTimed(context: Context, turn: Turn): Release | Promise<Release> | undefined {
+  const { trace, time } = context;
+  const slot = enter(context, turn);
+  if (!trace || !(slot instanceof Promise)) return slot;
+  const startMs = time.now();
+  return slot.finally(() => {
+    trace.laneWaitMs += time.now() - startMs;
+  });
+}
+
+function callIdOf(trace: RequestTrace | undefined): { readonly callId: string } {
+  return { callId: trace?.callId ?? '' };
+}
+
 /** A slot of the call's lane, at once where one is free. */
 function enter(context: Context, { call, number }: Turn): Release | Promise<Release> | undefined {
   const { config, credentials, time: clock } = context;
@@ -174,7 +200,7 @@ function enter(context: Context, { call, number }: Turn): Release | Promise<Rele
   const limiter = config.limiter ?? credentials.account()?.limiter;
   if (lane === undefined || config.rateLimit === 'off' || !limiter) return undefined;
   const observer = context.observer();
-  const onWait = observer?.wait;
+  const onWait = observer && ((wait: LaneWait) => observer.wait({ ...callIdOf(context.trace), ...wait }));
   const request = { lane, method, url, idempotencyKey, attempts: number - 1, signal, clock, onWait };
   return call.neverWaits ? takeSlot(limiter, request) : waitForSlot(limiter, request);
 }

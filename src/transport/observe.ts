@@ -1,9 +1,10 @@
 import { callObserver } from '../callbacks.js';
 import { type Config, LOG_LEVELS } from '../config.js';
-import type { LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from '../hooks.js';
+import type { JobEvent, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from '../hooks.js';
 
 /** Tells hooks and logger what happens. An observer that throws changes nothing. */
 export interface Observer {
+  job(event: JobEvent): void;
   request(event: RequestEvent): void;
   response(event: ResponseEvent): void;
   retry(event: RetryEvent): void;
@@ -30,6 +31,9 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
       );
   };
   return {
+    job(event) {
+      tell('onJob', hooks.onJob, event);
+    },
     request(event) {
       tell('onRequest', hooks.onRequest, event);
       log('debug', `${event.method} ${event.path}`, event);

@@ -3,6 +3,7 @@ import type { Account } from '../limits/account-state.js';
 import type { Lane } from '../limits/rate-limiter.js';
 import type { OptionsSchema } from '../options.js';
 import type { CheckOptions } from '../preflight/rules.js';
+import type { Job, JobCall } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { RequestPromise } from './request-promise.js';
 
@@ -43,6 +44,15 @@ export interface RequestFiles {
   failed?(error: unknown): Promise<void>;
 }
 
+/** A job that an answer shows. */
+export interface ShownJob {
+  readonly job: Job;
+  /** Tokens that the answer to a create quotes. */
+  readonly quotedTokens?: number | undefined;
+  /** Tokens left, in the answer to a create. */
+  readonly balanceTokens?: number | undefined;
+}
+
 /** A JSON call. */
 export interface JsonRequest<T> extends RequestBase {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
@@ -50,6 +60,10 @@ export interface JsonRequest<T> extends RequestBase {
   readonly body?: unknown;
   /** A POST that creates: an empty answer is a failure, because the job may exist. */
   readonly creates?: boolean;
+  /** The namespace, for a create of a job. */
+  readonly call?: JobCall;
+  /** The job that the result shows. */
+  shows?(data: T): ShownJob;
   /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
   readonly statusWhenDone?: number;
   /** Works without a key. */
@@ -87,6 +101,13 @@ export interface TransferRequest {
   readonly lane?: Lane | undefined;
 }
 
+/** A call that stores the finished file of a job. */
+export interface StoringCall {
+  /** The function as users call it, for example `saveOutput`. */
+  readonly name: string;
+  readonly jobId: string;
+}
+
 /** What the resources need of the network. */
 export interface Transport {
   /** The service's base URL, without a trailing slash. Throws a GenError where there is none. */
@@ -97,6 +118,8 @@ export interface Transport {
   open(request: StreamRequest, options?: RequestOptions): RequestPromise<Response>;
   /** PUTs bytes. Resolves with the answer, whose body has been read. */
   transfer(request: TransferRequest, options?: RequestOptions): RequestPromise<Response>;
+  /** Does work that stores the finished file of a job: traces it, and tells when it is done. */
+  storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T>;
   /** What all clients of one account in this process share. */
   account(): Promise<Account>;
 }

@@ -6,7 +6,7 @@ import { eachNode, importsOf } from './source.js';
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/http\.ts$/,
   'p-retry': /^src\/transport\/exchange\.ts$/,
-  '@noble/hashes': /^src\/(limits\/account-state|transport\/idempotency|storage\/[a-z0-9-]+)\.ts$/,
+  '@noble/hashes': /^src\/(limits\/account-state|transport\/idempotency|(storage|otel)\/[a-z0-9-]+)\.ts$/,
   'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   hono: /^src\/sandbox\//,
@@ -18,6 +18,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   bullmq: /^src\/bullmq\//,
   ioredis: /^src\/bullmq\//,
   'cloudflare:workers': /^src\/cloudflare\//,
+  '@opentelemetry/api': /^src\/otel\//,
   aws4fetch: /^src\/storage\/s3-sender\.ts$/,
 };
 

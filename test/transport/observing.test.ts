@@ -30,17 +30,36 @@ describe('hooks', () => {
     const made = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(10_000);
     await made;
-    const call = { method: 'POST', path: '/v1/videos', lane: 'videos.create' };
+    const callId = expect.stringMatching(/^[0-9a-f-]{36}$/);
+    const call = { callId, method: 'POST', path: '/v1/videos', lane: 'videos.create', laneWaitMs: 0 };
+    expect(new Set(seen.map(([, event]) => Reflect.get(Object(event), 'callId'))).size).toBe(1);
+    const later = { ...call, laneWaitMs: expect.any(Number) };
     expect(seen).toEqual([
       ['request', { ...call, attempt: 1 }],
       ['response', { ...call, attempt: 1, status: 500, requestId: 'r1', durationMs: 0, error: expect.any(Error) }],
       ['retry', { ...call, attempt: 1, delayMs: expect.any(Number), error: expect.any(Error) }],
       ['request', { ...call, attempt: 2 }],
       ['response', { ...call, attempt: 2, status: 429, requestId: undefined, durationMs: 0, error: expect.any(Error) }],
-      ['wait', { lane: 'videos.create', reason: 'pause', queued: 1, waitMs: expect.any(Number) }],
-      ['request', { ...call, attempt: 3 }],
-      ['response', { ...call, attempt: 3, status: 200, requestId: 'r3', durationMs: 0, error: undefined }],
+      ['wait', { callId, lane: 'videos.create', reason: 'pause', queued: 1, waitMs: expect.any(Number) }],
+      ['request', { ...later, attempt: 3 }],
+      [
+        'response',
+        {
+          ...later,
+          attempt: 3,
+          status: 200,
+          requestId: 'r3',
+          receivedBytes: created().length,
+          quotedTokens: 4,
+          durationMs: 0,
+          error: undefined,
+        },
+      ],
     ]);
+    // The service asked for 3 s, and the lane was really held up for as long.
+    const waits = seen.map(([, event]) => Number(Reflect.get(Object(event), 'laneWaitMs') ?? 0));
+    expect(waits.at(-1)).toBeGreaterThanOrEqual(3_000);
+    expect(waits.at(-1)).toBeLessThan(4_000);
   });
 
   it('tell how long an attempt took', async () => {

@@ -1,0 +1,2 @@
+export type { InstrumentOptions } from './instrument.js';
+export { instrumentGenClient } from './instrument.js';

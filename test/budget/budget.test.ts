@@ -1,0 +1,346 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  BudgetExceededError,
+  type BudgetOptions,
+  type BudgetStore,
+  createBudget,
+  GenClient,
+  GenError,
+  InsufficientBalanceError,
+  memoryBudget,
+} from '../../src/index.js';
+import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
+import { json, stubbed } from '../transport/support.js';
+
+const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
+
+/** A sandbox where each job costs ten tokens, and a client with a budget. */
+function spender(options: Partial<BudgetOptions> = {}, sandboxOptions: Partial<SandboxOptions> = {}) {
+  const sandbox = createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off', ...sandboxOptions });
+  const budget = createBudget({ maxTokens: 35, ...options });
+  return { sandbox, budget, client: sandbox.client({ budget, maxRetries: 0 }) };
+}
+
+const spent = async ({ budget }: Pick<ReturnType<typeof spender>, 'budget'>) => {
+  const { spentTokens, reservedTokens } = await budget.usage();
+  return { spentTokens, reservedTokens };
+};
+
+async function failureOf(call: Promise<unknown>): Promise<unknown> {
+  return call.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+describe('a budget', () => {
+  test('lets creates through as long as they fit, and refuses the others before anything is sent', async () => {
+    const { sandbox, client, budget } = spender();
+    const calls = await Promise.allSettled(Array.from({ length: 10 }, () => client.videos.create(VIDEO)));
+    expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+    expect(sandbox.requests).toHaveLength(3);
+    const error = await failureOf(client.videos.create(VIDEO));
+    expect(BudgetExceededError.isInstance(error)).toBe(true);
+    expect(GenError.isInstance(error)).toBe(true);
+    expect(error).toMatchObject({
+      name: 'BudgetExceededError',
+      message: 'The budget "default" has 5 of 35 tokens left, so a create of 10 tokens was not sent.',
+      code: 'budget_exceeded',
+      estimateTokens: 10,
+      leftTokens: 5,
+      resetsAt: null,
+      recovery: 'top_up',
+    });
+    expect(await budget.usage()).toEqual({ spentTokens: 30, reservedTokens: 0, leftTokens: 5, resetsAt: null });
+  });
+
+  test('counts a create once, however often it is run again under its key', async () => {
+    const run = spender();
+    const first = await run.client.videos.create(VIDEO, { idempotencyKey: 'order-1' });
+    const again = await run.client.videos.create(VIDEO, { idempotencyKey: 'order-1' });
+    expect(again.job.id).toBe(first.job.id);
+    expect(await spent(run)).toEqual({ spentTokens: 10, reservedTokens: 0 });
+  });
+
+  test('gives back what a refused create has reserved', async () => {
+    const run = spender({}, { balanceTokens: 5 });
+    const error = await failureOf(run.client.videos.create(VIDEO));
+    expect(InsufficientBalanceError.isInstance(error)).toBe(true);
+    expect(await spent(run)).toEqual({ spentTokens: 0, reservedTokens: 0 });
+  });
+
+  test('gives back what a job has cost that ended uncharged', async () => {
+    const run = spender();
+    run.sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const job = await run.client.videos.createAndWait(VIDEO, { throwOnFailure: false });
+    expect(job.status).toBe('failed');
+    expect(await spent(run)).toEqual({ spentTokens: 0, reservedTokens: 0 });
+  });
+
+  test('gives it back by a webhook too, and in a process that has not created the job', async () => {
+    const store = memoryBudget();
+    const { sandbox, budget, client } = spender({ store });
+    const { job } = await client.videos.create(VIDEO);
+    expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
+    // Another account state, as in another process.
+    const elsewhere = new GenClient({ apiKey: 'sk-other', baseUrl: sandbox.baseUrl, budget });
+    elsewhere.notify({ data: { job: { id: job.id, status: 'failed' } } } as never);
+    await vi.waitFor(async () => expect(await spent({ budget })).toEqual({ spentTokens: 0, reservedTokens: 0 }));
+  });
+
+  test('keeps the reservation of a create whose answer is lost, until its key is resolved', async () => {
+    const run = spender();
+    await run.client.videos.create(VIDEO);
+    run.sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 1 });
+    await failureOf(run.client.videos.create(VIDEO, { idempotencyKey: 'lost-1' }));
+    expect(await spent(run)).toEqual({ spentTokens: 10, reservedTokens: 10 });
+    await run.client.videos.create(VIDEO, { idempotencyKey: 'lost-1' });
+    expect(await spent(run)).toEqual({ spentTokens: 20, reservedTokens: 0 });
+    expect(run.sandbox.jobs).toHaveLength(2);
+  });
+
+  test('gives nothing back when a rerun of a lost create is refused before the service looks at its key', async () => {
+    const answers = [
+      () => json({ success: true, data: { job: { id: 'job_0', status: 'processing' }, quoted_token_cost: 10 } }),
+      () => Promise.reject(new TypeError('socket closed')),
+      () => json({ error: { code: 'invalid_api_key' } }, { status: 401 }),
+      () => json({ error: { code: 'model_not_found' } }, { status: 400 }),
+    ];
+    const budget = createBudget({ maxTokens: 100 });
+    const { client } = stubbed(answers, { budget, maxRetries: 0 });
+    await client.videos.create(VIDEO);
+    for (const reservedTokens of [10, 10, 0]) {
+      await failureOf(client.videos.create(VIDEO, { idempotencyKey: 'lost-2' }));
+      expect(await budget.usage()).toMatchObject({ spentTokens: 10, reservedTokens });
+    }
+  });
+
+  test('gives back what was reserved for a create that was aborted before it was sent', async () => {
+    const run = spender({}, { limits: 'documented' });
+    const { client } = run;
+    const limited = client.withOptions({ limiter: { acquire: () => new Promise(() => {}), pause: () => {} } });
+    const controller = new AbortController();
+    const call = failureOf(limited.videos.create(VIDEO, { signal: controller.signal }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    controller.abort(new Error('changed my mind'));
+    await call;
+    expect(await spent(run)).toEqual({ spentTokens: 0, reservedTokens: 0 });
+    await expect(client.videos.create(VIDEO)).resolves.toBeDefined();
+  });
+
+  test('reserves anew where a create is settled at another quote, and learns it', async () => {
+    const run = spender({ maxTokens: 100 });
+    await run.client.videos.create(VIDEO);
+    run.sandbox.setPrices(25);
+    await run.client.videos.create(VIDEO);
+    expect(await spent(run)).toEqual({ spentTokens: 35, reservedTokens: 0 });
+    expect(run.client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 25, basis: 'learned' });
+  });
+
+  test('passes its limit by one job at most when prices rise under many creates at once', async () => {
+    for (const risen of [20, 35, 400]) {
+      const { sandbox, client, budget } = spender({ maxTokens: 200 });
+      await client.videos.create(VIDEO);
+      sandbox.setPrices(risen);
+      await Promise.allSettled(Array.from({ length: 40 }, () => client.videos.create(VIDEO)));
+      const total = sandbox.jobs.reduce((sum, job) => sum + (job.quotedTokenCost ?? 0), 0);
+      expect((await budget.usage()).spentTokens).toBe(total);
+      if (risen <= 40) expect(total).toBeLessThanOrEqual(200 + risen);
+    }
+  });
+
+  test('of a client and of a call both count', async () => {
+    const { sandbox, client, budget } = spender({ maxTokens: 1_000 });
+    const tenant = createBudget({ maxTokens: 10, scope: 'tenant-7' });
+    await client.videos.create(VIDEO, { budget: tenant });
+    const error = await failureOf(client.videos.create(VIDEO, { budget: tenant }));
+    expect(error).toMatchObject({ code: 'budget_exceeded', scope: 'tenant-7' });
+    expect(sandbox.requests).toHaveLength(1);
+    // The refused create gave back what it had reserved of the client's budget.
+    expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
+    // One budget given twice counts once.
+    await client.images.create({ prompt: 'a fox' }, { budget });
+    expect(await spent({ budget })).toEqual({ spentTokens: 20, reservedTokens: 0 });
+  });
+
+  test('holds in createAndWait, over every job that it makes', async () => {
+    const { sandbox, client, budget } = spender({ maxTokens: 15 });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_timeout' });
+    const job = await client.videos.createAndWait(VIDEO, { recover: { generation_timeout: 1 } });
+    expect(job.tries).toHaveLength(2);
+    expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
+    const error = await failureOf(client.videos.createAndWait(VIDEO));
+    expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
+  });
+
+  test('refuses before the files in the params are uploaded', async () => {
+    const { sandbox, client } = spender({ maxTokens: 0 });
+    const file = new Blob(['\x89PNG\r\n\x1a\n'], { type: 'image/png' });
+    const error = await failureOf(client.videos.create({ ...VIDEO, first_frame_upload_id: file }));
+    expect(error).toMatchObject({ code: 'budget_exceeded' });
+    expect(sandbox.requests).toHaveLength(0);
+  });
+
+  test('that cannot reach its store sends nothing', async () => {
+    const store = { apply: () => Promise.reject(new Error('connection refused')) };
+    const { sandbox, client } = spender({ store });
+    const error = await failureOf(client.videos.create(VIDEO));
+    expect(error).toMatchObject({
+      name: 'ConnectionError',
+      message: 'The store of the budget did not answer, so the create was not sent (connection refused)',
+      attempts: 0,
+    });
+    expect(sandbox.requests).toHaveLength(0);
+  });
+});
+
+describe('a store that goes away in the middle', () => {
+  test('hides no job that is paid for, and is told what it has missed when it is back', async () => {
+    const kept = memoryBudget();
+    let isAway = false;
+    const store: BudgetStore = {
+      apply: (scope, step) => (isAway ? Promise.reject(new Error('connection refused')) : kept.apply(scope, step)),
+    };
+    const { sandbox, client, budget } = spender({ store });
+    const going = client.withOptions({
+      fetch: async (input, init) => {
+        isAway = true;
+        return sandbox.fetch(input, init);
+      },
+    });
+    const { job } = await going.videos.create(VIDEO);
+    expect(sandbox.jobs.map(({ id }) => id)).toEqual([job.id]);
+    await expect(budget.usage()).rejects.toThrow('connection refused');
+    isAway = false;
+    expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
+  });
+});
+
+describe('a price that is not known yet', () => {
+  test('goes one at a time, so that the limit is passed by one job at most', async () => {
+    const { sandbox, client, budget } = spender({ maxTokens: 12 }, { prices: 50 });
+    const calls = await Promise.allSettled(Array.from({ length: 20 }, () => client.videos.create(VIDEO)));
+    expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(await spent({ budget })).toEqual({ spentTokens: 50, reservedTokens: 0 });
+  });
+
+  test('waits for its turn no longer than its signal allows', async () => {
+    const answers = [() => new Promise<Response>(() => {})];
+    const { client, seen } = stubbed(answers, { budget: createBudget({ maxTokens: 100 }) });
+    client.videos.create(VIDEO).catch(() => {});
+    await vi.waitFor(() => expect(seen).toHaveLength(1));
+    const error = await failureOf(client.images.create({ prompt: 'x' }, { signal: AbortSignal.timeout(30) }));
+    expect(error).toMatchObject({ name: 'TimeoutError' });
+    expect(seen).toHaveLength(1);
+  });
+
+  test("is refused where unknownPrice is 'refuse'", async () => {
+    const { sandbox, client } = spender({ unknownPrice: 'refuse' });
+    const error = await failureOf(client.videos.create(VIDEO));
+    expect(error).toMatchObject({ code: 'budget_exceeded', estimateTokens: undefined, leftTokens: 35 });
+    expect((error as Error).message).toBe(
+      `The budget "default" has 35 of 35 tokens left and refuses unknown prices, so a create of unknown price was not sent. Let unknownPrice estimate, or set it to 'one-at-a-time'.`,
+    );
+    expect(sandbox.requests).toHaveLength(0);
+  });
+
+  test('is estimated by a function, until it is learned', async () => {
+    const asked: unknown[] = [];
+    const unknownPrice: BudgetOptions['unknownPrice'] = (job) => {
+      asked.push(job);
+      return job.call === 'videos' ? 36 : undefined;
+    };
+    const { client } = spender({ unknownPrice });
+    expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded', estimateTokens: 36 });
+    expect(asked[0]).toEqual({ call: 'videos', duration: 4 });
+    await client.images.create({ prompt: 'a fox' });
+  });
+});
+
+describe('a period', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-01-31T23:59:50Z') });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test.each([
+    ['day', '2026-02-01T00:00:00.000Z'],
+    ['month', '2026-02-01T00:00:00.000Z'],
+    [30_000, '2026-02-01T00:00:20.000Z'],
+  ] as const)('of %s ends when it should, and the next one begins with all tokens', async (per, resetsAt) => {
+    const { client, budget } = spender({ per, maxTokens: 10 });
+    await client.videos.create(VIDEO);
+    const error = await failureOf(client.videos.create(VIDEO));
+    expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 0, resetsAt });
+    vi.setSystemTime(Date.parse(resetsAt) - 1);
+    expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded' });
+    vi.setSystemTime(Date.parse(resetsAt));
+    await client.videos.create(VIDEO);
+    expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
+  });
+
+  test('does not begin again when the clock is set back', async () => {
+    vi.setSystemTime(Date.parse('2026-02-01T00:00:05Z'));
+    const { client } = spender({ per: 'day', maxTokens: 10 });
+    await client.videos.create(VIDEO);
+    vi.setSystemTime(Date.parse('2026-01-31T23:59:55Z'));
+    expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded' });
+  });
+
+  test('does not count a job again that a rerun finds from the period before', async () => {
+    vi.setSystemTime(Date.parse('2026-01-31T20:00:00Z'));
+    const { client, budget } = spender({ per: 'day', maxTokens: 100 });
+    await client.videos.create(VIDEO, { idempotencyKey: 'order-9' });
+    vi.setSystemTime(Date.parse('2026-02-01T08:00:00Z'));
+    await client.videos.create(VIDEO, { idempotencyKey: 'order-9' });
+    expect(await spent({ budget })).toEqual({ spentTokens: 0, reservedTokens: 0 });
+  });
+});
+
+describe('createBudget', () => {
+  test.each([
+    [{}, 'maxTokens must be a number of tokens, 0 or more, not undefined.'],
+    [{ maxTokens: -1 }, 'maxTokens must be a number of tokens, 0 or more, not -1.'],
+    [
+      { maxTokens: 1, per: 'week' },
+      `per must be 'day', 'month', 'total' or a number of milliseconds above 0, not "week".`,
+    ],
+    [{ maxTokens: 1, store: {} }, 'store must be an object with the method apply, not an object.'],
+    [{ maxToken: 1 }, 'maxTokens'],
+  ])('refuses %j', (options, message) => {
+    expect(() => createBudget(options as never)).toThrow(message);
+    expect(() => createBudget(options as never)).toThrow(GenError);
+  });
+
+  test('is refused by a client that is given something else', () => {
+    expect(() => new GenClient({ budget: {} as never })).toThrow(
+      'budget must be an object with the methods reserve, refund',
+    );
+  });
+
+  test('tells once when the balance of the account falls under a limit, and again after it was above', async () => {
+    const low: number[] = [];
+    const { sandbox, client } = spender(
+      {
+        maxTokens: 1_000,
+        lowBalanceTokens: 60,
+        onLow: async ({ balanceTokens }) => {
+          low.push(balanceTokens);
+          throw new Error('the pager is away');
+        },
+      },
+      { balanceTokens: 80 },
+    );
+    for (let count = 0; count < 4; count++) await client.videos.create(VIDEO);
+    expect(low).toEqual([50]);
+    sandbox.topUp(20);
+    await client.videos.create(VIDEO);
+    expect(low).toEqual([50]);
+    sandbox.setPrices(400);
+    await client.videos.create(VIDEO);
+    expect(low).toEqual([50, 30]);
+  });
+});

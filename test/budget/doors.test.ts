@@ -1,0 +1,78 @@
+// A budget is the client's, so it holds wherever a client works: in the queue, the AI SDK and durable runs.
+import { experimental_generateVideo as generateVideo } from 'ai';
+import { expect, test } from 'vitest';
+import { createGen } from '../../src/ai-sdk/index.js';
+import { createActivities, type DurableEngine, generate } from '../../src/durable/index.js';
+import { BudgetExceededError, createBudget, GenClient } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { noRedis, queuesOnSandboxes } from '../bullmq/queue-on-sandbox.js';
+
+const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
+const OVER = 'The budget "default" has 5 of 25 tokens left, so a create of 10 tokens was not sent.';
+
+function spender() {
+  const sandbox = createSandbox({ prices: 10, jobDurationMs: 0, limits: 'off' });
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const budget = createBudget({ maxTokens: 25 });
+  return { sandbox, budget, client: new GenClient({ apiKey, baseUrl, fetch, budget, rateLimit: 'off' }) };
+}
+
+if (noRedis === undefined) {
+  const queues = queuesOnSandboxes();
+  test('a queued call that would pass the budget fails with its error, and is not sent', async () => {
+    const budget = createBudget({ maxTokens: 25 });
+    const { sandbox, queue, work, ended } = queues.open({ prices: 10, client: { budget } });
+    work();
+    for (let count = 0; count < 4; count++) await queue.videos.create(PARAMS);
+    await ended(4);
+    expect(sandbox.jobs).toHaveLength(2);
+    const failed = await queue.queue.getJobs(['failed']);
+    expect(failed.map(({ failedReason }) => failedReason)).toEqual([
+      `BudgetExceededError: ${OVER}`,
+      `BudgetExceededError: ${OVER}`,
+    ]);
+    expect(await budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0 });
+  });
+}
+
+test('a model of the AI SDK that would pass the budget rejects with its error', async () => {
+  const { sandbox, client } = spender();
+  const model = createGen({ client }).video('svc-video-fast');
+  const make = () =>
+    generateVideo({
+      model,
+      prompt: 'a fox',
+      duration: 4,
+      maxRetries: 0,
+      providerOptions: { gen: { pollIntervalMs: 5 } },
+    });
+  await make();
+  await make();
+  const error: unknown = await make().catch((thrown: unknown) => thrown);
+  const causes = [error, error instanceof Error ? error.cause : undefined];
+  expect(causes.some((thrown) => BudgetExceededError.isInstance(thrown))).toBe(true);
+  expect(sandbox.jobs).toHaveLength(2);
+});
+
+test('a durable run that would pass the budget fails for good, and a run that is made again is counted once', async () => {
+  const { sandbox, budget, client } = spender();
+  const activities = createActivities(client);
+  const engine: DurableEngine = {
+    call: (_step, activity, input) => activities[activity](input),
+    wait: async () => false,
+    fail(error) {
+      throw Object.assign(new Error(error.message), error);
+    },
+  };
+  const run = (key: string) => generate(engine, { call: 'videos', params: PARAMS, key });
+  await run('order-1');
+  await run('order-1');
+  await run('order-2');
+  await expect(run('order-3')).rejects.toMatchObject({
+    name: 'BudgetExceededError',
+    code: 'budget_exceeded',
+    recovery: 'top_up',
+  });
+  expect(sandbox.jobs).toHaveLength(2);
+  expect(await budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0 });
+});

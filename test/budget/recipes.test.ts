@@ -1,0 +1,81 @@
+// Every recipe of examples/budgets runs, on the sandbox and a real Redis.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { startRedis, whyNoRedis } from '../redis/real-redis.js';
+import { ROOT } from '../support/build.js';
+
+const VIDEO = { prompt: 'a fox', duration: 5 } as const;
+const closing: (() => Promise<unknown>)[] = [];
+let sandbox: Sandbox;
+beforeEach(async () => {
+  sandbox = createSandbox({ jobDurationMs: 0, prices: 40, balanceTokens: 250, limits: 'off' });
+  const service = await sandbox.listen({ port: 0 });
+  closing.push(() => service.close());
+  vi.stubEnv('GEN_API_KEY', sandbox.apiKey);
+  vi.stubEnv('GEN_BASE_URL', service.url);
+});
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+  vi.unstubAllEnvs();
+  vi.resetModules();
+});
+
+test('low-balance-alert: the channel is told once', async () => {
+  const told: string[] = [];
+  const channel = createServer((request, response) => {
+    request.on('data', (text) => told.push(String(text)));
+    request.on('end', () => response.end());
+  });
+  await new Promise<void>((resolve) => channel.listen(0, '127.0.0.1', resolve));
+  closing.push(() => new Promise((resolve) => channel.close(resolve)));
+  vi.stubEnv('ALERT_URL', `http://127.0.0.1:${(channel.address() as AddressInfo).port}`);
+  const { client } = await import('../../examples/budgets/low-balance-alert.js');
+  for (let count = 0; count < 3; count++) await client.videos.create(VIDEO);
+  await vi.waitFor(() => expect(told).toEqual(['{"text":"Only 170 tokens are left."}']));
+});
+
+test('job-journal: each phase is a line, and what has not ended is found after a restart', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-journal-'));
+  closing.push(async () => rmSync(folder, { recursive: true, force: true }));
+  vi.stubEnv('JOURNAL', join(folder, 'jobs.jsonl'));
+  const { client, openJobs } = await import('../../examples/budgets/job-journal.js');
+  const first = await client.videos.create(VIDEO);
+  const second = await client.videos.create({ ...VIDEO, prompt: 'a snail [slow:60s]' });
+  await client.waitForJob(first.job.id);
+  expect(openJobs()).toEqual([second.job.id]);
+  const lines = readFileSync(join(folder, 'jobs.jsonl'), 'utf8').trim().split('\n');
+  expect(lines.map((line) => JSON.parse(line).phase)).toEqual(['accepted', 'final', 'accepted']);
+});
+
+test.skipIf(whyNoRedis())('tenant-budgets: one tenant cannot spend what is left to another', async () => {
+  const redis = await startRedis();
+  closing.push(() => redis.close());
+  vi.stubEnv('REDIS_URL', `redis://127.0.0.1:${redis.port}`);
+  const { POST, close } = await import('../../examples/budgets/tenant-budgets.js');
+  closing.push(close);
+  const post = (tenant: string) =>
+    POST(
+      new Request('https://app.test/videos', {
+        method: 'POST',
+        headers: { 'x-tenant': tenant },
+        body: JSON.stringify(VIDEO),
+      }),
+    );
+  const answers = [await post('one'), await post('one'), await post('one'), await post('two')];
+  expect(answers.map(({ status }) => status)).toEqual([202, 202, 402, 202]);
+  expect(await answers[2]?.json()).toMatchObject({ code: 'budget_exceeded', leftTokens: 20 });
+  expect(await answers[3]?.json()).toMatchObject({ spentTokens: 40, leftTokens: 60 });
+});
+
+test('every recipe is run by a test', () => {
+  const text = readFileSync(join(ROOT, 'test/budget/recipes.test.ts'), 'utf8');
+  const missing = readdirSync(join(ROOT, 'examples/budgets')).filter(
+    (name) => !text.includes(`examples/budgets/${name.replace(/\.ts$/, '.js')}`),
+  );
+  expect(missing).toEqual([]);
+});

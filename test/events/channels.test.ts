@@ -1,0 +1,125 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+
+import { json, stubbed } from '../transport/support.js';
+
+const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+type Told = readonly [channel: string, phase: string, message: unknown];
+
+/** Listens to one tracing channel, and keeps what it is told. */
+function listen(name: 'job' | 'request' | 'wait', told: Told[], also: (phase: string) => void = () => {}) {
+  const phases = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
+  const tell = (phase: string) => (message: unknown) => {
+    told.push([name, phase, message]);
+    also(phase);
+  };
+  const [start, end, asyncStart, asyncEnd, error] = phases.map(tell);
+  if (!start || !end || !asyncStart || !asyncEnd || !error) throw new Error('a phase is missing');
+  const subscribers = { start, end, asyncStart, asyncEnd, error };
+  const channel = tracingChannel(`gen-client:${name}`);
+  channel.subscribe(subscribers);
+  stops.push(() => channel.unsubscribe(subscribers));
+}
+
+const phasesOf = (told: readonly Told[]) => told.map(([channel, phase]) => `${channel} ${phase}`);
+
+function held() {
+  const sandbox = createSandbox({ clock: 'manual' });
+  return { sandbox, client: sandbox.client() };
+}
+
+describe('the diagnostics channels', () => {
+  test('trace a job from its create to its end, and the calls and the wait in between', async () => {
+    const { sandbox, client } = held();
+    const told: Told[] = [];
+    for (const name of ['job', 'request', 'wait'] as const) listen(name, told);
+    const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
+    await sandbox.advance(60_000);
+    const { id } = await wait;
+    expect(phasesOf(told)).toEqual([
+      ...['job start', 'request start', 'request end', 'job end', 'request asyncStart', 'request asyncEnd'],
+      ...['wait start', 'wait end'],
+      ...['request start', 'request end', 'job asyncStart', 'job asyncEnd', 'request asyncStart', 'request asyncEnd'],
+      ...['wait asyncStart', 'wait asyncEnd'],
+    ]);
+    const [, , job] = told[0] ?? [];
+    const [, , create] = told[1] ?? [];
+    expect(job).toMatchObject({ call: 'videos', jobId: id, event: { phase: 'final' } } satisfies
+      | Partial<JobTrace>
+      | object);
+    expect(create).toMatchObject({ name: 'videos.create', path: '/v1/videos', attempts: 1, laneWaitMs: 0, job });
+    // One object is the message of a trace from its start to its end.
+    expect(told.filter(([name]) => name === 'job').every(([, , message]) => message === job)).toBe(true);
+    const waits = told.filter(([name]) => name === 'wait').map(([, , message]) => message as WaitTrace);
+    expect(new Set(waits)).toEqual(new Set([{ jobId: id }]));
+  });
+
+  test('publish each job event', async () => {
+    const { sandbox, client } = held();
+    const events: JobEvent[] = [];
+    const onEvent = (event: unknown) => void events.push(event as JobEvent);
+    subscribe('gen-client:job', onEvent);
+    stops.push(() => unsubscribe('gen-client:job', onEvent));
+    const wait = client.videos.createAndWait(VIDEO);
+    await sandbox.advance(60_000);
+    const { id } = await wait;
+    expect(events.map(({ phase, jobId }) => [phase, jobId])).toEqual([
+      ['accepted', id],
+      ['final', id],
+    ]);
+  });
+
+  test('tell the error of a create that fails, and end its job', async () => {
+    const { sandbox, client } = held();
+    sandbox.faults.add({ match: { method: 'POST' }, status: 400, code: 'model_not_found' });
+    const told: Told[] = [];
+    for (const name of ['job', 'request'] as const) listen(name, told);
+    const error = await client.videos.create(VIDEO).then(undefined, (thrown: unknown) => thrown);
+    expect(phasesOf(told)).toEqual([
+      ...['job start', 'request start', 'request end', 'job end'],
+      ...['request error', 'request asyncStart', 'request asyncEnd'],
+      ...['job error', 'job asyncStart', 'job asyncEnd'],
+    ]);
+    expect(told.every(([, , message]) => (message as RequestTrace).error === error)).toBe(true);
+  });
+
+  test('end a job whose create is answered in a shape that is not documented', async () => {
+    const told: Told[] = [];
+    listen('job', told);
+    const { client } = stubbed(() => json({ success: true, data: {} }), { maxRetries: 0 });
+    await client.videos.create(VIDEO).catch(() => {});
+    expect(phasesOf(told)).toEqual(['job start', 'job end', 'job error', 'job asyncStart', 'job asyncEnd']);
+  });
+
+  test('start in the async context of the caller', async () => {
+    const { client } = held();
+    const caller = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const told: Told[] = [];
+    for (const name of ['job', 'request'] as const)
+      listen(name, told, (phase) => phase === 'start' && seen.push(caller.getStore()));
+    await Promise.all(['a', 'b'].map((name) => caller.run(name, async () => client.videos.create(VIDEO))));
+    expect(seen.sort()).toEqual(['a', 'a', 'b', 'b']);
+  });
+
+  test('do not see the query of a direct upload, which is its credential', async () => {
+    const { client } = held();
+    const told: Told[] = [];
+    listen('request', told);
+    await client.uploads.upload(new Blob(['not really a picture']), { filename: 'fox.png', mimeType: 'image/png' });
+    const traces = told.map(([, , message]) => message as RequestTrace);
+    expect([...new Set(traces.map(({ name, path }) => `${name} ${path}`))]).toEqual([
+      'uploads.create /v1/uploads',
+      'uploads.put undefined',
+      'uploads.complete /v1/uploads/complete',
+    ]);
+  });
+});

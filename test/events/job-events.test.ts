@@ -1,0 +1,148 @@
+import { describe, expect, test, vi } from 'vitest';
+import { type ClientOptions, GenClient, type JobEvent } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { completedEvent } from '../support/completed-event.js';
+import { freshKey, json, stubbed } from '../transport/support.js';
+
+const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
+
+/** A client on a sandbox whose time is held, and what its hook is told. */
+function heldClient(options: Partial<ClientOptions> = {}) {
+  const sandbox = createSandbox({ clock: 'manual', balanceTokens: 10_000 });
+  const events: JobEvent[] = [];
+  const listening = { hooks: { onJob: (event: JobEvent) => void events.push(event) } };
+  return { sandbox, events, listening, client: sandbox.client({ ...listening, ...options }) };
+}
+
+const phases = (events: readonly JobEvent[]) => events.map(({ phase, jobId }) => `${phase} ${jobId}`);
+
+describe('hooks.onJob', () => {
+  test('tells of a job when it is accepted and when it has ended, with what it costs', async () => {
+    const { sandbox, events, client } = heldClient();
+    const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
+    await sandbox.advance(60_000);
+    const job = await wait;
+    const facts = { jobId: job.id, call: 'videos', model: 'svc-video-fast', idempotencyKey: 'order-1' };
+    const cost = { quotedTokens: job.quotedTokenCost, balanceTokens: 10_000 - (job.quotedTokenCost ?? 0) };
+    const accepted = { phase: 'accepted', ...facts, ...cost, createdAt: job.createdAt };
+    expect(events).toEqual([
+      { ...accepted, status: 'processing' },
+      {
+        ...accepted,
+        phase: 'final',
+        status: 'completed',
+        chargedTokens: job.finalTokenCost,
+        endedAt: job.completedAt,
+        waitedMs: expect.any(Number),
+      },
+    ]);
+    expect(events[1]?.waitedMs).toBeGreaterThan(1_000);
+    expect(events[1]?.waitedMs).toBeLessThanOrEqual(60_000);
+  });
+
+  test('tells each phase once, however often and by however many clients of the account it is seen', async () => {
+    const { sandbox, events, listening, client } = heldClient();
+    const { job } = await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
+    await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
+    await sandbox.advance(60_000);
+    const other = sandbox.client(listening);
+    await client.jobs.get(job.id);
+    await client.jobs.get(job.id);
+    await other.jobs.get(job.id);
+    client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
+    await other.waitForJob(job.id);
+    expect(phases(events)).toEqual([`accepted ${job.id}`, `final ${job.id}`]);
+  });
+
+  test('tells of a failed job that it was not charged', async () => {
+    const { sandbox, events, client } = heldClient();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const wait = client.images.createAndWait({ prompt: 'a fox' }, { throwOnFailure: false });
+    await sandbox.advance(60_000);
+    await wait;
+    expect(events.at(-1)).toMatchObject({ phase: 'final', call: 'images', status: 'failed', chargedTokens: 0 });
+  });
+
+  test('tells of the end by a webhook where nobody waits', async () => {
+    const { sandbox, events, client } = heldClient();
+    const { job } = await client.videos.create(VIDEO);
+    client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
+    await vi.waitFor(() => expect(events).toHaveLength(2));
+    expect(events[1]).toMatchObject({ phase: 'final', status: 'completed', quotedTokens: job.quotedTokenCost });
+  });
+
+  test('tells of a job that another process has created by its id, and does not guess the rest', async () => {
+    const { sandbox, events, client } = heldClient();
+    client.notify(completedEvent('job_elsewhere', sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
+    await vi.waitFor(() => expect(events).toHaveLength(1));
+    expect(events).toEqual([{ phase: 'final', jobId: 'job_elsewhere', status: 'completed' }]);
+  });
+
+  test('goes to the client whose call learned it', async () => {
+    const { sandbox, events } = heldClient();
+    const reader: JobEvent[] = [];
+    const creating = sandbox.client({ hooks: { onJob: (event) => void events.push(event) } });
+    const reading = sandbox.client({ hooks: { onJob: (event) => void reader.push(event) } });
+    const { job } = await creating.videos.create(VIDEO);
+    await sandbox.advance(60_000);
+    await reading.jobs.get(job.id);
+    expect(phases(events)).toEqual([`accepted ${job.id}`]);
+    expect(reader).toMatchObject([{ phase: 'final', call: 'videos', quotedTokens: job.quotedTokenCost }]);
+  });
+
+  test('that throws or rejects changes nothing but a warning', async () => {
+    const warnings: string[] = [];
+    const silent = () => {};
+    const logger = {
+      error: silent,
+      info: silent,
+      debug: silent,
+      warn: (message: string) => void warnings.push(message),
+    };
+    const answer = () => json({ success: true, data: { job: { id: 'j', status: 'completed' } } });
+    const onJob = async () => {
+      throw new Error('the journal is full');
+    };
+    const { client } = stubbed(answer, { hooks: { onJob }, logger, logLevel: 'warn' });
+    await expect(client.images.create({ prompt: 'a fox' })).resolves.toMatchObject({ job: { id: 'j' } });
+    await vi.waitFor(() => expect(warnings).toHaveLength(2));
+    expect(warnings[0]).toBe('gen-client: hooks.onJob failed: the journal is full');
+  });
+
+  test('is forgotten for the oldest of more than 10,000 jobs, so that memory is bounded', async () => {
+    let count = 0;
+    const read = (id: string) => json({ success: true, data: { job: { id, status: 'completed' } } });
+    const { client } = stubbed((seen) => read(seen.url.split('/').at(-1) ?? ''), {
+      rateLimit: 'off',
+      hooks: { onJob: () => void count++ },
+    });
+    await client.jobs.get('job_0');
+    for (let at = 1; at <= 10_000; at += 500)
+      await Promise.all(Array.from({ length: 500 }, (_, more) => client.jobs.get(`job_${at + more}`)));
+    expect(count).toBe(10_001);
+    await client.jobs.get('job_10000');
+    expect(count).toBe(10_001);
+    await client.jobs.get('job_0');
+    expect(count).toBe(10_002);
+  });
+});
+
+describe('client.estimate', () => {
+  test('knows no price before the first quote, and the quote afterwards', async () => {
+    const { client } = heldClient();
+    const asked = { call: 'videos', model: 'svc-video-fast', duration: 4 } as const;
+    expect(client.estimate(asked)).toEqual({ tokens: undefined, basis: 'unknown' });
+    // The default model is the same price as naming it, and so is its other alias.
+    const { quoted_token_cost: tokens } = await client.videos.create(VIDEO);
+    expect(client.estimate(asked)).toEqual({ tokens, basis: 'learned' });
+    expect(client.estimate({ ...asked, model: 'svc-video-gen-2-fast' })).toEqual({ tokens, basis: 'learned' });
+    expect(client.estimate({ ...asked, duration: 5 }).basis).toBe('unknown');
+    expect(client.estimate({ ...asked, resolution: '720p' }).basis).toBe('unknown');
+    expect(client.estimate({ ...asked, audio: true }).basis).toBe('unknown');
+  });
+
+  test('works on a client without a key, which knows nothing', () => {
+    const client = new GenClient({ baseUrl: 'https://gen.test', apiKey: freshKey() });
+    expect(client.estimate({ call: 'images' })).toEqual({ tokens: undefined, basis: 'unknown' });
+  });
+});

@@ -1,0 +1,211 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { context, SpanStatusCode, trace } from '@opentelemetry/api';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { saveOutput } from '../../src/node/index.js';
+import { type InstrumentOptions, instrumentGenClient } from '../../src/otel/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { copyOutput } from '../../src/storage/index.js';
+import { MemoryStore } from '../storage/memory-store.js';
+import { startTelemetry, treeOf } from './telemetry.js';
+
+const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
+
+let telemetry: ReturnType<typeof startTelemetry>;
+let stop = () => {};
+function instrument(options: InstrumentOptions = {}) {
+  stop();
+  const { tracerProvider, meterProvider } = telemetry;
+  stop = instrumentGenClient({ tracerProvider, meterProvider, ...options });
+}
+beforeEach(() => {
+  telemetry = startTelemetry();
+  instrument();
+});
+afterEach(async () => {
+  stop();
+  await telemetry.stop();
+});
+
+/** A sandbox whose time is held, with a client. */
+function held() {
+  const sandbox = createSandbox({ clock: 'manual', prices: 12 });
+  return { sandbox, client: sandbox.client() };
+}
+
+describe('instrumentGenClient', () => {
+  test('makes one tree of a job: generate over create, wait, download and copy, below the span of the caller', async () => {
+    const { sandbox, client } = held();
+    const folder = mkdtempSync(join(tmpdir(), 'gen-client-otel-'));
+    await telemetry.tracer.startActiveSpan('POST /orders', async (span) => {
+      const wait = client.videos.createAndWait(VIDEO);
+      await sandbox.advance(60_000);
+      const job = await wait;
+      await saveOutput(client, job, `${folder}/`);
+      await copyOutput(client, job, new MemoryStore().at('fox.mp4'));
+      span.end();
+    });
+    rmSync(folder, { recursive: true });
+    expect(treeOf(telemetry.spans())).toEqual([
+      ['POST /orders', [['generate', ['create', 'wait', 'download', 'copy']]]],
+    ]);
+    const jobId = sandbox.jobs[0]?.id;
+    const [generate] = telemetry.spans().filter(({ name }) => name === 'generate');
+    expect(generate?.attributes).toEqual({
+      'gen_ai.operation.name': 'generate_content',
+      'gen_ai.output.type': 'video',
+      'gen_ai.request.model': 'svc-video-fast',
+      'gen_client.call': 'videos',
+      'gen_client.job.id': jobId,
+      'gen_client.job.status': 'completed',
+      'gen_client.tokens.quoted': 12,
+      'gen_client.tokens.charged': 12,
+      'gen_client.tokens.balance': 988,
+    });
+    const of = telemetry.spans().filter(({ name }) => name !== 'POST /orders');
+    expect(of.map(({ attributes }) => attributes['gen_client.job.id'])).toEqual(of.map(() => jobId));
+  });
+
+  test('keeps the traces of concurrent callers apart', async () => {
+    const { sandbox, client } = held();
+    const order = (name: string) =>
+      telemetry.tracer.startActiveSpan(name, async (span) => {
+        await client.videos.createAndWait({ ...VIDEO, prompt: name });
+        span.end();
+      });
+    const orders = ['a', 'b', 'c'].map(order);
+    await sandbox.advance(60_000);
+    await Promise.all(orders);
+    expect(treeOf(telemetry.spans())).toEqual(
+      ['a', 'b', 'c'].map((name) => [name, [['generate', ['create', 'wait']]]]),
+    );
+    expect(new Set(telemetry.spans().map((span) => span.spanContext().traceId)).size).toBe(3);
+  });
+
+  test('puts a wait into the trace of whoever waits, with a link to the job', async () => {
+    const { sandbox, client } = held();
+    const { job } = await client.videos.create(VIDEO);
+    const waiting = telemetry.tracer.startActiveSpan('GET /status', (span) =>
+      client.waitForJob(job.id).finally(() => span.end()),
+    );
+    await sandbox.advance(60_000);
+    await waiting;
+    expect(treeOf(telemetry.spans())).toEqual([
+      ['generate', ['create']],
+      ['GET /status', ['wait']],
+    ]);
+    const links = telemetry.spans().flatMap((span) => span.links.map((link) => link.context.spanId));
+    expect(links).toHaveLength(2);
+    expect(new Set(links).size).toBe(1);
+  });
+
+  test('marks what failed by the kind of the error, without its message', async () => {
+    const { sandbox, client } = held();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: 'CANARY-message' });
+    const failing = client.videos.createAndWait(VIDEO).catch(() => {});
+    await sandbox.advance(60_000);
+    await failing;
+    sandbox.faults.add({ match: { method: 'POST' }, status: 402, code: 'insufficient_balance' });
+    await client.videos.create(VIDEO).catch(() => {});
+    const marked = telemetry
+      .spans()
+      .map(({ name, status, attributes }) => [name, status.code, attributes['error.type']]);
+    const { ERROR, UNSET } = SpanStatusCode;
+    expect(marked).toEqual([
+      ['create', UNSET, undefined],
+      ['generate', ERROR, 'failed'],
+      ['wait', UNSET, undefined],
+      ['create', ERROR, 'insufficient_balance'],
+      ['generate', ERROR, 'insufficient_balance'],
+    ]);
+  });
+
+  test('measures jobs, tokens, polls, retries, waits for a rate limit and the balance', async () => {
+    const { sandbox, client } = held();
+    sandbox.faults.add({ match: { method: 'POST' }, status: 503, code: 'internal_error', times: 1 });
+    const waits = [client.videos.createAndWait(VIDEO), client.images.createAndWait({ prompt: 'a fox' })];
+    await sandbox.advance(120_000);
+    await Promise.all(waits);
+    expect(await telemetry.figures()).toEqual({
+      'gen_client.job.duration': 2,
+      'gen_client.tokens.quoted': 24,
+      'gen_client.tokens.charged': 24,
+      'gen_client.balance': 976,
+      'gen_client.polls': sandbox.requests.filter(({ method }) => method === 'GET').length,
+      'gen_client.retries': 1,
+    });
+    const limited = sandbox.client();
+    const many = Array.from({ length: 25 }, () => limited.videos.create(VIDEO));
+    await sandbox.advance(200_000);
+    await Promise.all(many);
+    // One of the twenty slots of the minute was used.
+    expect((await telemetry.figures())['gen_client.lane.wait']).toBeGreaterThanOrEqual(5);
+  });
+
+  test('ends what it has begun: spans of running jobs end, and nothing is told any longer', async () => {
+    const { client } = held();
+    await client.videos.create(VIDEO);
+    expect(treeOf(telemetry.spans())).toEqual([]);
+    stop();
+    expect(treeOf(telemetry.spans())).toEqual([['generate', ['create']]]);
+    await client.videos.create(VIDEO);
+    expect(telemetry.spans()).toHaveLength(2);
+  });
+
+  test('changes nothing for a call when the tracer or the meter throws', async () => {
+    const broken = () => {
+      throw new Error('the tracer is broken');
+    };
+    instrument({
+      tracerProvider: { getTracer: () => ({ startSpan: broken, startActiveSpan: broken }) },
+      meterProvider: telemetry.meterProvider,
+    });
+    const { sandbox, client } = held();
+    const wait = client.videos.createAndWait(VIDEO);
+    await sandbox.advance(60_000);
+    await expect(wait).resolves.toMatchObject({ status: 'completed' });
+  });
+
+  test('shows no secret: no prompt, key, file name, signed URL or webhook secret', async () => {
+    const sandbox = createSandbox({ clock: 'manual', apiKey: 'sk-CANARY-key', webhookSecret: 'whsec-CANARY' });
+    const client = sandbox.client();
+    const file = new Blob(['\x89PNG\r\n\x1a\n CANARY-bytes'], { type: 'image/png' });
+    await client.uploads.upload(file, { filename: 'CANARY-name.png' }).catch(() => {});
+    const wait = client.videos.createAndWait({
+      ...VIDEO,
+      prompt: 'CANARY-prompt',
+      webhook_url: 'https://x.test/?CANARY-hook',
+    });
+    await sandbox.advance(60_000);
+    const job = await wait;
+    await client.jobs.output(job).then((response) => response.body?.cancel());
+    await client.videos
+      .create({ prompt: 'CANARY', model: 'CANARY model' as 'svc-video-fast', first_frame_url: 'no' })
+      .catch(() => {});
+    sandbox.faults.add({ match: { method: 'POST' }, status: 400, code: 'prompt "CANARY-code" is refused' });
+    await client.images.create({ prompt: 'x' }).catch(() => {});
+    stop();
+    await telemetry.meterProvider.forceFlush();
+    const told = telemetry
+      .spans()
+      .map(({ name, attributes, links, events, status }) => ({ name, attributes, links, events, status }));
+    expect(told.length).toBeGreaterThan(6);
+    const text = JSON.stringify([told, await telemetry.figures()]);
+    expect(text.replace('CANARY model', '')).not.toContain('CANARY');
+  });
+
+  test('captures the prompt only when it is asked to', async () => {
+    instrument({ capturePrompt: true });
+    const { client } = held();
+    await client.videos.create(VIDEO);
+    stop();
+    const [, generate] = telemetry.spans();
+    expect(generate?.attributes['gen_client.prompt']).toBe('a fox at dawn');
+  });
+
+  test('refuses an option that does not exist', () => {
+    expect(() => instrumentGenClient({ tracer: trace } as object)).toThrow('tracerProvider');
+    expect(context.active()).toBeDefined();
+  });
+});

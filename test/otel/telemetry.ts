@@ -1,0 +1,62 @@
+import { context } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+
+/** The real OpenTelemetry SDK, with exporters in memory. */
+export function startTelemetry() {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  const spans = new InMemorySpanExporter();
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] });
+  const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 1_000_000 });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  return {
+    tracerProvider,
+    meterProvider,
+    tracer: tracerProvider.getTracer('test'),
+    spans: (): readonly ReadableSpan[] => spans.getFinishedSpans(),
+    /** Each instrument with its sum, or what a histogram has counted. */
+    async figures(): Promise<Record<string, number>> {
+      await meterProvider.forceFlush();
+      const found: Record<string, number> = {};
+      for (const metric of metrics
+        .getMetrics()
+        .at(-1)
+        ?.scopeMetrics.flatMap((scope) => scope.metrics) ?? []) {
+        for (const { value, attributes } of metric.dataPoints) {
+          const kind = attributes['gen_client.tokens.kind'];
+          const name = kind === undefined ? metric.descriptor.name : `${metric.descriptor.name}.${kind}`;
+          found[name] = (found[name] ?? 0) + (typeof value === 'number' ? value : value.count);
+        }
+      }
+      return found;
+    },
+    async stop() {
+      await tracerProvider.shutdown();
+      await meterProvider.shutdown();
+      context.disable();
+    },
+  };
+}
+
+/** The spans as a tree: each with its name, and those below it. */
+export function treeOf(spans: readonly ReadableSpan[], parentId?: string): readonly unknown[] {
+  return spans
+    .filter((span) => span.parentSpanContext?.spanId === parentId)
+    .toSorted((one, other) => one.startTime[0] - other.startTime[0] || one.startTime[1] - other.startTime[1])
+    .map((span) => {
+      const below = treeOf(spans, span.spanContext().spanId);
+      return below.length === 0 ? span.name : [span.name, below];
+    });
+}

@@ -1,0 +1,71 @@
+import { fork } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
+
+interface ToldSpan {
+  readonly name: string;
+  readonly spanId: string;
+  readonly traceId: string;
+  readonly parentId?: string;
+  readonly jobId?: string;
+  readonly links: readonly string[];
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'gen-client-roles-'));
+const program = join(folder, 'role.mjs');
+beforeAll(async () => {
+  await build({
+    entryPoints: [fileURLToPath(new URL('three-roles-process.ts', import.meta.url))],
+    outfile: program,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+  });
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test('a process that creates, one that works and one that receives give one picture, joined by the job', async () => {
+  const sandbox = createSandbox({ jobDurationMs: 100 });
+  const service = await sandbox.listen({ port: 0 });
+  const env = { ...process.env, GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: service.url };
+  const play = (...args: string[]) =>
+    new Promise<{ jobId: string; spans: ToldSpan[] }>((resolve, reject) => {
+      const child = fork(program, args, { env, execArgv: [] });
+      child.once('message', (message) => resolve(message as { jobId: string; spans: ToldSpan[] }));
+      child.once('exit', (code) => reject(new Error(`${args[0]} ended with ${code}`)));
+    });
+  try {
+    const creator = await play('creator');
+    const { jobId } = creator;
+    const [worker, receiver] = await Promise.all([play('worker', jobId), play('receiver', jobId)]);
+    const shape = ({ spans }: { spans: readonly ToldSpan[] }) =>
+      spans.map(({ name, parentId }) => [name, spans.find(({ spanId }) => spanId === parentId)?.name]).sort();
+    expect(shape(creator)).toEqual([
+      ['create', 'generate'],
+      ['creator', undefined],
+      ['generate', 'creator'],
+    ]);
+    expect(shape(worker)).toEqual([
+      ['download', 'worker'],
+      ['wait', 'worker'],
+      ['worker', undefined],
+    ]);
+    expect(shape(receiver)).toEqual([
+      ['final', 'receiver'],
+      ['receiver', undefined],
+    ]);
+    const all = [creator, worker, receiver].map(({ spans }) => spans);
+    expect(new Set(all.flat().map(({ traceId }) => traceId)).size).toBe(3);
+    // Each process has spans with the job's id, and all their links lead to one place.
+    for (const spans of all) expect(spans.some((span) => span.jobId === jobId && span.links.length === 1)).toBe(true);
+    expect(new Set(all.flat().flatMap(({ links }) => links)).size).toBe(1);
+  } finally {
+    await service.close();
+  }
+});
