@@ -4,7 +4,7 @@ import { quote } from '../../sandbox/control/curl.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { openJournal } from '../batch/journal.js';
 import { type Places, storeAt, tryStore } from '../batch/places.js';
-import { type BatchReport, type RowResult, reportLines, reportOf, resultLine } from '../batch/report.js';
+import { type BatchReport, type RowResult, reportLines, resultLine, Tally } from '../batch/report.js';
 import { readRows } from '../batch/rows.js';
 import { type BatchPlan, runBatch } from '../batch/run-batch.js';
 import { exitCodeOf, UsageError } from '../exit-codes.js';
@@ -53,7 +53,7 @@ export function batchCommand(open: OpenSession): Command {
     );
     session.isQuiet = true;
     session.hint = `Run the same command again: it goes on where it was and pays for no row twice.`;
-    const results: RowResult[] = [];
+    const tally = new Tally();
     const progress = session.terminal.progress(`Batch ${basename(path)}`);
     progress.count(0, rows.length, '');
     const plan: BatchPlan = {
@@ -66,16 +66,18 @@ export function batchCommand(open: OpenSession): Command {
       wait: { timeoutMs: flags.timeout, pollIntervalMs: flags.poll },
       progress,
       onResult(result) {
-        results.push(result);
+        tally.add(result);
+        const report = tally.report();
+        session.outcome = { report };
         progress.aside(() => tell(session, result));
-        const { failed, tokens } = reportOf(results);
-        progress.count(results.length, rows.length, `  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`);
+        const { failed, tokens } = report;
+        progress.count(report.rows, rows.length, `  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`);
       },
     };
     try {
       const { stopped } = await runBatch(session, plan);
       progress.stop();
-      const report = reportOf(results);
+      const report = tally.report();
       session.terminal.result({ report }, reportLines(report));
       sayWhatIsLeft(session, { report, stopped, command: commandOf(path, flags) });
     } finally {
