@@ -27,6 +27,9 @@ const PROMPTS = [
   { id: 'poster', call: 'images', params: { prompt: 'the fox, poster [slow:3s]' } },
 ];
 
+const ESCAPE = '\u001b';
+const PIECES = new RegExp(`${ESCAPE}\\[[?\\d;]*[A-Za-z]|[\\r\\n]|[^${ESCAPE}\\r\\n]+`, 'g');
+
 /** A screen at a time. */
 interface Frame {
   readonly atMs: number;
@@ -39,12 +42,12 @@ class Screen {
   #column = 0;
 
   write(text: string): void {
-    for (const [piece] of text.matchAll(/\u001b\[[?\d;]*[A-Za-z]|[\r\n]|[^\u001b\r\n]+/g)) {
+    for (const [piece] of text.matchAll(PIECES)) {
       if (piece === '\r') this.#column = 0;
       else if (piece === '\n') {
         this.#lines.push('');
         this.#column = 0;
-      } else if (piece.startsWith('\u001b')) this.#control(piece);
+      } else if (piece.startsWith(ESCAPE)) this.#control(piece);
       else this.#put(piece);
     }
   }
@@ -55,7 +58,7 @@ class Screen {
 
   #control(sequence: string): void {
     if (sequence.endsWith('G')) this.#column = Number.parseInt(sequence.slice(2), 10) - 1 || 0;
-    if (sequence.endsWith('K')) this.#setLine(sequence === '\u001b[2K' ? '' : this.#line().slice(0, this.#column));
+    if (sequence.endsWith('K')) this.#setLine(sequence === `${ESCAPE}[2K` ? '' : this.#line().slice(0, this.#column));
   }
 
   #put(text: string): void {
