@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const { createSandbox }: typeof import('../src/sandbox/index.js') = await import(
@@ -111,7 +111,7 @@ function note(passedMs: number): void {
 
 async function run(command: string): Promise<void> {
   const env = {
-    PATH: `${folder}:${process.env.PATH}`,
+    PATH: `${folder}:${dirname(process.execPath)}:${process.env.PATH}`,
     TERM: 'xterm',
     GEN_API_KEY: sandbox.apiKey,
     GEN_BASE_URL: server.url,

@@ -143,6 +143,13 @@ describe('what is wrong in a prompts file is told before anything is sent', () =
     expect(sandbox.requests).toEqual([]);
   });
 
+  it('a base URL that is missing', async () => {
+    prompts(IMAGE);
+    const env = { GEN_API_KEY: sandbox.apiKey };
+    const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { env, cwd: place.folder });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^Error: Where is the service\?/) });
+  });
+
   it.each([
     [['batch', 'prompts.jsonl'], 'Where do the files go?'],
     [['batch', 'prompts.jsonl', '--out', '-'], 'Give a directory'],

@@ -46,6 +46,8 @@ export function batchCommand(open: OpenSession): Command {
     'batch prompts.jsonl --dest s3://media/foxes/ --json > results.jsonl',
   ]);
   return doing<BatchFlags>(command, open, async (session, [path = ''], flags) => {
+    // A base URL that is missing concerns all rows.
+    session.client();
     const rows = await readRows(path, { run: flags.run });
     const places = await placesOf(session, flags);
     const journal = openJournal(
