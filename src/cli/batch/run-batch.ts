@@ -3,7 +3,6 @@ import type { Job } from '../../schemas/job.js';
 import { isFinal } from '../../schemas/job.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { exitCodeOf } from '../exit-codes.js';
-import type { Progress } from '../progress.js';
 import { deleteUploads, isRefusal } from '../references.js';
 import type { Session } from '../session.js';
 import { downloadCommand } from '../target.js';
@@ -27,7 +26,6 @@ export interface BatchPlan {
   /** Whether rows whose job has failed are tried again under another key. */
   readonly retryFailed: boolean;
   readonly wait: { readonly timeoutMs?: number | false | undefined; readonly pollIntervalMs?: number | undefined };
-  readonly progress: Progress;
   /** Told of each result, in the order in which rows end. */
   readonly onResult: (result: RowResult) => void;
 }
@@ -127,6 +125,7 @@ class BatchRun {
     let isAccepted = false;
     try {
       const params = await this.#uploads.resolve(row);
+      signal.throwIfAborted();
       note({ state: 'sending', tokens });
       const idempotencyKey = attempt === 0 ? row.key : idempotencyKeyFrom(row.key, attempt);
       const options = { signal, idempotencyKey, ...wait };
