@@ -18,7 +18,7 @@ const LAST_PAUSE_MS = 4000;
 const COMMANDS = [
   'gen-client video "a fox at dawn" --duration 4 --out fox.mp4 --poll 300ms',
   'gen-client batch prompts.jsonl --out out/ --max-tokens 60 --poll 300ms',
-  'gen-client doctor | head -n 6',
+  'gen-client doctor | head -n 5',
 ];
 const PROMPTS = [
   { id: 'runs', prompt: 'the fox runs', duration: 4, first_frame_upload_id: 'fox.png' },
