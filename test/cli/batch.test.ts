@@ -86,6 +86,10 @@ describe('a batch', () => {
       jobs: 3,
       created: 3,
     });
+    // What is done is not asked for again, so that an expired link does no harm.
+    const seen = sandbox.requests.length;
+    await batch();
+    expect(sandbox.requests).toHaveLength(seen);
     rmSync(join(place.folder, 'out/a.png'));
     await batch();
     expect({ created: posts(/images/).length, isBack: existsSync(join(place.folder, 'out/a.png')) }).toEqual({
@@ -137,6 +141,13 @@ describe('what is wrong in a prompts file is told before anything is sent', () =
       expect(stderr).toContain(fault);
     }
     expect(sandbox.requests).toEqual([]);
+  });
+
+  it('a base URL that is missing', async () => {
+    prompts(IMAGE);
+    const env = { GEN_API_KEY: sandbox.apiKey };
+    const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { env, cwd: place.folder });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^Error: Where is the service\?/) });
   });
 
   it.each([

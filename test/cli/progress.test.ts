@@ -39,6 +39,25 @@ it('is a bar with percent and size on a terminal', () => {
   progress.stop();
 });
 
+it('counts what is done, and lets lines of the outcome stand above it', () => {
+  stderr.isTTY = true;
+  const terminal = createTerminal({ stdout, stderr }, { isJson: false });
+  const progress = terminal.progress('Batch foxes.jsonl');
+  progress.count(15, 60, '  1 failed');
+  progress.aside(() => terminal.print(['line 1  completed']));
+  vi.advanceTimersByTime(1100);
+  expect(stderr.lastLine).toMatch(/^Batch foxes\.jsonl {2}={7,8}\.+ 15\/60 {2}1 failed {2}0:01$/);
+  expect(stdout.text).toBe('line 1  completed\n');
+  progress.stop();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it('counts in tenths in a pipe', () => {
+  const progress = createTerminal({ stdout, stderr }, { isJson: false }).progress('Batch');
+  for (let done = 0; done <= 200; done++) progress.count(done, 200, '');
+  expect(stderr.text.split('\n').slice(0, 3)).toEqual(['Batch: 20/200', 'Batch: 40/200', 'Batch: 60/200']);
+});
+
 it('shows state and time while a job runs, and leaves no timer behind', () => {
   stderr.isTTY = true;
   const progress = createTerminal({ stdout, stderr }, { isJson: false }).progress('job_1');

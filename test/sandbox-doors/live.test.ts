@@ -69,6 +69,28 @@ it('gathers a burst into few messages', async () => {
   expect(told.length - seen).toBeLessThan(20);
 });
 
+it('keeps no messages for a page that reads slowly: it gets the last state when it reads again', async () => {
+  const sandbox = createSandbox({ clock: 'manual', limits: 'off', balanceTokens: 1e6 });
+  const controller = new AbortController();
+  open.push(controller);
+  const { signal } = controller;
+  const response = await sandbox.handle(new Request(`${sandbox.baseUrl}/_sandbox/events`, { signal }));
+  const reader = response.body?.getReader();
+  await reader?.read();
+  for (let burst = 0; burst < 6; burst++) {
+    await create(sandbox);
+    await new Promise((done) => setTimeout(done, 80));
+  }
+  const totals: (number | undefined)[] = [];
+  while (totals.at(-1) !== 6) {
+    const { value } = (await reader?.read()) ?? {};
+    const change: Change = JSON.parse(new TextDecoder().decode(value).replace(/^data: /, ''));
+    totals.push(change.facts?.counts.total);
+  }
+  // The one that was waiting to be read, and the one with all that came after it.
+  expect(totals).toEqual([1, 6]);
+});
+
 it('lets jobs end on time on the real clock, though nobody asks', async () => {
   const sandbox = createSandbox({ jobDurationMs: 150 });
   const told = await follow(sandbox);

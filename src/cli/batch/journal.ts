@@ -3,6 +3,7 @@ import { reasonOf } from '../../callbacks.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { Job } from '../../schemas/job.js';
 import { UsageError } from '../exit-codes.js';
+import type { Placed } from './places.js';
 
 /** How far a row has come. */
 export interface RowState {
@@ -16,6 +17,8 @@ export interface RowState {
   readonly price?: number | undefined;
   /** What the price was quoted for. */
   readonly priceClass?: string | undefined;
+  /** Where the file of the job is. */
+  readonly placed?: Placed | undefined;
   /** The job as it was last seen. */
   readonly job?: Job | undefined;
 }

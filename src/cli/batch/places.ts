@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { systemClock } from '../../clock.js';
 import { GenError, StorageError } from '../../errors/index.js';
 import { type SavedOutput, saveOutput } from '../../node/index.js';
@@ -74,6 +74,16 @@ export async function tryStore(make: (name: string) => StoreObject, signal: Abor
   } finally {
     cancel();
   }
+}
+
+/** Whether a file that an earlier run has placed is where this run wants it. Nobody is asked. */
+export function isPlaced({ file, stored }: Placed, { out, destination }: Places): boolean {
+  if (out !== undefined) {
+    if (file === undefined || dirname(file.path) !== resolve(out)) return false;
+    if (statSync(file.path, { throwIfNoEntry: false })?.size !== file.sizeBytes) return false;
+  }
+  if (destination === undefined) return true;
+  return stored !== undefined && stored.url === destination(basename(stored.url)).url;
 }
 
 /** Puts a job's file where it belongs. What is there already, whole and of this job, is left as it is. */

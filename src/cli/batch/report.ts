@@ -27,29 +27,36 @@ export interface BatchReport {
 /** 1 token = 0.05 USD (spec: Billing 1). */
 const TOKENS_PER_USD = 20;
 
-/** Adds up results. */
-export function reportOf(results: readonly RowResult[]): BatchReport {
-  const count = (status: RowResult['status']) => results.filter((result) => result.status === status).length;
-  const models = new Map<string, { model: string; jobs: number; tokens: number }>();
-  for (const { job } of results) {
-    if (job === undefined) continue;
+/** Adds up results as they come. */
+export class Tally {
+  readonly #counts = { completed: 0, failed: 0, not_started: 0 };
+  readonly #models = new Map<string, { model: string; jobs: number; tokens: number }>();
+  #tokens = 0;
+
+  add({ status, job }: RowResult): void {
+    this.#counts[status] += 1;
+    if (job === undefined) return;
     const model = job.modelId ?? 'unknown model';
-    const sum = models.get(model) ?? { model, jobs: 0, tokens: 0 };
+    const sum = this.#models.get(model) ?? { model, jobs: 0, tokens: 0 };
+    const tokens = job.finalTokenCost ?? 0;
     sum.jobs += 1;
-    sum.tokens += job.finalTokenCost ?? 0;
-    models.set(model, sum);
+    sum.tokens += tokens;
+    this.#tokens += tokens;
+    this.#models.set(model, sum);
   }
-  const byModel = [...models.values()].sort((a, b) => b.tokens - a.tokens);
-  const tokens = byModel.reduce((sum, row) => sum + row.tokens, 0);
-  return {
-    rows: results.length,
-    completed: count('completed'),
-    failed: count('failed'),
-    notStarted: count('not_started'),
-    tokens,
-    usd: tokens / TOKENS_PER_USD,
-    byModel,
-  };
+
+  report(): BatchReport {
+    const { completed, failed, not_started: notStarted } = this.#counts;
+    return {
+      rows: completed + failed + notStarted,
+      completed,
+      failed,
+      notStarted,
+      tokens: this.#tokens,
+      usd: this.#tokens / TOKENS_PER_USD,
+      byModel: [...this.#models.values()].sort((one, other) => other.tokens - one.tokens),
+    };
+  }
 }
 
 /** A report for a person. */

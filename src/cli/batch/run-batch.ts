@@ -3,7 +3,6 @@ import type { Job } from '../../schemas/job.js';
 import { isFinal } from '../../schemas/job.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { exitCodeOf } from '../exit-codes.js';
-import type { Progress } from '../progress.js';
 import { deleteUploads, isRefusal } from '../references.js';
 import type { Session } from '../session.js';
 import { downloadCommand } from '../target.js';
@@ -11,7 +10,7 @@ import { errorDocument } from '../wording.js';
 import { makeJob, priceClassOf } from './calls.js';
 import { isSystemic } from './failures.js';
 import type { Journal, RowState } from './journal.js';
-import { type Places, placeFile } from './places.js';
+import { isPlaced, type Places, placeFile } from './places.js';
 import type { RowResult } from './report.js';
 import type { Row } from './rows.js';
 import { type Share, type Spending, TokenSum } from './spending.js';
@@ -27,14 +26,12 @@ export interface BatchPlan {
   /** Whether rows whose job has failed are tried again under another key. */
   readonly retryFailed: boolean;
   readonly wait: { readonly timeoutMs?: number | false | undefined; readonly pollIntervalMs?: number | undefined };
-  readonly progress: Progress;
   /** Told of each result, in the order in which rows end. */
   readonly onResult: (result: RowResult) => void;
 }
 
 /** The outcome of a run. */
 export interface BatchOutcome {
-  readonly results: readonly RowResult[];
   /** Why no further rows were started, where something concerns them all. */
   readonly stopped: unknown;
 }
@@ -42,18 +39,18 @@ export interface BatchOutcome {
 /** Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way. */
 export async function runBatch(session: Session, plan: BatchPlan): Promise<BatchOutcome> {
   const run = new BatchRun(session, plan);
-  const queue = run.inOrder();
+  // One iterator for all workers: each takes the next row.
+  const queue = run.inOrder().values();
   const worker = async () => {
-    for (let row = queue.shift(); row !== undefined; row = queue.shift()) await run.row(row);
+    for (const row of queue) await run.row(row);
   };
-  await Promise.all(Array.from({ length: Math.min(plan.concurrency, queue.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(plan.concurrency, plan.rows.length) }, worker));
   await run.cleanUp();
   session.signal.throwIfAborted();
-  return { results: run.results, stopped: run.stopped };
+  return { stopped: run.stopped };
 }
 
 class BatchRun {
-  readonly results: RowResult[] = [];
   stopped: unknown;
   readonly #session: Session;
   readonly #plan: BatchPlan;
@@ -128,6 +125,7 @@ class BatchRun {
     let isAccepted = false;
     try {
       const params = await this.#uploads.resolve(row);
+      signal.throwIfAborted();
       note({ state: 'sending', tokens });
       const idempotencyKey = attempt === 0 ? row.key : idempotencyKeyFrom(row.key, attempt);
       const options = { signal, idempotencyKey, ...wait };
@@ -158,7 +156,12 @@ class BatchRun {
 
   async #place(row: Row, job: Job): Promise<void> {
     try {
-      const placed = await placeFile(this.#session, job, { ...this.#plan.places, id: row.id });
+      const { journal, places } = this.#plan;
+      const before = journal.of(row.key);
+      const known = before?.job?.id === job.id ? before.placed : undefined;
+      const isThere = known !== undefined && isPlaced(known, places);
+      const placed = isThere ? known : await placeFile(this.#session, job, { ...places, id: row.id });
+      if (!isThere && before !== undefined) journal.note(row.key, { ...before, placed });
       this.#end({ row, status: 'completed', job, ...placed });
     } catch (error) {
       this.#session.signal.throwIfAborted();
@@ -174,7 +177,6 @@ class BatchRun {
   }
 
   #end(result: RowResult): void {
-    this.results.push(result);
     if (result.status === 'not_started' && this.#session.exitCode === 0) this.#session.exitCode = 1;
     this.#plan.onResult(result);
   }

@@ -4,7 +4,7 @@ import { quote } from '../../sandbox/control/curl.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { openJournal } from '../batch/journal.js';
 import { type Places, storeAt, tryStore } from '../batch/places.js';
-import { type BatchReport, type RowResult, reportLines, reportOf, resultLine } from '../batch/report.js';
+import { type BatchReport, type RowResult, reportLines, resultLine, Tally } from '../batch/report.js';
 import { readRows } from '../batch/rows.js';
 import { type BatchPlan, runBatch } from '../batch/run-batch.js';
 import { exitCodeOf, UsageError } from '../exit-codes.js';
@@ -45,43 +45,48 @@ export function batchCommand(open: OpenSession): Command {
     'batch prompts.jsonl --out out/ --max-tokens 500',
     'batch prompts.jsonl --dest s3://media/foxes/ --json > results.jsonl',
   ]);
-  return doing<BatchFlags>(command, open, async (session, [path = ''], flags) => {
-    const rows = await readRows(path, { run: flags.run });
-    const places = await placesOf(session, flags);
-    const journal = openJournal(
-      join(flags.out ?? dirname(path), `${basename(path).replace(/\.jsonl?$/, '')}.journal.jsonl`),
-    );
-    session.isQuiet = true;
-    session.hint = `Run the same command again: it goes on where it was and pays for no row twice.`;
-    const results: RowResult[] = [];
-    const progress = session.terminal.progress(`Batch ${basename(path)}`);
-    progress.count(0, rows.length, '');
-    const plan: BatchPlan = {
-      rows,
-      journal,
-      places,
-      maxTokens: flags.maxTokens ?? Number.POSITIVE_INFINITY,
-      concurrency: Math.max(1, flags.concurrency),
-      retryFailed: flags.retryFailed === true,
-      wait: { timeoutMs: flags.timeout, pollIntervalMs: flags.poll },
-      progress,
-      onResult(result) {
-        results.push(result);
-        progress.aside(() => tell(session, result));
-        const { failed, tokens } = reportOf(results);
-        progress.count(results.length, rows.length, `  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`);
-      },
-    };
-    try {
-      const { stopped } = await runBatch(session, plan);
-      progress.stop();
-      const report = reportOf(results);
-      session.terminal.result({ report }, reportLines(report));
-      sayWhatIsLeft(session, { report, stopped, command: commandOf(path, flags) });
-    } finally {
-      progress.stop();
-    }
-  });
+  return doing<BatchFlags>(command, open, (session, [path = ''], flags) => batch(session, path, flags));
+}
+
+async function batch(session: Session, path: string, flags: BatchFlags): Promise<void> {
+  // A base URL that is missing concerns all rows.
+  session.client();
+  const rows = await readRows(path, { run: flags.run });
+  const places = await placesOf(session, flags);
+  const journal = openJournal(
+    join(flags.out ?? dirname(path), `${basename(path).replace(/\.jsonl?$/, '')}.journal.jsonl`),
+  );
+  session.isQuiet = true;
+  session.hint = `Run the same command again: it goes on where it was and pays for no row twice.`;
+  const tally = new Tally();
+  const progress = session.terminal.progress(`Batch ${basename(path)}`);
+  progress.count(0, rows.length, '');
+  const plan: BatchPlan = {
+    rows,
+    journal,
+    places,
+    maxTokens: flags.maxTokens ?? Number.POSITIVE_INFINITY,
+    concurrency: Math.max(1, flags.concurrency),
+    retryFailed: flags.retryFailed === true,
+    wait: { timeoutMs: flags.timeout, pollIntervalMs: flags.poll },
+    onResult(result) {
+      tally.add(result);
+      const report = tally.report();
+      session.outcome = { report };
+      progress.aside(() => tell(session, result));
+      const { failed, tokens } = report;
+      progress.count(report.rows, rows.length, `  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`);
+    },
+  };
+  try {
+    const { stopped } = await runBatch(session, plan);
+    progress.stop();
+    const report = tally.report();
+    session.terminal.result({ report }, reportLines(report));
+    sayWhatIsLeft(session, { report, stopped, command: commandOf(path, flags) });
+  } finally {
+    progress.stop();
+  }
 }
 
 async function placesOf(session: Session, { out, dest, force }: BatchFlags): Promise<Places> {

@@ -151,5 +151,9 @@ export function checkDispatch(permissions: readonly Permission[]): Check {
   const isPaused = permissions.some(({ code }) => code === 'dispatch_disabled');
   return isPaused
     ? { name: 'dispatch', status: 'warning', message: 'The service has paused generation: creates answer 503.' }
-    : { name: 'dispatch', status: 'ok', message: 'No create was refused because generation is paused.' };
+    : {
+        name: 'dispatch',
+        status: 'ok',
+        message: 'Creates reach the checks of the service; none was answered with dispatch_disabled.',
+      };
 }

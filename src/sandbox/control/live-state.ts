@@ -15,28 +15,48 @@ interface ListChange {
 
 /**
  * The state of the page as server-sent events: first the whole, then what has changed. While the stream is open, events of the
- * sandbox happen on time.
+ * sandbox happen on time. A page that reads slowly gets the changes in fewer messages, and never an old state.
  */
 export function liveState(world: World, read: () => PageState): Response {
-  let stop = () => {};
+  let follower: Follower | undefined;
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
-      stop = follow(world, read, (text) => controller.enqueue(new TextEncoder().encode(text)));
+      follower = follow(world, read, {
+        send: (text) => controller.enqueue(new TextEncoder().encode(text)),
+        isFull: () => (controller.desiredSize ?? 0) <= 0,
+      });
     },
-    cancel: () => stop(),
+    pull: () => follower?.resume(),
+    cancel: () => follower?.stop(),
   });
   const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' };
   return new Response(body, { headers });
 }
 
-/** Sends the state, and every change of it, until the function that it gives is called. */
-function follow(world: World, read: () => PageState, send: (text: string) => void): () => void {
+/** Where messages go. */
+interface Outlet {
+  readonly send: (text: string) => void;
+  /** Whether the reader has not taken the last message yet. */
+  readonly isFull: () => boolean;
+}
+
+/** Who sends the state, and every change of it. */
+interface Follower {
+  /** The reader has taken what there was. */
+  resume(): void;
+  stop(): void;
+}
+
+function follow(world: World, read: () => PageState, { send, isFull }: Outlet): Follower {
   const changes = changesOf(read);
   const unwatch = world.timeline.watch();
   let cancelSend: (() => void) | undefined;
   let cancelHeartbeat = () => {};
+  let isLate = false;
   const sendChange = () => {
     cancelSend = undefined;
+    isLate = isFull();
+    if (isLate) return;
     const change = changes();
     if (change !== undefined) send(`data: ${JSON.stringify({ ...change, now: world.timeline.now() })}\n\n`);
   };
@@ -44,17 +64,22 @@ function follow(world: World, read: () => PageState, send: (text: string) => voi
     cancelSend ??= afterReal(GATHER_MS, sendChange, { holdsProcess: false });
   };
   const beat = () => {
-    send(`data: ${JSON.stringify({ now: world.timeline.now() })}\n\n`);
+    if (!isFull()) send(`data: ${JSON.stringify({ now: world.timeline.now() })}\n\n`);
     cancelHeartbeat = afterReal(HEARTBEAT_MS, beat, { holdsProcess: false });
   };
   sendChange();
   beat();
   world.observers.add(observer);
-  return () => {
-    world.observers.delete(observer);
-    unwatch();
-    cancelSend?.();
-    cancelHeartbeat();
+  return {
+    resume() {
+      if (isLate) observer();
+    },
+    stop() {
+      world.observers.delete(observer);
+      unwatch();
+      cancelSend?.();
+      cancelHeartbeat();
+    },
   };
 }
 
