@@ -117,7 +117,7 @@ export interface RestateOptions {
  * handler resolves the durable promise called by the job's id: `ctx.promise(event.data.job.id).resolve(null)`.
  *
  * @example
- * const engine = restateEngine(ctx, createActivities(new GenClient()), { TerminalError, TimeoutError });
+ * const engine = restateEngine(ctx, createActivities(new GenClient()), restate);
  */
 export function restateEngine(ctx: RestateContext, activities: Activities, options: RestateOptions): DurableEngine {
   checkEngineOptions('restateEngine', options);
