@@ -87,7 +87,12 @@ export class GenClient {
     this.voices = new Voices(transport);
   }
 
-  /** A client with some options changed. It shares limits and waits with this one while the account is the same. */
+  /**
+   * A client with some options changed. It shares limits and waits with this one while the account is the same.
+   *
+   * @example
+   * const patient = client.withOptions({ timeoutMs: 120_000, maxRetries: 6 });
+   */
   withOptions(overrides: ClientOptions): GenClient {
     return new GenClient({ ...this.#options, ...overrides });
   }
@@ -111,14 +116,26 @@ export class GenClient {
     return this.#transport.send(rawRequest<T>(request ?? {}), options);
   }
 
-  /** Waits for a job. Throws a JobError when it does not complete, a WaitTimeoutError after `timeoutMs`. */
+  /**
+   * Waits for a job. Throws a JobError when it does not complete, a WaitTimeoutError after `timeoutMs`.
+   *
+   * @example
+   * const video = await client.waitForJob(job.id, { onUpdate: ({ status }) => console.log(status) });
+   */
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob> {
     return this.#waiter.waitForJob(job, options);
   }
 
-  /** The jobs in the order in which they end. Throws at the end for those that could not be waited for. */
+  /**
+   * The jobs in the order in which they end. Throws at the end for those that could not be waited for.
+   *
+   * @example
+   * for await (const finished of client.waitForJobs([first.id, second.id])) {
+   *   if (isCompleted(finished)) await saveOutput(client, finished, 'videos/');
+   * }
+   */
   waitForJobs(jobs: Iterable<Job | string>, options?: WaitOptions): AsyncGenerator<Job, void, undefined> {
     return waitForJobs(jobs, this.#waiter, options);
   }
@@ -126,12 +143,21 @@ export class GenClient {
   /**
    * Wakes the waits on a verified event's job at once; so in every client of the account in this process, and with the
    * `wake` option in other processes.
+   *
+   * @example
+   * client.notify(await client.verifyWebhook(request));
    */
   notify(event: JobNotice): void {
     this.#waiter.notify(event);
   }
 
-  /** Verifies a webhook with `webhookSecret` (spec: Events). Throws a WebhookVerificationError with its `reason`. */
+  /**
+   * Verifies a webhook with `webhookSecret` (spec: Events). Throws a WebhookVerificationError with its `reason`.
+   *
+   * @example
+   * const event = await client.verifyWebhook(request);
+   * if (event.type === 'job.completed') await db.save(event.data.job.id);
+   */
   async verifyWebhook(
     received: Request | ReceivedWebhook,
     options: Partial<VerifyWebhookOptions> = {},

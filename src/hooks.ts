@@ -6,9 +6,13 @@ export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
 
 /** Where the client writes what it does: `console`, pino, winston and the like fit. Secrets are never among it. */
 export interface Logger {
+  /** Takes errors. The client has none to write: what a call fails with is thrown. */
   error(message: string, fields?: object): void;
+  /** Takes what is doubtful, such as a hook that failed. */
   warn(message: string, fields?: object): void;
+  /** Takes retries and waits. */
   info(message: string, fields?: object): void;
+  /** Takes every attempt. */
   debug(message: string, fields?: object): void;
 }
 

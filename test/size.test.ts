@@ -6,7 +6,7 @@ import { ensureBuilt, ROOT } from './support/build.js';
 beforeAll(ensureBuilt, 180_000);
 
 /** A program with GenClient in one file, dependencies included. Edge platforms count the whole script; openai pays 86 kB. */
-const CLIENT_BYTES = 50_000;
+const CLIENT_BYTES = 63_000;
 /** Checking a webhook alone: receivers on the edge pay it on every cold start; standardwebhooks costs 4.9 kB. */
 const WEBHOOK_BYTES = 2_500;
 /** What a copy adds to a program with a client: Workers copy to R2, and pay for it in their one script. */

@@ -7,7 +7,18 @@ import { llmsFullTxt, llmsTxt } from './llms.js';
 const built = (file: string) => fileURLToPath(new URL(`../../dist/${file}`, import.meta.url));
 const guides = chapters();
 
-const MODULES = ['webhooks', 'node', 'storage', 'sandbox', 'redis', 'bullmq', 'durable', 'cloudflare', 'otel', 'ai-sdk'];
+const MODULES = [
+  'webhooks',
+  'node',
+  'storage',
+  'sandbox',
+  'redis',
+  'bullmq',
+  'durable',
+  'cloudflare',
+  'otel',
+  'ai-sdk',
+];
 
 const guideSidebar: DefaultTheme.SidebarItem[] = guides.map(({ title, guides }) => ({
   text: title,

@@ -68,7 +68,7 @@ export const UNMADE_PRIORITY = 1000;
  * Calls are made by {@link createGenWorker} in any number of processes. Throws a GenError for an option that does not exist.
  *
  * @example
- * const queue = createGenQueue({ url: process.env.REDIS_URL });
+ * const queue = createGenQueue({ url: 'redis://localhost' });
  * await queue.videos.create({ prompt: 'a fox at dawn' }, { jobId: 'order-17' });
  */
 export function createGenQueue(connection: ConnectionOptions, options: GenQueueOptions = {}): GenQueue {

@@ -10,13 +10,16 @@ import type { GenQueueJob } from './gen-queue.js';
 /** How a worker runs. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Called with the completed job before the queue job ends: the place to copy the file to your own storage. Called at
-   * least once, because a crash in between calls it again. When it throws, whatever it throws, the engine tries the queue
-   * job again as `attempts` and `backoff` say. The job is not created again.
+   * Called with the completed job, and awaited, before the queue job ends: the place to copy the file to your own storage.
+   * Called at least once, because a crash in between calls it again. When it throws, whatever it throws, the engine tries
+   * the queue job again as `attempts` and `backoff` say. The job is not created again.
    */
-  readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => void | Promise<void>) | undefined;
-  /** Called with the error that ended a call, before the queue job fails; at least once. When it throws, it is called again. */
-  readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => void | Promise<void>) | undefined;
+  readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
+  /**
+   * Called with the error that ended a call, and awaited, before the queue job fails; at least once. When it throws, it is
+   * called again.
+   */
+  readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /** Called with errors of the worker's connection. The engine reconnects by itself. @default nothing is done with them */
   readonly onError?: ((error: Error) => void) | undefined;
   /** How many calls this process works on at once. Sleeping calls do not count. @default 10 */

@@ -17,7 +17,7 @@ import type { Activities, Json } from './engine.js';
  * A call whose rate limit is full is not held: it says when to come back, and the run waits.
  *
  * @example
- * const activities = createActivities(new GenClient(), { destination: (job) => r2(env.BUCKET, `videos/${job.id}.mp4`) });
+ * const activities = createActivities(new GenClient());
  */
 export function createActivities(client: GenClient, options: ActivityOptions = {}): Activities {
   checkOptions('createActivities', ACTIVITY_OPTIONS, options);

@@ -5,8 +5,11 @@ import { checkEngineOptions } from './engine-options.js';
 
 /** The part of a `WorkflowStep` that a run needs. */
 export interface CloudflareStep {
+  /** Does a step once and keeps its result. */
   do(name: string, callback: () => Promise<Json>): Promise<Json>;
+  /** Sleeps without holding the process. */
   sleep(name: string, ms: number): Promise<void>;
+  /** Waits for an event; throws when none has come in time. */
   waitForEvent(name: string, options: { readonly type: string; readonly timeout: number }): Promise<unknown>;
 }
 
@@ -53,8 +56,11 @@ export function cloudflareEngine(
 
 /** The part of Inngest's step tools that a run needs. */
 export interface InngestStep {
+  /** Does a step once and keeps its result. */
   run(id: string, callback: () => Promise<Json>): Promise<unknown>;
+  /** Sleeps without holding the process. */
   sleep(id: string, ms: number): Promise<void>;
+  /** Waits for an event; gives null when none has come in time. */
   waitForEvent(
     id: string,
     options: { readonly event: string; readonly timeout: number; readonly if: string },
@@ -97,8 +103,11 @@ export function inngestEngine(step: InngestStep, activities: Activities, options
 
 /** The part of Restate's `WorkflowContext` that a run needs. */
 export interface RestateContext {
+  /** Does an action once and keeps its result. */
   run(name: string, action: () => Promise<Json>): PromiseLike<Json>;
+  /** Sleeps without holding the process. */
   sleep(ms: number, name?: string): PromiseLike<void>;
+  /** The durable promise of a name, which a handler of the workflow resolves. */
   promise(name: string): { get(): { orTimeout(ms: number): PromiseLike<unknown> } };
 }
 
@@ -117,7 +126,7 @@ export interface RestateOptions {
  * handler resolves the durable promise called by the job's id: `ctx.promise(event.data.job.id).resolve(null)`.
  *
  * @example
- * const engine = restateEngine(ctx, createActivities(new GenClient()), { TerminalError, TimeoutError });
+ * const engine = restateEngine(ctx, createActivities(new GenClient()), restate);
  */
 export function restateEngine(ctx: RestateContext, activities: Activities, options: RestateOptions): DurableEngine {
   checkEngineOptions('restateEngine', options);
@@ -145,8 +154,11 @@ export function restateEngine(ctx: RestateContext, activities: Activities, optio
 
 /** The part of the class `DBOS` that a run needs. */
 export interface DbosSteps {
+  /** Does a step once and keeps its result. */
   runStep(step: () => Promise<Json>, config: { readonly name: string }): Promise<Json>;
+  /** Sleeps, over restarts too. */
   sleep(ms: number): Promise<void>;
+  /** Waits for a message; gives null when none has come in time. */
   recv(topic: string, timeoutSeconds: number): Promise<unknown>;
 }
 

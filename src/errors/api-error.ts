@@ -3,18 +3,31 @@ import { GenError } from './gen-error.js';
 
 /** What is known of a refused request. */
 export interface APIErrorDetails {
+  /** HTTP status of the answer. */
   readonly status: number;
+  /** The service's code; `http_<status>` where the answer names none. */
   readonly code: RequestErrorCode;
+  /** What to do about it. */
   readonly recovery: Recovery;
+  /** The HTTP method of the request. */
   readonly method: string;
+  /** The URL of the request, without its query. */
   readonly url: string;
+  /** The `data` of the answer's body. */
   readonly data?: unknown;
+  /** The headers of the answer. */
   readonly headers?: Headers;
+  /** The service's id for the request, when it sent one. */
   readonly requestId?: string | undefined;
+  /** Milliseconds that the service asks to wait. */
   readonly retryAfterMs?: number | undefined;
+  /** The key of the create. */
   readonly idempotencyKey?: string | undefined;
+  /** How many attempts were made. */
   readonly attempts?: number;
+  /** Where to top up, for a balance that is too low. */
   readonly topUpUrl?: string | undefined;
+  /** What was thrown underneath. */
   readonly cause?: unknown;
 }
 

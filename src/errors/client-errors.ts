@@ -3,11 +3,15 @@ import { GenError } from './gen-error.js';
 
 /** What is known of a call that got no usable answer. */
 export interface CallDetails {
+  /** The HTTP method of the request. */
   readonly method?: string;
-  /** Without its query. */
+  /** The URL of the request, without its query. */
   readonly url?: string;
+  /** The key of the create. A create without an answer may have made its job: repeat it under this key. */
   readonly idempotencyKey?: string | undefined;
+  /** How many attempts were made. */
   readonly attempts?: number;
+  /** What was thrown underneath. */
   readonly cause?: unknown;
 }
 

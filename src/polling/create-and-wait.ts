@@ -1,4 +1,5 @@
 import { sleep, steady } from '../clock.js';
+import { WaitTimeoutError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
@@ -14,7 +15,7 @@ import {
   type RunStep,
   startRun,
 } from './run-state.js';
-import { DEFAULT_TIMEOUT_MS, type Waiter } from './wait-for-job.js';
+import { DEFAULT_TIMEOUT_MS, timedOut, type Waiter } from './wait-for-job.js';
 import { CREATE_AND_WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 
 /** How to wait for a job that a call creates. */
@@ -96,7 +97,13 @@ interface Driver {
 
 /** Does the steps of a run in this process. The scheduler of waits reads the job, so a wait ends with the final job. */
 function createDriver({ create, waiter }: CreateAndWaitPorts, options: CreateAndWaitOptions): Driver {
-  const { signal, pollIntervalMs, onUpdate, onCreated } = options;
+  const { signal, pollIntervalMs, onUpdate, onCreated, timeoutMs: limitMs = DEFAULT_TIMEOUT_MS } = options;
+  /** The limit that is told is that of the whole call, of which the last wait had what was left. */
+  const ofWholeCall = (error: unknown) => {
+    if (!WaitTimeoutError.isInstance(error)) throw error;
+    const { jobId: id, job, cause } = error;
+    throw timedOut({ id, job, cause, timeoutMs: Number(limitMs) });
+  };
   const clock = steady(waiter.clock);
   let last: { readonly job?: Job; readonly error?: unknown } = {};
   let since = clock.now();
@@ -125,13 +132,8 @@ function createDriver({ create, waiter }: CreateAndWaitPorts, options: CreateAnd
 
   async function follow(jobId: string, leftMs: number | null): Promise<RunEvent> {
     const timeoutMs = leftMs === null ? false : Math.max(1, leftMs - (clock.now() - since));
-    const job = await waiter.waitForJob(last.job ?? jobId, {
-      signal,
-      pollIntervalMs,
-      onUpdate,
-      timeoutMs,
-      throwOnFailure: false,
-    });
+    const waits = { signal, pollIntervalMs, onUpdate, timeoutMs, throwOnFailure: false } as const;
+    const job = await waiter.waitForJob(last.job ?? jobId, waits).catch(ofWholeCall);
     return { type: 'job', job, passedMs: passedMs() };
   }
 

@@ -111,8 +111,11 @@ export interface RunState {
   readonly key: string;
   /** Stands for a key that is too long to be extended. */
   readonly shortKey: string;
+  /** How the run goes on after what it sees. */
   readonly rules: RunRules;
+  /** What is to be done next. */
   readonly step: RunStep;
+  /** Every job that the run has made, the present one last. */
   readonly tries: readonly JobTry[];
   /** Jobs that have failed. The next one is created under `:r<failedJobs + 1>`. */
   readonly failedJobs: number;

@@ -181,7 +181,13 @@ async function readOnce(context: FollowContext, { id, watch, reading, ended }: R
   }
 }
 
-function timedOut(seen: { id: string; job: Job | undefined; timeoutMs: number; cause: unknown }): WaitTimeoutError {
+/** The error of a wait whose time is over. */
+export function timedOut(seen: {
+  id: string;
+  job: Job | undefined;
+  timeoutMs: number;
+  cause: unknown;
+}): WaitTimeoutError {
   const { id, job, timeoutMs } = seen;
   const state =
     job === undefined

@@ -21,6 +21,9 @@ export interface Characters {
   /**
    * Registers a reusable character from an owned image upload (register mode). Its `character_id` goes into
    * `character_ids`. A new character may be under review for a while.
+   *
+   * @example
+   * const ann = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });
    */
   register<Call>(params: RegisterCharacterParams, options?: CreateCallOptions): CallResult<Character, Call>;
 

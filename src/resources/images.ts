@@ -18,6 +18,10 @@ export interface Images {
   /**
    * Starts an image job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
    * documented rules refuse the params, and an APIError when the service refuses them.
+   *
+   * @example
+   * const { job } = await client.images.create({ prompt: 'a fox at dawn', ratio: '16:9' });
+   * await db.save(job.id);
    */
   create<M extends ImageModel | OpenString, P extends ImageParams>(
     params: CheckedImageParams<M, P>,
@@ -28,6 +32,10 @@ export interface Images {
    * Starts an image job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
    * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
    * and the job is submitted again.
+   *
+   * @example
+   * const image = await client.images.createAndWait({ prompt: 'a fox at dawn' });
+   * await saveOutput(client, image, 'images/');
    */
   createAndWait<M extends ImageModel | OpenString, P extends ImageParams, Throws extends boolean = true>(
     params: CheckedImageParams<M, P>,

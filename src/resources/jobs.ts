@@ -30,7 +30,12 @@ export class Jobs {
     this.#transport = transport;
   }
 
-  /** The job as it stands. Throws a NotFoundError for an unknown id, or one of another account. */
+  /**
+   * The job as it stands. Throws a NotFoundError for an unknown id, or one of another account.
+   *
+   * @example
+   * const { status, errorCode } = await client.jobs.get(job.id);
+   */
   get(id: string, options?: RequestOptions): RequestPromise<Job> {
     return this.#transport.send(
       {
@@ -49,6 +54,10 @@ export class Jobs {
   /**
    * The finished file as a streaming Response (spec: GET /v1/jobs/{job_id}/output). Storage behind a redirect never sees
    * the key. The link expires at `providerOutputExpiresAt`.
+   *
+   * @example
+   * const { body, headers } = await client.jobs.output(video, { resume: true });
+   * const response = new Response(body, { headers: { 'content-type': headers.get('content-type') ?? 'video/mp4' } });
    */
   output(job: JobRef, options: OutputOptions = {}, requestOptions?: RequestOptions): RequestPromise<Response> {
     const { range, ifRange, resume, ...rest } = options;

@@ -14,7 +14,12 @@ export class Models {
     this.#transport = transport;
   }
 
-  /** Model names, aliases, prompt limits and media limits (spec: GET /v1/models). Public: needs no key. */
+  /**
+   * Model names, aliases, prompt limits and media limits (spec: GET /v1/models). Public: needs no key.
+   *
+   * @example
+   * const { models } = await client.models.list();
+   */
   list(options?: RequestOptions): RequestPromise<ModelList> {
     return this.#transport.send(
       { name: 'models.list', method: 'GET', path: '/v1/models', isPublic: true, decode: decodeList('models') },

@@ -28,6 +28,13 @@ export interface VideoEdits {
    * Starts an edit and waits until its file is there. Throws what `create` throws, a JobError when the job does not
    * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
    * and the job is submitted again.
+   *
+   * @example
+   * const edit = await client.videoEdits.createAndWait({
+   *   model: 'svc-video-pro',
+   *   prompt: 'make it snow',
+   *   source_video_upload_id: fromPath('clip.mp4'),
+   * });
    */
   createAndWait<M extends EditModel | OpenString, P extends VideoEditParams, Throws extends boolean = true>(
     params: CheckedVideoEditParams<M, P>,

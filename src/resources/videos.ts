@@ -18,6 +18,12 @@ export interface Videos {
   /**
    * Starts a video job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
    * documented rules refuse the params, and an APIError when the service refuses them.
+   *
+   * @example
+   * const { job } = await client.videos.create(
+   *   { model: 'svc-video-pro', prompt: 'a fox at dawn', webhook_url: 'https://example.com/webhooks' },
+   *   { idempotencyKey: 'order-42' },
+   * );
    */
   create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
     params: CheckedVideoParams<M, P>,
@@ -28,6 +34,13 @@ export interface Videos {
    * Starts a video job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
    * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
    * and the job is submitted again.
+   *
+   * @example
+   * const video = await client.videos.createAndWait(
+   *   { prompt: 'a fox at dawn', duration: 6 },
+   *   { onCreated: ({ job }) => db.save(job.id), timeoutMs: 20 * 60_000 },
+   * );
+   * await saveOutput(client, video, 'videos/');
    */
   createAndWait<
     M extends VideoModel | OpenString = DefaultVideoModel,

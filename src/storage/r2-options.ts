@@ -3,17 +3,25 @@ import { checkOptions, methods } from '../options.js';
 
 /** What is read of an object in R2. */
 export interface R2ObjectLike {
+  /** Its size in bytes. */
   readonly size: number;
+  /** Its entity tag, in quotes. */
   readonly httpEtag: string;
+  /** When it was stored. */
   readonly uploaded: Date;
+  /** The headers that it is served with. */
   readonly httpMetadata?: { readonly contentType?: string | undefined } | undefined;
+  /** What was noted beside it: the job, and the digest of the file. */
   readonly customMetadata?: Readonly<Record<string, string>> | undefined;
 }
 
 /** What is used of a bucket binding of Cloudflare Workers. `env.BUCKET` has it. */
 export interface R2BucketLike {
+  /** Tells of an object without its bytes. */
   head(key: string): Promise<R2ObjectLike | null>;
+  /** Opens an object, or a range of it. */
   get(key: string, options?: object): Promise<R2ObjectLike | null>;
+  /** Stores an object. */
   put(key: string, value: never, options?: object): Promise<R2ObjectLike | null>;
 }
 

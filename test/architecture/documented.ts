@@ -22,8 +22,8 @@ export const exportsAreDocumented: Law = eachNode((node, { path }) => {
 });
 
 /**
- * What a door gives, followed to its declaration: each option, each parameter and each method has a doc comment. A door is a
- * source, or the published declarations of one, where fields of what is only read may go without.
+ * What a door gives, followed to its declaration: every member of every interface and class has a doc comment. A door is a
+ * source, or the published declarations of one.
  */
 export function membersAreDocumented(doors: readonly string[]): Breach[] {
   const { options } = ts.parseJsonConfigFileContent(
@@ -61,13 +61,12 @@ export function membersAreDocumented(doors: readonly string[]): Breach[] {
 
 function undocumentedMembers(declaration: ts.Declaration): Breach[] {
   if (!ts.isInterfaceDeclaration(declaration) && !ts.isClassDeclaration(declaration)) return [];
-  if (!isForUsersToFillInOrCall(declaration)) return [];
+  if (isImplementation(declaration)) return [];
   const path = declaration.getSourceFile().fileName.replace(ROOT, '');
   if (!/^(src|dist)\//.test(path)) return [];
   const members: readonly (ts.TypeElement | ts.ClassElement)[] = declaration.members;
   return members
     .filter(isReachable)
-    .filter((member) => path.startsWith('src/') || !ts.isPropertyDeclaration(member))
     .filter((member) => !hasComment(member) && !isLaterOverload(member))
     .map((member) => ({
       path,
@@ -76,11 +75,9 @@ function undocumentedMembers(declaration: ts.Declaration): Breach[] {
     }));
 }
 
-/** Options, parameters and classes. What implements a documented port says the same as the port. */
-function isForUsersToFillInOrCall(declaration: ts.InterfaceDeclaration | ts.ClassDeclaration): boolean {
-  if (ts.isInterfaceDeclaration(declaration))
-    return /(Options|Params|Rule|Match|Outcome|Hooks)$/.test(declaration.name.text);
-  return !declaration.heritageClauses?.some(({ token }) => token === ts.SyntaxKind.ImplementsKeyword);
+/** What implements a documented port says the same as the port. */
+function isImplementation(declaration: ts.InterfaceDeclaration | ts.ClassDeclaration): boolean {
+  return declaration.heritageClauses?.some(({ token }) => token === ts.SyntaxKind.ImplementsKeyword) ?? false;
 }
 
 function isReachable(member: ts.TypeElement | ts.ClassElement): boolean {

@@ -171,6 +171,14 @@ describe('what the service sends in place of the file', () => {
     ['JSON with success: false', { body: Buffer.from('{"success":false,"error":{"code":"output_expired"}}') }, 'JSON'],
     ['JSON by its type', { contentType: 'application/json', body: Buffer.from('{}') }, 'JSON'],
     ['a page', { contentType: 'text/html', body: Buffer.from('<html>login') }, 'an HTML page'],
+    ['a list in JSON', { body: Buffer.from('[{"error":"output_expired"}]') }, '(output_expired)'],
+    [
+      'an error of a storage',
+      { body: Buffer.from('<?xml version="1.0"?>\n<Error><Code>AccessDenied') },
+      '(AccessDenied)',
+    ],
+    ['XML by its type', { contentType: 'application/xml', body: Buffer.from(' ') }, 'XML'],
+    ['a page behind a comment', { body: Buffer.from('<!-- proxy -->\n<html>login') }, 'an HTML page'],
     ['a page by its bytes', { body: Buffer.from('\n<!DOCTYPE html><title>x</title>') }, 'an HTML page'],
   ])('%s is no file', async (_, output, what) => {
     service.addOutput('job_1', output);

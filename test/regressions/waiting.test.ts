@@ -222,6 +222,16 @@ it('A6: a limiter whose Redis was away ended every wait', async () => {
   await expect(settled(wait)).resolves.toMatchObject(DONE);
 });
 
+it('createAndWait told, when it ran out of time, how much was left for its last wait and not its timeoutMs', async () => {
+  const job = { id: 'job_1', status: 'processing' };
+  const { client } = stubbed(() => json({ data: { job } }));
+  const onCreated = () => new Promise((resolve) => setTimeout(resolve, 20_000));
+  const made = client.videos.createAndWait({ prompt: 'x' }, { timeoutMs: 60_000, onCreated });
+  const error = await rejection(settled(made));
+  expect(error).toMatchObject({ name: 'WaitTimeoutError', jobId: 'job_1', timeoutMs: 60_000, job });
+  expect((error as Error).message).toContain('did not end within 60000 ms');
+});
+
 it('keeps an error of the service as the cause when the wait runs out of time', async () => {
   const { client } = stubbed(() => json({}, { status: 500 }));
   const error = await rejection(settled(client.waitForJob('job_1', { timeoutMs: 30_000 })));

@@ -9,6 +9,7 @@ import type { RequestRecord } from '../world/records.js';
 
 /** Thrown where the connection is to drop without an answer. A server closes the socket then. */
 export class ConnectionDropped extends Error {
+  /** Tells it from other errors. */
   override readonly name = 'ConnectionDropped';
   constructor() {
     super('The sandbox dropped this connection because of a fault rule.');

@@ -1,0 +1,49 @@
+// What an `@example` in the sources may use without declaring it.
+import type { ErrorRequestHandler, Express, json, RequestHandler } from 'express';
+import type { CompletedJob, GenClient, Job } from 'gen-client';
+import type { Activities, WorkflowOptions } from 'gen-client/durable';
+import type { Sandbox } from 'gen-client/sandbox';
+import type { R2BucketLike } from 'gen-client/storage';
+
+declare global {
+  var apiKey: string;
+  var baseUrl: string;
+  var secret: string;
+  /** A client of the sandbox. */
+  var client: GenClient;
+  /** A fresh one for each example. */
+  var sandbox: Sandbox;
+  /** Video jobs that are still running. */
+  var job: Job;
+  var first: Job;
+  var second: Job;
+  /** A video that is there. */
+  var video: CompletedJob;
+  /** A signed delivery, as a receiver gets it. Its event is declared in the example: browsers have an `event` as well. */
+  var request: Request;
+  var handler: (request: Request) => Promise<Response>;
+  var on: Record<string, never>;
+  /** What an app has of its own. */
+  var db: { save(id: string): Promise<void> };
+  var save: (id: string) => Promise<void>;
+  var ownerOf: (jobId: string) => Promise<string>;
+  var userOf: (request: Request) => Promise<string>;
+  var put: (key: string, body: ReadableStream, options: object) => Promise<void>;
+  var env: { readonly BUCKET: R2BucketLike };
+  var app: Pick<Express, 'post'> & { use(handler: ErrorRequestHandler): void; use(handler: RequestHandler): void };
+  var express: { readonly json: typeof json };
+  var connection: { readonly host: string };
+  var credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  /** What engines hand to a program. */
+  var step: never;
+  var ctx: never;
+  var DBOS: never;
+  var restate: never;
+  var NonRetryableError: never;
+  var NonRetriableError: never;
+  var activities: Activities;
+  var activity: never;
+  var hook: WorkflowOptions['hook'];
+  var sleep: WorkflowOptions['sleep'];
+  var FatalError: WorkflowOptions['FatalError'];
+}

@@ -1,0 +1,82 @@
+// The code that stands under `@example` in the doc comments of the sources.
+import { readFileSync } from 'node:fs';
+import ts from 'typescript';
+import { sourcesBelow, walk } from '../architecture/source.js';
+import { ROOT } from '../support/build.js';
+import { manifest } from '../support/consumer.js';
+
+/** One `@example`. */
+export interface Example {
+  /** What it is an example of: `videos.ts create`. */
+  readonly of: string;
+  /** The source, below the repository's root. */
+  readonly path: string;
+  readonly line: number;
+  /** The example as a module: what it uses of this package is imported, as an editor would do it. */
+  readonly module: string;
+}
+
+/** All examples of the sources. */
+export function commentExamples(): Example[] {
+  const doors = exportsOfDoors();
+  const found = new Map<string, Example>();
+  for (const { path, ast } of sourcesBelow('src')) {
+    walk(ast, (node) => {
+      for (const tag of ts.getJSDocTags(node)) {
+        if (tag.tagName.text !== 'example' || tag.parent.parent !== node) continue;
+        const code = ts.getTextOfJSDocComment(tag.comment) ?? '';
+        const line = ast.getLineAndCharacterOfPosition(tag.getStart()).line + 1;
+        const name = ts.isVariableStatement(node) ? '' : ((node as ts.NamedDeclaration).name?.getText() ?? '');
+        const of = `${path.slice(path.lastIndexOf('/') + 1)} ${name}`;
+        found.set(`${path}:${line}`, { of, path, line, module: moduleOf(code, doors) });
+      }
+    });
+  }
+  return [...found.values()];
+}
+
+/** How each name that a door gives is imported; the main door comes first. */
+function exportsOfDoors(): Map<string, string> {
+  const names = new Map<string, string>();
+  const doors = Object.keys(manifest().exports).flatMap((door) => (door === './package.json' ? [] : [door.slice(2)]));
+  for (const door of doors) {
+    const path = `${ROOT}src/${door && `${door}/`}index.ts`;
+    const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
+    const add = (name: string, isType: boolean) => {
+      const from = `from 'gen-client${door && `/${door}`}';`;
+      if (!names.has(name)) names.set(name, `import ${isType ? 'type ' : ''}{ ${name} } ${from}`);
+    };
+    source.forEachChild((node) => {
+      if (ts.isExportDeclaration(node) && node.exportClause && ts.isNamedExports(node.exportClause)) {
+        for (const { name } of node.exportClause.elements) add(name.text, node.isTypeOnly);
+      }
+      if (ts.isFunctionDeclaration(node) && node.name && ts.getModifiers(node)?.some(isExport))
+        add(node.name.text, false);
+    });
+  }
+  return names;
+}
+
+/** Declared in the example, because browsers have a global `event` of another type. */
+const EVENT = 'declare const event: import("gen-client").WebhookEvent & { readonly instanceId: string };';
+
+const isExport = ({ kind }: ts.ModifierLike) => kind === ts.SyntaxKind.ExportKeyword;
+
+function moduleOf(code: string, doors: ReadonlyMap<string, string>): string {
+  // What an option may hold is an expression.
+  const text = code.trimStart().startsWith('{') ? `void (${code.trim()});` : code;
+  const ast = ts.createSourceFile('example.ts', text, ts.ScriptTarget.Latest, true);
+  const used = new Set<string>();
+  const declared = new Set<string>();
+  walk(ast, (node) => {
+    if (!ts.isIdentifier(node)) return;
+    if (ts.isBindingElement(node.parent) || ts.isVariableDeclaration(node.parent)) declared.add(node.text);
+    if (!ts.isPropertyAccessExpression(node.parent) || node.parent.expression === node) used.add(node.text);
+  });
+  const imports = [...used].flatMap((name) => {
+    const statement = declared.has(name) ? undefined : doors.get(name);
+    return statement ?? [];
+  });
+  const event = used.has('event') && !declared.has('event') ? [EVENT] : [];
+  return [...imports, ...event, text, 'export {};', ''].join('\n');
+}
