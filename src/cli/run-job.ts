@@ -43,7 +43,7 @@ export async function runJob<Params extends object>(
   }
   const fields = definedOnly({ ...plan.params, webhook_url: flags.webhook });
   plan.check({ ...fields, ...plannedParams(plan.references) });
-  tryTarget(session, flags);
+  await tryTarget(session, flags);
   await checkFiles(plan.references);
   const references = await uploadReferences(session, plan.references);
   // The rules have looked at them: what is left to the types is the spelling of the names above.

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
+import { closeSync, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { reasonOf } from '../callbacks.js';
 import { DownloadError } from '../errors/index.js';
 import { type SavedOutput, saveOutput } from '../node/index.js';
+import { makeDirectories } from '../node/make-directories.js';
 import { quote } from '../sandbox/control/curl.js';
 import type { Job } from '../schemas/job.js';
 import { UsageError } from './exit-codes.js';
@@ -19,7 +20,7 @@ const STDOUT = '-';
  * Tries whether the target can take the file, before a job is paid for. A directory that is named with a slash is made.
  * Throws a UsageError that names `--out` and the reason.
  */
-export function tryTarget({ terminal }: Session, { out, force }: SaveFlags, jobs = 1): void {
+export async function tryTarget({ terminal }: Session, { out, force }: SaveFlags, jobs = 1): Promise<void> {
   if (out === undefined) return;
   if (out === STDOUT) {
     if (jobs > 1) throw new UsageError('--out - takes one job. Give a directory for several, such as "videos/".');
@@ -27,7 +28,7 @@ export function tryTarget({ terminal }: Session, { out, force }: SaveFlags, jobs
     terminal.takeStdout();
     return;
   }
-  if (/[/\\]$/.test(out)) makeDirectory(out);
+  if (/[/\\]$/.test(out)) await makeDirectory(out);
   const stats = statsOf(out);
   if (stats?.isDirectory()) {
     tryDirectory(out);
@@ -48,24 +49,11 @@ export function tryTarget({ terminal }: Session, { out, force }: SaveFlags, jobs
 }
 
 /** Makes a directory and those above it. Throws a UsageError that names `--out`. */
-export function makeDirectory(path: string): void {
+export async function makeDirectory(path: string): Promise<void> {
   try {
-    makeWithParents(resolve(path));
+    await makeDirectories(resolve(path));
   } catch (cause) {
     throw new UsageError(`--out: the directory "${path}" cannot be made: ${reasonOf(cause)}`, { cause });
-  }
-}
-
-/** Not `recursive: true`, which never ends where the file system denies that a parent is there, as /proc does. */
-function makeWithParents(path: string): void {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
-  const parent = dirname(path);
-  if (parent !== path) makeWithParents(parent);
-  try {
-    mkdirSync(path);
-  } catch (reason) {
-    // Another process was faster.
-    if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw reason;
   }
 }
 

@@ -1,9 +1,10 @@
 import { constants, type Stats } from 'node:fs';
-import { access, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
+import { access, lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../errors/index.js';
 import { show } from '../schemas/show.js';
+import { makeDirectories } from './make-directories.js';
 import { codeOf } from './part-file.js';
 
 /** Links to links that are followed. */
@@ -22,7 +23,7 @@ export async function saveTarget(path: unknown): Promise<SaveTarget> {
   }
   if (given.includes('\0')) throw new Error('the path contains a null character.');
   const wanted = resolve(given);
-  if (given.endsWith('/') || given.endsWith(sep)) await mkdir(wanted, { recursive: true });
+  if (given.endsWith('/') || given.endsWith(sep)) await makeDirectories(wanted);
   const stats = await statsAt(wanted);
   return stats?.isDirectory() ? { directory: wanted } : { file: wanted };
 }

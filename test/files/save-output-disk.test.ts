@@ -15,7 +15,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -69,6 +69,13 @@ describe('a path that ends in a slash', () => {
     await Promise.all(['job_1', 'job_2'].map((job) => saveOutput(client, job, join(directory, 'both/'))));
     expect((await readdir(join(directory, 'both'))).sort()).toEqual(['job_1.mp4', 'job_2.mp4']);
   });
+
+  it.skipIf(platform() !== 'linux')(
+    'where no directory can be made ends (regression: Node never did on /proc)',
+    async () => {
+      expect(await failure(save('/proc/none/deep/'))).toMatchObject({ code: 'cannot_write' });
+    },
+  );
 
   it('where a file is, is refused', async () => {
     await writeFile(target, 'mine');

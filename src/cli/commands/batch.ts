@@ -95,7 +95,7 @@ async function placesOf(session: Session, { out, dest, force }: BatchFlags): Pro
   }
   if (out === '-') throw new UsageError('--out: a batch has several files. Give a directory, such as "out/".');
   if (out !== undefined) {
-    makeDirectory(out);
+    await makeDirectory(out);
     tryDirectory(out);
   }
   const destination = dest === undefined ? undefined : storeAt(dest);

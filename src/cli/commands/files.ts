@@ -58,7 +58,7 @@ export function downloadCommand(open: OpenSession): Command {
     'download job_123 --out - | ffplay -',
   ]);
   return doing<Pick<JobFlags, 'out' | 'force'>>(command, open, async (session, [id = ''], flags) => {
-    tryTarget(session, flags);
+    await tryTarget(session, flags);
     session.hint = 'No file was written.';
     const job = await session.client().jobs.get(id, { signal: session.signal });
     const file = await saveTo(session, job, flags);

@@ -33,7 +33,7 @@ export function waitCommand(open: OpenSession): Command {
     'wait job_1 job_2 job_3 --out videos/ --timeout 1h',
   ]);
   return doing<Flags>(command, open, async (session, ids, flags) => {
-    tryTarget(session, flags, ids.length);
+    await tryTarget(session, flags, ids.length);
     session.hint = `Jobs go on without this command. Wait for them with: ${ids.map((id) => resumeCommand(id, flags)).join('; ')}`;
     if (ids.length === 1) await waitForOne(session, ids[0] ?? '', flags);
     else await waitForMany(session, ids, flags);
