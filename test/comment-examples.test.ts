@@ -18,7 +18,7 @@ import { completedEvent } from './support/completed-event.js';
 
 const examples = commentExamples();
 /** The others need an engine, a store or a web framework: their folders run the real ones. */
-const NEEDS_MORE = /^src\/(bullmq|durable|storage|ai-sdk|cloudflare|otel|node\/node-handler)/;
+const NEEDS_MORE = /^src\/(bullmq|durable|storage|ai-sdk|cloudflare|otel|redis|node\/node-handler)/;
 const runnable = examples.filter(({ path }) => !NEEDS_MORE.test(path));
 /** The calls that people type first. */
 const MOST_USED = [
@@ -104,7 +104,7 @@ describe('it runs:', () => {
     const request = new Request('https://example.com/webhooks', { method: 'POST', body, headers });
     const handler = createWebhookHandler({ secret: 'whsec_test' });
     const own = { db: { save: async () => {} }, save: async () => {}, app: { use: () => {} } };
-    const jobs = { video, job: first?.job, first: first?.job, second: second?.job };
+    const jobs = { video, job: video, first: first?.job, second: second?.job };
     Object.assign(globalThis, { ...own, ...jobs, apiKey, baseUrl, client, sandbox, event, request, handler });
     vi.stubEnv('GEN_WEBHOOK_SECRET', secret);
     vi.stubGlobal('fetch', fetch);

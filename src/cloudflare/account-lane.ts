@@ -4,6 +4,7 @@ import type { SlotTable, StoredSlot, StoredTicket } from './slot-table.js';
 export interface SlotCall {
   /** Its own id. The same call may ask any number of times. */
   readonly id: string;
+  /** The rate limit that it counts against. */
   readonly lane: string;
   /** Calls per window. */
   readonly limit: number;
@@ -23,6 +24,7 @@ export interface SlotTurn {
   readonly waitMs: number;
   /** Calls that wait on the lane, this one included. */
   readonly queued: number;
+  /** Whether it waits because the service said so. */
   readonly isPaused: boolean;
 }
 

@@ -10,6 +10,7 @@ export interface EventClaim {
   readonly owner: string;
   /** The claim's own id: the same claim may come twice, because an answer was lost. */
   readonly claim: string;
+  /** Milliseconds after which another store may claim the event. */
   readonly leaseMs: number;
 }
 

@@ -8,6 +8,7 @@ import type { SqlStorageLike } from './sql.js';
 
 /** What is used of the state of a Durable Object. */
 export interface DurableObjectStateLike {
+  /** What the object keeps. */
   readonly storage: { readonly sql: SqlStorageLike };
 }
 

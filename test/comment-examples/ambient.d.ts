@@ -1,9 +1,11 @@
 // What an `@example` in the sources may use without declaring it.
 import type { ErrorRequestHandler, Express, json, RequestHandler } from 'express';
 import type { CompletedJob, GenClient, Job } from 'gen-client';
+import type { GenAccountNamespace } from 'gen-client/cloudflare';
 import type { Activities, WorkflowOptions } from 'gen-client/durable';
 import type { Sandbox } from 'gen-client/sandbox';
 import type { R2BucketLike } from 'gen-client/storage';
+import type { Redis } from 'ioredis';
 
 declare global {
   var apiKey: string;
@@ -14,11 +16,11 @@ declare global {
   /** A fresh one for each example. */
   var sandbox: Sandbox;
   /** Video jobs that are still running. */
-  var job: Job;
   var first: Job;
   var second: Job;
   /** A video that is there. */
   var video: CompletedJob;
+  var job: CompletedJob;
   /** A signed delivery, as a receiver gets it. Its event is declared in the example: browsers have an `event` as well. */
   var request: Request;
   var handler: (request: Request) => Promise<Response>;
@@ -29,7 +31,8 @@ declare global {
   var ownerOf: (jobId: string) => Promise<string>;
   var userOf: (request: Request) => Promise<string>;
   var put: (key: string, body: ReadableStream, options: object) => Promise<void>;
-  var env: { readonly BUCKET: R2BucketLike };
+  var env: { readonly BUCKET: R2BucketLike; readonly ACCOUNT: GenAccountNamespace };
+  var redis: Redis;
   var app: Pick<Express, 'post'> & { use(handler: ErrorRequestHandler): void; use(handler: RequestHandler): void };
   var express: { readonly json: typeof json };
   var connection: { readonly host: string };
