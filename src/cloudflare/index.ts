@@ -1,7 +1,9 @@
+export type { BudgetPeriod, BudgetReply, BudgetScope, BudgetStep, BudgetStore } from '../budget/budget-store.js';
 export type { LaneLimit } from '../limits/lane-state.js';
 export type { LaneSnapshot, LaneWait, RateLimiter } from '../limits/rate-limiter.js';
 export type { WebhookClaim, WebhookStore } from '../webhooks/stores.js';
 export type { SlotCall, SlotOutcome, SlotTurn } from './account-lane.js';
+export { durableObjectBudget } from './durable-object-budget.js';
 export type { DurableObjectLimiter, DurableObjectLimiterOptions } from './durable-object-limiter.js';
 export { durableObjectLimiter } from './durable-object-limiter.js';
 export { durableObjectStore } from './durable-object-store.js';

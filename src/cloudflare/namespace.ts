@@ -1,4 +1,5 @@
 import * as workers from 'cloudflare:workers';
+import type { BudgetReply, BudgetScope, BudgetStep } from '../budget/budget-store.js';
 import { callObserver } from '../callbacks.js';
 import { type Clock, sleep } from '../clock.js';
 import { Deadline } from '../deadline.js';
@@ -15,6 +16,7 @@ export interface GenAccountStub {
   claimEvent(claim: EventClaim): Promise<WebhookClaim>;
   completeEvent(event: string, ttlMs: number): Promise<void>;
   releaseEvent(event: string, owner: string): Promise<void>;
+  applyBudget(scope: BudgetScope, step: BudgetStep): Promise<BudgetReply>;
 }
 
 /** What is used of the binding of a {@link GenAccount}. `env.ACCOUNT` has it. */

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { applyBudgetStep, type BudgetState, emptyBudget } from '../../src/budget/budget-state.js';
-import type { BudgetPeriod, BudgetStep } from '../../src/budget/budget-store.js';
 import { BudgetExceededError, createBudget } from '../../src/index.js';
 import { type RedisClient, redisBudget } from '../../src/redis/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { startUpstash } from '../redis/upstash-bridge.js';
-import { seeded } from '../support/seeded.js';
+import { randomSteps } from './random-steps.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 /** The option by which a budget in Redis takes its time from elsewhere. */
@@ -62,40 +61,12 @@ describe.skipIf(whyNoRedis())('a budget in Redis', () => {
   test.each([1, 2, 3, 4, 5, 6])(
     'follows the same rules as the one in memory, in any order of steps (seed %i)',
     async (seed) => {
-      const random = seeded(seed);
-      const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
-      let nowMs = Date.parse('2026-02-27T21:00:00Z');
-      const per = pick<BudgetPeriod>(['day', 'month', 'total', 3_600_000]);
-      const scope = { name: `scope-${seed}`, maxTokens: 100, per };
+      const { scope, steps } = randomSteps(seed);
       const state: BudgetState = emptyBudget();
-      const store = redisBudget(redis.ioredis, { [CLOCK]: { now: () => nowMs, after: () => () => {} } } as object);
-      for (let count = 0; count < 300; count++) {
-        nowMs += pick([0, 1, 500, 31_000, 600_000, 7_200_000]);
-        const key = `key-${Math.floor(random() * 12)}`;
-        const step = pick<() => BudgetStep>([
-          () => ({
-            op: 'reserve',
-            key,
-            holder: pick(['a', 'b']),
-            priceClass: pick(['cheap', 'dear', 'odd']),
-            guessedTokens: pick([null, null, 7]),
-            refusesUnknown: random() < 0.1,
-            leaseMs: 30_000,
-          }),
-          () => ({
-            op: 'settle',
-            key,
-            jobId: `job-${key}`,
-            priceClass: pick(['cheap', 'dear', 'odd']),
-            tokens: pick([null, 0, 4, 12.25]),
-            quotedTokens: pick([null, 4, 12.25, 40]),
-            isEarlier: random() < 0.1,
-          }),
-          () => ({ op: 'release', key, holder: pick([null, 'a', 'b']) }),
-          () => ({ op: 'keep', key }),
-          () => ({ op: 'refund', jobId: `job-${key}` }),
-          () => ({ op: 'look' }),
-        ])();
+      let time = 0;
+      const store = redisBudget(redis.ioredis, { [CLOCK]: { now: () => time, after: () => () => {} } } as object);
+      for (const [count, { step, nowMs }] of steps.entries()) {
+        time = nowMs;
         const expected = applyBudgetStep(state, { scope, step, nowMs });
         expect({ count, step, ...(await store.apply(scope, step)) }).toEqual({ count, step, ...expected });
       }

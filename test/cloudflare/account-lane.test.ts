@@ -1,25 +1,10 @@
 // The lane that the Durable Object keeps, on real SQLite and with the time held.
-import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { AccountLane, type SlotCall } from '../../src/cloudflare/account-lane.js';
 import { openEventTable } from '../../src/cloudflare/event-table.js';
 import { openSlotTable } from '../../src/cloudflare/slot-table.js';
-import type { SqlStorageLike } from '../../src/cloudflare/sql.js';
 import { seeded } from '../support/seeded.js';
-
-function openSql(): SqlStorageLike {
-  const database = new DatabaseSync(':memory:');
-  return {
-    exec(query, ...values) {
-      if (values.length === 0 && !query.startsWith('SELECT')) {
-        database.exec(query);
-        return { toArray: () => [] };
-      }
-      const rows = database.prepare(query).all(...values) as ReturnType<ReturnType<SqlStorageLike['exec']>['toArray']>;
-      return { toArray: () => rows };
-    },
-  };
-}
+import { openSql } from './sqlite.js';
 
 const LIMIT = 5;
 const REST_MS = 1_000;

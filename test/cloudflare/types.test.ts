@@ -20,14 +20,15 @@ test.skipIf(whyNoStores() !== undefined)(
     writeFileSync(
       `${folder}probe.ts`,
       `import type { DurableObjectNamespace, DurableObjectState } from '@cloudflare/workers-types';
-     import { GenClient } from '${ROOT}src/index.js';
-     import { durableObjectLimiter, durableObjectStore, GenAccount } from '${ROOT}src/cloudflare/index.js';
+     import { createBudget, GenClient } from '${ROOT}src/index.js';
+     import { durableObjectBudget, durableObjectLimiter, durableObjectStore, GenAccount } from '${ROOT}src/cloudflare/index.js';
      import { createWebhookHandler } from '${ROOT}src/webhooks/index.js';
      declare const typed: DurableObjectNamespace<GenAccount>;
      declare const plain: DurableObjectNamespace;
      declare const state: DurableObjectState;
      export const client = new GenClient({ limiter: durableObjectLimiter(typed, 'main', { timeoutMs: 500 }) });
      export const receive = createWebhookHandler({ store: durableObjectStore(plain, 'main') });
+     export const budget = createBudget({ maxTokens: 1, store: durableObjectBudget(typed, 'main') });
      export const object = new GenAccount(state, {});
      // @ts-expect-error: a name is needed.
      durableObjectLimiter(typed);`,
@@ -76,13 +77,15 @@ test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with w
     modules: true,
     script: await bundle({
       text: `
-        import { durableObjectLimiter, durableObjectStore } from 'gen-client/cloudflare';
+        import { durableObjectBudget, durableObjectLimiter, durableObjectStore } from 'gen-client/cloudflare';
         const namespace = { idFromName() {}, get() {} };
         const tried = [
           () => durableObjectLimiter(undefined, 'main'),
           () => durableObjectLimiter(namespace),
           () => durableObjectStore(namespace, ''),
           () => durableObjectStore('ACCOUNT', 'main'),
+          () => durableObjectBudget(undefined, 'main'),
+          () => durableObjectBudget(namespace),
           () => durableObjectLimiter(namespace, 'main', { limit: 5 }),
           () => durableObjectLimiter(namespace, 'main', { limits: { 'jobs.get': { limit: 0, windowMs: 1 } } }),
         ].map((make) => { try { make(); return 'made'; } catch (error) { return error.name + ': ' + error.message; } });
@@ -97,6 +100,8 @@ test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with w
         "GenError: name must be a non-empty string, not undefined.",
         "GenError: name must be a non-empty string, not "".",
         "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not "ACCOUNT".",
+        "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not undefined.",
+        "GenError: name must be a non-empty string, not undefined.",
         "GenError: durableObjectLimiter has no option "limit". Did you mean "limits"?",
         "GenError: limits.jobs.get.limit must be a whole number of at least 1, or Infinity, not 0.",
       ]
