@@ -1,16 +1,18 @@
 // Videos in a Cloudflare Worker. POST /?order=17 starts a Workflow, which survives restarts and is woken by the service's
-// webhook. The file goes to R2, and GET /<job id> shows it. All isolates keep one rate limit and handle each webhook once.
+// webhook. The file goes to R2, and GET /<job id> shows it. All isolates keep one rate limit and one budget for each day, and
+// handle each webhook once.
 import { env, WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from 'cloudflare:workers';
 import { NonRetryableError } from 'cloudflare:workflows';
-import { GenClient } from 'gen-client';
-import { durableObjectLimiter, durableObjectStore } from 'gen-client/cloudflare';
+import { createBudget, GenClient } from 'gen-client';
+import { durableObjectBudget, durableObjectLimiter, durableObjectStore } from 'gen-client/cloudflare';
 import { cloudflareEngine, createActivities, generate } from 'gen-client/durable';
 import { copyOutput, createOutputHandler, r2 } from 'gen-client/storage';
 import { createWebhookHandler, type WebhookEvent } from 'gen-client/webhooks';
 
 export { GenAccount } from 'gen-client/cloudflare';
 
-const client = new GenClient({ limiter: durableObjectLimiter(env.ACCOUNT, 'main') });
+const budget = createBudget({ maxTokens: 2_000, per: 'day', store: durableObjectBudget(env.ACCOUNT, 'main') });
+const client = new GenClient({ budget, limiter: durableObjectLimiter(env.ACCOUNT, 'main') });
 const store = durableObjectStore(env.ACCOUNT, 'main');
 const fileOf = (jobId: string) => r2(env.FILES, `videos/${jobId}.mp4`);
 const isUser = (request: Request) => request.headers.get('authorization') === `Bearer ${env.APP_TOKEN}`;
