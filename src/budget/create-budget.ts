@@ -27,7 +27,11 @@ export interface BudgetOptions {
   readonly per?: BudgetPeriod | undefined;
   /** The name of the budget in its store, such as a tenant. Budgets of one name share their tokens. @default 'default' */
   readonly scope?: string | undefined;
-  /** Where the budget is kept: `redisBudget(redis)` for several processes. @default the memory of this budget alone */
+  /**
+   * Where the budget is kept: `redisBudget(redis)` for several processes, `durableObjectBudget(env.ACCOUNT, 'main')` for
+   * Workers.
+   * @default the memory of this budget alone
+   */
   readonly store?: BudgetStore | undefined;
   /**
    * What happens to a create whose price is not learned yet. `one-at-a-time`: creates of unknown prices go one after the
