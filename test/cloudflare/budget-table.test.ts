@@ -9,20 +9,24 @@ import { openSql } from './sqlite.js';
 const START_MS = Date.parse('2026-02-27T21:00:00Z');
 const DAY_MS = 86_400_000;
 
-/** Budgets in one database that counts its rows and its writes. The time is `at.ms`. */
+/** Budgets in one database that counts its writes and tells how it finds what it reads. The time is `at.ms`. */
 function openBudgets() {
   const sql = openSql();
   const at = { ms: START_MS };
   let writes = 0;
+  const plans = new Set<string>();
   const counting: typeof sql = {
     exec(query, ...values) {
+      if (query.startsWith('SELECT'))
+        for (const { detail } of sql.exec(`EXPLAIN QUERY PLAN ${query}`, ...values).toArray())
+          plans.add(String(detail));
       if (/^(INSERT|DELETE)/.test(query)) writes++;
       return sql.exec(query, ...values);
     },
   };
   const rows = (table: string) => sql.exec(`SELECT * FROM ${table}`).toArray().length;
   const open = () => openBudgetTable(counting, () => at.ms);
-  return { at, open, rows, writes: () => writes };
+  return { at, open, rows, plans, writes: () => writes };
 }
 
 const reserve = (key: string, holder = 'a'): BudgetStep => ({
@@ -91,6 +95,16 @@ describe('budgets in the object', () => {
     at.ms += 1;
     open().apply({ name: 'another', maxTokens: 1, per: 'total' }, { op: 'look' });
     expect([rows('budgets'), rows('budget_prices'), rows('budget_creates')]).toEqual([2, 1, 1]);
+  });
+
+  test('look no row up by its scope alone, so that a step costs the same however many creates are settled', () => {
+    const { open, plans } = openBudgets();
+    const scope: BudgetScope = { name: 'a', maxTokens: 1_000, per: 'total' };
+    const steps: BudgetStep[] = [reserve('key'), settle('key'), { op: 'refund', jobId: 'job-key' }, { op: 'look' }];
+    for (const step of steps) open().apply(scope, step);
+    const ofCreates = [...plans].filter((plan) => plan.includes('budget_creates'));
+    expect(ofCreates).toHaveLength(4);
+    for (const plan of ofCreates) expect(plan).toMatch(/^SEARCH .*\(scope=\? AND /);
   });
 
   test('write only the rows that a step changes', () => {
