@@ -33,7 +33,7 @@ export function sendCreate<T>(
     if (madeNothing(error)) await files?.remove();
   };
   return transport.send(
-    { ...request, options: CREATE_CALL_OPTIONS, files: files && { upload: files.upload, failed } },
+    { ...request, options: CREATE_CALL_OPTIONS, files: files && { copy: files.copy, upload: files.upload, failed } },
     options,
   );
 }

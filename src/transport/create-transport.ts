@@ -2,7 +2,7 @@ import { abortable } from '../abort.js';
 import { steady } from '../clock.js';
 import type { Config } from '../config.js';
 import { Deadline } from '../deadline.js';
-import { type APIError, type CallDetails, ResponseError, TimeoutError } from '../errors/index.js';
+import { TimeoutError } from '../errors/index.js';
 import { seenFromCallerOf } from '../errors/stack.js';
 import { type Channels, heard, openChannels, type TraceChannel } from '../events.js';
 import { type Account, accountFor } from '../limits/account-state.js';
@@ -13,12 +13,13 @@ import { type CheckOptions, isAboutLimits } from '../preflight/rules.js';
 import { isFields, listIn } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/model-list.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import { readText, streamed, withText } from './body.js';
+import { metaOf, notJson, readAnswer, refusal, tooLarge } from './answers.js';
+import { streamed, withText } from './body.js';
 import { createCall } from './call.js';
 import { REQUEST_OPTIONS } from './call-options.js';
 import { createCredentials } from './credentials.js';
-import { decodeError, parseJson, requestIdOf } from './decode-error.js';
-import { type Attempt, type Context, connectionError, exchange, networkFailure } from './exchange.js';
+import { parseJson } from './decode-error.js';
+import { type Attempt, type Context, connectionError, exchange } from './exchange.js';
 import { createHttp, fileOf, follow, type Http, type Sent, sendBody } from './http.js';
 import { idempotencyKeyOf } from './idempotency.js';
 import { createJobTeller, type JobTeller } from './job-calls.js';
@@ -27,8 +28,6 @@ import { type ObservedCall, observed, pathOf, tellSize } from './observe-call.js
 import { type Answer, requestPromise } from './request-promise.js';
 import type { JsonRequest, StreamRequest, TransferRequest, Transport } from './transport.js';
 
-/** Of a refusal as much is read as its message needs. */
-const MOST_ERROR_BYTES = 64 * 1024;
 /** What a call goes through, and how it is sent. */
 interface HttpContext extends Context {
   readonly http: Http;
@@ -81,7 +80,8 @@ export function createTransport(config: Config): LimitedTransport {
     jobs,
     waits: () => heard(context.channels()?.wait),
     baseUrl: config.baseUrl,
-    send: (request, options) => told(request, (seen) => sendJson(seen, request, options).catch(afterFailure(request))),
+    send: (request, options) =>
+      told(request, (seen) => (request.files ? sendWithFiles : sendJson)(seen, request, options)),
     open: (request, options) => told(request, (seen) => openStream(seen, request, options)),
     transfer: (request, options) => told(request, (seen) => transferBytes(seen, request, options)),
     async storing({ name, jobId }, work) {
@@ -131,8 +131,7 @@ async function sendJson<T>(
     await checkLive(context, request, { refused, signal: options?.signal });
   }
   // A copy: the caller may change its object while the call waits for its lane or is sent again.
-  const text = request.files ? undefined : JSON.stringify(request.body);
-  const copied = { ...request, ...(text !== undefined && { body: JSON.parse(text) }) };
+  const copied = { ...request, body: request.files ? request.files.copy(request.body) : copyOf(request.body) };
   const checked = { ...options, preflight };
   if (!request.shows) return await sendChecked(context, copied, checked);
   // A budget refuses before the files of the body are uploaded.
@@ -248,11 +247,23 @@ async function readLimits(context: HttpContext, signal: AbortSignal | undefined)
   return catalog.limits;
 }
 
-function afterFailure({ files }: JsonRequest<unknown>): (error: unknown) => Promise<never> {
-  return async (error) => {
-    await files?.failed?.(error);
+function copyOf(body: unknown): unknown {
+  const text = JSON.stringify(body);
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+/** Sends a body with files, which are told when the call has failed. */
+async function sendWithFiles<T>(
+  context: HttpContext,
+  request: JsonRequest<T>,
+  options: RequestOptions | undefined,
+): Promise<Answer<T>> {
+  try {
+    return await sendJson(context, request, options);
+  } catch (error) {
+    await request.files?.failed?.(error);
     throw error;
-  };
+  }
 }
 
 async function openStream(
@@ -294,57 +305,4 @@ async function transferBytes(
       return { meta: metaOf({ response, attempt }), response: whole, data: whole };
     },
   });
-}
-
-interface Answered {
-  readonly response: Response;
-  readonly text: string;
-  readonly attempt: Attempt;
-}
-
-/** The body, read whole within the attempt's deadline. Throws the APIError of a refusal. */
-async function readAnswer(context: HttpContext, response: Response, attempt: Attempt) {
-  const maxBytes = response.ok ? context.config.maxResponseBytes : MOST_ERROR_BYTES;
-  const read = attempt.deadline.race(readText(response, maxBytes));
-  if (response.ok) return read.catch(networkFailure);
-  // The status alone says that it is refused: a refusal whose body is cut or stalled is not a failure to be retried.
-  const { text } = await read.catch((error: unknown) => {
-    if (attempt.call.signal?.aborted) throw error;
-    return { text: '' };
-  });
-  throw refusal(context, { response, text, attempt });
-}
-
-function refusal({ config }: HttpContext, { response, text, attempt }: Answered): APIError {
-  const { status, statusText, headers } = response;
-  const { call, number: attempts, secret } = attempt;
-  const { method, url, idempotencyKey } = call;
-  const now = config.clock.now();
-  return decodeError({ status, statusText, headers, text }, { method, url, idempotencyKey, attempts, secret, now });
-}
-
-function notJson({ response, text, attempt }: Answered): ResponseError {
-  const { method, url } = attempt.call;
-  const type = response.headers.get('content-type') ?? 'no content type';
-  const what = text === '' ? 'an empty body' : `a body that is not JSON (${type}, ${text.length} characters)`;
-  return new ResponseError(
-    `${method} ${url}: the service answered ${response.status} with ${what}`,
-    detailsOf(attempt),
-  );
-}
-
-function tooLarge({ response, attempt }: Answered, maxBytes: number): ResponseError {
-  const { method, url } = attempt.call;
-  const message = `${method} ${url}: the ${response.status} response is larger than ${maxBytes} bytes (maxResponseBytes)`;
-  return new ResponseError(message, detailsOf(attempt));
-}
-
-function detailsOf({ call, number: attempts }: Attempt): CallDetails {
-  const { method, url, idempotencyKey } = call;
-  return { method, url, idempotencyKey, attempts };
-}
-
-function metaOf({ response, attempt }: Omit<Answered, 'text'>) {
-  const { call, number: attempts } = attempt;
-  return { requestId: requestIdOf(response.headers), attempts, idempotencyKey: call.idempotencyKey };
 }

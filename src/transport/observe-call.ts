@@ -1,4 +1,12 @@
-import { type Channels, heard, type JobTrace, type RequestTrace, traced, tracedStart } from '../events.js';
+import {
+  type Channels,
+  heard,
+  type JobTrace,
+  type RequestTrace,
+  type TraceChannel,
+  traced,
+  tracedStart,
+} from '../events.js';
 import { isFields, unwrap } from '../schemas/envelope.js';
 import type { JobCall } from '../schemas/job.js';
 import type { Attempt, Context } from './exchange.js';
@@ -15,8 +23,11 @@ export interface ObservedCall {
   readonly body?: unknown;
 }
 
+/** A context with its channels. */
+type ObservableContext = Context & { readonly channels: () => Channels | undefined };
+
 /** Does a call. While somebody listens, it is traced, and `work` is given what is told of it. */
-export async function observed<C extends Context & { readonly channels: () => Channels | undefined }, T>(
+export function observed<C extends ObservableContext, T>(
   context: C,
   request: ObservedCall,
   work: (context: C) => Promise<T>,
@@ -24,9 +35,22 @@ export async function observed<C extends Context & { readonly channels: () => Ch
   const channels = context.channels();
   const [requests, jobs] = [heard(channels?.request), request.call && heard(channels?.job)];
   if (!requests && !jobs && !context.observer()) return work(context);
-  const { name, call, body: params } = request;
+  return observe(context, request, { requests, jobs, work });
+}
+
+interface Observing<C, T> {
+  readonly requests: TraceChannel | undefined;
+  readonly jobs: TraceChannel | undefined;
+  readonly work: (context: C) => Promise<T>;
+}
+
+async function observe<C extends ObservableContext, T>(
+  context: C,
+  { name, call, body: params, path: given }: ObservedCall,
+  { requests, jobs, work }: Observing<C, T>,
+): Promise<T> {
   const job: JobTrace | undefined = call && jobs && { call, params };
-  const path = request.path === undefined ? undefined : withoutQuery(pathOf(request.path));
+  const path = given === undefined ? undefined : withoutQuery(pathOf(given));
   const trace: RequestTrace = { callId: crypto.randomUUID(), name, path, job, attempts: 0, laneWaitMs: 0 };
   const send = () => traced(requests, trace, () => work({ ...context, trace }));
   return job ? tracedStart(jobs, job, send) : send();

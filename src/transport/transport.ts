@@ -38,6 +38,8 @@ interface RequestBase {
 
 /** The files in the body of a call. */
 export interface RequestFiles {
+  /** A copy of `body` with the very same files: the caller may change its object while the call waits. */
+  copy(body: unknown): unknown;
   /** The body to send: `body` with upload ids in place of the files. `options` are those of the call. */
   upload(body: unknown, options: RequestOptions): Promise<unknown>;
   /** Awaited before the call rejects with `error`, whether or not the files have been uploaded. */

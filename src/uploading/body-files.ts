@@ -19,6 +19,8 @@ export interface BodyFileOptions extends RequestOptions {
 
 /** The files in the body of one call. Each is uploaded once, however often the body is sent. */
 export interface BodyFiles {
+  /** A copy of `body` with the very same files: the caller may change its object while the call waits. */
+  copy(body: unknown): unknown;
   /** `body` with the ids of the uploads in place of the files. Uploads them when it is called for the first time. */
   upload(body: unknown, options: BodyFileOptions): Promise<unknown>;
   /** Deletes the uploads. What cannot be deleted stays: it is private and costs nothing. */
@@ -69,12 +71,11 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
     throw failed.reason;
   };
   return {
+    copy: (sent) => replaceFiles(sent, new Map()),
     async upload(sent, options) {
-      // A copy: the caller may change its object while the files are on their way.
-      const copy = replaceFiles(sent, new Map());
       uploading ??= uploadAll(options);
       await uploading;
-      return replaceFiles(copy, ids);
+      return replaceFiles(sent, ids);
     },
     remove,
   };
