@@ -22,7 +22,7 @@ export interface RequestEvent {
   readonly callId: string;
   /** The HTTP method. */
   readonly method: string;
-  /** The path below the base URL, without its query; for a direct upload its origin and path. */
+  /** The path below the base URL, without its query. For a direct upload, its origin and path. */
   readonly path: string;
   /** The documented rate limit that the call counts against, if any. */
   readonly lane: string | undefined;
@@ -105,6 +105,6 @@ export interface Hooks {
   readonly onRetry?: ((event: RetryEvent) => void) | undefined;
   /** A job was accepted, has ended, or its file is stored. Once per phase, job and process. */
   readonly onJob?: ((event: JobEvent) => void) | undefined;
-  /** A call waits for its lane; for a free slot, or because the service said so. */
+  /** A call waits for its lane: for a free slot, or because the service asked for it. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }

@@ -44,7 +44,7 @@ export interface GenWorkerOptions extends QueueLocation {
    * @default {}: a failed job ends the call
    */
   readonly recover?: Recover | undefined;
-  /** Further options of the engine's Worker; for example `lockDuration` and `stalledInterval`. */
+  /** Further options of the engine’s Worker, for example `lockDuration` and `stalledInterval`. */
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'> | undefined;
 }
 

@@ -24,7 +24,7 @@ export function mentionOf(text: string): Mention {
   if (/^https?:\/\//i.test(text)) return { text, kind: 'url' };
   const stats = statSync(text, { throwIfNoEntry: false });
   if (stats?.isFile()) return { text, kind: 'file' };
-  if (stats) throw new UsageError(`"${text}" is no file. Give a file, a URL or an upload id.`);
+  if (stats) throw new UsageError(`"${text}" is not a file. Give a file, a URL or an upload id.`);
   if (/[/\\.]/.test(text)) throw new UsageError(`"${text}" is not there. Give a file, a URL or an upload id.`);
   return { text, kind: 'upload' };
 }

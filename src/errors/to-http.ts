@@ -84,7 +84,7 @@ const DOWNLOADS: Readonly<Record<string, number>> = {
 
 function ofRefusal({ status, code }: APIError): readonly [status: number, code: string] {
   if (AS_THEY_ARE.includes(status)) return [status, code];
-  // 401 and 403 are about the key of the app, which is no affair of its user.
+  // 401 and 403 are about the key of the app, and does not concern its user.
   return [502, status >= 500 ? code : 'service_error'];
 }
 

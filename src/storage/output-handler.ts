@@ -65,7 +65,7 @@ class Handling {
     if (request.method !== 'GET' && !this.#isHead) return plainResponse(405, { allow: 'GET, HEAD' });
     const url = new URL(request.url);
     const jobId = jobIdIn(url);
-    // Only true lets a request through: a user, or a Response by mistake, is no permission.
+    // Only true lets a request through: a user object, or a Response returned by mistake, does not.
     if (jobId === undefined || (await this.#own(() => authorize(request, jobId))) !== true) return plainResponse(404);
     const found = (await this.#copy(jobId)) ?? (await this.#file(jobId));
     if (found.status === 416)

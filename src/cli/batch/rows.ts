@@ -69,7 +69,7 @@ export async function readRows(path: string, { run }: ReadOptions): Promise<Row[
     const more = faults.length > MOST_FAULTS ? [`and ${faults.length - MOST_FAULTS} more`] : [];
     throw new UsageError(`${path}: ${[...faults.slice(0, MOST_FAULTS), ...more].join('; ')}`);
   }
-  if (drafts.length === 0) throw new UsageError(`${path}: there is no row in it. Give a JSON object a line.`);
+  if (drafts.length === 0) throw new UsageError(`${path} is empty. Write one JSON object per line.`);
   return withKeys(drafts, { run, name: basename(path) });
 }
 

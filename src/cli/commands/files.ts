@@ -29,7 +29,7 @@ export function uploadCommand(open: OpenSession): Command {
   ]);
   return doing<UploadFlags>(command, open, async (session, files, flags) => {
     for (const file of files) {
-      if (mentionOf(file).kind !== 'file') throw new UsageError(`"${file}" is no file on this machine.`);
+      if (mentionOf(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
     }
     const uploads: Upload[] = [];
     session.outcome = { uploads };
