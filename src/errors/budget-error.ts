@@ -17,7 +17,10 @@ export interface BudgetRefusal {
 
 /** A create would pass a budget, so it was not sent. */
 export class BudgetExceededError extends GenError {
-  protected static override readonly family = 'GenError/BudgetExceededError';
+  protected static override get family() {
+    return 'GenError/BudgetExceededError';
+  }
+
   /** Always `budget_exceeded`. */
   readonly code = 'budget_exceeded';
   /** Tokens that the create would cost; undefined where the price is unknown. */

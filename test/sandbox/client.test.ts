@@ -21,7 +21,7 @@ describe('sandbox.client()', () => {
 
   test('verifies what its sandbox signs', async () => {
     const sandbox = createSandbox();
-    const job = { id: 'job_1', status: 'completed', providerOutputUrl: null };
+    const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://gen.test/output' };
     const event = { object: 'x', id: 'evt_1', type: 'job.completed', created: new Date().toISOString(), data: { job } };
     const signed = await signWebhook(event as never, { secret: sandbox.webhookSecret });
     expect((await sandbox.client().verifyWebhook(signed)).id).toBe('evt_1');
