@@ -18,6 +18,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/runtimes/**', '**/node_modules/**'],
+    // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
+    maxWorkers: 4,
     testTimeout: 20_000,
     hookTimeout: 120_000,
   },

@@ -129,8 +129,9 @@ export interface RestateOptions {
  * const engine = restateEngine(ctx, createActivities(new GenClient()), restate);
  */
 export function restateEngine(ctx: RestateContext, activities: Activities, options: RestateOptions): DurableEngine {
-  checkEngineOptions('restateEngine', options);
+  // The whole module fits, too, so that names beside these two are nothing to refuse.
   const { TerminalError, TimeoutError } = options;
+  checkEngineOptions('restateEngine', { TerminalError, TimeoutError });
   // A durable promise stays resolved, so it wakes once.
   const woken = new Set<string>();
   return {

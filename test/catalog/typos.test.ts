@@ -7,7 +7,6 @@ import {
   createActivities,
   generate,
   inngestEngine,
-  restateEngine,
   workflowEngine,
 } from '../../src/durable/index.js';
 import { GenClient, GenError, InProcessLimiter, verifyWebhook } from '../../src/index.js';
@@ -248,7 +247,6 @@ describe('an option that does not exist is refused by name, with the nearest one
       'events',
       'event',
     ],
-    ['restateEngine', () => loosely(restateEngine)({}, {}, { TerminalErorr: Error }), 'TerminalErorr', 'TerminalError'],
     ['workflowEngine', () => loosely(workflowEngine)({}, { hooks: 1, FatalError: Error }), 'hooks', 'hook'],
   ];
   test.each(doors)('%s', async (_, act, typo, meant) => {
