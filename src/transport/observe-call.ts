@@ -32,10 +32,15 @@ export function observed<C extends ObservableContext, T>(
   request: ObservedCall,
   work: (context: C) => Promise<T>,
 ): Promise<T> {
-  const channels = context.channels();
-  const [requests, jobs] = [heard(channels?.request), request.call && heard(channels?.job)];
-  if (!requests && !jobs && !context.observer()) return work(context);
-  return observe(context, request, { requests, jobs, work });
+  try {
+    const channels = context.channels();
+    const [requests, jobs] = [heard(channels?.request), request.call && heard(channels?.job)];
+    if (!requests && !jobs && !context.observer()) return work(context);
+    return observe(context, request, { requests, jobs, work });
+  } catch (reason) {
+    // The log's level may be wrong. An async function would cost every call a promise.
+    return Promise.reject(reason);
+  }
 }
 
 interface Observing<C, T> {
