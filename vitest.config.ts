@@ -20,6 +20,8 @@ export default defineConfig({
     exclude: ['test/runtimes/**', '**/node_modules/**'],
     // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
     maxWorkers: 4,
+    // On a busy machine of CI a test about time may be held up once.
+    retry: process.env.CI ? 2 : 0,
     testTimeout: 20_000,
     hookTimeout: 120_000,
   },
