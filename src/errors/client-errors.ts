@@ -26,13 +26,14 @@ export class PreflightError extends GenError {
   /** The parameter at fault. */
   readonly param: string;
   /** The HTTP status to answer the sender of the params with. */
-  readonly status = 400;
+  readonly status: 400;
 
   constructor(
     message: string,
     details: { readonly code: RequestErrorCode; readonly param: string; readonly cause?: unknown },
   ) {
     super(message, details);
+    this.status = 400;
     this.code = details.code;
     this.param = details.param;
   }
