@@ -14,6 +14,10 @@ const DOORS = {
   cloudflare: 'src/cloudflare/index.ts',
   durable: 'src/durable/index.ts',
   otel: 'src/otel/index.ts',
+  proxy: 'src/proxy/index.ts',
+  page: 'src/page/index.ts',
+  react: 'src/react/index.ts',
+  schemas: 'src/schemas-door/index.ts',
 };
 
 /**
@@ -34,9 +38,16 @@ const builtInsOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
+/**
+ * Only the checks that the package uses are loaded of zod: as files of its own it takes 90 of them, which is most of the time
+ * of an import. `gen-client/schemas` gives schemas of the installed zod.
+ */
+const BUNDLED = [/^zod\/(mini|v4\/core)$/];
+
 const shared: Options = {
   target: 'es2022',
   platform: 'node',
+  noExternal: BUNDLED,
   // The runtime's own.
   external: ['cloudflare:workers'],
   splitting: true,
@@ -64,7 +75,7 @@ export default defineConfig(({ dts = true }) => [
     // tsup makes CommonJS of the split modules in a second step, whose maps would lead to the first step's output.
     sourcemap: false,
     // These packages are ESM only, and `require` of ESM came with Node 22.12.
-    noExternal: ['ky', 'p-retry', 'is-network-error'],
+    noExternal: [...BUNDLED, 'ky', 'p-retry', 'is-network-error'],
   },
   // Declarations in the CommonJS form; scripts/finish-build.ts lets the ESM form point to them.
   ...(dts ? [{ name: 'types', format: 'cjs', entry: DOORS, clean: false, dts: { only: true } } satisfies Options] : []),

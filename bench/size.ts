@@ -21,6 +21,7 @@ export const OWN_PROGRAMS = {
   client:
     "import { GenClient } from 'gen-client'; export default (prompt) => new GenClient({ apiKey: 'k', baseUrl: 'https://x' }).videos.createAndWait({ prompt });",
   verifyWebhook: "export { verifyWebhook } from 'gen-client/webhooks';",
+  page: "export { createGenPage } from 'gen-client/page';",
   copyToR2:
     "import { GenClient } from 'gen-client'; import { copyOutput, r2 } from 'gen-client/storage'; export default async (prompt, bucket) => { const client = new GenClient({ apiKey: 'k', baseUrl: 'https://x' }); return copyOutput(client, await client.videos.createAndWait({ prompt }), r2(bucket, 'k')); };",
   copyToS3:

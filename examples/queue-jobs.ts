@@ -1,20 +1,22 @@
-// A call that survives its process, on BullMQ. Needs GEN_API_KEY, GEN_BASE_URL and a Redis at REDIS_URL.
+// A call that survives its process, on BullMQ. Needs GEN_API_KEY, GEN_BASE_URL and a Redis at REDIS_URL. Run it again, and it
+// shows the order that it has made: `again: true` would make another one.
 import { GenClient } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
-import { redisLimiter } from 'gen-client/redis';
+import { redisShared } from 'gen-client/redis';
 import { Redis } from 'ioredis';
 
 const redis = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379', { maxRetriesPerRequest: null });
 const queue = createGenQueue(redis);
-await queue.images.create({ prompt: 'A paper boat in the rain' }, { jobId: 'order-17' });
-
-const worker = createGenWorker(redis, new GenClient({ limiter: redisLimiter(redis) }), {
-  onCompleted: async (job, { id }) => {
-    console.log(`${id} is ${job.status}: ${job.finalTokenCost} tokens`);
-    setImmediate(async () => {
-      await worker.close();
-      await queue.close();
-      await redis.quit();
-    });
-  },
+const worker = createGenWorker(redis, new GenClient({ shared: redisShared(redis) }), {
+  onCompleted: (job, { id }) => console.log(`${id} is ${job.status}: ${job.finalTokenCost} tokens`),
 });
+
+const before = await queue.queue.getJob('order-17');
+const hasEnded = before?.finishedOn !== undefined;
+if (hasEnded) console.log(`order-17 has ended: ${before.failedReason || before.returnvalue.status}`);
+else await queue.images.create({ prompt: 'A paper boat in the rain' }, { jobId: 'order-17' });
+
+if (!hasEnded) await new Promise((end) => worker.worker.once('completed', end).once('failed', end));
+await worker.close();
+await queue.close();
+await redis.quit();

@@ -1,4 +1,4 @@
-/** What a model can do (spec: Model aliases). */
+/** What a model can do. */
 export interface ModelCapabilities {
   /** What it makes. */
   readonly kind: 'image' | 'video';
@@ -10,11 +10,11 @@ export interface ModelCapabilities {
   readonly resolutions: readonly string[];
   /** The other alias of the same model. */
   readonly sameAs?: string;
-  /** Whether source-video edits take this alias (spec: POST /v1/video-edits). */
+  /** Whether source-video edits take this alias. */
   readonly edits?: boolean;
 }
 
-/** Video aliases in the same row pair are one model (spec: Model aliases). */
+/** Video aliases in the same row pair are one model. */
 const VIDEO_FAST = { kind: 'video', durations: [4, 5, 6, 8, 10], resolutions: ['480p', '720p'] } as const;
 const VIDEO_PRO = {
   kind: 'video',
@@ -22,7 +22,7 @@ const VIDEO_PRO = {
   resolutions: ['480p', '720p', '1080p', '4k'],
 } as const;
 
-/** Every documented model alias with what it can do (spec: Model aliases). Types, preflight and sandbox read this table. */
+/** Every documented model alias with what it can do. Types, preflight and sandbox read this table. */
 export const MODELS = {
   'svc-image-fast': { kind: 'image', aspectRatios: ['1:1', '4:5', '3:4', '9:16', '16:9'], resolutions: ['standard'] },
   'svc-image-pro': {
@@ -63,14 +63,14 @@ type Catalog = typeof MODELS;
 export type ModelAlias = keyof Catalog;
 /** The aliases whose row fits `Row`. */
 type AliasWith<Row> = { [A in ModelAlias]: Catalog[A] extends Row ? A : never }[ModelAlias];
-/** A documented image alias (spec: Model aliases). */
+/** A documented image alias. */
 export type ImageModel = AliasWith<{ kind: 'image' }>;
-/** A documented video alias (spec: Model aliases). */
+/** A documented video alias. */
 export type VideoModel = AliasWith<{ kind: 'video' }>;
-/** An alias that takes source-video edits (spec: POST /v1/video-edits). */
+/** An alias that takes source-video edits. */
 export type EditModel = AliasWith<{ edits: true }>;
 
-/** The model a video is made with when the call names none (spec: Limits). */
+/** The model a video is made with when the call names none. */
 export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies EditModel;
 /** The alias of the default model. */
 export type DefaultVideoModel = typeof DEFAULT_VIDEO_MODEL;
@@ -116,7 +116,7 @@ export type ImageResolutionOf<M> = Offered<M, ImageModel, 'resolutions', OpenStr
 /** Aspect ratios of image model `M`; any string for an alias that the table does not know. */
 export type ImageRatioOf<M> = Offered<M, ImageModel, 'aspectRatios', OpenString>;
 
-/** The row of `alias` in {@link MODELS}, if any (spec: Model aliases). */
+/** The row of `alias` in {@link MODELS}, if any. */
 export function modelCapabilities(alias: string): ModelCapabilities | undefined {
   return Object.hasOwn(MODELS, alias) ? MODELS[alias as ModelAlias] : undefined;
 }

@@ -1,24 +1,37 @@
-import { type ClientOptions, readConfig } from './config.js';
+import type { ClientOptions } from './client-options.js';
+import { readConfig } from './config.js';
+import { GenError } from './errors/gen-error.js';
+import { atCaller } from './errors/stack.js';
 import { refusal } from './errors/webhook-error.js';
 import type { LaneSnapshot } from './limits/rate-limiter.js';
-import { createWaiter, type JobNotice, type Waiter } from './polling/wait-for-job.js';
-import { waitForJobs } from './polling/wait-for-jobs.js';
-import type { WaitOptions } from './polling/wait-options.js';
 import { type Characters, createCharactersResource } from './resources/characters.js';
-import { createImagesResource, type Images } from './resources/images.js';
+import { type CreateCallOptions, createNamespace } from './resources/create.js';
 import { Jobs } from './resources/jobs.js';
+import type { Images, VideoEdits, Videos } from './resources/media.js';
 import { Models } from './resources/models.js';
 import { type RawRequest, rawRequest } from './resources/raw-request.js';
+import { sendCreate } from './resources/run-calls.js';
 import { Uploads, uploadSteps } from './resources/uploads.js';
-import { createVideoEditsResource, type VideoEdits } from './resources/video-edits.js';
-import { createVideosResource, type Videos } from './resources/videos.js';
 import { Voices } from './resources/voices.js';
-import type { CostEstimate, PricedCall } from './schemas/budget.js';
+import type { Journal } from './rules/journal.js';
+import type { Lane } from './rules/limits.js';
+import { CLOCK, type Clock, randomOf } from './runtime/clock.js';
+import type { Budget, CostEstimate, PricedCall } from './schemas/budget.js';
+import { isFields } from './schemas/envelope.js';
 import type { CompletedJob, Job } from './schemas/job.js';
 import type { RequestOptions } from './schemas/request-options.js';
+import { mustBe } from './schemas/show.js';
 import type { WebhookEvent } from './schemas/webhook-event.js';
-import { createTransport, type LimitedTransport } from './transport/create-transport.js';
+import { AccountPlaces, type PlaceRequest } from './shared/places.js';
+import { SHARED, type SharedStore } from './shared/shared-store.js';
+import { type ClientTransport, createTransport } from './transport/create-transport.js';
 import type { RequestPromise } from './transport/request-promise.js';
+import type { JobNotice } from './waiting/notices.js';
+import { type ResumeOptions, resumeJobs } from './waiting/resume.js';
+import { createWaiter, type Waiter } from './waiting/wait-for-job.js';
+import { waitForJobs } from './waiting/wait-for-jobs.js';
+import type { WaitOptions } from './waiting/wait-options.js';
+import { type JobUpdate, watchJob } from './waiting/watch-job.js';
 import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from './webhooks/verify.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
@@ -51,8 +64,10 @@ export class GenClient {
   readonly #options: ClientOptions;
   readonly #secrets: () => readonly string[];
   readonly #baseUrl: () => string | undefined;
-  readonly #transport: LimitedTransport;
+  readonly #transport: ClientTransport;
   readonly #waiter: Waiter;
+  readonly #clock: Clock;
+  readonly #place: (asked: PlaceRequest) => Promise<number>;
 
   /** Calls nothing. Throws a GenError that names the option and the fix. */
   constructor(options: ClientOptions = {}) {
@@ -66,22 +81,35 @@ export class GenClient {
       limiter: () => (config.rateLimit === 'off' ? 'off' : (transport.limiter() ?? 'documented')),
       maxRetryAfterMs: config.maxRetryAfterMs,
       clock: config.clock,
-      wake: config.wake,
+      shared: config.shared,
+      settleOn: config.settleOn,
+      secrets: config.webhookSecrets,
+      baseUrl: config.knownBaseUrl,
       warn: transport.warn,
       waits: transport.waits,
       announced: transport.jobs.announced,
+      learnsCharge: transport.jobs.isWatched,
     });
     this.#options = { ...options };
     this.#secrets = config.webhookSecrets;
     this.#baseUrl = config.knownBaseUrl;
     this.#transport = transport;
     this.#waiter = waiter;
+    this.#clock = config.clock.wall;
+    this.#place = async (asked) => {
+      const account = await transport.account();
+      const clock = config.clock.wall;
+      const home = { account: account.id, clock, random: randomOf(clock) };
+      return account.shared('places', () => new AccountPlaces(home)).take(asked, config.shared);
+    };
     this.uploads = new Uploads(transport);
-    const maker = { transport, waiter, uploads: uploadSteps(this.uploads, transport) };
-    this.images = createImagesResource(maker);
+    const store = config.uploads?.remember;
+    const remembering = store && { store, clock: config.clock, warn: transport.warn };
+    const maker = { transport, waiter, uploads: uploadSteps(this.uploads, transport, remembering) };
+    this.images = createNamespace(maker, 'images');
     this.characters = createCharactersResource(maker);
-    this.videos = createVideosResource(maker);
-    this.videoEdits = createVideoEditsResource(maker);
+    this.videos = createNamespace(maker, 'videos');
+    this.videoEdits = createNamespace(maker, 'videoEdits');
     this.jobs = jobs;
     this.models = new Models(transport);
     this.voices = new Voices(transport);
@@ -109,6 +137,22 @@ export class GenClient {
   }
 
   /**
+   * For engines that wait by themselves: milliseconds until a run has its place in the line of a rate limit, 0 when it has
+   * come or where no limit is known. After a full rate limit, `retryAfterMs` asks for a place after it.
+   * @internal
+   */
+  async placeOf(lane: Lane, key: string, retryAfterMs?: number): Promise<number> {
+    const limit = this.limits()[lane];
+    if (!limit || limit.limit < 1 || limit.limit === Number.POSITIVE_INFINITY) return retryAfterMs ?? 0;
+    return this.#place({ lane, limit, key, retryAfterMs });
+  }
+
+  /** The budget of this client under another scope. @internal */
+  budgetOf(scope: string): Budget | undefined {
+    return this.#options.budget?.scoped?.(scope);
+  }
+
+  /**
    * Calls an endpoint without a method here; `data` comes unwrapped. Key, retries, deadlines and errors are the same as
    * everywhere, and a POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
    */
@@ -125,7 +169,20 @@ export class GenClient {
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob> {
-    return this.#waiter.waitForJob(job, options);
+    return atCaller(this.#waiter.waitForJob(job, options));
+  }
+
+  /**
+   * The job each time that a read shows it, with an estimate of how far it is, and at last the final job. It waits and
+   * throws as `waitForJob` does. Leaving the loop ends the wait, not the job.
+   *
+   * @example
+   * for await (const { job: seen, share = 0, etaMs } of client.watchJob(job.id)) {
+   *   console.log(seen.status, `${Math.round(share * 100)} %`, etaMs);
+   * }
+   */
+  watchJob(job: Job | string, options?: WaitOptions): AsyncGenerator<JobUpdate, void, undefined> {
+    return watchJob(job, this.#waiter, options);
   }
 
   /**
@@ -141,8 +198,49 @@ export class GenClient {
   }
 
   /**
-   * Wakes the waits on a verified event's job at once; so in every client of the account in this process, and with the
-   * `wake` option in other processes.
+   * The jobs of the journal that are not final, or completed and not stored, in the order in which they end: what a crash
+   * interrupted. A create whose outcome is unknown is sent again under its own key, so a job that was made is found, and one
+   * that was not is made. A failed job is yielded once, a completed one until its file is stored by `saveOutput`,
+   * `copyOutput` or `journal.stored(jobId)`.
+   *
+   * A job that cannot be resumed does not stop the others: its error is thrown after the last of them, several as an
+   * AggregateError. Throws a GenError without a journal, and for a journal that cannot be read.
+   *
+   * @example
+   * const client = new GenClient({ apiKey, baseUrl, journal: fileJournal('jobs.jsonl') });
+   * for await (const job of client.resume()) {
+   *   if (isCompleted(job)) await saveOutput(client, job, 'videos/', { overwrite: true });
+   * }
+   */
+  async *resume(journal?: Journal, options?: ResumeOptions): AsyncGenerator<Job, void, undefined> {
+    const own = this.#options.journal;
+    const used = journal ?? own;
+    if (used === undefined) {
+      throw new GenError('resume() needs a journal. Pass it to resume(journal), or to new GenClient({ journal }).');
+    }
+    if (used !== own) {
+      yield* this.withOptions({ journal: used }).resume(used, options);
+      return;
+    }
+    yield* resumeJobs(
+      {
+        journal: used,
+        // The rules have looked at the params when the create was first sent.
+        create: ({ call, params, key, label }, signal) => {
+          const again: CreateCallOptions = { label, signal, preflight: false };
+          return sendCreate(this, { call, params, key, model: null }, again);
+        },
+        waitForJob: (job, wait) => this.#waiter.waitForJob(job, wait),
+      },
+      options,
+    );
+  }
+
+  /**
+   * Notifies the waits on the event's job, in every client of the account in this process and, with `shared`, in other
+   * processes. The job is read at once. Where no read is free within two seconds, the event of a completed job ends the
+   * waits itself, unless `settleOn` is `'read'`. Only an event that `verifyWebhook` gave ends a wait; a copy of it, or your
+   * own object, has the job read. Throws a GenError for anything but an object.
    *
    * @example
    * client.notify(await client.verifyWebhook(request));
@@ -152,7 +250,7 @@ export class GenClient {
   }
 
   /**
-   * Verifies a webhook with `webhookSecret` (spec: Events). Throws a WebhookVerificationError with its `reason`.
+   * Verifies a webhook with `webhookSecret`. Throws a WebhookVerificationError with its `reason`.
    *
    * @example
    * const event = await client.verifyWebhook(request);
@@ -169,7 +267,7 @@ export class GenClient {
   }
 
   /**
-   * How each limit stands, by lane (spec: Limits). Empty before a key function was asked for the first time, and with a
+   * How each limit stands, by lane. Empty before a key function was asked for the first time, and with a
    * limiter of your own that cannot tell.
    */
   limits(): Record<string, LaneSnapshot> {
@@ -181,8 +279,20 @@ export class GenClient {
    * and audio. The service tells prices only with a created job, so the first of a kind is unknown. It calls nothing.
    */
   estimate(job: PricedCall): CostEstimate {
+    if (!isFields(job)) throw new GenError(mustBe('estimate: job', 'an object such as { call: "videos" }', job));
     const tokens = this.#transport.jobs.priceOf(job);
-    return { tokens, basis: tokens === undefined ? 'unknown' : 'learned' };
+    const durationMs = this.#transport.jobs.durationOf(job);
+    return { tokens, basis: tokens === undefined ? 'unknown' : 'learned', durationMs };
+  }
+
+  /** @internal */
+  get [CLOCK](): Clock {
+    return this.#clock;
+  }
+
+  /** @internal Where a webhook handler remembers what was handled. */
+  get [SHARED](): SharedStore | undefined {
+    return this.#options.shared;
   }
 
   /** What may be seen of a client; never its key or its secrets. */

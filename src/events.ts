@@ -37,6 +37,10 @@ export interface JobTrace {
   readonly call: JobCall;
   /** The body of the create. It may hold what must not be shown. */
   readonly params: unknown;
+  /** The `label` of the call. */
+  readonly label?: string | undefined;
+  /** Where the same call also waits for the job: settles when that call is over, whichever way. */
+  readonly waits?: Promise<unknown> | undefined;
   /** Known once the job is accepted. */
   jobId?: string | undefined;
   /** The last event of the job. */

@@ -30,6 +30,8 @@ export interface RequestEvent {
   readonly attempt: number;
   /** Milliseconds that the call has waited for its rate limit so far. */
   readonly laneWaitMs: number;
+  /** The idempotency key of a call that creates something; undefined for any other. */
+  readonly idempotencyKey: string | undefined;
 }
 
 /** How an attempt ended. */
@@ -69,7 +71,7 @@ export interface WaitEvent extends Omit<LaneWait, 'lane'> {
  * that has not created the job knows only what it has read.
  */
 export interface JobEvent {
-  /** `accepted` by the service, `final` (spec: States and transitions), or its file `stored` by saveOutput or copyOutput. */
+  /** `accepted` by the service, `final`, or its file `stored` by saveOutput or copyOutput. */
   readonly phase: 'accepted' | 'final' | 'stored';
   /** The service's job id. */
   readonly jobId: string;
@@ -79,11 +81,13 @@ export interface JobEvent {
   readonly model?: string | undefined;
   /** The key that the job was created under, where this process created it. */
   readonly idempotencyKey?: string | undefined;
+  /** The `label` of the call that created the job, where this process created it. */
+  readonly label?: string | undefined;
   /** Where the job stands. */
   readonly status: JobStatus;
   /** Tokens that were quoted and reserved at acceptance. */
   readonly quotedTokens?: number | undefined;
-  /** Tokens that were charged: 0 for a failed job (spec: Billing 4). Undefined where the service has not said it yet. */
+  /** Tokens that were charged: 0 for a failed job. Undefined where the service has not said it yet. */
   readonly chargedTokens?: number | undefined;
   /** Tokens left on the account when the job was accepted. */
   readonly balanceTokens?: number | undefined;

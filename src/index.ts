@@ -1,13 +1,6 @@
-export type {
-  BudgetPeriod,
-  BudgetReply,
-  BudgetScope,
-  BudgetStep,
-  BudgetStore,
-} from './budget/budget-store.js';
-export type { BudgetOptions, BudgetUsage, SpendingBudget } from './budget/create-budget.js';
+export type { BudgetOptions } from './budget/budget-options.js';
+export type { BudgetUsage, SpendingBudget } from './budget/create-budget.js';
 export { createBudget } from './budget/create-budget.js';
-export { memoryBudget } from './budget/memory-budget.js';
 export type {
   DurationOf,
   EditModel,
@@ -22,7 +15,7 @@ export type {
 } from './catalog.js';
 export { DEFAULT_VIDEO_MODEL, MODELS, modelCapabilities } from './catalog.js';
 export { GenClient } from './client.js';
-export type { ClientOptions } from './config.js';
+export type { ClientOptions } from './client-options.js';
 export type { BudgetRefusal } from './errors/budget-error.js';
 export { BudgetExceededError } from './errors/budget-error.js';
 export type {
@@ -30,6 +23,7 @@ export type {
   CallDetails,
   DownloadErrorCode,
   HttpAnswer,
+  HttpStatus,
   JobErrorCode,
   Recovery,
   RequestErrorCode,
@@ -68,25 +62,35 @@ export type { JobTrace, RequestTrace, WaitTrace } from './events.js';
 export type { Hooks, JobEvent, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
 export type { InProcessLimiterOptions } from './limits/in-process-limiter.js';
 export { InProcessLimiter } from './limits/in-process-limiter.js';
-export type { LaneLimit } from './limits/lane-state.js';
-export type { Lane, LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './limits/rate-limiter.js';
-export type { CreateAndWaitOptions } from './polling/create-and-wait.js';
-export type { Recover, RecoverableCode, RecoverRule } from './polling/run-state.js';
-export type { JobNotice } from './polling/wait-for-job.js';
-export type { WaitOptions } from './polling/wait-options.js';
-export type { CatalogDrift } from './preflight/live-catalog.js';
+export type { LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './limits/rate-limiter.js';
 export type { Characters } from './resources/characters.js';
-export type { CreateCallOptions, CreateOptions } from './resources/create-options.js';
-export type { Images } from './resources/images.js';
+export type { CreateCallOptions, CreateOptions } from './resources/create.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
+export type { Images, VideoEdits, Videos } from './resources/media.js';
 export type { Models } from './resources/models.js';
 export type { JobRef, OutputInfo, OutputRange } from './resources/output.js';
 export { extensionFor } from './resources/output.js';
 export type { RawRequest } from './resources/raw-request.js';
 export type { DeletedUpload, Uploads } from './resources/uploads.js';
-export type { VideoEdits } from './resources/video-edits.js';
-export type { Videos } from './resources/videos.js';
 export type { Voices } from './resources/voices.js';
+export type { BudgetPeriod } from './rules/budget-period.js';
+export type {
+  AcceptedEntry,
+  ClosedEntry,
+  CreateState,
+  FinalEntry,
+  Journal,
+  JournalEntries,
+  JournalEntry,
+  JournaledCreate,
+  OpenedEntry,
+  StoredEntry,
+  StoringEntry,
+} from './rules/journal.js';
+export type { JobProgress } from './rules/lengths.js';
+export type { Lane, LaneLimit } from './rules/limits.js';
+export { usdOf } from './rules/price.js';
+export type { Recover, RecoverableCode, RecoverRule } from './rules/run-state.js';
 export type {
   Budget,
   BudgetOrder,
@@ -100,6 +104,7 @@ export type { Character, CharacterList, DeletedCharacter } from './schemas/chara
 export type { CharacterParams, RegisterCharacterParams } from './schemas/character-params.js';
 export type { VideoRatio } from './schemas/create-fields.js';
 export type { CreatedJob } from './schemas/created-job.js';
+export { extra } from './schemas/envelope.js';
 export type { CheckedImageParams, ImageParams, ImageReference } from './schemas/image-params.js';
 export type { CompletedJob, Job, JobCall, JobStatus, JobTry } from './schemas/job.js';
 export { isCompleted, isFinal } from './schemas/job.js';
@@ -139,12 +144,21 @@ export type {
   WebhookEventOf,
   WebhookEventType,
 } from './schemas/webhook-event.js';
+export type { KeptJournal, SharedJournalOptions } from './shared/journal.js';
+export { sharedJournal } from './shared/journal.js';
+export { memoryShared } from './shared/memory.js';
+export type { SharedChanges, SharedStore, SharedValues } from './shared/shared-store.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
+export type { CatalogDrift } from './transport/live-catalog.js';
 export type { CallResult, RequestPromise, ResponseMeta } from './transport/request-promise.js';
 export type { UploadProgress } from './uploading/progress.js';
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions } from './uploading/upload-options.js';
 export { VERSION } from './version.js';
-export type { Wake } from './wake.js';
+export type { CreateAndWaitOptions } from './waiting/create-and-wait.js';
+export type { JobNotice } from './waiting/notices.js';
+export type { ResumeOptions } from './waiting/resume.js';
+export type { SettleOn, WaitOptions } from './waiting/wait-options.js';
+export type { JobUpdate } from './waiting/watch-job.js';
 export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './webhooks/verify.js';
 export { verifyWebhook } from './webhooks/verify.js';

@@ -12,26 +12,46 @@ export type OptionsSchema = z.ZodMiniObject<z.core.$ZodShape, z.core.$strict>;
 
 /**
  * Throws a {@link GenError} for an option that does not exist, naming the nearest one that does, and for a value that an
- * option cannot have. `owner` is who takes the options: `GenClient`, `videos.create`. `within` is the option that holds
- * these, where they are nested: `limits` makes an error name `limits.windowMs`.
+ * option cannot have. `owner` is who takes the options: `GenClient`, `videos.create`. An option inside another is named by its
+ * path: `limits.videos.create.windowMs`.
  */
-export function checkOptions(
-  owner: string,
-  schema: OptionsSchema,
-  given: unknown,
-  options: { readonly within?: string } = {},
-): void {
+export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
+  if (given === null) throw new GenError(mustBe(`${owner}: options`, 'an object', given));
   const { error } = schema.safeParse(given ?? {});
+  const issues = error?.issues.map((issue) => innermost(issue)) ?? [];
   // A misspelt name first: what it was meant for is missing because of it.
-  const issue = error?.issues.find(({ code }) => code === 'unrecognized_keys') ?? error?.issues[0];
+  const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   if (issue === undefined) return;
-  const prefix = options.within === undefined ? '' : `${options.within}.`;
-  if (issue.code === 'unrecognized_keys') {
-    const known = Object.keys(schema.shape).map((name) => prefix + name);
-    throw unknownOption(owner, prefix + (issue.keys[0] ?? ''), known);
+  const path = issue.path.join('.');
+  if (issue.code !== 'unrecognized_keys') {
+    throw new GenError(mustBe(path || 'options', issue.message, valueAt(given, issue.path)));
   }
-  const name = issue.path.length === 0 ? (options.within ?? 'options') : prefix + issue.path.join('.');
-  throw new GenError(mustBe(name, issue.message, valueAt(given, issue.path)));
+  const prefix = path === '' ? '' : `${path}.`;
+  const known = Object.keys(shapeAt(schema, issue.path)).map((name) => prefix + name);
+  throw unknownOption(owner, prefix + (issue.keys[0] ?? ''), known);
+}
+
+/** What is wrong inside the form of a union that the value has; the union's own issue where it has none of them. */
+function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== 'invalid_union') return issue;
+  const inside = issue.errors.flat().map((inner) => innermost(inner));
+  const meant = inside.find(({ code }) => code === 'unrecognized_keys') ?? inside.find(({ path }) => path.length > 0);
+  return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] };
+}
+
+/** The options that are known at a path of a schema. */
+function shapeAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodShape {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  const [first, ...rest] = path;
+  if (def.type === 'optional') return shapeAt(def.innerType, path);
+  if (def.type === 'union') {
+    return def.options.map((form) => shapeAt(form, path)).find((shape) => Object.keys(shape).length > 0) ?? {};
+  }
+  if (def.type === 'array') return shapeAt(def.element, rest);
+  if (def.type !== 'object') return {};
+  const next = first === undefined ? undefined : def.shape[String(first)];
+  if (first === undefined) return def.shape;
+  return next === undefined ? {} : shapeAt(next, rest);
 }
 
 /** The error for an option that does not exist. */
@@ -78,6 +98,12 @@ export const bytes = must<number>(
 /** true or false. */
 export const flag = z.optional(z.boolean('true or false'));
 
+/** Whether calls are checked before they are sent, and how strictly. */
+export const preflight = must<boolean | 'strict'>(
+  "true, false or 'strict'",
+  (value) => typeof value === 'boolean' || value === 'strict',
+);
+
 /** A text with something in it. */
 export const text = z.optional(z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')));
 
@@ -86,6 +112,10 @@ export const callback = must<(...args: never[]) => unknown>('a function', (value
 
 /** An AbortSignal, of whichever realm. */
 export const abortSignal = must<AbortSignal>('an AbortSignal', (value) => hasMethods(value, ['addEventListener']));
+
+/** One of several forms: `what` says in words what the value must be where it has none of them. */
+export const either = <const T extends readonly z.core.$ZodType[]>(what: string, ...forms: T) =>
+  z.optional(z.union(forms, what));
 
 /** An object that is not looked into. */
 export const anObject = must<object>('an object', (value) => typeof value === 'object' && value !== null);

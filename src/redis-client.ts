@@ -95,7 +95,8 @@ const isNodeRedis = (client: RedisClient): client is NodeRedisClient => hasMetho
 const isIoRedis = (client: RedisClient): client is IoRedisClient => hasMethods(client, 'evalsha', 'defineCommand');
 const isUpstash = (client: RedisClient): client is UpstashRedisClient => hasMethods(client, 'evalsha');
 
-function hasMethods(client: unknown, ...names: readonly string[]): boolean {
+/** Whether the value has these methods. */
+export function hasMethods(client: unknown, ...names: readonly string[]): boolean {
   return (
     typeof client === 'object' &&
     client !== null &&

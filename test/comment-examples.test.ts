@@ -18,7 +18,8 @@ import { completedEvent } from './support/completed-event.js';
 
 const examples = commentExamples();
 /** The others need an engine, a store or a web framework: their folders run the real ones. */
-const NEEDS_MORE = /^src\/(bullmq|durable|storage|ai-sdk|cloudflare|otel|redis|node\/node-handler)/;
+const NEEDS_MORE =
+  /^src\/(bullmq|durable|storage|ai-sdk|cloudflare|otel|redis|proxy|page|react|shared\/journal|node\/node-handler)/;
 const runnable = examples.filter(({ path }) => !NEEDS_MORE.test(path));
 /** The calls that people type first. */
 const MOST_USED = [
@@ -26,11 +27,8 @@ const MOST_USED = [
   'client.ts waitForJob',
   'client.ts waitForJobs',
   'client.ts verifyWebhook',
-  'images.ts create',
-  'images.ts createAndWait',
-  'videos.ts create',
-  'videos.ts createAndWait',
-  'video-edits.ts createAndWait',
+  'media.ts create',
+  'media.ts createAndWait',
   'characters.ts register',
   'uploads.ts upload',
   'jobs.ts get',
@@ -77,7 +75,11 @@ test('every example compiles', async () => {
     include: ['*.ts', '../test/comment-examples/ambient.d.ts'],
     exclude: [],
   };
-  const paths = { 'gen-client': ['../src/index.ts'], 'gen-client/*': ['../src/*/index.ts'] };
+  const paths = {
+    'gen-client': ['../src/index.ts'],
+    'gen-client/schemas': ['../src/schemas-door/index.ts'],
+    'gen-client/*': ['../src/*/index.ts'],
+  };
   writeFileSync(join(FOLDER, 'tsconfig.json'), JSON.stringify({ ...config, compilerOptions: { paths } }));
   const compiler = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
   const told = await promisify(execFile)(join(ROOT, 'node_modules/.bin/node'), [compiler, '-p', FOLDER], {

@@ -115,13 +115,15 @@ test.concurrent('ai-sdk: an image and a video that begins with it', async ({ exp
 }, 60_000);
 
 test.skipIf(whyNoRedis() !== undefined).concurrent(
-  'queue-jobs: a call ends with its job, and the program with it',
+  'queue-jobs: a call ends with its job, and the program with it, the second time too',
   async ({ expect, onTestFinished }) => {
     const redis = await startRedis();
     onTestFinished(() => redis.close());
     const { sandbox, run } = await stage(onTestFinished, { REDIS_URL: `redis://127.0.0.1:${redis.port}` });
     const { stdout } = await run('queue-jobs.ts');
     expect(stdout).toMatch(/^order-17 is completed: \d+ tokens\n$/);
+    // It can be run as often as one likes.
+    expect((await run('queue-jobs.ts')).stdout).toBe('order-17 has ended: completed\n');
     expect(sandbox.jobs).toHaveLength(1);
   },
   60_000,

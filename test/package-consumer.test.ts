@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Consumer, createConsumer, manifest } from './support/consumer.js';
 
-const NEED_PEERS = ['./ai-sdk', './bullmq', './otel'];
+const NEED_PEERS = ['./ai-sdk', './bullmq', './otel', './react'];
 /** Its base class is a module of the Workers runtime: test/cloudflare opens it there. */
 const NEEDS_WORKERS = './cloudflare';
 const doors = Object.keys(manifest().exports).filter((door) => door !== './package.json');

@@ -1,33 +1,39 @@
 // README.md, AGENTS.md and docs/ are true: every ```ts block compiles and runs, every command they name exists, and every link leads
 // somewhere.
 //
-// A block is a module of its own. It may use the names of test/readme/ambient.d.ts, and `new GenClient()` works in it. It runs in a
-// folder that holds fox.png, clip.mp4 and voice.mp3. Time runs a hundred times faster and nothing reaches the network: calls to the
-// sandbox's URL go to the sandbox, S3 takes what is put, all others are answered 204. A block marked check-only is not run.
-// ```js blocks run as they are.
+// A block is a module: it compiles as it stands, or after the blocks above it on its page. Nothing is injected. It runs in a folder
+// with fox.png, clip.mp4 and voice.mp3, and GEN_BASE_URL and GEN_API_KEY are those of a sandbox. Time runs a hundred times faster and
+// nothing reaches the network: calls to the sandbox's URL go to the sandbox, S3 takes what is put, all others are answered 204. A
+// block marked check-only is not run. One with a file name is a whole file beside the others of its page.
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
-import { signWebhook, verifyWebhook } from 'gen-client/webhooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { renderMedia } from '../src/sandbox/media/index.js';
-import { type Block, blocksOf, PAPERS } from './readme/blocks.js';
+import { blocksOf, PAPERS } from './readme/blocks.js';
+import { type BlockModule, modulesOf } from './readme/modules.js';
 import { ROOT } from './support/build.js';
-import { completedEvent } from './support/completed-event.js';
 
-const blocks = PAPERS.flatMap(blocksOf);
-const scripts = blocks.filter(({ language }) => language === 'ts' || language === 'js');
-const runnable = scripts.filter(({ marks }) => !marks.includes('check-only'));
-const named = (list: readonly Block[]) =>
-  list.map((block) => [`${block.file}:${block.line} ${block.heading}`, block] as const);
+/** Packages of `test/apps`. Where they are not installed, the blocks that import them are left out; in CI they are there. */
+const NEEDS_APPS = /from '(@trpc|@modelcontextprotocol)\//;
+const hasApps = process.env.CI !== undefined || existsSync(join(ROOT, 'test/apps/node_modules'));
+
+const pages = PAPERS.map((file) => {
+  const scripts = blocksOf(file)
+    .filter(({ language }) => language === 'ts' || language === 'js')
+    .filter(({ code }) => hasApps || !NEEDS_APPS.test(code));
+  return { file, modules: modulesOf(scripts) };
+});
+const scripts = pages.flatMap(({ modules }) => modules);
+const isRunnable = ({ block }: BlockModule) => !block.marks.includes('check-only');
+const named = (modules: readonly BlockModule[]) =>
+  modules.map((module) => [`${module.block.file}:${module.block.line} ${module.block.heading}`, module] as const);
 
 /** Beside `src`, so that a block finds the packages that a user would have installed. */
 const FOLDER = join(ROOT, '.readme-blocks');
-const fileOf = ({ file, line, language }: Block) => join(FOLDER, `${file.replace('/', '-')}-${line}.${language}`);
 const REAL = { setInterval, clearInterval };
 const FASTER = 100;
 const TICK_MS = 10;
@@ -38,7 +44,10 @@ let ticking: ReturnType<typeof setInterval>;
 beforeAll(async () => {
   rmSync(FOLDER, { recursive: true, force: true });
   mkdirSync(FOLDER);
-  for (const block of scripts) writeFileSync(fileOf(block), `${block.code}\nexport {};\n`);
+  for (const { file, code } of scripts) {
+    mkdirSync(dirname(join(FOLDER, file)), { recursive: true });
+    writeFileSync(join(FOLDER, file), code);
+  }
   home = mkdtempSync(join(tmpdir(), 'gen-client-readme-'));
   const spec = { width: 320, height: 320, seed: 1, label: 'readme', prompt: 'a fox' };
   writeFileSync(join(home, 'fox.png'), await renderMedia({ ...spec, kind: 'image' }));
@@ -61,17 +70,30 @@ async function elsewhere(asked: Request): Promise<Response> {
 }
 
 test('there is something to read', () => {
-  expect(runnable.length).toBeGreaterThanOrEqual(30);
+  expect(scripts.filter(isRunnable).length).toBeGreaterThanOrEqual(30);
 });
 
 test('every ts block compiles', async () => {
   const config = {
     extends: '../tsconfig.json',
-    include: ['*.ts', '../test/readme/ambient.d.ts', '../examples/receivers/runtimes.d.ts'],
+    include: ['**/*.ts', '*.js', '../examples/receivers/runtimes.d.ts'],
     exclude: [],
   };
-  const paths = { 'gen-client': ['../src/index.ts'], 'gen-client/*': ['../src/*/index.ts'] };
-  writeFileSync(join(FOLDER, 'tsconfig.json'), JSON.stringify({ ...config, compilerOptions: { paths } }));
+  const paths = {
+    'gen-client': ['../src/index.ts'],
+    'gen-client/schemas': ['../src/schemas-door/index.ts'],
+    'gen-client/*': ['../src/*/index.ts'],
+    // What two of the recipes import.
+    '@trpc/server': ['../test/apps/node_modules/@trpc/server/dist/index.d.mts'],
+    '@modelcontextprotocol/sdk/*': ['../test/apps/node_modules/@modelcontextprotocol/sdk/dist/esm/*'],
+  };
+  writeFileSync(
+    join(FOLDER, 'tsconfig.json'),
+    JSON.stringify({
+      ...config,
+      compilerOptions: { paths, allowJs: true, module: 'esnext', moduleResolution: 'bundler' },
+    }),
+  );
   const compiler = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
   const told = await promisify(execFile)(join(ROOT, 'node_modules/.bin/node'), [compiler, '-p', FOLDER], {
     cwd: ROOT,
@@ -82,21 +104,11 @@ test('every ts block compiles', async () => {
   expect(told.split('\n').filter((line) => line.includes('.readme-blocks/'))).toEqual([]);
 }, 60_000);
 
-describe('every ts block runs', () => {
-  beforeEach(async () => {
-    const sandbox = createSandbox({ jobDurationMs: 3_000, balanceTokens: 100_000 });
-    const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
-    sandbox.outcomes.next({ durationMs: 0 });
-    const { job } = await client.videos.create({ prompt: 'a fox' });
-    const delivery = completedEvent(job.id, sandbox.baseUrl);
-    const { body, headers } = await signWebhook(delivery, { secret: sandbox.webhookSecret });
-    const event = await verifyWebhook({ body, headers }, { secret: sandbox.webhookSecret });
-    const request = new Request('https://example.com/webhooks', { method: 'POST', body, headers });
-    const file = new Blob([readFileSync(join(home, 'fox.png'))], { type: 'image/png' });
-    const prompts = ['a fox at dawn', 'a fox at noon', 'a fox at dusk'];
-    const credentials = { accessKeyId: 'id', secretAccessKey: 'secret' };
-    const mayWatch = () => true;
-    Object.assign(globalThis, { client, sandbox, event, request, job, prompts, file, credentials, mayWatch });
+describe.each(pages.filter(({ modules }) => modules.some(isRunnable)))('every block of $file runs', ({ modules }) => {
+  // One service for a page: a block goes on with the client of those above it.
+  const sandbox = createSandbox({ jobDurationMs: 3_000, balanceTokens: 100_000 });
+
+  beforeEach(() => {
     vi.stubEnv('GEN_API_KEY', sandbox.apiKey);
     vi.stubEnv('GEN_BASE_URL', sandbox.baseUrl);
     vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
@@ -118,10 +130,10 @@ describe('every ts block runs', () => {
     vi.restoreAllMocks();
   });
 
-  test.each(named(runnable))(
+  test.each(named(modules.filter(isRunnable)))(
     '%s runs',
-    async (_name, block) => {
-      await import(/* @vite-ignore */ fileOf(block));
+    async (_name, { file }) => {
+      await import(/* @vite-ignore */ join(FOLDER, file));
     },
     30_000,
   );

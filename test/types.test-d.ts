@@ -23,7 +23,7 @@ import type {
   VideoResolutionOf,
   Videos,
 } from '../src/index.js';
-import { type DEFAULT_VIDEO_MODEL, isCompleted, type MODELS } from '../src/index.js';
+import { type DEFAULT_VIDEO_MODEL, extra, isCompleted, type MODELS } from '../src/index.js';
 
 declare const client: GenClient;
 declare const text: string;
@@ -48,7 +48,8 @@ test('createAndWait gives a completed job, or any final one where nothing is thr
 test('lists and records give what the document shows and pass the rest as unknown', () => {
   expectTypeOf(client.models.list()).resolves.toEqualTypeOf<ModelList>();
   expectTypeOf(client.characters.register({ name: 'a', upload_id: 'b' })).resolves.toEqualTypeOf<Character>();
-  expectTypeOf<Job['anything']>().toEqualTypeOf<unknown>();
+  expectTypeOf<Job>().not.toHaveProperty('anything');
+  expectTypeOf(extra({} as Job).anything).toEqualTypeOf<unknown>();
 });
 
 test('the kinds of alias follow from the one table', () => {

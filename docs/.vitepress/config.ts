@@ -18,6 +18,10 @@ const MODULES = [
   'cloudflare',
   'otel',
   'ai-sdk',
+  'proxy',
+  'page',
+  'react',
+  'schemas',
 ];
 
 const guideSidebar: DefaultTheme.SidebarItem[] = guides.map(({ title, guides }) => ({
@@ -35,7 +39,7 @@ const referenceSidebar: DefaultTheme.SidebarItem[] = [
   },
 ];
 
-/** The texts for language models stand beside the pages. */
+/** The texts for language models: an index, and everything in one file. */
 function writeLlmsTxt(): void {
   const folder = new URL('../public/', import.meta.url);
   mkdirSync(folder, { recursive: true });
@@ -51,18 +55,32 @@ export default defineConfig({
   lang: 'en',
   cleanUrls: false,
   lastUpdated: false,
+  // Each guide as Markdown beside its page: llms.txt links to it.
+  buildEnd({ outDir }) {
+    for (const { name, text } of guides.flatMap((chapter) => chapter.guides)) {
+      writeFileSync(`${outDir}/${name}.md`, `${text}\n`);
+    }
+  },
   metaChunk: true,
   head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon())}` }]],
   themeConfig: {
     siteTitle: 'gen-client',
     nav: [
-      { text: 'Guides', link: '/quickstart-nextjs', activeMatch: '^/(?!api/|playground|index|$)' },
+      { text: 'Guides', link: '/first-video', activeMatch: '^/(?!api/|playground|index|$)' },
       { text: 'Playground', link: '/playground' },
       { text: 'API reference', link: '/api/', activeMatch: '^/api/' },
     ],
     sidebar: { '/api/': referenceSidebar, '/': guideSidebar },
     outline: { level: [2, 3] },
-    search: { provider: 'local' },
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: {
+          // Guides before members: people search for a task, and open the reference from there.
+          searchOptions: { boostDocument: (id) => (/\/api\//.test(id) ? 0.2 : 1) },
+        },
+      },
+    },
     docFooter: { prev: 'Before', next: 'Next' },
     footer: { message: 'MIT licence' },
   },

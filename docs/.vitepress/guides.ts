@@ -6,16 +6,24 @@ const DOCS = fileURLToPath(new URL('../', import.meta.url));
 
 const CHAPTERS: Readonly<Record<string, readonly string[]>> = {
   'Get started': [
+    'first-video',
     'quickstart-nextjs',
     'quickstart-node-servers',
     'quickstart-workers',
     'quickstart-bun-deno',
+    'recipes',
     'coming-from',
   ],
-  Basics: ['calls', 'waiting', 'limits-and-retries', 'errors', 'configuration'],
-  'Files and events': ['files', 'webhooks'],
-  Testing: ['testing', 'sandbox-server'],
-  Production: ['queues-and-durable-runs', 'many-processes', 'budgets-and-telemetry', 'open-points'],
+  Basics: ['calls', 'waiting', 'progress', 'limits-and-retries', 'errors', 'configuration'],
+  'Files and events': ['files', 'webhooks', 'browser'],
+  Testing: ['testing', 'simulation', 'sandbox-server'],
+  Production: [
+    'jobs-that-survive',
+    'queues-and-durable-runs',
+    'many-processes',
+    'budgets-and-telemetry',
+    'open-points',
+  ],
   Tools: ['command-line', 'ai-sdk'],
 };
 

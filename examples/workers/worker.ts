@@ -4,16 +4,15 @@
 import { env, WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from 'cloudflare:workers';
 import { NonRetryableError } from 'cloudflare:workflows';
 import { createBudget, GenClient } from 'gen-client';
-import { durableObjectBudget, durableObjectLimiter, durableObjectStore } from 'gen-client/cloudflare';
+import { durableObjectShared } from 'gen-client/cloudflare';
 import { cloudflareEngine, createActivities, generate } from 'gen-client/durable';
 import { copyOutput, createOutputHandler, r2 } from 'gen-client/storage';
 import { createWebhookHandler, type WebhookEvent } from 'gen-client/webhooks';
 
 export { GenAccount } from 'gen-client/cloudflare';
 
-const budget = createBudget({ maxTokens: 2_000, per: 'day', store: durableObjectBudget(env.ACCOUNT, 'main') });
-const client = new GenClient({ budget, limiter: durableObjectLimiter(env.ACCOUNT, 'main') });
-const store = durableObjectStore(env.ACCOUNT, 'main');
+const shared = durableObjectShared(env.ACCOUNT, 'main');
+const client = new GenClient({ shared, budget: createBudget({ maxTokens: 2_000, per: 'day', shared }) });
 const fileOf = (jobId: string) => r2(env.FILES, `videos/${jobId}.mp4`);
 const isUser = (request: Request) => request.headers.get('authorization') === `Bearer ${env.APP_TOKEN}`;
 
@@ -35,7 +34,7 @@ export default {
         const run = await env.VIDEOS.get(searchParams.get('run') ?? '');
         await run.sendEvent({ type: 'gen-client-job', payload });
       };
-      return createWebhookHandler({ client, store, ack: 'after', on: { '*': wake } })(request);
+      return createWebhookHandler({ client, ack: 'after', on: { '*': wake } })(request);
     }
     if (request.method !== 'POST') return createOutputHandler({ client, authorize: isUser, source: fileOf })(request);
     if (!isUser(request)) return new Response(null, { status: 401 });

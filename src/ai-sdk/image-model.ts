@@ -1,12 +1,11 @@
-import type { ImageModelV4, ImageModelV4CallOptions, ImageModelV4Result, SharedV4Warning } from '@ai-sdk/provider';
+import type { ImageModelV4, ImageModelV4CallOptions, ImageModelV4Result } from '@ai-sdk/provider';
 import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
 import type { GenClient } from '../client.js';
-import { readProviderOptions } from './call-options.js';
-import { IMAGE_REFERENCE, sendInputs } from './inputs.js';
-import { makeOutputs } from './make-outputs.js';
+import { IMAGE_REFERENCE, inputFields } from './inputs.js';
 import { type ModelSource, modelSource, type SerializedModel } from './model-source.js';
 import { createOutputKeys, keyFromHeaders, plainHeaders } from './output-keys.js';
-import { type Output, responseOf } from './outputs.js';
+import { makeOutputs, responseOf } from './outputs.js';
+import { type ReadProviderOptions, readProviderOptions } from './provider-options.js';
 import { imageSettings, unsupported } from './settings.js';
 
 /**
@@ -39,7 +38,7 @@ export class GenImageModel implements ImageModelV4 {
 
   async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
     const own = readProviderOptions(call.providerOptions);
-    const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers));
+    const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers), 'calls');
     try {
       return await generate(await this.#source.client(), { modelId: this.modelId, call, own, keys });
     } finally {
@@ -53,7 +52,7 @@ async function generate(
   job: {
     readonly modelId: string;
     readonly call: ImageModelV4CallOptions;
-    readonly own: ReturnType<typeof readProviderOptions>;
+    readonly own: ReadProviderOptions;
     readonly keys: readonly string[];
   },
 ): Promise<ImageModelV4Result> {
@@ -61,25 +60,18 @@ async function generate(
   const { fields, warnings } = imageSettings(modelId, call);
   if (call.mask) warnings.push(unsupported('mask', 'The service documents no masked edits.'));
   const files = (call.files ?? []).map((file) => ({ file, slot: IMAGE_REFERENCE }));
-  const inputs = await sendInputs(client, files, call.abortSignal);
-  const body = { model: modelId, prompt: call.prompt ?? '', ...fields, ...inputs.fields, ...own.fields };
   const made = await makeOutputs(client, job.keys, {
     mediaType: 'image',
-    body,
-    wait: own.wait,
+    body: { model: modelId, prompt: call.prompt ?? '', ...fields, ...inputFields(files), ...own.fields },
+    options: own.options,
     headers: plainHeaders(call.headers),
     signal: call.abortSignal,
-    inputs,
   });
-  return result(modelId, made.done, [...warnings, ...made.warnings]);
-}
-
-function result(modelId: string, outputs: readonly Output[], warnings: SharedV4Warning[]): ImageModelV4Result {
   return {
-    images: outputs.map((output) => output.bytes),
+    images: made.done.map((output) => output.bytes),
     isRetryable: false,
-    warnings,
-    providerMetadata: { gen: { images: outputs.map((output) => output.metadata) } },
+    warnings: [...warnings, ...made.warnings],
+    providerMetadata: { gen: { images: [...made.done.map((output) => output.metadata), ...made.unread] } },
     response: responseOf(modelId),
   };
 }

@@ -1,5 +1,5 @@
 import type { GenClient } from '../client.js';
-import type { ClientOptions } from '../config.js';
+import type { ClientOptions } from '../client-options.js';
 
 /** A ready client, else the options for one; left out, everything comes from the environment. */
 export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;

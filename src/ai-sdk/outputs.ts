@@ -1,8 +1,11 @@
 import type { SharedV4Warning } from '@ai-sdk/provider';
 import type { GenClient } from '../client.js';
-import { systemClock } from '../clock.js';
+import { APIError, DownloadError, GenError, JobError, WaitTimeoutError } from '../errors/index.js';
+import type { CreateOptions } from '../resources/create.js';
+import { systemClock } from '../runtime/clock.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
+import type { CallOptions } from './provider-options.js';
 
 /** One finished file with the job that made it. */
 export interface Output {
@@ -11,49 +14,151 @@ export interface Output {
   readonly metadata: OutputMetadata;
 }
 
-/** What `providerMetadata.gen` says of each output: the job and what it cost. */
+/** What `providerMetadata.gen` says of each output: the job, what it cost, and why its file is missing. */
 export type OutputMetadata = Record<string, string | number>;
+
+/** An output, or why there is none. `paid` describes the job where it is paid for all the same. */
+export type Outcome<T> = { readonly done: T } | { readonly error: unknown; readonly paid?: OutputMetadata | undefined };
 
 /** What a call with several outputs came to. */
 export interface Settled<T> {
   readonly done: readonly T[];
   readonly warnings: readonly SharedV4Warning[];
+  /** The jobs that are paid for and whose file is missing. */
+  readonly unread: readonly OutputMetadata[];
 }
 
-/**
- * Lets every output come to its end. Those that succeeded are paid for and are given back even when others failed; each
- * failure is a warning then. When all failed, or the caller aborted, the first failure is thrown as it is.
- */
-export async function settle<T>(tasks: readonly Promise<T>[], signal: AbortSignal | undefined): Promise<Settled<T>> {
-  const results = await Promise.allSettled(tasks);
-  signal?.throwIfAborted();
-  const done = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-  const failures: unknown[] = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-  if (done.length === 0) throw failures[0];
-  return {
-    done,
-    warnings: failures.map((failure) => ({
-      type: 'other',
-      message: `One of ${tasks.length} outputs failed: ${failure instanceof Error ? failure.message : String(failure)}`,
-    })),
-  };
+/** One call for one or more outputs of the same body. */
+export interface OutputCall {
+  readonly mediaType: 'image' | 'video';
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly options: CallOptions;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal | undefined;
 }
 
-/** The finished file of a job, read whole. */
-export async function readOutput(client: GenClient, job: CompletedJob, options: ReadOptions): Promise<Output> {
-  const response = await client.jobs.output(job, {}, { signal: options.signal });
-  const fallback = options.created.mediaType === 'image' ? 'image/png' : 'video/mp4';
-  return {
-    bytes: new Uint8Array(await response.arrayBuffer()),
-    mediaType: response.headers.get('content-type') ?? fallback,
-    metadata: describeJob(job, options.created),
+/** Makes one paid job for each key and reads its file. */
+export async function makeOutputs(
+  client: GenClient,
+  keys: readonly string[],
+  call: OutputCall,
+): Promise<Settled<Output>> {
+  const warnings: SharedV4Warning[] = [];
+  const onCreated = (created: CreatedJob) => {
+    warnings.push(...serviceWarnings(created));
   };
+  const outcomes = keys.map((key) => makeOutput(client, { ...call, key, onCreated }));
+  const settled = await settle(outcomes, call.signal);
+  return { ...settled, warnings: [...warnings, ...settled.warnings] };
+}
+
+async function makeOutput(
+  client: GenClient,
+  call: OutputCall & { readonly key: string; readonly onCreated: (created: CreatedJob) => void },
+): Promise<Outcome<Output>> {
+  const { mediaType, key, headers, signal } = call;
+  let last: CreatedJob | undefined;
+  const onCreated = (created: CreatedJob) => {
+    last = created;
+    call.onCreated(created);
+  };
+  const options: Omit<CreateOptions, 'throwOnFailure'> = {
+    ...call.options,
+    idempotencyKey: key,
+    headers,
+    signal,
+    onCreated,
+  };
+  try {
+    const job =
+      mediaType === 'image'
+        ? await client.images.createAndWait(call.body as never, options)
+        : await client.videos.createAndWait(call.body as never, options);
+    return await readOutput(client, job, { mediaType, signal, idempotencyKey: last?.idempotencyKey ?? key });
+  } catch (error) {
+    // A job that failed costs nothing. One that still runs is paid for.
+    if (last === undefined || JobError.isInstance(error)) return { error };
+    const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
+    return { error, paid: describeJob(seen ?? last.job, last) };
+  }
 }
 
 /** What goes along with a job on its way to a file. */
 export interface ReadOptions {
+  readonly mediaType: 'image' | 'video';
   readonly signal: AbortSignal | undefined;
-  readonly created: { readonly mediaType: 'image' | 'video'; readonly idempotencyKey?: string | undefined };
+  readonly idempotencyKey: string | undefined;
+}
+
+/** The finished file of a job, read whole. What cannot be read is a DownloadError that names the job and its key. */
+export async function readOutput(
+  client: GenClient,
+  job: CompletedJob,
+  { mediaType, signal, idempotencyKey }: ReadOptions,
+): Promise<Outcome<Output>> {
+  const metadata = describeJob(job, { idempotencyKey });
+  try {
+    const response = await client.jobs.output(job, { resume: true }, { signal });
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    const fallback = mediaType === 'image' ? 'image/png' : 'video/mp4';
+    return { done: { bytes, mediaType: response.headers.get('content-type') ?? fallback, metadata } };
+  } catch (cause) {
+    signal?.throwIfAborted();
+    const error = unreadable(job.id, idempotencyKey, cause);
+    return { error, paid: { ...metadata, error: error.message } };
+  }
+}
+
+function unreadable(jobId: string, idempotencyKey: string | undefined, cause: unknown): DownloadError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const isNamed = DownloadError.isInstance(cause) || APIError.isInstance(cause);
+  return new DownloadError(
+    `The file of job ${jobId} could not be read: ${reason} The job is paid for: read it with client.jobs.output(${JSON.stringify(jobId)}).`,
+    { jobId, idempotencyKey, code: isNamed ? cause.code : 'interrupted', cause },
+  );
+}
+
+/**
+ * Lets every output come to its end. Those that succeeded are paid for and are given back even when others failed; each
+ * failure is a warning then. When all failed, or the caller aborted, one failure is thrown as it is: of a job that is
+ * paid for, where there is one.
+ */
+export async function settle<T>(
+  outcomes: readonly Promise<Outcome<T>>[],
+  signal: AbortSignal | undefined,
+): Promise<Settled<T>> {
+  const results = (await Promise.allSettled(outcomes)).map(
+    (result): Outcome<T> => (result.status === 'fulfilled' ? result.value : { error: result.reason }),
+  );
+  signal?.throwIfAborted();
+  const done = results.flatMap((result) => ('done' in result ? [result.done] : []));
+  const failures = results.flatMap((result) => ('error' in result ? [result] : []));
+  const unread = failures.flatMap(({ paid }) => (paid ? [paid] : []));
+  if (done.length === 0) throw firstOf(failures, unread);
+  const warnings = failures.map(({ error }): SharedV4Warning => {
+    return { type: 'other', message: `One of ${results.length} outputs failed: ${describeError(error)}` };
+  });
+  return { done, warnings, unread };
+}
+
+/** The error of a call without any output. It names the jobs that are paid for, since nothing else can. */
+function firstOf(
+  failures: readonly { readonly error: unknown; readonly paid?: OutputMetadata | undefined }[],
+  unread: readonly OutputMetadata[],
+): unknown {
+  const { error, paid } = failures.find((failure) => failure.paid) ?? failures[0] ?? {};
+  const others = unread.filter((metadata) => metadata !== paid).map(({ jobId }) => jobId);
+  if (others.length > 0 && GenError.isInstance(error)) error.message += ` Also paid for: ${others.join(', ')}.`;
+  return error;
+}
+
+/** An error in a line, with the job and the key that it names. */
+function describeError(error: unknown): string {
+  if (!GenError.isInstance(error)) return error instanceof Error ? error.message : String(error);
+  const { jobId, idempotencyKey } = error.toJSON();
+  const names = [typeof jobId === 'string' && `job ${jobId}`, idempotencyKey && `idempotency key ${idempotencyKey}`];
+  const known = names.filter(Boolean).join(', ');
+  return known === '' ? error.message : `${error.message} (${known})`;
 }
 
 /** The job as metadata: plain JSON, what is unknown left out. */

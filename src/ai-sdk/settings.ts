@@ -9,7 +9,7 @@ export interface MappedSettings {
 
 /** How far a size may be off a ratio and still mean it: encoders round sizes to multiples of 8 or 16. */
 const RATIO_TOLERANCE = 0.02;
-/** Ratios that the spec names for videos (spec: POST /v1/videos, aspect_ratio). */
+/** Ratios that the spec names for videos. */
 const VIDEO_RATIOS = ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'];
 /** The shorter side of a frame, in pixels, and the resolution the service calls it. */
 const RESOLUTION_OF: Readonly<Record<number, string>> = { 480: '480p', 720: '720p', 1080: '1080p', 2160: '4k' };

@@ -1,39 +1,34 @@
 import type { Experimental_VideoModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider';
-import type { GenClient } from '../client.js';
-import { type ReadProviderOptions, readProviderOptions } from './call-options.js';
-import { FIRST_FRAME, LAST_FRAME, type PlacedFile, referenceSlot, type SentInputs, sendInputs } from './inputs.js';
+import { FIRST_FRAME, inputFields, LAST_FRAME, type PlacedFile, referenceSlot } from './inputs.js';
+import type { ReadProviderOptions } from './provider-options.js';
 import { videoSettings } from './settings.js';
 
-/** A video call in the service's own words, its files uploaded. */
+/** A call of the AI SDK's core for videos. */
+export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
+
+/** A video call in the service's own words. */
 export interface PreparedVideo {
   readonly body: Record<string, unknown>;
   readonly own: ReadProviderOptions;
-  readonly inputs: SentInputs;
   readonly warnings: SharedV4Warning[];
 }
 
-/** Uploads the files of a call and turns its settings into the body of POST /v1/videos. */
-export async function prepareVideo(
-  client: GenClient,
-  modelId: string,
-  call: Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string },
-): Promise<PreparedVideo> {
-  const own = readProviderOptions(call.providerOptions);
+/** Turns the settings of a call into the body of POST /v1/videos. */
+export function prepareVideo(modelId: string, call: VideoCall, own: ReadProviderOptions): PreparedVideo {
   const { fields, warnings } = videoSettings(call);
-  const inputs = await sendInputs(client, placedFiles(call), call.abortSignal);
   const body = {
     model: modelId,
     prompt: call.prompt ?? '',
     ...fields,
-    ...inputs.fields,
+    ...inputFields(placedFiles(call)),
     ...(call.webhookUrl !== undefined && { webhook_url: call.webhookUrl }),
     ...own.fields,
   };
-  return { body, own, inputs, warnings };
+  return { body, own, warnings };
 }
 
 /** The start image comes once, whether the core gives it as `image`, as a frame, or as both. */
-function placedFiles(call: Experimental_VideoModelV4CallOptions): PlacedFile[] {
+function placedFiles(call: VideoCall): PlacedFile[] {
   const frames = call.frameImages ?? [];
   const first = frames.find((frame) => frame.frameType === 'first_frame')?.image ?? call.image;
   const last = frames.find((frame) => frame.frameType === 'last_frame')?.image;

@@ -1,22 +1,17 @@
 import type {
   Experimental_VideoModelV4,
-  Experimental_VideoModelV4CallOptions,
   Experimental_VideoModelV4OperationStartResult,
   Experimental_VideoModelV4OperationStatusResult,
   Experimental_VideoModelV4Result,
 } from '@ai-sdk/provider';
 import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
 import type { GenClient } from '../client.js';
-import { readProviderOptions } from './call-options.js';
-import { discardInputs } from './inputs.js';
-import { makeOutputs } from './make-outputs.js';
 import { type ModelSource, modelSource, type SerializedModel } from './model-source.js';
-import { createOutputKeys, keyFromHeaders, plainHeaders } from './output-keys.js';
-import { responseOf } from './outputs.js';
-import { type PreparedVideo, prepareVideo } from './video-call.js';
+import { createOutputKeys, createWebhookOpener, keyFromHeaders, plainHeaders } from './output-keys.js';
+import { makeOutputs, responseOf } from './outputs.js';
+import { readProviderOptions, refuseWaitingOptions } from './provider-options.js';
+import { type PreparedVideo, prepareVideo, type VideoCall } from './video-call.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
-
-type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
 
 /**
  * A video model of the service for `experimental_generateVideo` and the start and status calls. A workflow may hand the
@@ -30,6 +25,7 @@ export class GenVideoModel implements Experimental_VideoModelV4 {
   readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
   readonly #source: ModelSource;
   readonly #outputKeys = createOutputKeys();
+  readonly #openWebhook = createWebhookOpener();
 
   constructor(source: ModelSource, modelId: string) {
     this.#source = source;
@@ -44,12 +40,15 @@ export class GenVideoModel implements Experimental_VideoModelV4 {
     return new GenVideoModel(modelSource(config), modelId);
   }
 
-  doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
-    return this.#withKeys(call, generate);
+  async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
+    return this.#withKeys(call, 'calls', generate);
   }
 
-  doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
-    return this.#withKeys(call, start);
+  async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
+    return this.#withKeys(call, 'starts', (client, { modelId, ...start }) => {
+      refuseWaitingOptions(start.video.own);
+      return startJobs(client, modelId, start);
+    });
   }
 
   async doStatus({ operation, abortSignal }: StatusCall): Promise<Experimental_VideoModelV4OperationStatusResult> {
@@ -57,18 +56,21 @@ export class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookAnswer> {
-    const { url, received } = await webhook();
+    const { url, received } = await this.#openWebhook(webhook);
     return { webhookUrl: url, received };
   }
 
-  /** Runs one call with a key for each output; uploads are taken back when no job came of them. */
-  async #withKeys<T>(call: VideoCall, run: (client: GenClient, video: VideoRun) => Promise<T>): Promise<T> {
+  /** Runs one call with a key for each output. The keys are taken before anything is awaited: parts of a call come together. */
+  async #withKeys<T>(
+    call: VideoCall,
+    split: 'calls' | 'starts',
+    run: (client: GenClient, video: VideoRun) => Promise<T>,
+  ): Promise<T> {
     const { modelId } = this;
-    const client = await this.#source.client();
-    const callersKey = readProviderOptions(call.providerOptions).idempotencyKey ?? keyFromHeaders(call.headers);
-    const { keys, settled } = this.#outputKeys(call, callersKey);
+    const own = readProviderOptions(call.providerOptions);
+    const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers), split);
     try {
-      return await run(client, { modelId, call, video: await prepareVideo(client, modelId, call), keys });
+      return await run(await this.#source.client(), { modelId, call, video: prepareVideo(modelId, call, own), keys });
     } finally {
       settled();
     }
@@ -87,36 +89,21 @@ interface VideoRun {
   readonly keys: readonly string[];
 }
 
-async function start(client: GenClient, { modelId, call, video, keys }: VideoRun) {
-  const startCall = {
-    headers: plainHeaders(call.headers),
-    signal: call.abortSignal,
-    webhook: call.webhookUrl !== undefined,
-  };
-  try {
-    return await startJobs(client, modelId, { video, keys, call: startCall });
-  } catch (error) {
-    await discardInputs(client, video.inputs);
-    throw error;
-  }
-}
-
 async function generate(
   client: GenClient,
   { modelId, call, video, keys }: VideoRun,
 ): Promise<Experimental_VideoModelV4Result> {
-  const { done, warnings } = await makeOutputs(client, keys, {
+  const { done, warnings, unread } = await makeOutputs(client, keys, {
     mediaType: 'video',
     body: video.body,
-    wait: video.own.wait,
+    options: video.own.options,
     headers: plainHeaders(call.headers),
     signal: call.abortSignal,
-    inputs: video.inputs,
   });
   return {
     videos: done.map(toVideo),
     warnings: [...video.warnings, ...warnings],
-    providerMetadata: { gen: { videos: done.map((output) => output.metadata) } },
+    providerMetadata: { gen: { videos: [...done.map((output) => output.metadata), ...unread] } },
     response: responseOf(modelId),
   };
 }

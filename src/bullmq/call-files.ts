@@ -1,7 +1,8 @@
 // Files by value in queued calls: how they are kept in the record of a call, and uploaded by the worker.
 import type { GenClient } from '../client.js';
-import { APIError, GenError, PreflightError, UploadError } from '../errors/index.js';
+import { GenError, PreflightError, UploadError } from '../errors/index.js';
 import type { CallKind } from '../resources/run-calls.js';
+import { fateOf } from '../rules/fate.js';
 import { isFields } from '../schemas/envelope.js';
 import { FILE_PATH, type RereadableSource } from '../schemas/upload.js';
 import { checkFiles, placedFiles, replaceFiles } from '../uploading/body-files.js';
@@ -66,10 +67,12 @@ async function open(file: StoredFile): Promise<RereadableSource> {
   return { name: path.split(/[/\\]/).at(-1), size: blob.size, stream: () => blob.stream() };
 }
 
-/** What uploading the files of a call came to: their ids, or an error that would come again. */
-export type UploadedFiles = { readonly uploads: readonly string[] } | { readonly error: GenError };
+/** What uploading the files of a call came to: their ids, or an error, and whether it would come again. */
+export type UploadedFiles =
+  | { readonly uploads: readonly string[] }
+  | { readonly error: GenError; readonly isLasting: boolean };
 
-/** Uploads the files of a call. Throws what may be different at the next attempt. */
+/** Uploads the files of a call. */
 export async function uploadFiles(
   client: GenClient,
   { call, files = [], params, preflight }: GenJobData,
@@ -95,7 +98,7 @@ export async function uploadFiles(
   await deleteUploads(client, uploads);
   signal.throwIfAborted();
   const error: unknown = failing.signal.reason;
-  if (GenError.isInstance(error) && isLasting(error)) return { error };
+  if (GenError.isInstance(error)) return { error, isLasting: isLasting(error) };
   throw error;
 }
 
@@ -109,7 +112,7 @@ async function opened(file: StoredFile): Promise<RereadableSource> {
 function isLasting(error: GenError): boolean {
   if (PreflightError.isInstance(error)) return true;
   const { step, cause } = UploadError.isInstance(error) ? error : { step: undefined, cause: error };
-  return step === 'prepare' || (APIError.isInstance(cause) && cause.status < 500 && cause.status !== 429);
+  return step === 'prepare' || fateOf(cause) === 'refused';
 }
 
 /** Deletes uploads. What cannot be deleted stays: it is private and costs nothing. */

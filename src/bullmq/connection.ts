@@ -1,4 +1,5 @@
 import type { ConnectionOptions } from 'bullmq';
+import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
 
 /** The name of the queue when none is given. */
@@ -8,16 +9,17 @@ const DEFAULT_QUEUE = 'gen-client';
 export interface QueueLocation {
   /** The queue's name. @default 'gen-client' */
   readonly name?: string | undefined;
-  /** The prefix of all keys in Redis. @default 'bull' */
+  /** The prefix of all keys in Redis. On a Redis Cluster it needs a hash tag: `'{gen}'`. @default 'bull' */
   readonly prefix?: string | undefined;
 }
 
 /** The options that say where a queue is, as fields of a schema. */
 export const LOCATION_FIELDS = { name: option.text, prefix: option.text } as const;
 
-/** The two queues behind one name: the calls, and the notes by which a webhook finds its call. */
+/** The queues behind one name: the calls, those of them that wait for their create, and the notes by which a webhook finds its call. */
 export interface QueueNames {
   readonly calls: string;
+  readonly creates: string;
   readonly notes: string;
   readonly options: { readonly connection: ConnectionOptions; readonly prefix?: string };
 }
@@ -27,7 +29,25 @@ export function queueNames(connection: ConnectionOptions, location: QueueLocatio
   const calls = location.name ?? DEFAULT_QUEUE;
   return {
     calls,
+    creates: `${calls}-creates`,
     notes: `${calls}-notes`,
     options: { connection, ...(location.prefix !== undefined && { prefix: location.prefix }) },
   };
+}
+
+/** Throws a GenError for a connection that can never work, before one is opened. */
+export function checkConnection(owner: string, connection: unknown, { prefix = '' }: QueueLocation): void {
+  if (typeof connection !== 'object' || connection === null || connection instanceof URL) {
+    // The URL may hold a password, so it is not repeated.
+    const given =
+      connection === undefined ? 'nothing' : typeof connection === 'object' ? 'a URL' : `a ${typeof connection}`;
+    throw new GenError(
+      `${owner} takes the connection as BullMQ does, not ${given}: pass { url: 'redis://…' }, or a client of Redis.`,
+    );
+  }
+  if (Reflect.get(connection, 'isCluster') === true && !/\{[^{}]+\}/.test(prefix)) {
+    throw new GenError(
+      `${owner}: on a Redis Cluster, all keys of a queue have to be on one node. Pass a prefix with a hash tag to the queue and to every worker: { prefix: '{gen}' }.`,
+    );
+  }
 }

@@ -1,13 +1,16 @@
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
-import { callObserver } from '../callbacks.js';
 import type { GenClient } from '../client.js';
-import { sleep, systemClock } from '../clock.js';
+import { GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
-import { recoverRules } from '../polling/recover-options.js';
-import { queueNames } from './connection.js';
+import { checkClient } from '../resources/run-calls.js';
+import { callObserver } from '../runtime/callbacks.js';
+import { sleep, systemClock } from '../runtime/clock.js';
+import type { Budget } from '../schemas/budget.js';
+import { recoverRules } from '../waiting/wait-options.js';
+import { checkConnection, queueNames } from './connection.js';
+import { openCreates } from './creates.js';
 import type { GenJobData, GenJobResult } from './job-data.js';
-import { type Notes, openNotes } from './notes.js';
-import { createTurns } from './pace.js';
+import { openNotes } from './notes.js';
 import { createProcessor } from './process-call.js';
 import { type GenWorkerOptions, WORKER_OPTIONS } from './worker-options.js';
 
@@ -31,11 +34,12 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const LOCK_MS = 30_000;
 const CLOSE_MS = 4_500;
 const CLEAN_EVERY_MS = 10 * 60 * 1000;
+const REMIND_EVERY_MS = 5_000;
 
 /**
  * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
  * sleeps as a delayed job and ends with the completed job or its error. Kill it at any point; another goes on.
- * Give the client a `redisLimiter` when several processes share an account.
+ * Give the client a `shared` store when several processes share an account.
  *
  * @example
  * createGenWorker(connection, client, { onCompleted: (job) => saveOutput(client, job, `${job.id}.mp4`) });
@@ -46,12 +50,23 @@ export function createGenWorker(
   options: GenWorkerOptions = {},
 ): GenWorker {
   checkOptions('createGenWorker', WORKER_OPTIONS, options);
-  const { calls, options: base } = queueNames(connection, options);
+  checkConnection('createGenWorker', connection, options);
+  checkClient('createGenWorker', client);
+  const names = queueNames(connection, options);
+  const { calls, options: base } = names;
   const { timeoutMs = DAY_MS, retryDelayMs: retryMs = RETRY_MS } = options;
   const onError = (error: Error) => callObserver(() => options.onError?.(error));
   const notes = openNotes(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   const closing = new AbortController();
+  const creates = openCreates({
+    names,
+    calls: queue,
+    client,
+    worker: options.worker ?? {},
+    onError,
+    clock: systemClock,
+  });
   const work = createProcessor({
     options,
     rules: {
@@ -68,7 +83,9 @@ export function createGenWorker(
     notes,
     queue,
     clock: systemClock,
-    turns: createTurns(systemClock),
+    creates,
+    budgetOf: options.budget ?? ((scope) => budgetOf(client, scope)),
+    onError,
     lockMs: options.worker?.lockDuration ?? LOCK_MS,
     closing: closing.signal,
   });
@@ -80,8 +97,10 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
-  cleanRegularly(notes, closing.signal, onError);
+  regularly(CLEAN_EVERY_MS, [notes.clean, creates.clean], { closing: closing.signal, onError });
+  regularly(REMIND_EVERY_MS, [creates.remind], { closing: closing.signal, onError });
   const closeAll = async () => {
+    await creates.close();
     await worker.close();
     await queue.close();
     await notes.close();
@@ -99,10 +118,25 @@ export function createGenWorker(
   };
 }
 
-/** Drops notes that nobody takes back, now and then, until the worker closes. */
-async function cleanRegularly(notes: Notes, closing: AbortSignal, onError: (error: Error) => void): Promise<void> {
+/** Does something at once and then now and again, until it is closed. */
+async function regularly(
+  everyMs: number,
+  acts: readonly (() => Promise<void>)[],
+  { closing, onError }: { readonly closing: AbortSignal; readonly onError: (error: Error) => void },
+): Promise<void> {
   while (!closing.aborted) {
-    await notes.clean().catch((error: unknown) => closing.aborted || onError(error as Error));
-    await sleep(systemClock, CLEAN_EVERY_MS, closing).catch(() => {});
+    for (const act of acts) {
+      await act().catch((error: unknown) => closing.aborted || onError(error as Error));
+    }
+    await sleep(systemClock, everyMs, closing).catch(() => {});
   }
+}
+
+/** The budget of a scope, made of the client's own. */
+function budgetOf(client: GenClient, scope: string): Budget {
+  const budget = client.budgetOf(scope);
+  if (budget) return budget;
+  throw new GenError(
+    `budgetScope "${scope}" needs a budget: give the worker's client one made by createBudget, or createGenWorker the option budget: (scope) => Budget.`,
+  );
 }

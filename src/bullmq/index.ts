@@ -1,11 +1,19 @@
 export type { DefaultVideoModel } from '../catalog.js';
-export type { RunState } from '../polling/run-state.js';
 export type { CallKind } from '../resources/run-calls.js';
+export type { RunState } from '../rules/run-state.js';
 export type { QueueLocation } from './connection.js';
-export type { GenQueue, GenQueueJob } from './gen-queue.js';
+export type { GenQueue } from './gen-queue.js';
 export { createGenQueue } from './gen-queue.js';
 export type { GenWorker } from './gen-worker.js';
 export { createGenWorker } from './gen-worker.js';
-export type { GenJobData, GenJobProgress, GenJobResult, StoredFile, StoredRun } from './job-data.js';
+export type {
+  GenJobData,
+  GenJobProgress,
+  GenJobResult,
+  GenQueueJob,
+  StoredFile,
+  StoredRun,
+  Trouble,
+} from './job-data.js';
 export type { EnqueueOptions, GenQueueOptions } from './queue-options.js';
 export type { GenWorkerOptions } from './worker-options.js';

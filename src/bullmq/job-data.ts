@@ -1,6 +1,22 @@
-import type { Recover, RunState } from '../polling/run-state.js';
+import type { Job as BullJob } from 'bullmq';
 import type { CallKind } from '../resources/run-calls.js';
+import type { Recover, RunState } from '../rules/run-state.js';
 import type { Job } from '../schemas/job.js';
+
+/** A queued call as the engine holds it. */
+export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
+
+/** The calls that a queue takes. */
+export const CALLS: readonly CallKind[] = ['images', 'videos', 'videoEdits', 'characters'];
+
+/**
+ * The engine takes jobs without a priority first. Calls get one until their job is made, so that running jobs are read
+ * before new ones are created.
+ */
+export const UNMADE_PRIORITY = 1000;
+
+/** The version of the records that this version of the package writes, and the newest that it reads. */
+export const RECORD_VERSION = 1;
 
 /** Where a call stands, without the rules, which are the worker's. Its form may change between versions. */
 export type StoredRun = Omit<RunState, 'rules'>;
@@ -12,6 +28,8 @@ export type StoredFile =
 
 /** What a queue job carries: the call, and what has become of it. Everything needed to go on after a crash is here. */
 export interface GenJobData {
+  /** The version of the record. A worker leaves a newer one for another worker. @default 1 */
+  readonly version?: number | undefined;
   /** Which `create` it is. */
   readonly call: CallKind;
   /** The body of the call, as the service takes it. */
@@ -32,12 +50,20 @@ export interface GenJobData {
   readonly run?: StoredRun;
   /** When `run` was stored, in milliseconds since the epoch. */
   readonly storedAt?: number;
+  /** Whose budget the call is for. */
+  readonly budgetScope?: string | undefined;
+  /** What keeps the call from going on, for example an `onCompleted` that throws. */
+  readonly trouble?: Trouble | undefined;
   /** Why the call failed, as the error's JSON form. */
   readonly failure?: Readonly<Record<string, unknown>> | undefined;
-  /** Written by version 0.1 instead of `run`: how often the call was made again for a pending reference. */
-  readonly resubmissions?: number;
-  /** Written by version 0.1 instead of `run`: how often the call was refused for a pending character. */
-  readonly refusals?: number;
+}
+
+/** Failures in a row that say nothing about the job: an upload, a callback, the connection. */
+export interface Trouble {
+  /** When the first of them was, in milliseconds since the epoch. */
+  readonly since: number;
+  /** How many there were. */
+  readonly failures: number;
 }
 
 /** The progress of a queue job: where the service's job stands, and what it costs. */

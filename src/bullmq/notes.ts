@@ -64,3 +64,21 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
 // The engine takes neither a colon nor a bare number for an id.
 const ownerNote = (jobId: string) => `owner-${encodeURIComponent(jobId)}`;
 const wakeNote = (jobId: string) => `wake-${encodeURIComponent(jobId)}`;
+
+/** Wakes a sleeping call, in front of all others or behind those that are awake. One that is not asleep sees it by itself. */
+export async function wakeCall(
+  queue: Pick<Queue, 'getJob'>,
+  queueJobId: string,
+  { lifo }: { readonly lifo: boolean } = { lifo: true },
+): Promise<void> {
+  const job = await queue.getJob(queueJobId);
+  if (!job || !(await job.isDelayed())) return;
+  try {
+    await job.promote();
+  } catch (error) {
+    // It woke by itself between the two calls.
+    if (await job.isDelayed()) throw error;
+  }
+  // Promoted calls go to the end of the line; this one has something to bring.
+  await job.changePriority({ priority: 0, lifo });
+}

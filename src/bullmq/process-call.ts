@@ -1,19 +1,21 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
-import { reasonOf } from '../callbacks.js';
 import type { GenClient } from '../client.js';
-import type { Clock } from '../clock.js';
 import { GenError, WaitTimeoutError } from '../errors/index.js';
-import type { GenErrorJson } from '../polling/call-failure.js';
-import { nextStep } from '../polling/next-step.js';
-import type { CreateStep, LastStep, ReadStep, RunRules, RunState } from '../polling/run-state.js';
 import { type SeenCall, seeCall, sendCreate } from '../resources/run-calls.js';
+import { backoff } from '../rules/backoff.js';
+import { nextStep } from '../rules/run.js';
+import type { CreateStep, LastStep, ReadStep, RunRules, RunState } from '../rules/run-state.js';
+import { reasonOf } from '../runtime/callbacks.js';
+import type { Clock } from '../runtime/clock.js';
+import type { Budget } from '../schemas/budget.js';
 import type { Job } from '../schemas/job.js';
+import { asGenError, revived, untilReset } from './call-errors.js';
 import { deleteUploads, uploadFiles, withUploads } from './call-files.js';
-import { type GenQueueJob, wakeCall } from './gen-queue.js';
-import { type GenJobData, type GenJobResult, progressOf } from './job-data.js';
-import type { Notes } from './notes.js';
-import { pollDelayMs, type Turns } from './pace.js';
-import { loadRun, storeRun } from './stored-run.js';
+import { type Creates, needsTurn } from './creates.js';
+import { type GenJobData, type GenJobResult, type GenQueueJob, progressOf } from './job-data.js';
+import { type Notes, wakeCall } from './notes.js';
+import { pollDelayMs } from './pace.js';
+import { isKnown, loadRun, storeRun } from './stored-run.js';
 import type { GenWorkerOptions } from './worker-options.js';
 
 /** What a worker works with. */
@@ -27,7 +29,11 @@ export interface Workplace {
   readonly notes: Notes;
   readonly queue: Queue<GenJobData, GenJobResult>;
   readonly clock: Clock;
-  readonly turns: Turns;
+  /** The calls that wait for their create. */
+  readonly creates: Creates;
+  /** The budget of a call's `budgetScope`. */
+  readonly budgetOf: (scope: string) => Budget;
+  readonly onError: (error: Error) => void;
   /** For how long a worker has a call to itself. */
   readonly lockMs: number;
   /** Aborts when the worker closes. */
@@ -46,79 +52,177 @@ interface Standing {
   readonly run: RunState;
   readonly job?: Job;
   readonly error?: unknown;
+  /** The call waits for its turn, and not for its time. */
+  readonly isInLine?: boolean;
 }
 
 /** How long a call sleeps that is handed on because its worker closes. */
 const HANDED_ON_MS = 500;
-/** How long to wait for a slot of a rate limit that does not say how long. */
-const UNSAID_SLOT_MS = 3_000;
+/** How many calls of a newer version are remembered as reported. */
+const MOST_REPORTED = 1_000;
+/** How long a call sleeps that waits for its turn. Its turn wakes it; this is for a turn that was lost. */
+const TURN_MS = 10 * 60 * 1000;
+/** Nobody gets a turn for at least so long after one has found its rate limit full: the calls that have theirs come back first. */
+const SHORTEST_HOLD_MS = 500;
+/** How long a call of a newer version sleeps, so that a newer worker may take it. */
+const NEWER_MS = 30_000;
+/** How long a callback that throws is called again, and a connection that fails is tried again. */
+const TROUBLE_MS = 24 * 60 * 60 * 1000;
+const FIRST_TROUBLE_MS = 1_000;
+
+/** Another worker has the call now. */
+class LostCall extends Error {}
 
 /** Works on a call until it sleeps or ends: does what `nextStep` says, and stores where the call stands. */
 export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: string) => Promise<GenJobResult> {
+  const reported = new Set<string>();
   return async (queueJob, token) => {
     const work = { at, queueJob, token };
+    if (!isKnown(queueJob.data)) return leaveToNewer(work, reported);
     try {
       return await proceed(work);
     } catch (error) {
+      if (error instanceof DelayedError || error instanceof UnrecoverableError || error instanceof LostCall)
+        throw error;
       // What was sent is repeated under its own key by the worker that takes the call up.
-      if (at.closing.aborted && error === at.closing.reason) return sleep(work, HANDED_ON_MS);
-      throw error;
+      if (at.closing.aborted) return sleep(work, HANDED_ON_MS);
+      at.onError(error instanceof Error ? error : new Error(reasonOf(error)));
+      return tryLater(work, error, TROUBLE_MS);
     }
   };
+}
+
+/** Leaves a record of a newer version as it is, for a worker that knows it. Says so once. */
+async function leaveToNewer(work: Work, reported: Set<string>): Promise<never> {
+  const { id = '', data } = work.queueJob;
+  if (!reported.has(id)) {
+    work.at.onError(
+      new GenError(
+        `"${id}" was written by a newer version of gen-client (version ${data.version ?? data.run?.version}), so this worker leaves it alone. Update the worker.`,
+      ),
+    );
+    reported.add(id);
+    const [oldest] = reported;
+    if (reported.size > MOST_REPORTED && oldest !== undefined) reported.delete(oldest);
+  }
+  return sleep(work, NEWER_MS);
+}
+
+/**
+ * Puts the call aside after a failure that says nothing about its job: an upload, a callback, the connection. That uses up
+ * no attempt of the engine. When it goes on for longer than `limitMs`, the call fails with it.
+ */
+async function tryLater(work: Work, reason: unknown, limitMs: number): Promise<never> {
+  const { at, queueJob } = work;
+  await holdLock(work);
+  const now = at.clock.now();
+  const { since, failures } = queueJob.data.trouble ?? { since: now, failures: 0 };
+  if (failures > 0 && now - since >= limitMs) return giveUp(work, asGenError(reason));
+  await queueJob.updateData({ ...queueJob.data, trouble: { since, failures: failures + 1 } });
+  const mostMs = at.rules.retryMs ?? FIRST_TROUBLE_MS;
+  return sleep(work, backoff({ firstMs: Math.min(FIRST_TROUBLE_MS, mostMs), mostMs }, failures + 1));
 }
 
 async function proceed(work: Work): Promise<GenJobResult> {
   let standing = await wakeUp(work);
   for (;;) {
     const { step } = standing.run;
-    if (step.type === 'wait') return sleep(work, step.ms);
+    if (step.type === 'wait') return standing.isInLine ? sleepUntilTurn(work) : sleep(work, step.ms);
     if (step.type === 'end') return end(work, standing.run, step.job);
     if (step.type === 'fail') return fail(work, standing.run, errorOf(standing, step));
     if (step.type === 'store') throw new GenError('A queued call does not store its file: onCompleted does.');
     work.at.closing.throwIfAborted();
+    if (
+      step.type === 'create' &&
+      waitsForTurn(work, step) &&
+      !(await work.at.creates.admit(work.queueJob, work.at.closing))
+    ) {
+      return sleepUntilTurn(work);
+    }
     standing = step.type === 'create' ? await create(work, standing.run, step) : await read(work, standing.run, step);
   }
 }
 
 /** Where the call stands now that its sleep is over. */
 async function wakeUp({ at, queueJob }: Work): Promise<Standing> {
-  const recover = queueJob.data.recover ?? at.rules.recover;
-  const run = loadRun(queueJob, { ...at.rules, recover });
+  const run = runOf({ at, queueJob });
   if (run.step.type !== 'wait') return { run };
   const { jobId } = run.step;
   const woken = jobId !== null && (await at.notes.takeWake(jobId));
   return { run: nextStep(run, { type: 'waited', woken, passedMs: passedMs({ at, queueJob }) }) };
 }
 
+function runOf({ at, queueJob }: Omit<Work, 'token'>): RunState {
+  const recover = queueJob.data.recover ?? at.rules.recover;
+  return loadRun(queueJob, { ...at.rules, recover });
+}
+
 /** Creates the service's job, and stores its id before anything else. */
-async function create(work: Work, run: RunState, { key, model }: CreateStep): Promise<Standing> {
+async function create(work: Work, run: RunState, step: CreateStep): Promise<Standing> {
   const { at, queueJob } = work;
   await holdLock(work);
-  const refused = await uploadOnce(work);
-  if (refused !== undefined) return fail(work, run, refused);
-  const { call, preflight, uploads } = queueJob.data;
+  await uploadOnce(work);
+  const { call, preflight, uploads, budgetScope } = queueJob.data;
   const params = withUploads(queueJob.data.params, uploads);
   const options = { signal: at.closing, preflight };
-  const seen = await seeCall(async () => (await sendCreate(at.client, { call, params, key, model }, options)).job);
-  // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
-  await holdLock(work);
-  const standing = await advance(work, run, inTurn(at, seen));
+  const { key, model } = step;
+  const seen = await seeCall(async () => {
+    const client = budgetScope === undefined ? at.client : at.client.withOptions({ budget: at.budgetOf(budgetScope) });
+    return (await sendCreate(client, { call, params, key, model }, options)).job;
+  });
+  const resetsInMs = untilReset(at.clock, seen.error);
+  const standing = await advance(work, run, resetsInMs === undefined ? seen : retriedIn(seen, resetsInMs));
+  const isOverBudget = resetsInMs !== undefined;
+  const isInLine = waitsForTurn(work, step) && (await endTurn(work, { seen, standing, isOverBudget }));
   const { job } = standing;
   if (job) {
     await at.notes.own(job.id, queueJob.id ?? '');
     await queueJob.log(`${job.id} was accepted under ${key}: ${job.quotedTokenCost ?? '?'} tokens.`);
   }
-  return standing;
+  return { ...standing, isInLine };
 }
 
-/** Uploads the files of the call and stores their ids, so that no later attempt does it again. Gives an error that lasts. */
-async function uploadOnce({ at, queueJob }: Work): Promise<GenError | undefined> {
+/** Whether the create has to wait for a turn of its rate limit. A second key goes out at once, or not at all. */
+function waitsForTurn({ queueJob }: Work, { isSecondKey }: CreateStep): boolean {
+  return needsTurn(queueJob.data.call) && !isSecondKey;
+}
+
+/** Ends the turn of a create. One that found the rate limit full gets the next turn, and nobody gets one until then. Says so. */
+async function endTurn(
+  { at, queueJob: { id = '' } }: Work,
+  {
+    seen,
+    standing,
+    isOverBudget,
+  }: { readonly seen: SeenCall; readonly standing: Standing; readonly isOverBudget: boolean },
+): Promise<boolean> {
+  const { kind, retryAfterMs = null } = seen.event.type === 'failed' ? seen.event.failure : {};
+  const { step } = standing.run;
+  const isHeld = kind === 'full' && !isOverBudget && step.type === 'wait';
+  if (isHeld) await at.creates.hold(id, Math.max(retryAfterMs ?? step.ms, SHORTEST_HOLD_MS));
+  else if (kind === 'unsent') await at.creates.giveBack(id);
+  else await at.creates.leave(id);
+  return isHeld;
+}
+
+function retriedIn(seen: SeenCall, retryAfterMs: number): SeenCall {
+  const { event } = seen;
+  if (event.type !== 'failed') return seen;
+  return { ...seen, event: { ...event, failure: { ...event.failure, kind: 'full', retryAfterMs } } };
+}
+
+/** Uploads the files of the call and stores their ids, so that no later attempt does it again. */
+async function uploadOnce(work: Work): Promise<void> {
+  const { at, queueJob } = work;
   const { data } = queueJob;
-  if (data.files === undefined || data.uploads !== undefined) return undefined;
+  if (data.files === undefined || data.uploads !== undefined) return;
   const made = await uploadFiles(at.uploader, data, at.closing);
-  if ('error' in made) return made.error;
-  await queueJob.updateData({ ...data, uploads: made.uploads });
-  return undefined;
+  if ('uploads' in made) {
+    await queueJob.updateData({ ...data, uploads: made.uploads });
+    return;
+  }
+  if (made.isLasting) return giveUp(work, made.error);
+  return tryLater(work, made.error, at.rules.timeoutMs ?? Number.POSITIVE_INFINITY);
 }
 
 async function read(work: Work, run: RunState, { jobId }: ReadStep): Promise<Standing> {
@@ -128,17 +232,11 @@ async function read(work: Work, run: RunState, { jobId }: ReadStep): Promise<Sta
   return advance(work, run, await seeCall(() => at.client.jobs.get(jobId, { signal: at.closing })));
 }
 
-/** A create that finds its rate limit full comes back in a turn of its own. */
-function inTurn({ turns, client }: Workplace, seen: SeenCall): SeenCall {
-  const { event } = seen;
-  if (event.type !== 'failed' || event.failure.kind !== 'full') return seen;
-  const retryAfterMs = turns.next(event.failure.retryAfterMs ?? UNSAID_SLOT_MS, client.limits());
-  return { ...seen, event: { ...event, failure: { ...event.failure, retryAfterMs } } };
-}
-
 /** Does what the rules say to what was seen, and stores it. The end of a call is stored when it has been told. */
 async function advance(work: Work, run: RunState, { event, ...seen }: SeenCall): Promise<Standing> {
   const { at, queueJob } = work;
+  // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
+  await holdLock(work);
   const { pollIntervalMs } = at.options;
   const pollMs = pollIntervalMs ?? pollDelayMs(queueJob.data.call, await at.notes.owned(), at.client.limits());
   const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
@@ -153,21 +251,43 @@ async function end(work: Work, run: RunState, job: Job): Promise<GenJobResult> {
   // A final job resolves, or throws its own error, without a call.
   const completed = await at.client.waitForJob(outcome).catch((error: unknown) => fail(work, run, error));
   // Stored first: when onCompleted throws, it is called again with this job and nothing else happens.
-  await storeRun(work, run);
-  await calling('onCompleted', () => at.options.onCompleted?.(completed, queueJob));
+  if (queueJob.data.run?.step.type !== 'end' || queueJob.data.failure !== undefined) await storeRun(work, run);
+  try {
+    await at.options.onCompleted?.(completed, queueJob);
+  } catch (error) {
+    const failure = new GenError(`onCompleted failed: ${reasonOf(error)}`, { cause: error, recovery: 'retry' });
+    return isFinalWord(error) ? fail(work, run, failure) : tryLater(work, failure, TROUBLE_MS);
+  }
   await discardUploads(work, run);
   await at.notes.forget(job.id);
   return completed;
+}
+
+/** Ends the call with an error that its run has not decided. */
+async function giveUp(work: Work, error: GenError): Promise<never> {
+  await work.at.creates.leave(work.queueJob.id ?? '');
+  return fail(work, runOf(work), error);
 }
 
 /** Ends the call with its error: kept in typed form with the queue job, and not tried again by the engine. */
 async function fail(work: Work, run: RunState, error: unknown): Promise<never> {
   const { at, queueJob } = work;
   if (!GenError.isInstance(error)) throw error;
-  await calling('onFailed', () => at.options.onFailed?.(error, queueJob));
+  try {
+    await at.options.onFailed?.(error, queueJob);
+  } catch (reason) {
+    const { since } = queueJob.data.trouble ?? { since: at.clock.now() };
+    if (!isFinalWord(reason) && at.clock.now() - since < TROUBLE_MS) return tryLater(work, error, TROUBLE_MS);
+  }
+  await holdLock(work);
   await discardUploads(work, run);
   await storeRun(work, run, error.toJSON());
   throw Object.assign(new UnrecoverableError(`${error.name}: ${error.message}`), { cause: error });
+}
+
+/** A callback says with the engine's own UnrecoverableError that it must not be called again. */
+function isFinalWord(error: unknown): boolean {
+  return error instanceof UnrecoverableError;
 }
 
 /** Deletes the uploads of a call that came to no job, which uploads them again when an operator has it tried again. */
@@ -181,19 +301,6 @@ async function discardUploads({ at, queueJob }: Work, { step, tries }: RunState)
   if (isRefused) await queueJob.updateData({ ...data, files, ...(cleanup && { cleanup }) });
 }
 
-/**
- * Calls something of the user's. Whatever it throws, the engine tries the queue job again; but an UnrecoverableError of the
- * engine's own says that it must not.
- */
-async function calling(name: string, act: () => unknown): Promise<void> {
-  try {
-    await act();
-  } catch (error) {
-    if (error instanceof UnrecoverableError) throw error;
-    throw new Error(`${name} failed and is called again: ${reasonOf(error)}`, { cause: error });
-  }
-}
-
 /** The error that ends a run without a final job. */
 function errorOf({ run, job, error }: Standing, step: Extract<LastStep, { readonly type: 'fail' }>): unknown {
   if (step.reason === 'timeout') {
@@ -201,11 +308,6 @@ function errorOf({ run, job, error }: Standing, step: Extract<LastStep, { readon
     return new WaitTimeoutError(message, { job, jobId, timeoutMs: run.rules.timeoutMs ?? 0 });
   }
   return error ?? revived(step.error);
-}
-
-/** An error whose call was made before the sleep, in this process or another. */
-function revived({ name, message, ...fields }: GenErrorJson): GenError {
-  return Object.assign(new GenError(message), { name, ...fields });
 }
 
 /** Leaves the call in the queue as a delayed job. A webhook that came while it was being worked on wakes it at once. */
@@ -217,10 +319,18 @@ async function sleep({ at, queueJob, token }: Work, ms: number): Promise<never> 
   throw new DelayedError();
 }
 
+/** Sleeps until the turn of the call has come. One that comes while the call falls asleep wakes it at once. */
+async function sleepUntilTurn({ at, queueJob, token }: Work): Promise<never> {
+  const { id = '' } = queueJob;
+  await queueJob.moveToDelayed(at.clock.now() + TURN_MS, token);
+  if (await at.creates.hasCome(id)) await wakeCall(at.queue, id, { lifo: false });
+  throw new DelayedError();
+}
+
 /** Makes sure that no other worker has taken the call up. */
 async function holdLock({ at, queueJob, token }: Work): Promise<void> {
   if (token === undefined || (await queueJob.extendLock(token, at.lockMs))) return;
-  throw new Error(
+  throw new LostCall(
     `Another worker has taken up ${queueJob.id}: this one was out of reach for longer than lockDuration.`,
   );
 }

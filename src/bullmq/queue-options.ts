@@ -1,7 +1,7 @@
 import type { JobsOptions } from 'bullmq';
 import * as z from 'zod/mini';
 import * as option from '../options.js';
-import type { Recover } from '../polling/run-state.js';
+import type { Recover } from '../rules/run-state.js';
 import { LOCATION_FIELDS, type QueueLocation } from './connection.js';
 
 /** How to open a queue. */
@@ -31,6 +31,18 @@ export interface EnqueueOptions extends Omit<JobsOptions, 'jobId'> {
    * @default undefined: they stay
    */
   readonly cleanup?: 'after-job' | undefined;
+  /**
+   * Whose budget the create is for, for example a tenant's: the worker reserves in the budget of this scope instead of in the
+   * client's own. A call over budget waits for the next period where there is one.
+   * @default undefined: the budget of the worker's client
+   */
+  readonly budgetScope?: string | undefined;
+  /**
+   * Whether a call of this id that has ended is started anew. A failed one goes on as after the engine's `retry()`, and a
+   * completed one makes another job, under a key of its own. Without it, queuing an ended call is a GenError.
+   * @default false
+   */
+  readonly again?: boolean | undefined;
 }
 
 /** The options of `createGenQueue`. */
@@ -70,4 +82,6 @@ export const ENQUEUE_OPTIONS = z.strictObject({
   preflight: option.flag,
   recover: anything,
   cleanup: option.oneOf('after-job'),
+  budgetScope: option.text,
+  again: option.flag,
 });

@@ -2,22 +2,24 @@ import type { WorkerOptions } from 'bullmq';
 import * as z from 'zod/mini';
 import type { GenError } from '../errors/index.js';
 import * as option from '../options.js';
-import type { Recover } from '../polling/run-state.js';
+import type { Recover } from '../rules/run-state.js';
+import type { Budget } from '../schemas/budget.js';
 import type { CompletedJob } from '../schemas/job.js';
 import { LOCATION_FIELDS, type QueueLocation } from './connection.js';
-import type { GenQueueJob } from './gen-queue.js';
+import type { GenQueueJob } from './job-data.js';
 
 /** How a worker runs. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
    * Called with the completed job, and awaited, before the queue job ends: the place to copy the file to your own storage.
-   * Called at least once, because a crash in between calls it again. When it throws, whatever it throws, the engine tries
-   * the queue job again as `attempts` and `backoff` say. The job is not created again.
+   * Called at least once, because a crash in between calls it again. When it throws, it is called again for a day, with
+   * pauses up to `retryDelayMs`, and uses up none of the engine's `attempts`; then the call fails. The job is not created
+   * again. The engine's UnrecoverableError ends the call at once.
    */
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   /**
    * Called with the error that ended a call, and awaited, before the queue job fails; at least once. When it throws, it is
-   * called again.
+   * called again, for a day.
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /** Called with errors of the worker's connection. The engine reconnects by itself. @default nothing is done with them */
@@ -44,6 +46,11 @@ export interface GenWorkerOptions extends QueueLocation {
    * @default {}: a failed job ends the call
    */
   readonly recover?: Recover | undefined;
+  /**
+   * Gives the budget of a call's `budgetScope`.
+   * @default the budget of the client, under that scope
+   */
+  readonly budget?: ((scope: string) => Budget) | undefined;
   /** Further options of the engine’s Worker, for example `lockDuration` and `stalledInterval`. */
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'> | undefined;
 }
@@ -62,5 +69,6 @@ export const WORKER_OPTIONS = z.strictObject({
   retryDelayMs: option.milliseconds,
   timeoutMs: option.milliseconds,
   recover: z.optional(z.any()),
+  budget: option.callback,
   worker: option.anObject,
 });

@@ -1,7 +1,15 @@
-import { APIError, InsufficientBalanceError, JobError, type Recovery, WaitTimeoutError } from '../errors/index.js';
-import { quote } from '../sandbox/control/curl.js';
+import {
+  APIError,
+  ConnectionError,
+  GenError,
+  InsufficientBalanceError,
+  JobError,
+  type Recovery,
+  WaitTimeoutError,
+} from '../errors/index.js';
+import { fateOf, mayHaveCreated } from '../rules/fate.js';
+import { quote } from '../runtime/shell.js';
 import type { Session } from './session.js';
-import { isUnsent } from './unsent.js';
 
 /** What to do, in words for a person. */
 const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
@@ -22,15 +30,11 @@ export function adviceFor(error: unknown, session: Pick<Session, 'next' | 'isUns
   if (InsufficientBalanceError.isInstance(error)) return error.topUpUrl ? `Top up at ${error.topUpUrl}` : undefined;
   if (WaitTimeoutError.isInstance(error))
     return `The job goes on. Wait for it with: gen-client wait ${quote(error.jobId)}`;
-  if (session?.isUnsent && isUnsent(error)) return 'Nothing was sent. Check GEN_BASE_URL or --base-url.';
-  if (mayHaveCreated(error)) {
-    return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(error.idempotencyKey)}: it takes up the same job and pays once.`;
+  if (session?.isUnsent && ConnectionError.isInstance(error) && fateOf(error) === 'unsent')
+    return 'Nothing was sent. Check GEN_BASE_URL or --base-url.';
+  const key = GenError.isInstance(error) && 'idempotencyKey' in error ? error.idempotencyKey : undefined;
+  if (typeof key === 'string' && mayHaveCreated(error)) {
+    return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(key)}: it takes up the same job and pays once.`;
   }
   return APIError.isInstance(error) ? ADVICE[error.recovery] : undefined;
-}
-
-/** A create without an answer that settles it. */
-function mayHaveCreated(error: unknown): error is { idempotencyKey: string } {
-  const isSettled = APIError.isInstance(error) && (error.status ?? 0) < 500;
-  return !isSettled && error instanceof Error && 'idempotencyKey' in error && typeof error.idempotencyKey === 'string';
 }

@@ -2,12 +2,16 @@ import { CommanderError } from 'commander';
 import {
   APIError,
   AuthenticationError,
+  BadRequestError,
   DownloadError,
   GenError,
   InsufficientBalanceError,
   JobError,
+  NotFoundError,
+  PayloadTooLargeError,
   PermissionDeniedError,
   PreflightError,
+  UnprocessableEntityError,
   WebhookVerificationError,
 } from '../errors/index.js';
 
@@ -39,7 +43,8 @@ export function asUsage(cause: unknown): never {
   throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
 }
 
-const REQUEST_FAULTS = [400, 404, 413, 422];
+/** Errors about the request itself. */
+const REQUEST_FAULTS = [BadRequestError, NotFoundError, PayloadTooLargeError, UnprocessableEntityError];
 
 /** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
@@ -50,7 +55,8 @@ export function exitCodeOf(error: unknown): number {
     if (account.isInstance(error)) return EXIT.account;
   }
   if (DownloadError.isInstance(error) && error.code === 'file_exists') return EXIT.usage;
-  if (APIError.isInstance(error)) return REQUEST_FAULTS.includes(error.status ?? 0) ? EXIT.usage : EXIT.service;
+  if (REQUEST_FAULTS.some((fault) => fault.isInstance(error))) return EXIT.usage;
+  if (APIError.isInstance(error)) return EXIT.service;
   // An upload or a download fails for the reason of its cause.
   if (error instanceof Error && error.cause instanceof Error) return exitCodeOf(error.cause);
   return EXIT.service;

@@ -1,10 +1,15 @@
 #!/usr/bin/env node
+import { EXIT } from './exit-codes.js';
 import { main } from './main.js';
 
-// A reader that has seen enough (`| head`) is no error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
+// A reader that leaves early (`| head`), or a full disk behind a redirect, must not end what is being paid for.
+process.stderr.on('error', () => {});
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  if (code === 'EPIPE') return;
+  process.stderr.write(`Error: stdout cannot be written: ${message}\n`);
+  process.exitCode = EXIT.failed;
 });
 
 // Not process.exit: what is still on its way into a pipe must arrive.
-process.exitCode = await main(process.argv.slice(2), process);
+const code = await main(process.argv.slice(2), process);
+process.exitCode ||= code;

@@ -10,14 +10,15 @@ import { editCommand } from './commands/edit.js';
 import { downloadCommand, uploadCommand } from './commands/files.js';
 import { imageCommand } from './commands/image.js';
 import { jobCommand, waitCommand } from './commands/jobs.js';
+import { jobsCommand, resumeCommand } from './commands/journal.js';
 import { modelsCommand } from './commands/models.js';
 import { sandboxCommand } from './commands/sandbox.js';
 import { videoCommand } from './commands/video.js';
 import { webhookCommand } from './commands/webhook.js';
 import { EXIT, exitCodeOf } from './exit-codes.js';
-import { interruptSignal } from './interrupt.js';
+import type { Machine } from './machine.js';
 import { createSession, type Session } from './session.js';
-import { createTerminal, type Streams, type Terminal } from './terminal.js';
+import { createTerminal, interruptSignal, type Terminal } from './terminal.js';
 import { errorDocument, messageOf } from './wording.js';
 
 const COMMANDS = [
@@ -30,6 +31,8 @@ const COMMANDS = [
   jobCommand,
   waitCommand,
   downloadCommand,
+  jobsCommand,
+  resumeCommand,
   modelsCommand,
   webhookCommand,
   doctorCommand,
@@ -47,16 +50,16 @@ Exit codes:
 `;
 
 /** Runs one command line and gives the exit code. */
-export async function main(words: readonly string[], streams: Streams): Promise<number> {
-  const terminal = createTerminal(streams, { isJson: asksForJson(words) });
-  const signal = interruptSignal();
+export async function main(words: readonly string[], machine: Machine): Promise<number> {
+  const terminal = createTerminal(machine, { isJson: asksForJson(words) });
+  const signal = machine.signal ?? interruptSignal();
   let session: Session | undefined;
   const open: OpenSession = (flags) => {
-    session = createSession(flags, { terminal, signal });
+    session = createSession(flags, { machine, terminal, signal });
     return session;
   };
   try {
-    await createProgram(open, streams, terminal).parseAsync(words, { from: 'user' });
+    await createProgram(open, machine, terminal).parseAsync(words, { from: 'user' });
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
     if (signal.aborted && session) return interrupted(terminal, session);
@@ -64,7 +67,7 @@ export async function main(words: readonly string[], streams: Streams): Promise<
   }
 }
 
-function createProgram(open: OpenSession, { stdout, stderr }: Streams, { isJson }: Terminal): Command {
+function createProgram(open: OpenSession, { stdout, stderr }: Machine, { isJson }: Terminal): Command {
   const program = new Command('gen-client')
     .description('Images, characters and videos from the command line.')
     .version(VERSION)

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import { Format, SingleBar } from 'cli-progress';
-import { systemClock } from '../clock.js';
-import { plainText } from './plain-text.js';
+import type { JobProgress } from '../rules/lengths.js';
+import { systemClock } from '../runtime/clock.js';
 
 /** How far something has come. */
 export interface Progress {
@@ -11,8 +11,8 @@ export interface Progress {
   count(done: number, total: number, text: string): void;
   /** Lets something else write to the terminal, and shows the bar again below it. */
   aside(write: () => void): void;
-  /** A state without a measure: shown with the time that has passed. */
-  state(text: string): void;
+  /** A state: shown with the time that has passed, and with how far the job is where that can be estimated. */
+  state(text: string, progress?: JobProgress): void;
   /** Takes the bar away; nothing moves afterwards. */
   stop(): void;
 }
@@ -59,6 +59,8 @@ function bar(label: string, { stream }: Place): Progress {
   const started = systemClock.now();
   let text = 'starting';
   let counted = '';
+  let isEstimated = false;
+  let left = '';
   let cancelTick = () => {};
   const single = new SingleBar({
     stream,
@@ -69,6 +71,7 @@ function bar(label: string, { stream }: Place): Progress {
     format: (options, { value, progress }) => {
       const filled = Format.BarFormat(progress, { ...options, barCompleteString: BLOCKS, barIncompleteString: DOTS });
       if (counted !== '') return `${label}  ${filled} ${counted}  ${minutes(systemClock.now() - started)}`;
+      if (isEstimated) return `${label}  ${filled} ${Math.floor(progress * 100)}%  ${text}${left}`;
       const size = `${filled} ${Math.floor(progress * 100)}% of ${megabytes(value / Math.max(progress, 1e-9))}`;
       return `${label}  ${text === '' ? size : `${text}  ${minutes(systemClock.now() - started)}`}`;
     },
@@ -96,9 +99,12 @@ function bar(label: string, { stream }: Place): Progress {
       write();
       single.render();
     },
-    state(next) {
+    state(next, { share, etaMs } = NOT_KNOWN) {
       text = plainText(next);
-      single.render();
+      isEstimated = share !== undefined;
+      left = etaMs === undefined ? '' : `  about ${minutes(etaMs)} left`;
+      single.setTotal(1);
+      single.update(share ?? 0);
     },
     stop() {
       cancelTick();
@@ -107,6 +113,7 @@ function bar(label: string, { stream }: Place): Progress {
   };
 }
 
+const NOT_KNOWN: JobProgress = { etaMs: undefined, share: undefined };
 const BLOCKS = '='.repeat(30);
 const DOTS = '.'.repeat(30);
 
@@ -118,4 +125,26 @@ function minutes(ms: number): string {
 /** A size in megabytes as a person reads it. */
 export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 0)} MB`;
+}
+
+// What the service or a file says may carry escape sequences that a terminal obeys. None gets through here.
+
+/** Control and formatting characters: escape sequences, line breaks, text that runs backwards. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Text as one line that a terminal only shows. */
+export function plainText(value: unknown): string {
+  return String(value).replace(UNSAFE, ' ').trimEnd();
+}
+
+/** JSON on one line in which no character can steer a terminal. */
+export function plainJson(value: unknown): string {
+  const json = JSON.stringify(value) ?? 'null';
+  return json.replace(UNSAFE, (char) =>
+    [...char].flatMap((one) => Array.from({ length: one.length }, (_, at) => escapeUnit(one.charCodeAt(at)))).join(''),
+  );
+}
+
+function escapeUnit(unit: number): string {
+  return `\\u${unit.toString(16).padStart(4, '0')}`;
 }

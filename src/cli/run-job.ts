@@ -1,37 +1,29 @@
 import { randomUUID } from 'node:crypto';
-import type { CreateOptions } from '../resources/create-options.js';
+import type { CreateCallOptions, CreateOptions } from '../resources/create.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
-import type { RequestOptions } from '../schemas/request-options.js';
+import { checkFiles } from '../uploading/body-files.js';
 import { UsageError } from './exit-codes.js';
 import type { JobFlags } from './flags.js';
-import {
-  checkFiles,
-  deleteUploads,
-  isRefusal,
-  plannedParams,
-  type ReferenceSlot,
-  uploadReferences,
-} from './references.js';
+import { namingFiles, type ReferenceSlot, referenceParams, uploadProgress } from './references.js';
 import type { Session } from './session.js';
-import { describeJob } from './show-job.js';
 import { saveTo, tryTarget } from './target.js';
-import { resumeCommand, watching } from './wait.js';
+import { describeJob, resumeCommand, watching } from './wait.js';
 
-/** A job to make: its parameters, the rules for them and the calls that make it. */
+/** A job to make: its params, the rules for them and the calls that make it. */
 export interface JobPlan<Params extends object> {
-  /** Parameters but for the references. */
+  /** Params but for the references. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly references: readonly ReferenceSlot[];
   /** The documented rules; throws the PreflightError with the catalog's message. */
   readonly check: (params: Record<string, unknown>) => void;
-  readonly create: (params: Params, options: RequestOptions) => PromiseLike<CreatedJob>;
+  readonly create: (params: Params, options: CreateCallOptions) => PromiseLike<CreatedJob>;
   readonly createAndWait: (params: Params, options: CreateOptions) => Promise<Job>;
 }
 
 /**
- * Makes a job, waits for it and saves its file. All that can be refused without a call is refused first, then the
- * target is looked at, then files are uploaded: nothing is paid for and then thrown away.
+ * Makes a job, waits for it and saves its file. All that can be refused without a call is refused first, then the target
+ * is tried: nothing is paid for and then thrown away. Files go to the client by value.
  */
 export async function runJob<Params extends object>(
   session: Session,
@@ -41,36 +33,39 @@ export async function runJob<Params extends object>(
   if (!flags.wait && flags.out !== undefined) {
     throw new UsageError('--out needs the finished file: leave out --no-wait, or save later with "gen-client wait".');
   }
-  const fields = definedOnly({ ...plan.params, webhook_url: flags.webhook });
-  plan.check({ ...fields, ...plannedParams(plan.references) });
-  await tryTarget(session, flags);
-  await checkFiles(plan.references);
-  const references = await uploadReferences(session, plan.references);
-  // The rules have looked at them: what is left to the types is the spelling of the names above.
-  const params = { ...fields, ...references.params } as Params;
+  const given = { ...plan.params, ...referenceParams(plan.references), webhook_url: flags.webhook };
+  const fields = definedOnly(given);
+  plan.check(fields);
+  await tryTarget(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
+  const uploads = uploadProgress(session, plan.references);
   const idempotencyKey = flags.idempotencyKey ?? randomUUID();
-  session.hint = `It is not known whether a job was made. Run the same command again with --idempotency-key ${idempotencyKey}: it takes up the same job and pays once.`;
+  session.createKey = idempotencyKey;
   session.outcome = { idempotencyKey };
+  const { onUploadProgress } = uploads;
+  // The rules have looked at them: what is left to the types is the spelling of the names above.
+  const attempt = { params: fields as Params, options: { idempotencyKey, signal: session.signal, onUploadProgress } };
   try {
-    if (flags.wait) await waitAndSave(session, plan, { flags, params, idempotencyKey });
-    else await startOnly(session, plan, { params, idempotencyKey });
+    await checkFiles(fields);
+    if (flags.wait) await waitAndSave(session, plan, { ...attempt, flags });
+    else await startOnly(session, plan, attempt);
   } catch (error) {
-    if (session.outcome.job === undefined && isRefusal(error)) await deleteUploads(session, references.uploadIds);
-    throw error;
+    throw namingFiles(error, plan.references);
+  } finally {
+    uploads.stop();
   }
 }
 
 interface Attempt<Params> {
   readonly params: Params;
-  readonly idempotencyKey: string;
+  readonly options: CreateCallOptions & { readonly idempotencyKey: string };
 }
 
 async function startOnly<Params extends object>(
   session: Session,
   plan: JobPlan<Params>,
-  { params, idempotencyKey }: Attempt<Params>,
+  { params, options }: Attempt<Params>,
 ): Promise<void> {
-  const created = await plan.create(params, { signal: session.signal, idempotencyKey });
+  const created = await plan.create(params, options);
   session.terminal.result({ ...created }, [
     ...describeJob(created.job, created),
     `Go on with: ${resumeCommand(created.job.id, {})}`,
@@ -80,15 +75,16 @@ async function startOnly<Params extends object>(
 async function waitAndSave<Params extends object>(
   session: Session,
   plan: JobPlan<Params>,
-  { params, idempotencyKey, flags }: Attempt<Params> & { flags: JobFlags },
+  { params, options, flags }: Attempt<Params> & { flags: JobFlags },
 ): Promise<void> {
   const { terminal, signal } = session;
+  const { idempotencyKey } = options;
   let created: CreatedJob | undefined;
   const watch = watching(session, flags);
   try {
     const job = await plan.createAndWait(params, {
+      ...options,
       ...watch.options,
-      idempotencyKey,
       onCreated(accepted) {
         created = accepted;
         session.outcome.warnings = accepted.warnings;

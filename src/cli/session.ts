@@ -1,12 +1,14 @@
 import { GenClient } from '../client.js';
 import type { Hooks } from '../hooks.js';
+import { fateOf } from '../rules/fate.js';
 import { asUsage, EXIT, UsageError } from './exit-codes.js';
+import { type Machine, variable } from './machine.js';
 import type { Terminal } from './terminal.js';
-import { isUnsent } from './unsent.js';
 import { inFlags, messageOf } from './wording.js';
 
 /** One run of a command. */
 export interface Session {
+  readonly machine: Machine;
   readonly terminal: Terminal;
   /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
@@ -16,6 +18,8 @@ export interface Session {
   next: NextStep | undefined;
   /** Whether every attempt that failed so far was refused before it was sent. */
   isUnsent: boolean;
+  /** The key of the create, for a command that makes one job. */
+  createKey: string | undefined;
   /** Whether waits and retries go untold, because there are too many of them. */
   isQuiet: boolean;
   /** What to tell when interrupted: how to go on. */
@@ -40,14 +44,19 @@ export interface GlobalFlags {
 }
 
 /** Opens a session. Nothing is called, and no key is asked for, until a command needs the client. */
-export function createSession(flags: GlobalFlags, { terminal, signal }: Pick<Session, 'terminal' | 'signal'>): Session {
+export function createSession(
+  flags: GlobalFlags,
+  { machine, terminal, signal }: Pick<Session, 'machine' | 'terminal' | 'signal'>,
+): Session {
   let client: GenClient | undefined;
   const session: Session = {
+    machine,
     terminal,
     signal,
     outcome: {},
     next: undefined,
     isUnsent: true,
+    createKey: undefined,
     isQuiet: false,
     hint: 'Nothing was created.',
     exitCode: EXIT.done,
@@ -64,21 +73,26 @@ function createClient({ baseUrl }: GlobalFlags, session: Session): GenClient {
     if (!session.isQuiet) session.terminal.note(`Warning: ${inFlags(message)}`);
   };
   const logger = { error: warn, warn, info() {}, debug() {} };
-  const given = baseUrlOf({ baseUrl });
+  const { machine } = session;
+  const { createClient: create = (options) => new GenClient(options) } = machine;
+  const given = baseUrlOf({ baseUrl }, machine);
+  const apiKey = variable(machine, 'GEN_API_KEY');
   try {
-    return new GenClient({ baseUrl: given, logger, logLevel: 'warn', hooks: hooksOf(session) });
+    return create({ baseUrl: given, apiKey, logger, logLevel: 'warn', hooks: hooksOf(session) });
   } catch (cause) {
     return asUsage(cause);
   }
 }
 
 /** Where the service is, by flag or environment. */
-export function baseUrlOf({ baseUrl }: GlobalFlags): string {
-  const given = baseUrl ?? process.env.GEN_BASE_URL?.trim();
+export function baseUrlOf({ baseUrl }: GlobalFlags, machine: Machine): string {
+  const given = baseUrl ?? variable(machine, 'GEN_BASE_URL');
   if (given) return given;
   throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
 }
 
+/** The paths of the creates. */
+const CREATES = /^\/v1\/(images|videos|video-edits|characters)$/;
 /** Waits shorter than this are nobody's concern. */
 const NOTED_WAIT_MS = 2000;
 
@@ -87,13 +101,17 @@ function hooksOf(session: Session): Hooks {
   const { terminal } = session;
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
   return {
+    onRequest({ method, path }) {
+      if (session.createKey === undefined || method !== 'POST' || !CREATES.test(path) || session.next) return;
+      session.hint = `It is not known whether a job was made. Run the same command again with --idempotency-key ${session.createKey}: it takes up the same job and pays once.`;
+    },
     onWait({ lane, waitMs, reason }) {
       if (waitMs < NOTED_WAIT_MS || session.isQuiet) return;
       const why = reason === 'limit' ? `the limit of ${lane ?? 'calls'}` : 'the service asked for it';
       terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
     },
     onRetry({ error, delayMs }) {
-      session.isUnsent &&= isUnsent(error);
+      session.isUnsent &&= fateOf(error) === 'unsent';
       if (!session.isQuiet) terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
     },
   };

@@ -1,14 +1,18 @@
-import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
+import { createHash, randomUUID } from 'node:crypto';
+import { closeSync, createReadStream, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { reasonOf } from '../callbacks.js';
 import { DownloadError } from '../errors/index.js';
 import { type SavedOutput, saveOutput } from '../node/index.js';
-import { makeDirectories } from '../node/make-directories.js';
-import { quote } from '../sandbox/control/curl.js';
+import { makeDirectories } from '../node/save-target.js';
+import { extensionFor } from '../resources/output.js';
+import { reasonOf } from '../runtime/callbacks.js';
+import { quote } from '../runtime/shell.js';
 import type { Job } from '../schemas/job.js';
 import { UsageError } from './exit-codes.js';
 import type { NextStep, Session } from './session.js';
+
+/** A file that was saved, by this run or by an earlier one. */
+export type SavedFile = SavedOutput & { readonly existed?: true };
 
 /** The flags that say where a file goes. */
 export type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
@@ -18,9 +22,14 @@ const STDOUT = '-';
 
 /**
  * Tries whether the target can take the file, before a job is paid for. A directory that is named with a slash is made.
- * Throws a UsageError that names `--out` and the reason.
+ * Throws a UsageError that names `--out` and the reason. A file may be there for a command that may be run again: it is
+ * compared with the job's.
  */
-export async function tryTarget({ terminal }: Session, { out, force }: SaveFlags, jobs = 1): Promise<void> {
+export async function tryTarget(
+  { terminal }: Session,
+  { out, force, mayExist }: SaveFlags & { readonly mayExist?: boolean },
+  jobs = 1,
+): Promise<void> {
   if (out === undefined) return;
   if (out === STDOUT) {
     if (jobs > 1) throw new UsageError('--out - takes one job. Give a directory for several, such as "videos/".');
@@ -38,7 +47,8 @@ export async function tryTarget({ terminal }: Session, { out, force }: SaveFlags
   if (stats && !stats.isFile()) {
     throw new UsageError(`--out: "${out}" is not a regular file. To stream, pass --out - and redirect stdout.`);
   }
-  if (stats && !force) throw new UsageError(`--out: "${out}" is there already. Pass --force to replace it.`);
+  if (stats && !force && !mayExist)
+    throw new UsageError(`--out: "${out}" is there already. Pass --force to replace it.`);
   const folder = dirname(out);
   const parent = statsOf(folder);
   if (parent === undefined) {
@@ -81,13 +91,15 @@ export function tryDirectory(folder: string): void {
  * Saves a job's file, or streams it to stdout, and shows how far it has come. From here on a failure of the command tells
  * how the file is fetched.
  */
-export async function saveTo(session: Session, job: Job, flags: SaveFlags): Promise<SavedOutput | undefined> {
+export async function saveTo(session: Session, job: Job, flags: SaveFlags): Promise<SavedFile | undefined> {
   session.next = download(job.id, flags);
   const { out = '.', force } = flags;
   const progress = session.terminal.progress(`Saving ${job.id}`);
   try {
     if (out === STDOUT) await stream(session, job);
     else {
+      const existing = force ? undefined : await existingFile(session, job, out);
+      if (existing) return existing;
       return await saveOutput(session.client(), job, out, {
         signal: session.signal,
         overwrite: force === true,
@@ -101,6 +113,34 @@ export async function saveTo(session: Session, job: Job, flags: SaveFlags): Prom
     progress.stop();
   }
   return undefined;
+}
+
+/** A file of this job that an earlier run has saved; undefined where there is none, or where it is something else. */
+async function existingFile({ client, signal }: Session, job: Job, out: string): Promise<SavedFile | undefined> {
+  const stats = statsOf(out);
+  if (stats === undefined) return undefined;
+  const { contentType, sizeBytes } = await client().jobs.outputInfo(job, { signal });
+  const found = (path: string): SavedFile => ({
+    path: resolve(path),
+    sizeBytes: sizeBytes ?? 0,
+    contentType,
+    existed: true,
+  });
+  if (stats.isDirectory()) {
+    // Nobody else gives a file the name of this job.
+    const path = join(out, `${job.id}${extensionFor(contentType)}`);
+    return sizeBytes !== undefined && statsOf(path)?.size === sizeBytes ? found(path) : undefined;
+  }
+  if (stats.size !== sizeBytes) return undefined;
+  const { body } = await client().jobs.output(job, { resume: true, signal });
+  const hashes = await Promise.all([hashOf(createReadStream(out)), hashOf(body ?? [])]);
+  return hashes[0] === hashes[1] ? found(out) : undefined;
+}
+
+async function hashOf(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of chunks) hash.update(chunk);
+  return hash.digest('hex');
 }
 
 async function stream({ client, terminal, signal }: Session, job: Job): Promise<void> {

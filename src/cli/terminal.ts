@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
-import { abortable } from '../abort.js';
+import { abortable } from '../runtime/abort.js';
 import { UsageError } from './exit-codes.js';
-import { plainJson, plainText } from './plain-text.js';
-import { createProgress, type Progress } from './progress.js';
+import type { Machine } from './machine.js';
+import { createProgress, type Progress, plainJson, plainText } from './progress.js';
 
 /** Where a command writes: results on stdout, everything else on stderr. */
 export interface Terminal {
@@ -22,14 +22,11 @@ export interface Terminal {
   progress(label: string): Progress;
 }
 
-/** The streams to write to. */
-export interface Streams {
-  readonly stdout: Writable & { readonly isTTY?: boolean };
-  readonly stderr: Writable & { readonly isTTY?: boolean };
-}
-
 /** A terminal over the process's streams. */
-export function createTerminal({ stdout, stderr }: Streams, { isJson }: { isJson: boolean }): Terminal {
+export function createTerminal(
+  { stdout, stderr }: Pick<Machine, 'stdout' | 'stderr'>,
+  { isJson }: { isJson: boolean },
+): Terminal {
   const note = (text: string) => {
     if (!isJson) stderr.write(`${plainText(text)}\n`);
   };
@@ -73,4 +70,27 @@ async function pour(body: ReadableStream<Uint8Array>, stdout: Writable, signal: 
     reader.cancel().catch(() => undefined);
     stdout.off('close', leave).off('error', leave);
   }
+}
+
+/** Why a command was ended from outside. */
+class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+  constructor() {
+    super('Interrupted.');
+  }
+}
+
+/** A signal that aborts on Ctrl-C or a request to terminate; a second one ends the process at once. */
+export function interruptSignal(): AbortSignal {
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort(new Interrupted()));
+  return controller.signal;
+}
+
+/** Resolves when the signal aborts: for commands that end in no other way. */
+export function untilInterrupted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }

@@ -1,12 +1,15 @@
-import type { WaitOptions } from '../polling/wait-options.js';
-import { quote } from '../sandbox/control/curl.js';
+import type { SavedOutput } from '../node/index.js';
+import type { JobProgress } from '../rules/lengths.js';
+import { quote } from '../runtime/shell.js';
+import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
+import type { WaitOptions } from '../waiting/wait-options.js';
 import type { JobFlags } from './flags.js';
-import type { Progress } from './progress.js';
+import { megabytes, type Progress } from './progress.js';
 import type { Session } from './session.js';
 
 /** The flags that a wait looks at. */
-export type WaitFlags = Partial<Pick<JobFlags, 'timeout' | 'poll' | 'out' | 'force'>>;
+export type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
 
 /** The command that takes up a wait. */
 export function resumeCommand(jobId: string, flags: WaitFlags): string {
@@ -25,10 +28,10 @@ export interface Watch {
 /** Options of a wait by its flags; the job's states go to the progress display. */
 export function watching(session: Session, flags: WaitFlags): Watch {
   let progress: Progress | undefined;
-  const show = (job: Job) => {
+  const show = (job: Job, at?: JobProgress) => {
     session.outcome.job = job;
     progress ??= session.terminal.progress(job.id);
-    progress.state(job.status);
+    progress.state(job.status, at);
   };
   return {
     options: {
@@ -48,4 +51,35 @@ export function watching(session: Session, flags: WaitFlags): Watch {
       progress = undefined;
     },
   };
+}
+
+/** What is known beside the job. */
+export interface JobExtras extends Partial<Pick<CreatedJob, 'balance_tokens'>> {
+  readonly file?: SavedOutput | undefined;
+  /** Whether to say how the file is saved, where it was not. */
+  readonly hasSave?: boolean;
+}
+
+/** A job in a few lines for a person. */
+export function describeJob(job: Job, { file, balance_tokens: balance, hasSave }: JobExtras = {}): string[] {
+  const model = job.modelId === undefined ? '' : `  ${job.modelId}`;
+  const lines = [`${job.id}  ${job.status}${model}`];
+  const reason = [job.errorCode, job.errorMessage].filter(Boolean).join(': ');
+  if (reason !== '') lines.push(reason);
+  const cost = costOf(job);
+  if (cost !== '') lines.push(`${cost}${balance === undefined ? '' : `, ${balance} tokens left`}`);
+  if (file) lines.push(`${file.path}  ${megabytes(file.sizeBytes)}`);
+  else if (job.status === 'completed' && hasSave) {
+    const until = job.providerOutputExpiresAt ? ` before ${job.providerOutputExpiresAt}` : '';
+    lines.push(`Save it${until} with: gen-client download ${quote(job.id)}`);
+  }
+  return lines;
+}
+
+function costOf(job: Job): string {
+  if (job.status === 'completed' && typeof job.finalTokenCost === 'number')
+    return `${job.finalTokenCost} tokens charged`;
+  return typeof job.quotedTokenCost === 'number' && job.completedAt == null
+    ? `${job.quotedTokenCost} tokens reserved`
+    : '';
 }

@@ -10,7 +10,7 @@ const IN_FLAGS: readonly (readonly [says: RegExp, instead: string])[] = [
     'Upload it with: gen-client upload FILE --mime-type TYPE --type IMAGE|VIDEO|AUDIO',
   ],
   [/or raise timeoutMs/g, 'or pass a longer --timeout'],
-  [/ \(timeoutMs( plus [^)]*)?\)/g, ''],
+  [/ \(timeoutMs( plus [^()]*)?\)/g, ''],
   [/Pass \{ apiKey \} to GenClient or set GEN_API_KEY/g, 'Set GEN_API_KEY'],
   [/ idempotencyKeyFrom\(\) makes one from your own ids\./g, ''],
   [/\bidempotencyKey\b/g, '--idempotency-key'],
@@ -32,6 +32,10 @@ export function messageOf(error: unknown): string {
 /** An error for programs: its fields, with the message in the command line's words. */
 export function errorDocument(error: unknown): Record<string, unknown> {
   const message = messageOf(error);
-  if (error instanceof CommanderError) return { name: 'UsageError', message };
+  if (error instanceof CommanderError) {
+    // The parser shows its help in place of a message.
+    const isHelp = error.code === 'commander.help';
+    return { name: 'UsageError', message: isHelp ? 'A command is missing. See "gen-client --help".' : message };
+  }
   return GenError.isInstance(error) ? { ...error.toJSON(), message } : { name: 'Error', message };
 }

@@ -1,14 +1,6 @@
-export type { BudgetPeriod, BudgetReply, BudgetScope, BudgetStep, BudgetStore } from '../budget/budget-store.js';
-export type { LaneLimit } from '../limits/lane-state.js';
-export type { LaneSnapshot, LaneWait, RateLimiter } from '../limits/rate-limiter.js';
-export type { WebhookClaim, WebhookStore } from '../webhooks/stores.js';
-export type { SlotCall, SlotOutcome, SlotTurn } from './account-lane.js';
-export { durableObjectBudget } from './durable-object-budget.js';
-export type { DurableObjectLimiter, DurableObjectLimiterOptions } from './durable-object-limiter.js';
-export { durableObjectLimiter } from './durable-object-limiter.js';
-export { durableObjectStore } from './durable-object-store.js';
-export type { EventClaim } from './event-table.js';
+export type { SharedChanges, SharedStore, SharedValues } from '../shared/shared-store.js';
+export type { GenAccountNamespace } from './durable-object-shared.js';
+export { durableObjectShared } from './durable-object-shared.js';
 export type { DurableObjectBase, DurableObjectStateLike } from './gen-account.js';
 export { GenAccount } from './gen-account.js';
-export type { GenAccountNamespace } from './namespace.js';
 export type { SqlRow, SqlStorageLike, SqlValue } from './sql.js';

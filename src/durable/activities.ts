@@ -1,9 +1,10 @@
 import type { GenClient } from '../client.js';
-import { DownloadError, GenError, StorageError } from '../errors/index.js';
+import { ConnectionError, DownloadError, GenError, StorageError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
-import { callFailure, errorJson } from '../polling/call-failure.js';
-import type { RunEvent } from '../polling/run-state.js';
-import { type CallKind, seeCall, sendCreate } from '../resources/run-calls.js';
+import { type CallKind, checkClient, seeCall, sendCreate } from '../resources/run-calls.js';
+import { callFailure, errorJson } from '../rules/fate.js';
+import type { RunEvent } from '../rules/run-state.js';
+import { isPassingStore } from '../rules/store.js';
 import { isFields } from '../schemas/envelope.js';
 import { isFinal, type Job } from '../schemas/job.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
@@ -21,15 +22,21 @@ import type { Activities, Json } from './engine.js';
  */
 export function createActivities(client: GenClient, options: ActivityOptions = {}): Activities {
   checkOptions('createActivities', ACTIVITY_OPTIONS, options);
+  checkClient('createActivities', client);
   const unqueued = client.withoutQueue();
   return {
     async create(input) {
-      const { call, params, key, model } = fieldsOf(input, ['call', 'params', 'key']);
+      const { call, params, key, model, isPlaced } = fieldsOf(input, ['call', 'params', 'key']);
       const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
-      const { event } = await seeCall(async () => {
+      const send = async () => {
         const { job } = await sendCreate(unqueued, { ...create, model: typeof model === 'string' ? model : null });
         return job;
-      });
+      };
+      // Creates of other kinds have no rate limit.
+      const event =
+        create.call === 'videos'
+          ? await inLine(client, { key: create.key, isPlaced: isPlaced === true }, send)
+          : (await seeCall(send)).event;
       return toJson(await told(client, event));
     },
     async read(input) {
@@ -42,6 +49,34 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
       return toJson(await stored(client, job as object as Job, options));
     },
   };
+}
+
+/**
+ * Sends a create when its place has come. Where the rate limit is full, the run gets a place in the line of all runs and is
+ * told when it comes, so that it waits once and not in a crowd. A run that has waited is not asked for the time again: its
+ * engine's clock counts.
+ */
+async function inLine(
+  client: GenClient,
+  { key, isPlaced }: { readonly key: string; readonly isPlaced: boolean },
+  send: () => Promise<Job>,
+): Promise<RunEvent> {
+  const waitMs = isPlaced ? 0 : await placeOf(client, key, undefined);
+  if (waitMs > 0) return { type: 'failed', failure: { kind: 'full', retryAfterMs: waitMs, error: IN_LINE } };
+  const { event } = await seeCall(send);
+  if (event.type !== 'failed' || event.failure.kind !== 'full') return event;
+  const retryAfterMs = await placeOf(client, key, event.failure.retryAfterMs ?? 0);
+  return { ...event, failure: { ...event.failure, retryAfterMs: retryAfterMs || null } };
+}
+
+const IN_LINE = { name: 'RateLimitError', message: 'The rate limit is full. The create waits for its place.' };
+
+/** The place of a create. A store that is away gives none: the rate limit itself then says when to come back. */
+async function placeOf(client: GenClient, key: string, retryAfterMs: number | undefined): Promise<number> {
+  return client.placeOf('videos.create', key, retryAfterMs).catch((error: unknown) => {
+    if (ConnectionError.isInstance(error)) return retryAfterMs ?? 0;
+    throw error;
+  });
 }
 
 /** What a copy came to: the run's event, with the file in the store. */
@@ -65,8 +100,8 @@ async function stored(client: GenClient, job: Job, { destination }: ActivityOpti
 function mayPass(error: GenError): boolean {
   if (DownloadError.isInstance(error)) return ['interrupted', 'file_changed'].includes(error.code);
   if (!StorageError.isInstance(error)) return callFailure(error)?.kind === 'lost';
-  const { code, status = 0 } = error;
-  return status >= 500 || status === 429 || ['timeout', 'unreachable', 'put_failed', 'SlowDown'].includes(code);
+  if (error.status !== undefined) return isPassingStore(error);
+  return ['timeout', 'unreachable', 'put_failed'].includes(error.code);
 }
 
 /** An event with the error that a final job without a file amounts to. */

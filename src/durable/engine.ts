@@ -1,4 +1,4 @@
-import type { GenErrorJson } from '../polling/call-failure.js';
+import type { GenErrorJson } from '../rules/fate.js';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };

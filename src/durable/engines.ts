@@ -1,5 +1,5 @@
 // One adapter for each engine, by the shape of what the engine hands to a workflow: no engine is imported.
-import type { GenErrorJson } from '../polling/call-failure.js';
+import type { GenErrorJson } from '../rules/fate.js';
 import type { Activities, ActivityName, DurableEngine, Json } from './engine.js';
 import { checkEngineOptions } from './engine-options.js';
 
@@ -20,7 +20,10 @@ export interface CloudflareOptions {
     message: string,
     name?: string,
   ) => Error;
-  /** The type of the event that the webhook receiver sends to the instance. @default 'gen-client-job' */
+  /**
+   * The type of the event that the webhook receiver sends to the instance: at most 100 letters, digits, `_` and `-`.
+   * @default 'gen-client-job'
+   */
   readonly eventType?: string | undefined;
 }
 
@@ -42,16 +45,23 @@ export function cloudflareEngine(
     call: (name, activity, input) => step.do(name, () => activities[activity](input)),
     async wait(name, jobId, ms) {
       if (jobId === null) return sleepThrough(step.sleep(name, ms));
-      // Ends by an error when the time has passed.
       return step.waitForEvent(name, { type: eventType, timeout: ms }).then(
         () => true,
-        () => false,
+        (error: unknown) => {
+          if (isTimeout(error)) return false;
+          throw error;
+        },
       );
     },
     fail(error) {
       throw new NonRetryableError(error.message, error.name);
     },
   };
+}
+
+/** Cloudflare ends a wait whose time has passed by a WorkflowTimeoutError. Over RPC, only its text is sure to arrive. */
+function isTimeout(error: unknown): boolean {
+  return /TimeoutError|\btimed out\b/.test(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
 }
 
 /** The part of Inngest's step tools that a run needs. */

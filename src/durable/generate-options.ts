@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import * as option from '../options.js';
-import type { Recover } from '../polling/run-state.js';
 import type { CallKind } from '../resources/run-calls.js';
+import type { Recover } from '../rules/run-state.js';
 
 /** What a durable run makes, and how. */
 export interface GenerateOptions {

@@ -1,11 +1,12 @@
 import { GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
-import { nextStep } from '../polling/next-step.js';
-import { recoverRules } from '../polling/recover-options.js';
-import { type RunEvent, startRun } from '../polling/run-state.js';
 import { shortenKey } from '../resources/run-calls.js';
-import { isFields } from '../schemas/envelope.js';
+import { nextStep } from '../rules/run.js';
+import { type RunEvent, startRun } from '../rules/run-state.js';
+import { extra, isFields } from '../schemas/envelope.js';
 import type { CompletedJob } from '../schemas/job.js';
+import { mustBe } from '../schemas/show.js';
+import { recoverRules } from '../waiting/wait-options.js';
 import type { DurableEngine, Json } from './engine.js';
 import { GENERATE_OPTIONS, type GenerateOptions } from './generate-options.js';
 
@@ -52,6 +53,7 @@ const VERSION = 'gen1';
  */
 export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
   const { call, params, key, timeoutMs = DEFAULT_TIMEOUT_MS, recover, store = false } = checked(options);
+  checkEngine(engine);
   const rules = {
     timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
     resubmitPending: true,
@@ -64,19 +66,23 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
   const name = stepNames(key);
   let run = startRun({ key, shortKey: shortenKey(key), rules });
   let stored: StoredFile | undefined;
+  /** The run has waited for its place in the line of a rate limit. */
+  let isPlaced = false;
   for (;;) {
     const { step, tries } = run;
     switch (step.type) {
       case 'create': {
-        const input = { call, params, key: step.key, model: step.model } as Json;
-        run = nextStep(run, eventOf(await engine.call(name('create'), 'create', input)));
+        const input = { call, params, key: step.key, model: step.model, ...(isPlaced && { isPlaced }) } as Json;
+        const event = eventOf(await engine.call(name('create'), 'create', input));
+        isPlaced = event.type === 'failed' && event.failure.kind === 'full';
+        run = nextStep(run, event);
         break;
       }
       case 'read':
         run = nextStep(run, eventOf(await engine.call(name('read'), 'read', { jobId: step.jobId })));
         break;
       case 'store': {
-        const output = await engine.call(name('store'), 'store', { job: step.job } as Json);
+        const output = await engine.call(name('store'), 'store', { job: extra(step.job) } as Json);
         run = nextStep(run, eventOf(output));
         stored = storedFile(output);
         break;
@@ -90,6 +96,16 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
         return { ...(step.job as CompletedJob), tries, ...(stored && { stored }) };
     }
   }
+}
+
+function checkEngine(engine: unknown): void {
+  const isEngine = ['call', 'wait', 'fail'].every(
+    (name) => typeof engine === 'object' && engine !== null && typeof Reflect.get(engine, name) === 'function',
+  );
+  if (isEngine) return;
+  throw new GenError(
+    mustBe('generate: engine', 'an adapter such as inngestEngine(…), or an object with call, wait and fail', engine),
+  );
 }
 
 function checked(options: GenerateOptions): GenerateOptions {

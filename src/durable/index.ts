@@ -1,6 +1,6 @@
-export type { GenErrorJson } from '../polling/call-failure.js';
-export type { Recover, RecoverableCode, RecoverRule } from '../polling/run-state.js';
 export type { CallKind } from '../resources/run-calls.js';
+export type { GenErrorJson } from '../rules/fate.js';
+export type { Recover, RecoverableCode, RecoverRule } from '../rules/run-state.js';
 export type { OutputDestination } from '../storage/destination.js';
 export { createActivities } from './activities.js';
 export type { ActivityOptions } from './activity-options.js';

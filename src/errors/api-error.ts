@@ -31,7 +31,7 @@ export interface APIErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The service answered and refused (spec: Request errors). */
+/** The service answered and refused. */
 export class APIError extends GenError {
   protected static override get family(): string {
     return 'GenError/APIError';
@@ -41,8 +41,6 @@ export class APIError extends GenError {
   readonly status: number;
   /** The service's code; `http_<status>` where the answer names none. */
   readonly code: RequestErrorCode;
-  /** What to do about it. */
-  readonly recovery: Recovery;
   /** The HTTP method of the request. */
   readonly method: string;
   /** The URL of the request, without its query. */
@@ -54,7 +52,7 @@ export class APIError extends GenError {
   /** How long the service asks to wait, in milliseconds, from the Retry-After header or the body. */
   readonly retryAfterMs: number | undefined;
   /** The Idempotency-Key that was sent: calling again with it never makes a second job. */
-  readonly idempotencyKey: string | undefined;
+  override readonly idempotencyKey: string | undefined;
   /** How many times the request was sent. */
   readonly attempts: number;
   /** The answer's headers. Not part of the JSON form. */
@@ -64,7 +62,6 @@ export class APIError extends GenError {
     super(message, details);
     this.status = details.status;
     this.code = details.code;
-    this.recovery = details.recovery;
     this.method = details.method;
     this.url = details.url;
     this.data = details.data;
@@ -101,7 +98,7 @@ export class InsufficientBalanceError extends APIError {
     return 'GenError/APIError/InsufficientBalanceError';
   }
 
-  /** The billing page (spec: data.top_up_url). */
+  /** The billing page. */
   readonly topUpUrl: string | undefined;
 
   constructor(message: string, details: APIErrorDetails) {

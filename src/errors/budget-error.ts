@@ -1,4 +1,3 @@
-import type { Recovery } from './codes.js';
 import { GenError } from './gen-error.js';
 
 /** What is known of a create that a budget refuses. */
@@ -31,11 +30,8 @@ export class BudgetExceededError extends GenError {
   readonly resetsAt: string | null;
   /** The name of the budget. */
   readonly scope: string;
-  /** What to do about it: raise the budget, or wait until `resetsAt`. */
-  readonly recovery: Recovery = 'top_up';
-
   constructor(message: string, details: BudgetRefusal) {
-    super(message, details);
+    super(message, { ...details, recovery: 'top_up' });
     this.estimateTokens = details.estimateTokens;
     this.leftTokens = details.leftTokens;
     this.resetsAt = details.resetsAt;

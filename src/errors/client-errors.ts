@@ -32,7 +32,7 @@ export class PreflightError extends GenError {
     message: string,
     details: { readonly code: RequestErrorCode; readonly param: string; readonly cause?: unknown },
   ) {
-    super(message, details);
+    super(message, { ...details, recovery: 'change_request' });
     this.status = 400;
     this.code = details.code;
     this.param = details.param;
@@ -46,12 +46,12 @@ class CallError extends GenError {
   /** The URL of the request, without its query. */
   readonly url: string | undefined;
   /** The Idempotency-Key that was sent: calling again with it never makes a second job. */
-  readonly idempotencyKey: string | undefined;
+  override readonly idempotencyKey: string | undefined;
   /** How many times the request was sent. */
   readonly attempts: number;
 
   constructor(message: string, details: CallDetails = {}) {
-    super(message, details);
+    super(message, { ...details, recovery: 'retry' });
     this.method = details.method;
     this.url = details.url;
     this.idempotencyKey = details.idempotencyKey;

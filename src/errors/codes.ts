@@ -1,17 +1,31 @@
-/** What the caller should do about an error: the spec's "caller action" as a value that a program can switch on. */
+/** What to do about an error, as a value that a program can switch on. */
 export type Recovery =
+  /** Make the same call again, under the same idempotency key. */
   | 'retry'
+  /** Make the same call again later. */
   | 'retry_later'
+  /** Wait for the time that the error names, then make the call again. */
   | 'wait_and_retry'
+  /** Make the call again under a new idempotency key. */
   | 'retry_with_new_key'
+  /** Change the params. */
   | 'change_request'
+  /** Use another file or upload. */
   | 'change_reference'
+  /** Add tokens to the account, or raise the budget. */
   | 'top_up'
+  /** Use a valid API key with the scope that the call needs. */
   | 'fix_credentials'
+  /** Change an option, the configuration or this machine. */
+  | 'fix_setup'
+  /** The job continues: wait for it again. */
+  | 'wait_again'
+  /** Only the service's support can help. */
   | 'contact_support'
+  /** Nothing helps. */
   | 'none';
 
-/** Request errors: HTTP status and recovery (spec: Request errors). */
+/** Request errors: HTTP status and recovery. */
 export const REQUEST_ERRORS = {
   invalid_api_key: [401, 'fix_credentials'],
   insufficient_balance: [402, 'top_up'],
@@ -44,7 +58,7 @@ export const REQUEST_ERRORS = {
   dispatch_disabled: [503, 'retry_later'],
 } as const satisfies Readonly<Record<string, readonly [status: number, recovery: Recovery]>>;
 
-/** Job errors and their recovery (spec: Job errors). */
+/** Job errors and their recovery. */
 export const JOB_ERRORS = {
   reference_rejected: 'change_reference',
   reference_asset_pending: 'wait_and_retry',
@@ -60,7 +74,7 @@ export function rowOf<T>(table: Readonly<Record<string, T>>, code: string): T | 
   return Object.hasOwn(table, code) ? table[code] : undefined;
 }
 
-/** A code of a refused request (spec: Request errors); open, because the service may add more. */
+/** A code of a refused request; open, because the service may add more. */
 export type RequestErrorCode = keyof typeof REQUEST_ERRORS | (string & {});
-/** The `errorCode` of a failed job (spec: Job errors); open, because the service may add more. */
+/** The `errorCode` of a failed job; open, because the service may add more. */
 export type JobErrorCode = keyof typeof JOB_ERRORS | (string & {});

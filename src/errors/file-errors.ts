@@ -1,4 +1,11 @@
+import type { Recovery } from './codes.js';
 import { GenError } from './gen-error.js';
+
+/** What went wrong underneath says best what to do. A file that cannot be read is a fault of this machine. */
+function recoveryOf({ step, cause }: { readonly step: UploadError['step']; readonly cause?: unknown }): Recovery {
+  if (GenError.isInstance(cause)) return cause.recovery;
+  return step === 'prepare' ? 'change_reference' : 'retry';
+}
 
 /** An upload step failed. The message names the step and what is left on the service. */
 export class UploadError extends GenError {
@@ -6,7 +13,7 @@ export class UploadError extends GenError {
     return 'GenError/UploadError';
   }
 
-  /** The step that failed (spec: Uploads). */
+  /** The step that failed. */
   readonly step: 'prepare' | 'create' | 'put' | 'complete';
   /** The upload's id, once the service had given one. */
   readonly uploadId: string | undefined;
@@ -22,7 +29,7 @@ export class UploadError extends GenError {
       readonly cause?: unknown;
     },
   ) {
-    super(message, details);
+    super(message, { cause: details.cause, recovery: recoveryOf(details) });
     this.step = details.step;
     this.uploadId = details.uploadId;
     this.left = details.left ?? 'nothing';
@@ -41,6 +48,15 @@ export type DownloadErrorCode =
   | 'cannot_write'
   | (string & {});
 
+/** Faults of this machine, and those that another try cannot change. */
+const RECOVERY: Readonly<Record<string, Recovery>> = {
+  output_expired: 'none',
+  job_without_output: 'none',
+  job_not_finished: 'wait_again',
+  file_exists: 'fix_setup',
+  cannot_write: 'fix_setup',
+};
+
 /** A finished file could not be fetched or written whole. */
 export class DownloadError extends GenError {
   protected static override get family() {
@@ -51,6 +67,8 @@ export class DownloadError extends GenError {
   readonly code: DownloadErrorCode;
   /** The job whose file it is. */
   readonly jobId: string;
+  /** The key that the job was created under, where this call has created it. */
+  override readonly idempotencyKey: string | undefined;
   /** When the link expired (ISO 8601), where that is the reason and the service tells it. */
   readonly expiredAt: string | undefined;
 
@@ -59,13 +77,15 @@ export class DownloadError extends GenError {
     details: {
       readonly jobId: string;
       readonly code: DownloadErrorCode;
+      readonly idempotencyKey?: string | undefined;
       readonly expiredAt?: string | undefined;
       readonly cause?: unknown;
     },
   ) {
-    super(message, details);
+    super(message, { cause: details.cause, recovery: RECOVERY[details.code] ?? 'retry' });
     this.code = details.code;
     this.jobId = details.jobId;
+    this.idempotencyKey = details.idempotencyKey;
     this.expiredAt = details.expiredAt;
   }
 }

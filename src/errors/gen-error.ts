@@ -1,3 +1,5 @@
+import type { Recovery } from './codes.js';
+
 /** Marks an error of this family across every copy of the package in the process, ESM and CommonJS alike. */
 const FAMILY = Symbol.for('gen-client.error-family');
 
@@ -9,8 +11,18 @@ export class GenError extends Error {
     return 'GenError';
   }
 
-  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+  /** What to do about it. An option, a key or the configuration is wrong where no subclass says otherwise. */
+  readonly recovery: Recovery;
+
+  /** The key of the create that failed. Calling again with it never makes a second job. */
+  declare readonly idempotencyKey?: string | undefined;
+
+  /** After a failed create that may have made a job: the uploads of its files, which that job may use. */
+  declare uploadIds?: readonly string[];
+
+  constructor(message: string, options: { readonly cause?: unknown; readonly recovery?: Recovery } = {}) {
     super(message, 'cause' in options && options.cause !== undefined ? { cause: options.cause } : undefined);
+    this.recovery = options.recovery ?? 'fix_setup';
     const family = new.target.family;
     Object.defineProperty(this, 'name', {
       value: family.slice(family.lastIndexOf('/') + 1),
@@ -35,4 +47,13 @@ export class GenError extends Error {
     if (cause instanceof Error) plain.cause = { name: cause.name, message: cause.message };
     return plain;
   }
+}
+
+/** Notes the key of the create in its error, unless the error names one. */
+export function withKey<T>(error: T, idempotencyKey: string | undefined): T {
+  if (idempotencyKey !== undefined && GenError.isInstance(error) && error.idempotencyKey === undefined) {
+    const value = idempotencyKey;
+    Object.defineProperty(error, 'idempotencyKey', { value, enumerable: true, configurable: true, writable: true });
+  }
+  return error;
 }

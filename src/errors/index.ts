@@ -22,7 +22,7 @@ export { GenError } from './gen-error.js';
 export { JobBlockedError, JobCanceledError, JobError, JobFailedError } from './job-error.js';
 export type { StorageErrorCode } from './storage-error.js';
 export { StorageError } from './storage-error.js';
-export type { HttpAnswer } from './to-http.js';
+export type { HttpAnswer, HttpStatus } from './to-http.js';
 export { toHttp } from './to-http.js';
 export { WaitTimeoutError } from './wait-timeout-error.js';
 export type { WebhookRefusal } from './webhook-error.js';

@@ -12,24 +12,21 @@ export class JobError extends GenError {
 
   /** The job as it was last read. */
   readonly job: Job;
-  /** The job's `errorCode` (spec: Job errors). */
+  /** The job's `errorCode`. */
   readonly code: JobErrorCode | undefined;
   /** The job's `errorData`, for example `retry_after` in seconds. */
   readonly data: Readonly<Record<string, unknown>> | undefined;
-  /** What to do about it. */
-  readonly recovery: Recovery;
 
   constructor(message: string, details: { readonly job: Job; readonly cause?: unknown; readonly recovery?: Recovery }) {
-    super(message, details);
-    const { job } = details;
+    const { job, cause } = details;
+    super(message, { cause, recovery: details.recovery ?? rowOf(RECOVERY, job.errorCode ?? '') ?? 'none' });
     this.job = job;
     this.code = job.errorCode ?? undefined;
     this.data = job.errorData ?? undefined;
-    this.recovery = details.recovery ?? rowOf(RECOVERY, this.code ?? '') ?? 'none';
   }
 }
 
-/** The job failed; nothing was charged (spec: Billing 4). */
+/** The job failed; nothing was charged. */
 export class JobFailedError extends JobError {
   protected static override get family() {
     return 'GenError/JobError/JobFailedError';

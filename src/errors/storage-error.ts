@@ -1,3 +1,4 @@
+import type { Recovery } from './codes.js';
 import { GenError } from './gen-error.js';
 
 /**
@@ -12,6 +13,17 @@ export type StorageErrorCode =
   | 'unreachable'
   | 'redirected'
   | (string & {});
+
+function recoveryOf({
+  code,
+  status,
+}: {
+  readonly code: StorageErrorCode;
+  readonly status?: number | undefined;
+}): Recovery {
+  if (code === 'object_exists') return 'change_request';
+  return status === 401 || status === 403 ? 'fix_credentials' : 'retry';
+}
 
 /** A store did not take an object, or could not tell about one. Nothing partial is visible there. */
 export class StorageError extends GenError {
@@ -35,7 +47,7 @@ export class StorageError extends GenError {
       readonly cause?: unknown;
     },
   ) {
-    super(message, details);
+    super(message, { cause: details.cause, recovery: recoveryOf(details) });
     this.code = details.code;
     this.status = details.status;
     this.store = details.store;

@@ -7,24 +7,29 @@ import { StorageError } from './storage-error.js';
 import { WaitTimeoutError } from './wait-timeout-error.js';
 import { WebhookVerificationError } from './webhook-error.js';
 
-/** What to answer the user of your own app with. */
+/** What to answer the user of your own app. */
 export interface HttpAnswer {
   /** The HTTP status. */
-  readonly status: number;
+  readonly status: HttpStatus;
   /** What happened, as a value that your frontend can switch on. */
   readonly code: string;
   /** What happened, in words. It never holds a key, another secret or an internal URL. */
   readonly message: string;
+  /**
+   * Whom the error concerns: the `caller` who sent the request, your `app` (a key, an option, the balance), or the `service`.
+   * Log every error whose fault is not the caller's: the message for the user leaves out what you need to know.
+   */
+  readonly fault: 'caller' | 'app' | 'service';
 }
 
-/** Refusals that are about what your user sent, or about what they may do something about. */
-const AS_THEY_ARE: readonly number[] = [400, 402, 404, 409, 413, 422, 429];
+/** The statuses that {@link toHttp} answers with. */
+export type HttpStatus = 400 | 402 | 404 | 409 | 413 | 422 | 429 | 500 | 502 | 504;
 
-/** The receiver's own mistakes among the reasons to refuse a webhook. */
-const OWN_MISTAKES: readonly string[] = ['secret_missing', 'options_invalid', 'body_unavailable', 'body_parsed'];
+/** Refusals that concern what your user sent, or what they can do something about. */
+const UNCHANGED = [400, 402, 404, 409, 413, 422, 429] as const;
 
-/** Said in place of messages that are written for the developer, or may name an internal URL. */
-const WORDS: Readonly<Record<number, string>> = {
+/** Used in place of messages that are written for the developer, or that may contain an internal URL. */
+const PLAIN: Readonly<Record<number, string>> = {
   402: 'The budget for generation is used up.',
   404: 'This does not exist.',
   409: 'This is in use. Try again later.',
@@ -34,69 +39,85 @@ const WORDS: Readonly<Record<number, string>> = {
   502: 'The generation service is not available. Try again later.',
   504: 'This takes longer than expected. Try again later.',
 };
-/** Statuses whose messages are always these, because the error's own is for you. */
-const ALWAYS: readonly number[] = [402, 429, 500, 502, 504];
+/** Statuses whose message is always the plain one, because the error's own is for you. */
+const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
 
 /**
- * What to answer your own user with when a call has failed: 400 for their input, 402, 404, 409, 413, 422 and 429 as they
- * are, 402 for a budget, 422 for a job that failed by their prompt or file, 502 for other failed jobs, for the service and
- * for your own API key, 504 for time-outs, and 500 for errors that are not of this package.
+ * What to answer your own user when a call has failed:
  *
- * Frameworks such as Express answer with `error.status`, which is the status of the service's answer: 401 for a wrong key of
- * yours. Answer with this one.
+ * - 400 for their input; 402, 404, 409, 413, 422 and 429 unchanged; 402 for a budget;
+ * - 422 for a job that failed because of their prompt or file;
+ * - 502 for other failed jobs, for the service and for your own API key;
+ * - 504 for timeouts;
+ * - 500 for a wrong option or configuration, and for errors that do not come from this package.
+ *
+ * Frameworks such as Express answer with `error.status`, which is the status of the service's response: 401 when your own
+ * key is wrong. Answer with this one, and log every error whose `fault` is not `caller`.
  *
  * @example
  * app.use((error, request, response, next) => {
- *   const { status, code, message } = toHttp(error);
+ *   const { status, code, message, fault } = toHttp(error);
+ *   if (fault !== 'caller') console.error(error);
  *   response.status(status).json({ code, message });
  * });
  */
 export function toHttp(error: unknown): HttpAnswer {
-  const [status, code] = outcomeOf(error);
-  return { status, code, message: messageOf(error, status) };
+  const [status, code, fault] = outcomeOf(error);
+  return { status, code, message: messageOf(error, status), fault };
 }
 
-function outcomeOf(error: unknown): readonly [status: number, code: string] {
-  if (PreflightError.isInstance(error)) return [error.status, error.code];
+type Outcome = readonly [status: HttpStatus, code: string, fault: HttpAnswer['fault']];
+
+function outcomeOf(error: unknown): Outcome {
+  if (PreflightError.isInstance(error)) return [400, error.code, 'caller'];
   if (APIError.isInstance(error)) return ofRefusal(error);
   if (JobError.isInstance(error)) {
-    return [error.recovery.startsWith('change_') ? 422 : 502, error.code ?? `job_${error.job.status}`];
+    const code = error.code ?? `job_${error.job.status}`;
+    return error.recovery.startsWith('change_') ? [422, code, 'caller'] : [502, code, 'service'];
   }
-  if (TimeoutError.isInstance(error) || WaitTimeoutError.isInstance(error)) return [504, 'timeout'];
-  if (ConnectionError.isInstance(error) || ResponseError.isInstance(error)) return [502, 'service_error'];
+  if (TimeoutError.isInstance(error) || WaitTimeoutError.isInstance(error)) return [504, 'timeout', 'service'];
+  if (ConnectionError.isInstance(error) || ResponseError.isInstance(error)) return [502, 'service_error', 'service'];
   if (UploadError.isInstance(error)) {
-    const { cause } = error;
-    return GenError.isInstance(cause) ? outcomeOf(cause) : [400, 'upload_invalid'];
+    return GenError.isInstance(error.cause) ? outcomeOf(error.cause) : [400, 'upload_invalid', 'caller'];
   }
-  if (DownloadError.isInstance(error)) return [DOWNLOADS[error.code] ?? 502, error.code];
-  if (StorageError.isInstance(error)) return [502, 'storage_error'];
+  if (DownloadError.isInstance(error)) return ofDownload(error);
+  if (StorageError.isInstance(error)) return [502, 'storage_error', 'app'];
   if (WebhookVerificationError.isInstance(error)) return ofWebhook(error);
-  if (GenError.isInstance(error) && 'code' in error && error.code === 'budget_exceeded') return [402, error.code];
-  return [500, 'internal_error'];
+  if (GenError.isInstance(error) && 'code' in error && error.code === 'budget_exceeded')
+    return [402, error.code, 'caller'];
+  return [500, 'internal_error', 'app'];
 }
 
-const DOWNLOADS: Readonly<Record<string, number>> = {
-  job_not_finished: 409,
-  output_expired: 404,
-  file_exists: 500,
-  cannot_write: 500,
+const DOWNLOADS: Readonly<Record<string, readonly [HttpStatus, HttpAnswer['fault']]>> = {
+  job_not_finished: [409, 'caller'],
+  output_expired: [404, 'caller'],
+  file_exists: [500, 'app'],
+  cannot_write: [500, 'app'],
 };
 
-function ofRefusal({ status, code }: APIError): readonly [status: number, code: string] {
-  if (AS_THEY_ARE.includes(status)) return [status, code];
-  // 401 and 403 are about the key of the app, and does not concern its user.
-  return [502, status >= 500 ? code : 'service_error'];
+function ofDownload({ code }: DownloadError): Outcome {
+  const [status, fault] = DOWNLOADS[code] ?? [502, 'service'];
+  return [status, code, fault];
 }
 
-function ofWebhook({ reason }: WebhookVerificationError): readonly [status: number, code: string] {
-  if (OWN_MISTAKES.includes(reason)) return [500, 'internal_error'];
-  return [reason === 'body_too_large' ? 413 : 400, reason];
+function ofRefusal({ status, code }: APIError): Outcome {
+  const same = UNCHANGED.find((one) => one === status);
+  if (same === 402) return [same, code, 'app'];
+  if (same !== undefined) return [same, code, same === 429 ? 'service' : 'caller'];
+  // 401 and 403 concern the key of the app, and not its user.
+  return status >= 500 ? [502, code, 'service'] : [502, 'service_error', 'app'];
 }
 
-function messageOf(error: unknown, status: number): string {
-  const words = WORDS[status] ?? 'The request cannot be carried out.';
+function ofWebhook({ reason, recovery }: WebhookVerificationError): Outcome {
+  // The receiver's own mistake, and not the sender's.
+  if (recovery === 'fix_setup') return [500, 'internal_error', 'app'];
+  return [reason === 'body_too_large' ? 413 : 400, reason, 'caller'];
+}
+
+function messageOf(error: unknown, status: HttpStatus): string {
+  const plain = PLAIN[status] ?? 'The request cannot be carried out.';
   if (JobError.isInstance(error) && status === 502) return 'The generation failed. Try again later.';
-  if (ALWAYS.includes(status) || !GenError.isInstance(error)) return words;
+  if (ALWAYS_PLAIN.includes(status) || !GenError.isInstance(error)) return plain;
   const { message } = UploadError.isInstance(error) && GenError.isInstance(error.cause) ? error.cause : error;
-  return /:\/\//.test(message) ? words : message;
+  return /:\/\//.test(message) ? plain : message;
 }

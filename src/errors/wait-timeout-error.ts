@@ -23,7 +23,7 @@ export class WaitTimeoutError extends GenError {
       readonly cause?: unknown;
     },
   ) {
-    super(message, details);
+    super(message, { ...details, recovery: 'wait_again' });
     this.job = details.job;
     this.jobId = details.jobId;
     this.timeoutMs = details.timeoutMs;

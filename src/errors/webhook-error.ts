@@ -26,7 +26,15 @@ export type WebhookRefusal =
   /** Rightly signed, but not an event. */
   | 'event_malformed';
 
-/** A webhook that could not be verified: do not act on it (spec: Events). */
+/** The receiver's own mistakes among the reasons. */
+const OWN_MISTAKES: readonly WebhookRefusal[] = [
+  'secret_missing',
+  'options_invalid',
+  'body_unavailable',
+  'body_parsed',
+];
+
+/** A webhook that could not be verified: do not act on it. */
 export class WebhookVerificationError extends GenError {
   protected static override get family() {
     return 'GenError/WebhookVerificationError';
@@ -36,7 +44,7 @@ export class WebhookVerificationError extends GenError {
   readonly reason: WebhookRefusal;
 
   constructor(message: string, details: { readonly reason: WebhookRefusal; readonly cause?: unknown }) {
-    super(message, details);
+    super(message, { ...details, recovery: OWN_MISTAKES.includes(details.reason) ? 'fix_setup' : 'none' });
     this.reason = details.reason;
   }
 }

@@ -1,27 +1,27 @@
-import { type Clock, steady, systemClock } from '../clock.js';
-import { type LaneLimit, LaneState } from './lane-state.js';
+import { noEarlier } from '../rules/backoff.js';
+import { DOCUMENTED_LIMITS, type LaneLimit } from '../rules/limits.js';
+import { type Clock, randomOf, steady, systemClock } from '../runtime/clock.js';
+import type { Random } from '../runtime/random.js';
+import { InProcessLane } from './in-process-lane.js';
 import { checkLimiterOptions } from './limiter-options.js';
-import type { Lane, LaneLimiter, LaneSnapshot, LaneWait, Release } from './rate-limiter.js';
-
-const PER_MINUTE = { windowMs: 60_000 } as const;
-
-/** The documented limits of one account (spec: Limits). */
-export const DOCUMENTED_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
-  'uploads.create': { limit: 60, ...PER_MINUTE },
-  'uploads.put': { limit: 60, ...PER_MINUTE },
-  'uploads.delete': { limit: 60, ...PER_MINUTE },
-  'videos.create': { limit: 20, ...PER_MINUTE },
-  'jobs.get': { limit: 120, ...PER_MINUTE },
-  'jobs.output': { limit: 300, ...PER_MINUTE },
-};
+import type { LaneLimiter, LaneSnapshot, LaneWait, Release } from './rate-limiter.js';
 
 /** What an {@link InProcessLimiter} is made with. */
 export interface InProcessLimiterOptions {
   /**
    * Limits by lane, in place of the documented ones of the same lane. `limit: Infinity` removes a lane's limit.
-   * @default the documented limits (spec: Limits)
+   * @default the documented limits
    */
   readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
+}
+
+/** Lanes in memory, by name and limit: limiters with one pool count together where they agree on a limit. */
+export type LanePool = Map<string, InProcessLane>;
+
+/** What accounts and tests add. */
+interface Parts {
+  readonly random?: Random | undefined;
+  readonly pool?: LanePool | undefined;
 }
 
 /**
@@ -29,18 +29,24 @@ export interface InProcessLimiterOptions {
  * lets everything through unless it is paused. Throws a GenError for a limit that cannot be right.
  */
 export class InProcessLimiter implements LaneLimiter {
-  readonly #lanes = new Map<string, LaneState>();
+  readonly #lanes = new Map<string, InProcessLane>();
   readonly #clock: Clock;
+  readonly #random: Random;
 
   /** Starts with every lane free. */
   constructor(options?: InProcessLimiterOptions);
-  /** @internal `clock` is for tests. */
-  constructor(options?: InProcessLimiterOptions, clock?: Clock);
-  constructor(options: InProcessLimiterOptions = {}, clock: Clock = systemClock) {
+  /** @internal `clock` and `parts` are for accounts and tests. */
+  constructor(options?: InProcessLimiterOptions, clock?: Clock, parts?: Parts);
+  constructor(options: InProcessLimiterOptions = {}, clock: Clock = systemClock, parts: Parts = {}) {
+    const { random = randomOf(clock), pool = new Map() } = parts;
     this.#clock = steady(clock);
+    this.#random = random;
     checkLimiterOptions(options);
-    for (const [lane, limit] of Object.entries({ ...DOCUMENTED_LIMITS, ...options.limits })) {
-      this.#lanes.set(lane, new LaneState(lane, limit, this.#clock));
+    for (const [name, limit] of Object.entries({ ...DOCUMENTED_LIMITS, ...options.limits })) {
+      const id = `${name} ${limit.limit} ${limit.windowMs}`;
+      const lane = pool.get(id) ?? new InProcessLane(name, limit, this.#clock);
+      pool.set(id, lane);
+      this.#lanes.set(name, lane);
     }
   }
 
@@ -49,7 +55,7 @@ export class InProcessLimiter implements LaneLimiter {
     return this.#lane(lane).acquire(signal, onWait);
   }
 
-  /** Takes a slot that is free now, or tells the milliseconds until one may be free. */
+  /** Takes a slot that is free now, or gives the milliseconds until one may be free. */
   tryAcquire(lane: string): Release | number {
     return this.#lane(lane).tryAcquire();
   }
@@ -59,7 +65,7 @@ export class InProcessLimiter implements LaneLimiter {
     if (!(ms > 0 && ms < Number.POSITIVE_INFINITY)) return;
     const state = this.#lane(lane);
     this.#lanes.set(lane, state);
-    state.pause(ms + Math.random() * Math.min(ms / 10, 1000));
+    state.pause(noEarlier(ms, this.#random.next()));
   }
 
   /** The state of every lane. */
@@ -67,9 +73,14 @@ export class InProcessLimiter implements LaneLimiter {
     return Object.fromEntries([...this.#lanes].map(([lane, state]) => [lane, state.snapshot()]));
   }
 
+  /** The state of one lane. */
+  lane(name: string): LaneSnapshot {
+    return this.#lane(name).snapshot();
+  }
+
   /** A lane without a limit is kept only once it was paused: names may come from anywhere and must not pile up. */
-  #lane(name: string): LaneState {
+  #lane(name: string): InProcessLane {
     const unlimited = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
-    return this.#lanes.get(name) ?? new LaneState(name, unlimited, this.#clock);
+    return this.#lanes.get(name) ?? new InProcessLane(name, unlimited, this.#clock);
   }
 }

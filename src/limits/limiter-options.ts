@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import * as option from '../options.js';
-import type { LaneLimit } from './lane-state.js';
+import type { LaneLimit } from '../rules/limits.js';
 
 const LIMIT = z.custom<number>(
   (value) => value === Number.POSITIVE_INFINITY || (typeof value === 'number' && Number.isInteger(value) && value >= 1),

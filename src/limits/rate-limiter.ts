@@ -1,6 +1,3 @@
-/** The documented per-minute limits, by the name the SDK gives each (spec: Limits). */
-export type Lane = 'uploads.create' | 'uploads.put' | 'uploads.delete' | 'videos.create' | 'jobs.get' | 'jobs.output';
-
 /** Told once for each call that has to wait for its lane. */
 export interface LaneWait {
   /** The lane that is full or paused. */
@@ -13,7 +10,7 @@ export interface LaneWait {
   readonly reason: 'limit' | 'pause';
 }
 
-/** Keeps calls under the service's limits. Implement it to share one limit between processes. */
+/** Keeps calls under the service's limits. Implement it to replace the account's limits. */
 export interface RateLimiter {
   /**
    * Resolves when a call on `lane` may be sent, with the function that releases its slot. Calls are served first come,
@@ -44,10 +41,19 @@ export interface LaneSnapshot {
   readonly windowMs: number;
 }
 
-/** A limiter that can also refuse a call instead of queueing it, and tell its state. */
+/** A limiter that can also refuse a call instead of queueing it, and show its state. */
 export interface LaneLimiter extends RateLimiter {
   /** A slot at once (the function that releases it), or the milliseconds until one may be free. Never overtakes the queue. */
   tryAcquire(lane: string): Release | number;
   /** The state of every limited lane. */
   snapshot(): Record<string, LaneSnapshot>;
+  /** The state of one lane, for a limiter that can tell it at less cost. */
+  lane?(name: string): LaneSnapshot;
+}
+
+/** What the client uses of a limiter, beyond the port, where the limiter has it. */
+export interface AnyLimiter extends RateLimiter, Partial<Pick<LaneLimiter, 'tryAcquire' | 'snapshot'>> {
+  acquire(lane: string, signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<Release>;
+  /** As `tryAcquire`, for a limiter that has to ask for its state. */
+  readonly tryShared?: (lane: string) => Promise<Release | number>;
 }

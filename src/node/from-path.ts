@@ -2,8 +2,18 @@ import { statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { GenError } from '../errors/index.js';
+import { mustBe } from '../schemas/show.js';
 import { FILE_PATH, type RereadableSource } from '../schemas/upload.js';
-import { CHUNK_BYTES } from '../uploading/source.js';
+
+/** Bytes in a piece. A large file takes a quarter less processor time in large pieces; a small one still shows its progress. */
+const LEAST_BYTES = 64 * 1024;
+const MOST_BYTES = 512 * 1024;
+const PIECES = 32;
+
+function pieceBytes(sizeBytes: number): number {
+  return Math.min(MOST_BYTES, Math.max(LEAST_BYTES, Math.ceil(sizeBytes / PIECES)));
+}
 
 /** A file on disk, opened afresh each time it is read. */
 class PathSource implements RereadableSource {
@@ -26,6 +36,11 @@ class PathSource implements RereadableSource {
     const stats = statSync(this.#path);
     if (stats.isDirectory()) throw new TypeError(`"${this.#path}" is a directory, not a file.`);
     return stats.size;
+  }
+
+  /** When the file was last changed, so that a changed file is uploaded again. */
+  get lastModified(): number {
+    return statSync(this.#path).mtimeMs;
   }
 
   chunks(): AsyncIterator<Uint8Array<ArrayBuffer>> {
@@ -53,12 +68,14 @@ class PathSource implements RereadableSource {
 /** Reads one piece ahead, so that the disk works while the network does. */
 function readAhead(path: string): AsyncIterator<Uint8Array<ArrayBuffer>> {
   let opened: Promise<FileHandle> | undefined;
+  let bytes: number | undefined;
   let ahead: Promise<Uint8Array<ArrayBuffer>> | undefined;
   let ended = false;
   const read = async () => {
     opened ??= open(path);
     const file = await opened;
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(CHUNK_BYTES), 0, CHUNK_BYTES);
+    bytes ??= pieceBytes((await file.stat()).size);
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(bytes), 0, bytes);
     return buffer.subarray(0, bytesRead);
   };
   const close = async () => {
@@ -89,5 +106,7 @@ function readAhead(path: string): AsyncIterator<Uint8Array<ArrayBuffer>> {
  * repeated. The file is first looked at when it is uploaded; one that is missing fails the upload before any call.
  */
 export function fromPath(path: string | URL): RereadableSource & { readonly name: string } {
+  if (typeof path !== 'string' && !(path instanceof URL))
+    throw new GenError(mustBe('fromPath: path', 'a path or a file URL', path));
   return new PathSource(typeof path === 'string' ? path : fileURLToPath(path));
 }

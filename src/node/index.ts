@@ -1,6 +1,8 @@
 export type { JobRef } from '../resources/output.js';
 export type { RestOfOutput } from '../resources/output-reader.js';
 export type { OutputCallOptions, OutputClient } from '../resources/output-source.js';
+export type { FileJournal, FileJournalOptions } from './file-journal.js';
+export { fileJournal } from './file-journal.js';
 export { fromPath } from './from-path.js';
 export type { NodeHandler, NodeHandlerOptions, NodeRequest, NodeResponse, WebHandler } from './node-handler.js';
 export { toNodeHandler } from './node-handler.js';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { callObserver } from '../callbacks.js';
 import { GenError } from '../errors/gen-error.js';
 import { checkOptions } from '../options.js';
+import { callObserver } from '../runtime/callbacks.js';
 import { mustBe } from '../schemas/show.js';
 import { NODE_HANDLER_OPTIONS } from './handler-options.js';
 

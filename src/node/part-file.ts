@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { type FileHandle, link, open, rename, stat, unlink } from 'node:fs/promises';
 import { uptime } from 'node:os';
 import { dirname, join } from 'node:path';
-import { systemClock } from '../clock.js';
+import { systemClock } from '../runtime/clock.js';
 
 /** Bytes gathered before they are written: one call in four or more, at little memory. */
 const BATCH_BYTES = 512 * 1024;

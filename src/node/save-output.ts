@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import { callerContext, callObserver, type RunInContext } from '../callbacks.js';
-import { systemClock } from '../clock.js';
 import { DownloadError, GenError } from '../errors/index.js';
+import { atCaller } from '../errors/stack.js';
 import { checkOptions } from '../options.js';
 import { extensionFor, type JobRef, requireJobId } from '../resources/output.js';
 import type { OutputVersion } from '../resources/output-answer.js';
@@ -12,6 +11,8 @@ import {
   requireOutputClient,
   storing,
 } from '../resources/output-source.js';
+import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
+import { clockOf } from '../runtime/clock.js';
 import { safeFileName } from '../uploading/file-name.js';
 import { codeOf, PartFile } from './part-file.js';
 import { SAVE_OPTIONS } from './save-options.js';
@@ -46,7 +47,7 @@ export interface SavedOutput {
 }
 
 /**
- * Saves a finished job's file (spec: GET /v1/jobs/{job_id}/output). The bytes are written beside the target under a hidden
+ * Saves a finished job's file. The bytes are written beside the target under a hidden
  * name, checked, flushed to the disk and only then renamed, so that the path holds the whole file or none. After a cut the
  * download goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise. So it
  * does when the program was killed and saves the same job to the same path again.
@@ -69,7 +70,7 @@ export async function saveOutput(
   options.signal?.throwIfAborted();
   const saving = new Saving(client, jobId, options);
   const call = { name: 'saveOutput', jobId };
-  return storing(client, call, async () => saving.to(await saving.inDisk(() => saveTarget(path))));
+  return await atCaller(storing(client, call, async () => saving.to(await saving.inDisk(() => saveTarget(path)))));
 }
 
 /** One download on its way: the client's calls and the disk, with failures told in the user's words. */
@@ -91,7 +92,7 @@ class Saving {
     const { signal, overwrite = false } = this.#options;
     await this.inDisk(() => checkPlace(target));
     if ('file' in target) await this.#refuseTaken(target.file);
-    const source = { jobId: this.#jobId, clock: systemClock, signal };
+    const source = { jobId: this.#jobId, clock: clockOf(this.#client), signal };
     try {
       const { contentType, path } = await explained(this.#client, source, () => this.#fetch(target));
       const part = this.#part;
@@ -112,7 +113,7 @@ class Saving {
   async #fetch(target: SaveTarget): Promise<OutputVersion & { readonly path: string }> {
     const reader = outputReader(this.#client, {
       jobId: this.#jobId,
-      clock: systemClock,
+      clock: clockOf(this.#client),
       signal: this.#options.signal,
     });
     let version: (OutputVersion & { readonly path: string }) | undefined;

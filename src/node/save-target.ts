@@ -1,10 +1,9 @@
 import { constants, type Stats } from 'node:fs';
-import { access, lstat, readlink, realpath, stat } from 'node:fs/promises';
+import { access, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../errors/index.js';
 import { show } from '../schemas/show.js';
-import { makeDirectories } from './make-directories.js';
 import { codeOf } from './part-file.js';
 
 /** Links to links that are followed. */
@@ -76,4 +75,28 @@ function kindOf(stats: Stats): string {
   if (stats.isFIFO()) return 'a pipe';
   if (stats.isSocket()) return 'a socket';
   return stats.isCharacterDevice() || stats.isBlockDevice() ? 'a device' : 'something else';
+}
+
+/**
+ * Makes a directory and those above it. Not with `recursive: true`, which never ends where the file system denies that a
+ * parent is there, as /proc does.
+ */
+export async function makeDirectories(path: string): Promise<void> {
+  if (await isDirectory(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) await makeDirectories(parent);
+  try {
+    await mkdir(path);
+  } catch (reason) {
+    // Another process was faster.
+    if (!(await isDirectory(path))) throw reason;
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    return false;
+  }
 }

@@ -13,13 +13,14 @@ export function attributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>):
   };
 }
 
-/** What an event tells of a job. Tokens are money here, and not the `gen_ai.usage.*` of a language model. */
+/** What an event says of a job. Tokens are money here, and not the `gen_ai.usage.*` of a language model. */
 export function jobAttributes(event: JobEvent): Attributes {
-  const { jobId, status, quotedTokens, chargedTokens, balanceTokens } = event;
+  const { jobId, status, label, quotedTokens, chargedTokens, balanceTokens } = event;
   return {
     ...attributesOf(event),
     'gen_client.job.id': jobId,
     'gen_client.job.status': status,
+    ...(label !== undefined && { 'gen_client.label': label }),
     ...(quotedTokens !== undefined && { 'gen_client.tokens.quoted': quotedTokens }),
     ...(chargedTokens !== undefined && { 'gen_client.tokens.charged': chargedTokens }),
     ...(balanceTokens !== undefined && { 'gen_client.tokens.balance': balanceTokens }),

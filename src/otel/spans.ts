@@ -1,10 +1,19 @@
-import { type Context, context, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import {
+  type Context,
+  context,
+  type Span,
+  type SpanContext,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
 import type { JobTrace, RequestTrace, WaitTrace } from '../events.js';
 import type { JobEvent } from '../hooks.js';
+import { systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { attributesOf, errorType, jobAttributes, jobLink } from './attributes.js';
 
-/** Jobs whose span is remembered, for what comes after their end. The oldest are forgotten, and their spans end. */
+/** Jobs whose span context is remembered, for what comes after their create. The oldest are forgotten. */
 const REMEMBERED = 1_000;
 /** Calls that are spans below a job's. */
 const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
@@ -13,14 +22,28 @@ const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
   ['copyOutput', 'copy'],
 ]);
 
-/** Makes the spans of what the channels tell. */
+/** The span of a job that is being created, or waited for by the call that has created it. */
+interface Generate {
+  readonly span: Span;
+  /** The create below it, once it has ended. It is exported with its parent, so that none is exported without it. */
+  created?: () => void;
+}
+
+/**
+ * Makes the spans of what the channels publish. A span stays open only while a call of this process is pending: `generate`
+ * ends with the create's answer, or with the call where `createAndWait` waits for the job. A job that ends later, or in
+ * another process, has a span of its own there.
+ */
 export class SpanRecorder {
   readonly #tracer: Tracer;
   readonly #capturePrompt: boolean;
-  readonly #generates = new Map<JobTrace, Span>();
-  readonly #byJob = new Map<string, Span>();
+  readonly #generates = new WeakMap<JobTrace, Generate>();
   readonly #calls = new WeakMap<object, Span>();
-  /** Jobs whose file is being fetched, and those that are waited for, with how often. */
+  /** What ends the spans of calls that are pending, for `stop`. */
+  readonly #pending = new Set<() => void>();
+  /** Where the spans about a job belong. */
+  readonly #contexts = new Map<string, SpanContext>();
+  /** Jobs whose file is being fetched, and those that a call of this process waits for, with how many do. */
   readonly #fetched = new Map<string, number>();
   readonly #waited = new Map<string, number>();
 
@@ -38,22 +61,25 @@ export class SpanRecorder {
       'gen_ai.output.type': call === 'videos' || call === 'videoEdits' ? 'video' : 'image',
       ...(this.#capturePrompt && typeof prompt === 'string' && { 'gen_client.prompt': prompt }),
     };
-    this.#generates.set(job, this.#tracer.startSpan('generate', { attributes }));
+    this.#generates.set(job, { span: this.#tracer.startSpan('generate', { attributes }) });
   }
 
   /** A job has ended, or its create has failed. */
   jobEnded(job: JobTrace): void {
-    const span = this.#generates.get(job);
-    if (!span) return;
-    if (job.jobId !== undefined) this.#accepted(span, job.jobId);
-    this.#endJob(job, span);
+    const { event, error } = job;
+    const generate = this.#generates.get(job);
+    if (!generate) return;
+    if (error !== undefined) fail(generate.span, errorType(error));
+    else if (event?.phase === 'final' && event.status !== 'completed') fail(generate.span, event.status);
+    this.#endJob(job);
   }
 
   /** A call begins. */
   requestStarted(request: RequestTrace): void {
     const { job, path } = request;
     if (job) {
-      this.#calls.set(request, this.#tracer.startSpan('create', {}, below(this.#generates.get(job))));
+      const parent = this.#generates.get(job)?.span.spanContext();
+      this.#calls.set(request, this.#tracer.startSpan('create', {}, below(parent)));
       return;
     }
     const name = SPAN_OF_CALL.get(request.name);
@@ -69,14 +95,13 @@ export class SpanRecorder {
     const { job, path, attempts, laneWaitMs, error } = request;
     const span = this.#calls.get(request);
     if (!span) return;
-    if (job?.jobId !== undefined) {
-      span.setAttribute('gen_client.job.id', job.jobId);
-      const generate = this.#generates.get(job);
-      if (generate) this.#accepted(generate, job.jobId);
-    }
     span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.lane.wait_ms': laneWaitMs });
     if (error !== undefined) fail(span, errorType(error));
-    const jobId = job ? undefined : jobIdIn(path);
+    if (job) {
+      this.#answered(job, span);
+      return;
+    }
+    const jobId = jobIdIn(path);
     if (jobId !== undefined) count(this.#fetched, jobId, -1);
     span.end();
   }
@@ -95,47 +120,64 @@ export class SpanRecorder {
     span?.end();
   }
 
-  /** Something has happened to a job. */
+  /** Something has happened to a job. The end of a job that no call here waits for is a span of its own. */
   event(event: JobEvent): void {
     const { phase, jobId } = event;
-    const own = this.#byJob.get(jobId);
-    if (own?.isRecording()) own.setAttributes(jobAttributes(event));
-    // A process that only receives webhooks has no other span of the job.
-    if (phase !== 'final' || own || this.#waited.has(jobId)) return;
+    if (phase !== 'final' || this.#waited.has(jobId)) return;
     const span = this.#about('final', jobId);
     span.setAttributes(jobAttributes(event));
+    if (event.status !== 'completed') fail(span, event.status);
     span.end();
   }
 
-  /** Ends the spans of jobs that still run. */
+  /** Ends the spans of calls that are pending. */
   stop(): void {
-    for (const [job, span] of this.#generates) this.#endJob(job, span);
+    for (const end of this.#pending) end();
+  }
+
+  /** The create has its answer. `generate` ends with it, unless the same call waits for the job. */
+  #answered(job: JobTrace, span: Span): void {
+    const generate = this.#generates.get(job);
+    const now = systemClock.now();
+    if (job.jobId === undefined || !generate) {
+      // A create that failed ends with its job.
+      span.end();
+      return;
+    }
+    span.setAttribute('gen_client.job.id', job.jobId);
+    generate.span.addLink(jobLink(job.jobId));
+    generate.created = () => span.end(now);
+    this.#remember(job.jobId, generate.span.spanContext());
+    const end = () => {
+      this.#pending.delete(end);
+      this.#endJob(job);
+    };
+    if (job.waits) {
+      this.#pending.add(end);
+      job.waits.then(end, end);
+    } else end();
+  }
+
+  #endJob(job: JobTrace): void {
+    const generate = this.#generates.get(job);
+    if (!generate) return;
+    this.#generates.delete(job);
+    if (job.event) generate.span.setAttributes(jobAttributes(job.event));
+    generate.created?.();
+    generate.span.end();
   }
 
   /** A span about a job: below the job's own, but in the trace of whoever calls. */
   #about(name: string, jobId: string): Span {
     const attributes = { 'gen_client.job.id': jobId };
-    return this.#tracer.startSpan(name, { attributes, links: [jobLink(jobId)] }, parentFor(this.#byJob.get(jobId)));
+    return this.#tracer.startSpan(name, { attributes, links: [jobLink(jobId)] }, parentFor(this.#contexts.get(jobId)));
   }
 
-  #accepted(span: Span, jobId: string): void {
-    if (this.#byJob.get(jobId) === span) return;
-    span.addLink(jobLink(jobId));
-    this.#byJob.delete(jobId);
-    this.#byJob.set(jobId, span);
-    const [oldest] = this.#byJob;
-    if (this.#byJob.size <= REMEMBERED || oldest === undefined) return;
-    this.#byJob.delete(oldest[0]);
-    for (const [job, open] of this.#generates) if (open === oldest[1]) this.#endJob(job, open);
-  }
-
-  #endJob(job: JobTrace, span: Span): void {
-    const { event, error } = job;
-    if (event) span.setAttributes(jobAttributes(event));
-    if (error !== undefined) fail(span, errorType(error));
-    else if (event?.phase === 'final' && event.status !== 'completed') fail(span, event.status);
-    this.#generates.delete(job);
-    span.end();
+  #remember(jobId: string, spanContext: SpanContext): void {
+    this.#contexts.delete(jobId);
+    this.#contexts.set(jobId, spanContext);
+    const [oldest] = this.#contexts.keys();
+    if (this.#contexts.size > REMEMBERED && oldest !== undefined) this.#contexts.delete(oldest);
   }
 }
 
@@ -145,15 +187,15 @@ function count(counts: Map<string, number>, jobId: string, by: number): void {
   else counts.delete(jobId);
 }
 
-/** Below `span`, where the caller is in its trace or in none; else below the caller's own. */
-function parentFor(span: Span | undefined): Context {
+/** Below the job's span, where the caller is in its trace or in none; else below the caller's own. */
+function parentFor(job: SpanContext | undefined): Context {
   const caller = trace.getSpanContext(context.active());
-  const isSame = caller === undefined || caller.traceId === span?.spanContext().traceId;
-  return isSame ? below(span) : context.active();
+  const isSame = caller === undefined || caller.traceId === job?.traceId;
+  return isSame ? below(job) : context.active();
 }
 
-function below(span: Span | undefined): Context {
-  return span ? trace.setSpan(context.active(), span) : context.active();
+function below(parent: SpanContext | undefined): Context {
+  return parent ? trace.setSpanContext(context.active(), parent) : context.active();
 }
 
 function fail(span: Span, type: string): void {

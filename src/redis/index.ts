@@ -1,14 +1,4 @@
-export type { BudgetPeriod, BudgetReply, BudgetScope, BudgetStep, BudgetStore } from '../budget/budget-store.js';
-export type { LaneLimit } from '../limits/lane-state.js';
-export type { LaneSnapshot, LaneWait, RateLimiter } from '../limits/rate-limiter.js';
 export type { IoRedisClient, NodeRedisClient, RedisClient, UpstashRedisClient } from '../redis-client.js';
-export type { Wake } from '../wake.js';
-export type { RedisStoreOptions, WebhookClaim, WebhookStore } from '../webhooks/stores.js';
-export { redisStore } from '../webhooks/stores.js';
-export type { RedisBudgetOptions } from './redis-budget.js';
-export { redisBudget } from './redis-budget.js';
-export type { RedisLimiter, RedisLimiterOptions } from './redis-limiter.js';
-export { redisLimiter } from './redis-limiter.js';
-export type { RedisWakeClient } from './redis-subscriber.js';
-export type { RedisWakeOptions } from './redis-wake.js';
-export { redisWake } from './redis-wake.js';
+export type { SharedChanges, SharedStore, SharedValues } from '../shared/shared-store.js';
+export type { RedisShared, RedisSharedOptions } from './redis-shared.js';
+export { redisShared } from './redis-shared.js';

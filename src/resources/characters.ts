@@ -1,22 +1,21 @@
-import { checkCharacter, checkRegistration } from '../preflight/check-character.js';
+import { checkRegistration } from '../rules/preflight.js';
 import type { Character, CharacterList, DeletedCharacter } from '../schemas/character.js';
 import type { CharacterParams, RegisterCharacterParams } from '../schemas/character-params.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { CallResult } from '../transport/request-promise.js';
-import type { CreateCallOptions } from './create-options.js';
 import {
+  type CreateCallOptions,
   type CreateOptionsOf,
-  createAndAwait,
+  createNamespace,
   type FinalJob,
   type JobMaker,
-  jobRequest,
   sendCreate,
-} from './created-jobs.js';
+} from './create.js';
 import { decodeCharacter, decodeFields, decodeList } from './decode.js';
 import { path } from './path.js';
 
-/** Reusable characters, and one-off character-reference images (spec: POST /v1/characters). */
+/** Reusable characters, and one-off character-reference images. */
 export interface Characters {
   /**
    * Registers a reusable character from an owned image upload (register mode). Its `character_id` goes into
@@ -73,8 +72,7 @@ export function createCharactersResource(jobs: JobMaker): Characters {
         },
         options,
       ),
-    create: (params, options) => sendCreate(jobs, request(params), options),
-    createAndWait: (params, options) => createAndAwait(jobs, request(params), options),
+    ...createNamespace(jobs, 'characters'),
     list: (options) =>
       transport.send(
         { name: 'characters.list', method: 'GET', path: CHARACTERS, decode: decodeList('characters') },
@@ -97,8 +95,4 @@ export function createCharactersResource(jobs: JobMaker): Characters {
         options,
       ),
   };
-}
-
-function request(body: object) {
-  return jobRequest({ name: 'characters.create', call: 'characters', path: CHARACTERS, body, check: checkCharacter });
 }

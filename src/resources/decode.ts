@@ -6,12 +6,12 @@ import type { Schema } from '../schemas/essentials.js';
 import { type Job, jobSchema } from '../schemas/job.js';
 import type { DecodeContext } from '../transport/transport.js';
 
-/** The job of an answer (spec: GET /v1/jobs/{job_id}): `data.job`, else `data`. */
+/** The job of an answer: `data.job`, else `data`. */
 export function decodeJob(body: unknown, context: DecodeContext): Job {
   return decodeAs(jobSchema, { value: recordIn(body, 'job'), at: 'data.job' }, context);
 }
 
-/** The answer to a create (spec: Create response envelope). */
+/** The answer to a create. */
 export function decodeCreatedJob(body: unknown, context: DecodeContext): CreatedJob {
   const found = recordIn(body, 'job');
   const job = decodeJob(body, context);
@@ -24,7 +24,7 @@ export function decodeCreatedJob(body: unknown, context: DecodeContext): Created
   };
 }
 
-/** A character (spec: Character): `data.character`, else `data`. */
+/** A character: `data.character`, else `data`. */
 export function decodeCharacter(body: unknown, context: DecodeContext): Character {
   return decodeAs(characterSchema, { value: recordIn(body, 'character'), at: 'data.character' }, context);
 }

@@ -21,7 +21,7 @@ export interface OutputOptions extends RequestOptions {
   readonly resume?: boolean | undefined;
 }
 
-/** Jobs and their finished files (spec: GET /v1/jobs/{job_id}). */
+/** Jobs and their finished files. */
 export class Jobs {
   readonly #transport: Transport;
 
@@ -43,7 +43,6 @@ export class Jobs {
         method: 'GET',
         path: path`/v1/jobs/${id}`,
         lane: 'jobs.get',
-        noStore: true,
         shows: (job) => ({ job }),
         decode: (body, context) => sameJob(decodeJob(body, context), id, context),
       },
@@ -52,7 +51,7 @@ export class Jobs {
   }
 
   /**
-   * The finished file as a streaming Response (spec: GET /v1/jobs/{job_id}/output). Storage behind a redirect never sees
+   * The finished file as a streaming Response. Storage behind a redirect never sees
    * the key. The link expires at `providerOutputExpiresAt`.
    *
    * @example
@@ -66,18 +65,14 @@ export class Jobs {
     return resume ? requestPromise(this.#resumed(job, plain, callOptions)) : plain;
   }
 
-  /** What the service says of the finished file, without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
+  /** What the service says of the finished file, without its bytes. */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
     const headers = () => outputHeaders(undefined);
     const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), lane: 'jobs.output' } as const;
     const answer = this.#transport
       .open({ ...request, headers }, options)
       .withResponse()
-      .then(({ data: _, response, ...meta }) => ({
-        meta,
-        response: () => response,
-        data: () => outputInfoOf(response),
-      }));
+      .then(({ data: _, ...meta }) => ({ ...meta, decoded: { data: outputInfoOf(meta.response) } }));
     return requestPromise(answer);
   }
 
@@ -102,6 +97,7 @@ export class Jobs {
     const { data, response: _, ...meta } = await plain.withResponse();
     const resumed = await resumedResponse(data, {
       jobId: jobIdOf(job),
+      clock: this.#transport.clock,
       signal: options.signal,
       open: (signal, rest) => this.#open(job, rest ?? {}, { ...options, signal }),
       sizeOf: (signal) =>
@@ -110,7 +106,7 @@ export class Jobs {
           () => undefined,
         ),
     });
-    return { meta, response: () => resumed, data: () => resumed };
+    return { ...meta, response: resumed, decoded: { data: resumed } };
   }
 }
 

@@ -5,10 +5,10 @@ import { mediaTypeEssence } from '../schemas/media-type.js';
 export const SNIFFED_BYTES = 512;
 
 const NOT_MEDIA = /^(text\/html|application\/xhtml\+xml|(application|text)\/xml|application\/(.+\+)?json|text\/json)$/;
-/** Comments may stand before a page. */
-const PAGE = /^(<!--[\s\S]*?-->\s*|<\?xml[^>]*>\s*)*<(!doctype html|html|head|body)[\s>]/i;
+const PAGE = /^<(!doctype html|html|head|body)[\s>]/i;
 /** An image in SVG is XML, too. */
-const XML = /^<\?xml(?![\s\S]*<svg[\s>])/i;
+const XML = /^<\?xml/i;
+const SVG = /<svg[\s>]/i;
 const JSON_TEXT = /^(\{\s*("|\}|$)|\[\s*[{"\]])/;
 
 /**
@@ -18,12 +18,23 @@ const JSON_TEXT = /^(\{\s*("|\}|$)|\[\s*[{"\]])/;
 export function refuseNonMedia(jobId: string, contentType: string | undefined, first: Uint8Array | undefined): void {
   const start = new TextDecoder().decode(first?.subarray(0, SNIFFED_BYTES)).trimStart();
   const type = mediaTypeEssence(contentType ?? '');
-  const isPage = PAGE.test(start);
-  const isXml = XML.test(start);
+  const isPage = PAGE.test(withoutPrologue(start));
+  const isXml = XML.test(start) && !SVG.test(start);
   if (!NOT_MEDIA.test(type) && !isPage && !isXml && !JSON_TEXT.test(start)) return;
   const what = isPage || type.includes('html') ? 'an HTML page' : isXml || type.endsWith('/xml') ? 'XML' : 'JSON';
   const code = /"(?:code|error)"\s*:\s*"([\w.-]{1,80})"|<Code>([\w.-]{1,80})/.exec(start)?.slice(1).find(Boolean);
   const shown = code === undefined ? '' : ` (${code})`;
   const message = `The service answered with ${what} instead of the file of job ${jobId}${shown}.`;
   throw new DownloadError(message, { jobId, code: 'not_media' });
+}
+
+/** A document from its first element on: comments and the XML declaration may stand before a page. */
+function withoutPrologue(text: string): string {
+  let rest = text;
+  for (;;) {
+    const end = rest.startsWith('<!--') ? '-->' : rest.startsWith('<?xml') ? '>' : undefined;
+    const at = end === undefined ? -1 : rest.indexOf(end, end === '-->' ? 4 : 0);
+    if (end === undefined || at < 0) return rest;
+    rest = rest.slice(at + end.length).trimStart();
+  }
 }

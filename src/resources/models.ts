@@ -1,6 +1,6 @@
-import { type CatalogDrift, driftOf } from '../preflight/live-catalog.js';
 import type { IntegrationData, ModelList } from '../schemas/model-list.js';
 import type { RequestOptions } from '../schemas/request-options.js';
+import { type CatalogDrift, driftOf } from '../transport/live-catalog.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { Transport } from '../transport/transport.js';
 import { decodeFields, decodeList } from './decode.js';
@@ -15,7 +15,7 @@ export class Models {
   }
 
   /**
-   * Model names, aliases, prompt limits and media limits (spec: GET /v1/models). Public: needs no key.
+   * Model names, aliases, prompt limits and media limits. Public: needs no key.
    *
    * @example
    * const { models } = await client.models.list();
@@ -35,7 +35,7 @@ export class Models {
     return driftOf(await this.list(options));
   }
 
-  /** The service's machine-readable integration data (spec: What the service does). */
+  /** The service's machine-readable integration data. */
   integrationData(options?: RequestOptions): RequestPromise<IntegrationData> {
     return this.#transport.send(
       {

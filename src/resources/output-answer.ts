@@ -36,6 +36,7 @@ export function readAnswer(jobId: string, response: Response): OutputAnswer {
     });
   }
   const { contentType, sizeBytes, etag } = outputInfoOf(response);
+  if (sizeBytes === 0) throw emptyFile(jobId);
   const encoding = headers.get('content-encoding') ?? 'identity';
   const isEncoded = encoding !== 'identity';
   return {
@@ -46,6 +47,11 @@ export function readAnswer(jobId: string, response: Response): OutputAnswer {
     part: status === 206 ? partIn(headers.get('content-range') ?? '') : undefined,
     encoding: isEncoded ? encoding : undefined,
   };
+}
+
+/** The error for a file of no byte: it can neither be shown nor be made again from the job. */
+export function emptyFile(jobId: string): DownloadError {
+  return new DownloadError(`The service answered with an empty file for job ${jobId}.`, { jobId, code: 'not_media' });
 }
 
 function partIn(contentRange: string): OutputPart {

@@ -1,6 +1,3 @@
-import { abortable, onAbort } from '../abort.js';
-import { isByteStream, joinBytes } from '../bytes.js';
-import { type Clock, sleep } from '../clock.js';
 import {
   APIError,
   ConnectionError,
@@ -9,8 +6,12 @@ import {
   ServerError,
   TimeoutError,
 } from '../errors/index.js';
+import { backoff } from '../rules/backoff.js';
+import { abortable, onAbort } from '../runtime/abort.js';
+import { isByteStream, joinBytes } from '../runtime/bytes.js';
+import { type Clock, sleep } from '../runtime/clock.js';
 import { refuseNonMedia, SNIFFED_BYTES } from './media-check.js';
-import { type OutputAnswer, type OutputVersion, readAnswer } from './output-answer.js';
+import { emptyFile, type OutputAnswer, type OutputVersion, readAnswer } from './output-answer.js';
 
 /** The rest of a file, provided that it is still the same file. */
 export interface RestOfOutput {
@@ -43,8 +44,7 @@ export interface OutputReading {
 
 /** Cuts in a row, without a byte more than before, after which the reader gives up. */
 const MAX_CUTS = 5;
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 8_000;
+const RETRY = { firstMs: 250, mostMs: 8_000 };
 
 /** A connection that gives bytes. */
 interface Connection {
@@ -267,7 +267,9 @@ export class OutputReader {
     this.#abort.signal.throwIfAborted();
     const total = this.#version?.sizeBytes;
     if (next.done) {
-      if (this.#isWhole() || (total === undefined && !('reason' in next))) return { type: 'end' };
+      const isEnd = this.#isWhole() || (total === undefined && !('reason' in next));
+      if (isEnd && this.#given === 0) throw emptyFile(this.#reading.jobId);
+      if (isEnd) return { type: 'end' };
       this.#connection = undefined;
       await this.#pause('reason' in next ? next.reason : 'the connection closed early');
       return undefined;
@@ -296,8 +298,7 @@ export class OutputReader {
         cause,
       );
     }
-    const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#cuts - 1));
-    await sleep(this.#reading.clock, pauseMs, this.#abort.signal);
+    await sleep(this.#reading.clock, backoff(RETRY, this.#cuts), this.#abort.signal);
   }
 
   #changed(): DownloadError {

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.js';
 import { GenError } from '../errors/index.js';
+import type { Clock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { show } from '../schemas/show.js';

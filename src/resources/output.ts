@@ -6,7 +6,7 @@ import { show } from '../schemas/show.js';
 /** Which bytes of a file: a Range header as it stands (`bytes=0-1023`), or first and last byte, both counted from 0 and included. */
 export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
 
-/** What is known of a finished file without its bytes (spec: HEAD /v1/jobs/{job_id}/output). */
+/** What is known of a finished file without its bytes. */
 export interface OutputInfo {
   /** Media type, for example `video/mp4`. */
   readonly contentType: string | undefined;
@@ -53,7 +53,7 @@ function rangeText({ start, end }: Exclude<OutputRange, string>): string | undef
   if (start === undefined && end === undefined) return undefined;
   const [first, last] = [start ?? 0, end ?? Number.MAX_SAFE_INTEGER];
   if (![first, last].every((edge) => Number.isSafeInteger(edge) && edge >= 0) || last < first) {
-    throw new RangeError(`range: start and end are whole numbers, 0 <= start <= end, not ${start} and ${end}.`);
+    throw new GenError(`range: start and end must be whole numbers, 0 <= start <= end, not ${start} and ${end}.`);
   }
   return `bytes=${first}-${end ?? ''}`;
 }
@@ -87,7 +87,7 @@ function isoDate(text: string | undefined): string | undefined {
 
 /**
  * The file extension for a content type, with its dot: `.mp4` for `video/mp4; codecs=avc1`. An unknown type gives an
- * empty string. Made for naming a downloaded file (spec: GET /v1/jobs/{job_id}/output).
+ * empty string. Made for naming a downloaded file.
  */
 export function extensionFor(contentType: string | null | undefined): string {
   const extension = extensionsOf(contentType ?? '')[0];

@@ -1,5 +1,5 @@
-import type { Lane } from '../limits/rate-limiter.js';
 import { checkOptions } from '../options.js';
+import type { Lane } from '../rules/limits.js';
 import { unwrap } from '../schemas/envelope.js';
 import type { JsonRequest } from '../transport/transport.js';
 import { RAW_REQUEST } from './raw-request-options.js';
@@ -16,7 +16,7 @@ export interface RawRequest {
   readonly body?: unknown;
 }
 
-/** A documented endpoint counts against its limit whichever way it is called (spec: Limits). */
+/** A documented endpoint counts against its limit whichever way it is called. */
 const LANES: readonly (readonly [RegExp, Lane])[] = [
   [/^POST \/v1\/videos$/, 'videos.create'],
   [/^GET \/v1\/jobs\/[^/]+$/, 'jobs.get'],

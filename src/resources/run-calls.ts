@@ -1,10 +1,19 @@
 // What the drivers of a run outside of this process (the queue's worker, durable runs) need of the client.
-import { callFailure } from '../polling/call-failure.js';
-import type { RunEvent } from '../polling/run-state.js';
+import { GenError } from '../errors/index.js';
+import { callFailure } from '../rules/fate.js';
+import type { RunEvent } from '../rules/run-state.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
+import { mustBe } from '../schemas/show.js';
 import { idempotencyKeyFrom } from '../transport/idempotency.js';
+
+/** Throws a GenError where `client` is not a GenClient, before anything is opened. */
+export function checkClient(owner: string, client: unknown): void {
+  const isClient =
+    typeof client === 'object' && client !== null && typeof Reflect.get(client, 'withOptions') === 'function';
+  if (!isClient) throw new GenError(mustBe(`${owner}: client`, 'a GenClient', client));
+}
 
 /** The namespaces whose `create` makes a job. */
 export type CallKind = 'images' | 'videos' | 'videoEdits' | 'characters';

@@ -1,7 +1,11 @@
-import { abortable } from '../abort.js';
+import { GenError } from '../errors/index.js';
+import { atCaller } from '../errors/stack.js';
 import { checkOptions } from '../options.js';
+import { abortable } from '../runtime/abort.js';
+import type { Clock } from '../runtime/clock.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
 import type { RequestOptions } from '../schemas/request-options.js';
+import { mustBe } from '../schemas/show.js';
 import {
   type CreatedUpload,
   type CreateUploadParams,
@@ -9,10 +13,13 @@ import {
   type Upload,
   type UploadSource,
 } from '../schemas/upload.js';
+import type { SharedStore } from '../shared/shared-store.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { Transport } from '../transport/transport.js';
 import { describeFile } from '../uploading/file.js';
+import { rememberedUploads } from '../uploading/remembered-uploads.js';
 import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
+import { UploadMemory } from '../uploading/upload-memory.js';
 import { PUT_OPTIONS, type PutOptions, UPLOAD_OPTIONS, type UploadOptions } from '../uploading/upload-options.js';
 import { decodeAs, decodeFields } from './decode.js';
 import { path } from './path.js';
@@ -22,7 +29,7 @@ export type DeletedUpload = Record<string, unknown>;
 
 const UPLOADS = '/v1/uploads';
 
-/** Files held for use as references and source videos (spec: Uploads). */
+/** Files held for use as references and source videos. */
 export class Uploads {
   readonly #transport: Transport;
   readonly #steps: UploadSteps;
@@ -46,7 +53,7 @@ export class Uploads {
     checkOptions('uploads.upload', UPLOAD_OPTIONS, options);
     options.signal?.throwIfAborted();
     const file = await abortable(describeFile(source, options), options.signal, (late) => late.discard());
-    return uploadFile(this.#steps, file, options);
+    return await atCaller(uploadFile(this.#steps, file, options));
   }
 
   /** Step 1: announces a file. Resolves with the URL that its bytes are sent to, and the headers for it. */
@@ -71,7 +78,8 @@ export class Uploads {
    */
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     checkOptions('uploads.put', PUT_OPTIONS, options);
-    return putSource(this.#steps, { target: upload, source, options });
+    if (!isFields(upload)) throw new GenError(mustBe('upload', 'what uploads.create gave', upload));
+    return await atCaller(putSource(this.#steps, { target: upload, source, options }));
   }
 
   /** Step 3: tells the service that the bytes have arrived. It can be repeated safely. */
@@ -101,22 +109,48 @@ export class Uploads {
         path: path`/v1/uploads/${uploadId}`,
         lane: 'uploads.delete',
         statusWhenDone: 404,
-        decode: decodeFields,
+        decode: (body) => {
+          // A file that is used again by value is uploaded again.
+          uploadMemory(this.#transport).then((memory) => memory.deleted(uploadId), ignore);
+          return decodeFields(body);
+        },
       },
       options,
     );
   }
 }
 
+/** Where the uploads by value are remembered for other processes. */
+export interface Remembering {
+  readonly store: SharedStore;
+  readonly clock: Clock;
+  readonly warn: (message: string) => void;
+}
+
 /** The steps of `uploads` for those who upload a file on the way to something else. */
-export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps {
+export function uploadSteps(uploads: Uploads, transport: Transport, remember?: Remembering): UploadSteps {
   return {
     baseUrl: () => transport.baseUrl(),
+    memory: () => uploadMemory(transport),
+    async remembered() {
+      if (remember === undefined) return undefined;
+      const { store, clock, warn } = remember;
+      const { id } = await transport.account();
+      return rememberedUploads({ store, group: `${id}/uploads`, clock, random: transport.random }, warn);
+    },
     create: (params, options) => uploads.create(params, options),
     put: (request, options) => transport.transfer({ name: 'uploads.put', ...request }, options),
     complete: (uploadId, options) => uploads.complete(uploadId, options),
     delete: (uploadId, options) => uploads.delete(uploadId, options),
   };
+}
+
+const ignore = () => {};
+
+/** The uploads of the account that this process knows. */
+async function uploadMemory(transport: Transport): Promise<UploadMemory> {
+  const account = await transport.account();
+  return account.shared('uploads', () => new UploadMemory(transport.clock.perRequest !== true));
 }
 
 /** Where step 1's headers may be: the spec says "headers to use" and shows no name. */

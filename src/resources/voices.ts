@@ -4,7 +4,7 @@ import type { RequestPromise } from '../transport/request-promise.js';
 import type { Transport } from '../transport/transport.js';
 import { decodeList } from './decode.js';
 
-/** Voices usable for speech (spec: Other operations). */
+/** Voices usable for speech. */
 export class Voices {
   readonly #transport: Transport;
 

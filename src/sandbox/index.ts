@@ -1,15 +1,19 @@
 import { GenClient } from '../client.js';
+import { CLOCK } from '../runtime/clock.js';
 import type { SandboxService } from './control/contract.js';
 import { type OpenSandbox, openSandbox } from './sandbox.js';
 import type { SandboxOptions } from './world/options.js';
 
+export type { Lane } from '../rules/limits.js';
 export type { AccountChoice, FaultReport, SandboxService, SandboxSnapshot } from './control/contract.js';
 export { ConnectionDropped } from './http/fault-effects.js';
-export type { Listening, ListenOptions } from './http/listen-options.js';
 export { sandboxHandlers } from './http/msw.js';
+export type { Listening, ListenOptions } from './http/serve.js';
+export type { SimulationFaults } from './simulate/chance.js';
+export { type SimulateOptions, type SimulationReport, simulate } from './simulate/index.js';
+export type { SimulatedProcess, SimulatedProgram, SimulatedService } from './simulate/run.js';
 export type { FaultMatch, FaultRule } from './world/faults.js';
-export type { Lane, Rate, RateTable } from './world/limits.js';
-export type { JobDuration, SandboxOptions } from './world/options.js';
+export type { JobDuration, Rate, RateTable, SandboxOptions, StorageChoice } from './world/options.js';
 export type { Outcome } from './world/outcomes.js';
 export type { PricedJob, PriceRow, Prices } from './world/prices.js';
 export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob } from './world/records.js';
@@ -17,9 +21,6 @@ export type { KeyOptions } from './world/rule-options.js';
 export type { ResponseShapes } from './world/shapes.js';
 
 type ClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;
-
-/** The option by which a client takes its time from elsewhere. */
-const CLOCK: unique symbol = Symbol.for('gen-client.clock');
 
 /** The documented service in memory, and clients for it. */
 export interface Sandbox extends SandboxService {

@@ -1,12 +1,10 @@
-import type { Clock } from '../clock.js';
 import { GenError } from '../errors/index.js';
+import type { Clock } from '../runtime/clock.js';
 import { show } from '../schemas/show.js';
 import type { AccountChoice, SandboxService, SandboxSnapshot } from './control/contract.js';
 import { createControl } from './control/index.js';
-import { createApp } from './http/app.js';
-import { createHandler, type Handle } from './http/handle-request.js';
-import { prefixOf } from './http/links.js';
-import { checkListen } from './http/listen-options.js';
+import { prefixOf } from './http/caller.js';
+import { createApp, createHandler, type Handle } from './http/handle-request.js';
 import { createFetch } from './http/wire.js';
 import { addKey, MAIN_ACCOUNT, openAccount } from './service/accounts.js';
 import { finishJob, isFinished, runEvent } from './service/engine.js';
@@ -26,7 +24,7 @@ import type { Prices } from './world/prices.js';
 import { freshSeed, secretText } from './world/random.js';
 import { checkFault, checkOutcome } from './world/rule-options.js';
 import { type Account, createState, overwriteState, type State, type StoredJob } from './world/store.js';
-import { createWorld, notify, type World } from './world/world.js';
+import { createWorld, type World } from './world/world.js';
 
 /** What stays the same through a reset, and in a copy. */
 interface Identity {
@@ -41,13 +39,15 @@ export interface OpenSandbox {
   readonly clock: Clock;
   /** The service as the `fetch` of a client that takes its time from {@link OpenSandbox.clock}. */
   readonly clientFetch: typeof fetch;
+  /** Moves the clock on to what is due next and runs it; gives false where nothing is due. */
+  step(): boolean;
   /** An independent copy as it is now, under another base URL. */
   fork(): OpenSandbox;
 }
 
 /** Makes a sandbox. Throws a GenError that names a wrong or unknown option and the fix. */
-export function openSandbox(options: SandboxOptions): OpenSandbox {
-  const settings = settingsOf(options);
+export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnTime?: boolean } = {}): OpenSandbox {
+  const settings = { ...settingsOf(options), ...own };
   const identity = {
     apiKey: options.apiKey ?? secretText('sk_sandbox'),
     webhookSecret: options.webhookSecret ?? secretText('whsec'),
@@ -75,7 +75,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
     fetch: createFetch(handle, { activity, onSandboxClock: false }),
     handle: (request) => handle(request, { signal: request.signal }),
     listen: async (options = {}) => {
-      const { serve } = await import('./http/serve.js');
+      const { checkListen, serve } = await import('./http/serve.js');
       return serve(service.handle, { ...checkListen(options), prefix: prefixOf(settings.baseUrl) });
     },
     ...timeControls(world, settled),
@@ -85,7 +85,6 @@ function assemble(world: World, identity: Identity): OpenSandbox {
     },
     set dispatch(dispatch) {
       state.dispatch = checkDispatch(dispatch);
-      notify(world);
     },
     ...accountControls(world),
     ...jobControls(world),
@@ -114,6 +113,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
       return timeline.clock;
     },
     clientFetch: createFetch(handle, { activity, onSandboxClock: true }),
+    step: () => timeline.step(),
     fork: () => assemble(copyOf(world), identity),
   };
 }
@@ -124,7 +124,7 @@ function copyOf(origin: World): World {
   // A host that is an address takes no further label.
   const parent = /^[\d.]+$|^\[/.test(url.hostname) ? 'sandbox.invalid' : url.hostname;
   url.hostname = `fork-${crypto.randomUUID().slice(0, 8)}.${parent}`;
-  const settings: Settings = { ...origin.settings, baseUrl: url.href.replace(/\/+$/, '') };
+  const settings: Settings = { ...origin.settings, baseUrl: url.href.replace(/(?<!\/)\/+$/, '') };
   origin.timeline.catchUp();
   const world = createWorld({ settings, run: runEvent, origin });
   for (const job of world.state.jobs.values()) job.baseUrl = settings.baseUrl;
@@ -157,7 +157,7 @@ function timeControls(world: World, settled: () => Promise<void>): Pick<SandboxS
       checkAdvance(ms, timeline.now());
       const moved = last.then(() => timeline.advance(checkAdvance(ms, timeline.now()), settled));
       last = moved.catch(() => {});
-      return moved.finally(() => notify(world));
+      return moved;
     },
     settled,
   };
@@ -165,14 +165,10 @@ function timeControls(world: World, settled: () => Promise<void>): Pick<SandboxS
 
 function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' | 'setPrices'> {
   const { state, settings } = world;
-  const changed = <T>(result: T): T => {
-    notify(world);
-    return result;
-  };
   return {
     outcomes: {
-      next: (outcome) => void changed(state.outcomes.push(checkOutcome('outcomes.next', outcome))),
-      clear: () => void changed(state.outcomes.splice(0)),
+      next: (outcome) => void state.outcomes.push(checkOutcome('outcomes.next', outcome)),
+      clear: () => void state.outcomes.splice(0),
     },
     faults: {
       add(rule) {
@@ -180,13 +176,13 @@ function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' 
         state.faultCount += 1;
         const id = `fault_${state.faultCount}`;
         state.faults.push({ id, rule: checked, seen: 0, struck: 0 });
-        return changed(id);
+        return id;
       },
       remove(id) {
         const at = state.faults.findIndex((fault) => fault.id === id);
-        return at !== -1 && changed(state.faults.splice(at, 1).length === 1);
+        return at !== -1 && state.faults.splice(at, 1).length === 1;
       },
-      clear: () => void changed(state.faults.splice(0)),
+      clear: () => void state.faults.splice(0),
       list: () => state.faults.map((fault) => ({ ...fault })),
     },
     setPrices(prices) {
@@ -216,7 +212,6 @@ function accountControls(
     topUp(usd, choice) {
       const account = find(choice);
       credit(account, world.timeline.now(), { type: 'top_up', tokens: tokensFor(usd) });
-      notify(world);
       return account.freeTokens;
     },
     ledger(choice) {
@@ -257,7 +252,6 @@ function memoryControls(world: World, identity: Identity): Pick<SandboxService, 
       world.prices = settings.prices;
       settle(world, identity);
       timeline.jump(timeline.now());
-      notify(world);
     },
     snapshot() {
       timeline.catchUp();
@@ -271,7 +265,6 @@ function memoryControls(world: World, identity: Identity): Pick<SandboxService, 
       overwriteState(state, structuredClone(kept.state));
       world.prices = kept.prices;
       timeline.jump(snapshot.takenAt);
-      notify(world);
     },
   };
 }

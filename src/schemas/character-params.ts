@@ -1,17 +1,17 @@
 import type { CreateFields } from './create-fields.js';
 import type { UploadRef } from './upload.js';
 
-/** What `characters.register` takes (spec: POST /v1/characters, register mode). */
+/** What `characters.register` takes. */
 export interface RegisterCharacterParams {
   /** The character's name. */
   name: string;
   /** An image at least 300 px wide, by upload id or as a file. */
   upload_id: UploadRef;
-  /** The call's idempotency key. `options.idempotencyKey` is the usual place (spec: Authentication 6). */
+  /** The call's idempotency key. `options.idempotencyKey` is the usual place. */
   idempotency_key?: string | undefined;
 }
 
-/** What `characters.create` takes (spec: POST /v1/characters, prompt mode). */
+/** What `characters.create` takes. */
 export interface CharacterParams extends CreateFields {
   /** The character's name. */
   name: string;

@@ -2,18 +2,16 @@ import * as z from 'zod/mini';
 import { type Fields, isFields } from './envelope.js';
 import { essentialText } from './essentials.js';
 
-/** A registered character (spec: Character). Beside its id the spec shows no field: all of them pass through. */
+/** A registered character. Beside its id the spec shows no field: all of them pass through. */
 export interface Character {
   /** The character's id, an element of `character_ids`. */
   character_id: string;
-  [field: string]: unknown;
 }
 
 /** The characters of the account, with whatever else the service answers. */
 export interface CharacterList {
   /** The records as the service gives them. */
   characters: Fields[];
-  [field: string]: unknown;
 }
 
 /** The service's answer to a deletion. The spec shows none: all of it passes through. */

@@ -21,11 +21,11 @@ export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | Open
 
 /** Fields that every creating call takes. */
 export interface CreateFields {
-  /** HTTPS URL that receives the signed event of the job's final state (spec: Events). */
+  /** HTTPS URL that receives the signed event of the job's final state. */
   webhook_url?: string | undefined;
   /** Alias of `webhook_url`. */
   callback_url?: string | undefined;
-  /** The call's idempotency key. `options.idempotencyKey` is the usual place (spec: Authentication 6). */
+  /** The call's idempotency key. `options.idempotencyKey` is the usual place. */
   idempotency_key?: string | undefined;
 }
 

@@ -1,7 +1,7 @@
 import { isFields, unwrap } from './envelope.js';
 import type { Job } from './job.js';
 
-/** The service's answer to a create (spec: Create response envelope). Unknown fields pass through untouched. */
+/** The service's answer to a create. Unknown fields pass through untouched. */
 export interface CreatedJob {
   /** The job as it stood when it was accepted: processing, completed or already failed. */
   job: Job;
@@ -9,11 +9,13 @@ export interface CreatedJob {
   quoted_token_cost?: number;
   /** Tokens left. */
   balance_tokens?: number;
-  /** What the service warned of, wherever in the answer. `video_reference_fallback_omitted_clips`, say. */
+  /**
+   * What the service warned of, wherever in the answer (`video_reference_fallback_omitted_clips`, say), and what the client
+   * noticed: `unknown_field: <name>`, and `idempotency_key_reused: …` where your key has made a job of other params before.
+   */
   warnings: string[];
   /** The key the job was created under. The same call with it gives this job again and not a second one. */
   idempotencyKey: string;
-  [field: string]: unknown;
 }
 
 /**

@@ -6,7 +6,18 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What an answer is about: its `data` where it has an envelope (spec: Create response envelope), else the whole body. */
+/**
+ * All fields of a result, those that the service does not document included. The types of results are closed, so that a
+ * misspelled field does not compile; what else the service sends is there at run time.
+ *
+ * @example
+ * const queue = extra(job).queue_position; // unknown
+ */
+export function extra(result: object): Readonly<Record<string, unknown>> {
+  return { ...result };
+}
+
+/** What an answer is about: its `data` where it has an envelope, else the whole body. */
 export function unwrap(body: unknown): unknown {
   return isFields(body) && body.data !== undefined && body.data !== null ? body.data : body;
 }

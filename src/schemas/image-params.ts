@@ -2,7 +2,7 @@ import type { ImageModel, ImageRatioOf, ImageResolutionOf, OpenString, VideoMode
 import type { CreateFields, Limited, OpenIn } from './create-fields.js';
 import type { UploadRef } from './upload.js';
 
-/** An image that guides the result, by its public HTTPS URL (spec: POST /v1/images, references). */
+/** An image that guides the result, by its public HTTPS URL. */
 export interface ImageReference {
   /** The kind of reference. The service documents one. */
   type: 'image_url';
@@ -47,7 +47,7 @@ interface ImageFields<M, Found> extends CreateFields {
   reference_images?: readonly string[] | undefined;
 }
 
-/** What `images.create` takes (spec: POST /v1/images). Ratio and resolution follow the model `M`. */
+/** What `images.create` takes. Ratio and resolution follow the model `M`. */
 export interface ImageParams<M extends string = ImageModel | OpenString> extends ImageFields<M, never> {}
 
 /** {@link ImageParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */

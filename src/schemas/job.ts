@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { essentialText, passes } from './essentials.js';
 
-/** A job's state (spec: States and transitions). Open: a status the SDK does not know means still running. */
+/** A job's state. Open: a status the SDK does not know means still running. */
 export type JobStatus =
   | 'created'
   | 'queued'
@@ -25,11 +25,11 @@ export interface JobTry {
   readonly model?: string;
   /** The last status that was read. */
   readonly status: string;
-  /** Why the job failed (spec: Job errors). */
+  /** Why the job failed. */
   readonly errorCode?: string;
 }
 
-/** A generation job (spec: Job). Unknown fields pass through untouched. */
+/** A generation job. Unknown fields pass through untouched. */
 export interface Job {
   /** Job id, used in GET /v1/jobs/{id}. */
   id: string;
@@ -47,7 +47,7 @@ export interface Job {
   providerOutputUrl?: string | null;
   /** ISO timestamp at which the link expires. */
   providerOutputExpiresAt?: string | null;
-  /** Job error code when the job failed (spec: Job errors). */
+  /** Job error code when the job failed. */
   errorCode?: string | null;
   /** Human-readable reason. */
   errorMessage?: string | null;
@@ -62,17 +62,19 @@ export interface Job {
    * last. There are several after a resubmission or a recovery.
    */
   tries?: readonly JobTry[];
-  [field: string]: unknown;
 }
 
-/** A job that completed: its file can be downloaded until `providerOutputExpiresAt`. */
+/**
+ * A job that completed: its file can be downloaded until `providerOutputExpiresAt`. The cost and the expiry are missing when
+ * a webhook ended the wait: `jobs.get` reads them.
+ */
 export interface CompletedJob extends Job {
   /** Final: the file is there. */
   status: 'completed';
   /** Authenticated download link of the file. It needs the API key and it expires. */
   providerOutputUrl: string;
   /** ISO timestamp at which the link expires. */
-  providerOutputExpiresAt: string;
+  providerOutputExpiresAt?: string;
 }
 
 /** A job as the SDK checks it: `id` and `status` must be there, and everything else passes. */
@@ -94,7 +96,7 @@ export const jobSchema = z.looseObject({
 
 const FINAL: readonly string[] = ['completed', 'failed', 'canceled', 'blocked'];
 
-/** Whether the job is final: completed, failed, canceled or blocked (spec: States and transitions). Polling ends there. */
+/** Whether the job is final: completed, failed, canceled or blocked. Polling ends there. */
 export function isFinal(job: Job): boolean {
   return FINAL.includes(job.status);
 }
@@ -113,4 +115,10 @@ export function isSettled(job: Job): boolean {
  */
 export function isCompleted(job: Job): job is CompletedJob {
   return job.status === 'completed' && typeof job.providerOutputUrl === 'string' && job.providerOutputUrl !== '';
+}
+
+/** A number of tokens in an answer; undefined for anything else. */
+export function tokensIn(value: unknown): number | undefined {
+  const tokens = typeof value === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
+  return typeof tokens === 'number' && tokens >= 0 && Number.isFinite(tokens) ? tokens : undefined;
 }

@@ -1,4 +1,4 @@
-/** What an upload is to the service. VIDEO is documented; IMAGE and AUDIO follow its pattern (spec: Upload). */
+/** What an upload is to the service. VIDEO is documented; IMAGE and AUDIO follow its pattern. */
 export type UploadType = 'IMAGE' | 'VIDEO' | 'AUDIO' | (string & {});
 
 /** Media type to file extensions; the first one is the one to write, all are read. */

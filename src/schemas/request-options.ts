@@ -12,8 +12,8 @@ export interface RequestOptions {
   readonly idempotencyKey?: string | undefined;
   /** Extra headers for this call. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
-  readonly preflight?: boolean | undefined;
+  /** Whether a call that breaks a documented rule is refused before it is sent; `'strict'` refuses undocumented fields too. @default the client's (true) */
+  readonly preflight?: boolean | 'strict' | undefined;
   /** A limit on what the call may spend, on top of the client's. Only a create spends. */
   readonly budget?: Budget | undefined;
 }

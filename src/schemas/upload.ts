@@ -3,7 +3,7 @@ import { isFields } from './envelope.js';
 import { essentialText, passes } from './essentials.js';
 import type { UploadType } from './media-type.js';
 
-/** An upload (spec: Upload). Unknown fields pass through untouched. */
+/** An upload. Unknown fields pass through untouched. */
 export interface Upload {
   /** The upload's id, to be passed wherever a `*_upload_id` is taken. */
   upload_id: string;
@@ -15,10 +15,9 @@ export interface Upload {
   file_size?: number;
   /** VIDEO is the only kind accepted as an edit source. */
   upload_type?: UploadType;
-  [field: string]: unknown;
 }
 
-/** An upload that waits for its bytes (spec: Uploads, step 1). */
+/** An upload that waits for its bytes. */
 export interface CreatedUpload extends Upload {
   /** Where the bytes are PUT. Expires. */
   direct_upload_url: string;
@@ -26,7 +25,7 @@ export interface CreatedUpload extends Upload {
   headers: Record<string, string>;
 }
 
-/** Step 1's body (spec: Uploads). All four are required. */
+/** Step 1's body. All four are required. */
 export interface CreateUploadParams {
   /** File name. */
   file_name: string;
@@ -59,7 +58,7 @@ export interface RereadableSource {
 export const FILE_PATH = Symbol.for('gen-client.path');
 
 /**
- * What `uploads.upload` takes (spec: Uploads). Blobs, bytes, `fromPath()` and functions can be read again and are retried
+ * What `uploads.upload` takes. Blobs, bytes, `fromPath()` and functions can be read again and are retried
  * as a whole. A Response, a stream and an async iterable can be read once. Pass `sizeBytes` where the source does not
  * tell its size.
  */
@@ -73,7 +72,7 @@ export type UploadSource =
   | AsyncIterable<Uint8Array>
   | (() => ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Promise<ReadableStream<Uint8Array>>);
 
-/** An upload's id, or a file that is uploaded before the call is sent (spec: Upload). */
+/** An upload's id, or a file that is uploaded before the call is sent. */
 export type UploadRef = string | UploadSource;
 
 /** An upload as the SDK checks it. */

@@ -81,7 +81,7 @@ type FoundIn<P> =
 type WithSource<P> = [EditSource & keyof P] extends [never] ? SourceRequired : unknown;
 
 /**
- * What `videoEdits.create` takes (spec: POST /v1/video-edits). Duration and resolution follow the model `M`. An edit takes
+ * What `videoEdits.create` takes. Duration and resolution follow the model `M`. An edit takes
  * one source: `source_video_upload_id`, `video` or `source_video_url`.
  */
 export interface VideoEditParams<M extends string = EditModel | OpenString> extends VideoEditFields<M, never> {}

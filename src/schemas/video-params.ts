@@ -11,7 +11,7 @@ import type { Both, CreateFields, Given, Limited, OpenIn, Unless, VideoRatio } f
 import type { UploadRef } from './upload.js';
 import type { CheckedEditByIntent, EditMode, EditSource } from './video-edit-params.js';
 
-/** What an item of `content` is for, unless it is text (spec: POST /v1/videos, content). */
+/** What an item of `content` is for, unless it is text. */
 export type ContentRole = 'first_frame' | 'reference_video' | 'reference_audio';
 
 /** A prompt as an item of `content`. */
@@ -52,7 +52,7 @@ export interface AudioContent {
   role: ContentRole;
 }
 
-/** An item of `content`, the alternative input of a video job (spec: POST /v1/videos). */
+/** An item of `content`, the alternative input of a video job. */
 export type ContentItem = TextContent | ImageContent | VideoContent | AudioContent;
 
 /** The type of `model`. All models, so that an editor offers them, unless the call names one that is not the default. */
@@ -62,7 +62,7 @@ type VideoModelIn<M> = M extends ImageModel
     ? M
     : VideoModel | OpenString;
 
-/** The type of a field of reference images (spec: POST /v1/videos, reference rule 1). */
+/** The type of a field of reference images. */
 type ImagesIn<Found, T> = Unless<
   Found,
   'images beside frames',
@@ -186,7 +186,7 @@ type PromptIn<P> =
   | (unknown extends ItemIn<P> ? 'unknown' : Extract<ItemIn<P>, TextContent>);
 
 /**
- * What `videos.create` takes (spec: POST /v1/videos). Duration and resolution follow the model `M`. The types of a call
+ * What `videos.create` takes. Duration and resolution follow the model `M`. The types of a call
  * check the values that the compiler knows; preflight checks the rest when the call is made.
  */
 export interface VideoParams<M extends string = VideoModel | OpenString> extends VideoFields<M, never> {}

@@ -1,14 +1,14 @@
 import { type Fields, isFields } from './envelope.js';
 import type { JobStatus } from './job.js';
 
-/** The documented event types (spec: Events). */
+/** The documented event types. */
 export const WEBHOOK_EVENT_TYPES = ['job.completed', 'job.failed', 'job.canceled', 'job.blocked'] as const;
 
-/** The documented event types (spec: Events). */
+/** The documented event types. */
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
 /**
- * The job as an event carries it (spec: Webhook event): three fields. Read the other fields, such as `errorMessage` and
+ * The job as an event carries it: three fields. Read the other fields, such as `errorMessage` and
  * `finalTokenCost`, with `client.jobs.get(event.data.job.id)`.
  */
 // A type alias, because an interface would not be assignable to `Job`, which the methods of the client take.
@@ -27,7 +27,7 @@ export type CompletedEventJob = EventJob & {
   providerOutputUrl: string;
 };
 
-/** What every event carries (spec: Webhook event). Unknown fields pass through untouched. */
+/** What every event carries. Unknown fields pass through untouched. */
 interface EventFields {
   /** Event id, shape `evt_<job_id>_<outcome>`. It is the same on every copy: handle each id once. */
   id: string;
@@ -35,7 +35,6 @@ interface EventFields {
   object?: string;
   /** ISO 8601 timestamp. */
   created?: string;
-  [field: string]: unknown;
 }
 
 interface JobEvent<Job extends EventJob = EventJob> extends EventFields {
@@ -43,29 +42,28 @@ interface JobEvent<Job extends EventJob = EventJob> extends EventFields {
   data: {
     /** The job in its final state. */
     job: Job;
-    [field: string]: unknown;
   };
 }
 
-/** The job completed: its file can be downloaded (spec: Events). */
+/** The job completed: its file can be downloaded. */
 export interface JobCompletedEvent extends JobEvent<CompletedEventJob> {
   /** What happened. */
   type: 'job.completed';
 }
 
-/** The job failed; nothing was charged (spec: Events). */
+/** The job failed; nothing was charged. */
 export interface JobFailedEvent extends JobEvent {
   /** What happened. */
   type: 'job.failed';
 }
 
-/** The job was canceled (spec: Events). */
+/** The job was canceled. */
 export interface JobCanceledEvent extends JobEvent {
   /** What happened. */
   type: 'job.canceled';
 }
 
-/** The job was blocked (spec: Events). */
+/** The job was blocked. */
 export interface JobBlockedEvent extends JobEvent {
   /** What happened. */
   type: 'job.blocked';
@@ -91,7 +89,7 @@ export interface UnknownWebhookEvent extends EventFields {
 
 type DocumentedEvent = JobCompletedEvent | JobFailedEvent | JobCanceledEvent | JobBlockedEvent;
 
-/** A verified webhook event, told apart by `type` (spec: Webhook event). Events of other types pass, too. */
+/** A verified webhook event, told apart by `type`. Events of other types pass, too. */
 export type WebhookEvent = DocumentedEvent | UnknownWebhookEvent;
 
 /** The event of one documented type. */
@@ -100,20 +98,14 @@ export type WebhookEventOf<T extends WebhookEventType> = Extract<DocumentedEvent
 const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
 
 /**
- * The field that keeps `value` from being an event, or undefined for an event: the first that its type promises and that
- * is not a string. Written by hand, because a schema library would outweigh the rest of the verification.
+ * The field that keeps `value` from being an event, or undefined for an event. A signed event with an id, a type and, where
+ * the type is about a job, a job id is accepted whatever else it lacks: to refuse it would lose it. Written by hand, because
+ * a schema library would outweigh the rest of the verification.
  */
 export function flawOfEvent(value: unknown): string | undefined {
   const { id, type } = fieldsOf(value);
   const promised: Fields = { id, type };
-  if (TYPES.includes(type)) {
-    const job = jobOf(value);
-    promised['data.job.id'] = job.id;
-    promised['data.job.status'] = job.status;
-    // A job that did not complete has no file, so its link may be null or left out.
-    if (type === 'job.completed' || job.providerOutputUrl)
-      promised['data.job.providerOutputUrl'] = job.providerOutputUrl;
-  }
+  if (TYPES.includes(type)) promised['data.job.id'] = jobOf(value).id;
   return Object.keys(promised).find((name) => !isText(promised[name]));
 }
 
@@ -127,6 +119,15 @@ export function jobIdIn(event: unknown): string | undefined {
 export function jobIn(event: unknown): EventJob | undefined {
   const { id, status } = jobOf(event);
   return isText(id) && isText(status) ? { id, status } : undefined;
+}
+
+/** The job of an event of a documented type, as a copy that nobody else holds. */
+export function signedJobIn(event: unknown): Readonly<EventJob> | undefined {
+  const { type } = fieldsOf(event);
+  const job = jobIn(event);
+  const { providerOutputUrl } = jobOf(event);
+  if (!job || !TYPES.includes(type) || type !== `job.${job.status}`) return undefined;
+  return Object.freeze({ ...job, ...(isText(providerOutputUrl) && { providerOutputUrl }) });
 }
 
 function jobOf(event: unknown): Fields {

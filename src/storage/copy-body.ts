@@ -1,7 +1,7 @@
 import { DownloadError } from '../errors/index.js';
 import type { OutputVersion } from '../resources/output-answer.js';
 import type { OutputReader } from '../resources/output-reader.js';
-import { createSha256 } from './sha256.js';
+import { createSha256 } from '../runtime/sha256.js';
 
 /** One version of a file on its way to a store. */
 export interface CopyBody {

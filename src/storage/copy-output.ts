@@ -1,6 +1,3 @@
-import { abortable, onAbort } from '../abort.js';
-import { callerContext, callObserver, type RunInContext } from '../callbacks.js';
-import { sleep, systemClock } from '../clock.js';
 import { DownloadError, StorageError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import { type JobRef, requireJobId } from '../resources/output.js';
@@ -13,14 +10,27 @@ import {
   requireOutputClient,
   storing,
 } from '../resources/output-source.js';
+import { backoff, spread } from '../rules/backoff.js';
+import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from '../rules/store.js';
+import { abortable, onAbort } from '../runtime/abort.js';
+import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
+import { clockOf, sleep, systemClock } from '../runtime/clock.js';
+import { systemRandom } from '../runtime/random.js';
+import { isFields } from '../schemas/envelope.js';
 import { type CopyBody, copyBody } from './copy-body.js';
 import { COPY_OPTIONS, type CopyOutputOptions, DESTINATION } from './copy-options.js';
-import { JOB_METADATA, jobOf, type OutputDestination, type StoredObject } from './destination.js';
-import { asStorageError, isPassing, isTaken, mayHaveStored, RepeatRequest } from './store-failure.js';
+import {
+  asStorageError,
+  JOB_METADATA,
+  jobOf,
+  type OutputDestination,
+  RepeatRequest,
+  type StoredObject,
+  UnconfirmedPut,
+} from './destination.js';
 
 const CALL = 'copyOutput(client, job, destination)';
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 8_000;
+const RETRY = { firstMs: 250, mostMs: 8_000 };
 /** Puts that a store may ask to be repeated at once: a redirect that is seen, followed, and a clock that is set. */
 const MOST_REPEATS = 4;
 /** A store that gathers the bytes first is given time for them, after the last one. */
@@ -43,7 +53,7 @@ export interface StoredOutput {
 }
 
 /**
- * Copies a finished job's file to a store of yours (spec: output links expire, so callers copy each file). The file is one
+ * Copies a finished job's file to a store of yours. The file is one
  * put of known length, so that the object is there whole or not at all. A download that is cut goes on where it was, and a
  * put that fails is sent again. An object that is there with the same job and size resolves with `existed: true` and moves
  * no byte, so that the call may be repeated at any time. The store never sees the API key.
@@ -88,7 +98,7 @@ class Copy {
   readonly #inContext: RunInContext = callerContext();
   #retriesLeft: number;
   #repeatsLeft = MOST_REPEATS;
-  #pauseMs = FIRST_PAUSE_MS;
+  #failures = 0;
   /** A body that the store took whole, in a put whose outcome is not known. */
   #unanswered: CopyBody | undefined;
 
@@ -145,7 +155,7 @@ class Copy {
         return head && ((await this.#attempt((signal) => head({ signal }))) ?? undefined);
       } catch (thrown) {
         const error = asStorageError(thrown, this.#store, 'to tell about the object');
-        if (error.status === 404 && error.code !== 'NoSuchBucket') return undefined;
+        if (isAbsent(error) || isUnknown(error)) return undefined;
         await this.#again(error, false);
       }
     }
@@ -170,7 +180,7 @@ class Copy {
       let counted: number | undefined;
       for (;;) {
         const { signal } = this.#options;
-        const reader = outputReader(this.#client, { jobId: this.#jobId, clock: systemClock, signal });
+        const reader = outputReader(this.#client, { jobId: this.#jobId, clock: clockOf(this.#client), signal });
         const version = await reader.read();
         if (version.type !== 'version') throw new TypeError('A reader begins with a version.');
         const sizeBytes = version.sizeBytes ?? counted;
@@ -187,7 +197,7 @@ class Copy {
   async #put({ version, sizeBytes }: OpenOutput, body: CopyBody): Promise<StoredOutput> {
     const { overwrite = false } = this.#options;
     const { contentType } = version;
-    const answer = await this.#attempt((signal, watch) => {
+    const put = this.#attempt(async (signal, watch) => {
       // A store that gathers all bytes first sends them after the last one.
       body.onTurn((whose) => watch(whose === 'store', body.isWhole() ? sizeBytes / SLOWEST_BYTES_PER_MS : 0));
       return this.#destination.put(body.stream, {
@@ -198,8 +208,32 @@ class Copy {
         overwrite,
       });
     });
-    if (!body.isWhole()) throw this.#error('body_not_read', 'says that it has the file, and has not read all of it');
-    return { sizeBytes, contentType, sha256: await body.sha256(), etag: answer?.etag, existed: false };
+    const [answer, doubt] = await put.then(
+      (given) => [given, this.#doubtAbout(body, given)] as const,
+      (thrown: unknown) => {
+        if (thrown instanceof UnconfirmedPut) return [undefined, thrown] as const;
+        throw thrown;
+      },
+    );
+    if (doubt !== undefined) return this.#confirmed(body, doubt);
+    const etag = answer?.etag;
+    return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
+  }
+
+  /** Looks once whether the object is stored, although the put does not prove it. Throws the doubt where it is not. */
+  async #confirmed(body: CopyBody, doubt: StorageError): Promise<StoredOutput> {
+    if (body.isWhole()) this.#unanswered = body;
+    const found = await this.#found();
+    if (found) return found;
+    throw doubt;
+  }
+
+  /** Why a put that resolved does not prove that the object is stored. */
+  #doubtAbout(body: CopyBody, answer: unknown): StorageError | undefined {
+    if (!body.isWhole()) return this.#error('body_not_read', 'says that it has the file, and has not read all of it');
+    if (!isFields(answer) || answer.ok !== false || typeof answer.status !== 'number') return undefined;
+    const { status } = answer;
+    return this.#error(`http_${status}`, `answers the put with HTTP status ${status}`, { status });
   }
 
   /** What to put after a put that failed: undefined for the file from its beginning. Throws where it would fail again. */
@@ -239,15 +273,15 @@ class Copy {
       this.#repeatsLeft -= 1;
       return;
     }
-    if (!isPassing(error) || this.#retriesLeft <= 0) throw error;
+    if (!isPassingStore(error) || this.#retriesLeft <= 0) throw error;
     this.#retriesLeft -= 1;
-    const pauseMs = this.#pauseMs;
-    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
+    this.#failures += 1;
     // Copies that failed together must not come back together.
-    await sleep(systemClock, pauseMs * (0.5 + Math.random() / 2), this.#options.signal);
+    const pauseMs = spread(backoff(RETRY, this.#failures), systemRandom.next());
+    await sleep(clockOf(this.#client), pauseMs, this.#options.signal);
   }
 
-  /** A request to the store, given up when the store does nothing for too long. */
+  /** A request to the store, given up when the store does nothing for too long. The store's time is real, also in a sandbox. */
   async #attempt<T>(send: (signal: AbortSignal, watch: Watch) => Promise<T>): Promise<T> {
     const { signal, timeoutMs = 60_000 } = this.#options;
     const abort = new AbortController();
@@ -273,7 +307,7 @@ class Copy {
 
   #explained<T>(work: () => Promise<T>): Promise<T> {
     const { signal } = this.#options;
-    return explained(this.#client, { jobId: this.#jobId, clock: systemClock, signal }, work);
+    return explained(this.#client, { jobId: this.#jobId, clock: clockOf(this.#client), signal }, work);
   }
 
   #tell(receivedBytes: number, totalBytes: number): void {

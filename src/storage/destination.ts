@@ -1,3 +1,7 @@
+import { StorageError } from '../errors/index.js';
+import { reasonOf } from '../runtime/callbacks.js';
+import { isFields } from '../schemas/envelope.js';
+
 /** What a store tells of an object. */
 export interface StoredObject {
   /** Its size in bytes. */
@@ -74,4 +78,37 @@ export const JOB_METADATA = 'gen-job';
 /** The job whose file an object is. Stores write the names of metadata in whichever case they like. */
 export function jobOf({ metadata }: StoredObject): string | undefined {
   return Object.entries(metadata ?? {}).find(([name]) => name.toLowerCase() === JOB_METADATA)?.[1];
+}
+
+/**
+ * Thrown by a request that is to be repeated at once, a put with a new body: the store has moved, or the signature was made
+ * with an old session or a wrong clock. It is not counted as a retry.
+ */
+export class RepeatRequest extends StorageError {}
+
+/** Thrown by a put whose answer does not prove that the object is stored. One look at the object decides. */
+export class UnconfirmedPut extends StorageError {}
+
+/** Whatever a store threw, as a StorageError. */
+export function asStorageError(thrown: unknown, store: string, doing: string): StorageError {
+  if (StorageError.isInstance(thrown)) return thrown;
+  const fields = isFields(thrown) ? thrown : {};
+  const status = statusOf(fields);
+  const code = typeof fields.code === 'string' ? fields.code : status === undefined ? 'put_failed' : `http_${status}`;
+  return new StorageError(`The store "${store}" failed ${doing}: ${reasonOf(thrown)}`, {
+    code,
+    status,
+    store,
+    cause: thrown,
+  });
+}
+
+/** The HTTP status of an error, in the words of the SDKs of several stores. */
+function statusOf(error: Readonly<Record<string, unknown>>): number | undefined {
+  const metadata = isFields(error.$metadata) ? error.$metadata.httpStatusCode : undefined;
+  const response = isFields(error.response) ? error.response.status : undefined;
+  const found = [error.statusCode, error.status, metadata, response].find(
+    (value) => value !== undefined && /^[1-5]\d\d$/.test(String(value)),
+  );
+  return found === undefined ? undefined : Number(found);
 }

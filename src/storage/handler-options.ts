@@ -26,8 +26,14 @@ export interface OutputHandlerOptions {
    */
   readonly authorize: (request: Request, jobId: string) => boolean | Promise<boolean>;
   /**
+   * Returns the job id that a request names. @default `?job=`, else the part of the path that looks like a job's id (an
+   * extension is dropped), else the last part
+   */
+  readonly jobId?: ((request: Request) => string) | undefined;
+  /**
    * Where the copy of a job's file is, so that views do not count against the service's 300 reads a minute: `r2(…)`, `s3(…)`
-   * or an object with a `get` of your own. Without a copy the file is read from the service. @default the service
+   * or an object with a `get` of your own. Without a copy, and where `get` has no answer within ten seconds, the file is read from the
+   * service. @default the service
    */
   readonly source?: ((jobId: string, request: Request) => MaybeSource | Promise<MaybeSource>) | undefined;
   /** Whether a browser shows the file or saves it. `?download` in the URL saves it in any case. @default 'inline' */
@@ -48,6 +54,7 @@ type MaybeSource = OutputSource | undefined | null;
 const HANDLER_OPTIONS = z.strictObject({
   client: anObject,
   authorize: callback,
+  jobId: callback,
   source: callback,
   disposition: oneOf('inline', 'attachment'),
   filename: callback,

@@ -1,12 +1,21 @@
-import { callObserver } from '../callbacks.js';
-import { systemClock } from '../clock.js';
-import { APIError, ConnectionError, DownloadError, GenError, RateLimitError, TimeoutError } from '../errors/index.js';
+import { isDevelopment } from '../config.js';
+import {
+  APIError,
+  ConnectionError,
+  DownloadError,
+  GenError,
+  NotFoundError,
+  RateLimitError,
+  TimeoutError,
+} from '../errors/index.js';
 import type { OutputInfo } from '../resources/output.js';
 import { explainRefusal } from '../resources/output-refusal.js';
+import { abortable, onAbort } from '../runtime/abort.js';
+import { callObserver } from '../runtime/callbacks.js';
+import { clockOf, systemClock } from '../runtime/clock.js';
 import type { GetOptions } from './destination.js';
 import { checkHandlerOptions, type OutputHandlerOptions } from './handler-options.js';
-import { singleRange } from './http-range.js';
-import { fileResponse, plainResponse } from './output-response.js';
+import { fileResponse, plainResponse, singleRange } from './output-response.js';
 
 /** What a page is told when a job has no file. */
 const FILE_STATUS: Readonly<Record<string, number>> = {
@@ -15,13 +24,18 @@ const FILE_STATUS: Readonly<Record<string, number>> = {
   job_without_output: 404,
 };
 
+/** A part of a path that looks like a job's id, without the extension that a player may want to see. */
+const JOB_ID = /^(job_[\w-]+)(?:\.\w{1,5})?$/;
+/** How long a source may take until the head of its answer is there. After that the service is read. */
+const SOURCE_MS = 10_000;
+
 /** Serves the file of a job that the request names. */
 export type OutputHandler = (request: Request) => Promise<Response>;
 
 /**
  * Makes a web handler for GET and HEAD that shows finished files to a browser, which cannot use the authenticated link of a
- * job. It serves ranges, so that videos can be sought, conditions and HEAD. The job's id is `?job=` where there is one, else
- * the last part of the path. Who is not authorized, and a job that is unknown, are both answered with 404; a job that is not
+ * job. It serves ranges, so that videos can be sought, conditions and HEAD. The job's id is what `jobId` returns; without it,
+ * `?job=`, else the part of the path that looks like a job's id, else the last part. Who is not authorized, and a job that is unknown, are both answered with 404; a job that is not
  * finished with 409.
  *
  * @example
@@ -52,6 +66,7 @@ class Handling {
   readonly #options: OutputHandlerOptions;
   readonly #request: Request;
   readonly #isHead: boolean;
+  #lookedFor: string | undefined;
 
   constructor(options: OutputHandlerOptions, request: Request) {
     this.#options = options;
@@ -64,9 +79,11 @@ class Handling {
     const request = this.#request;
     if (request.method !== 'GET' && !this.#isHead) return plainResponse(405, { allow: 'GET, HEAD' });
     const url = new URL(request.url);
-    const jobId = jobIdIn(url);
+    const jobId = await this.#jobId(url);
     // Only true lets a request through: a user object, or a Response returned by mistake, does not.
-    if (jobId === undefined || (await this.#own(() => authorize(request, jobId))) !== true) return plainResponse(404);
+    if (jobId === undefined || (await this.#own(() => authorize(request, jobId))) !== true)
+      return this.#notFound(jobId);
+    this.#lookedFor = jobId;
     const found = (await this.#copy(jobId)) ?? (await this.#file(jobId));
     if (found.status === 416)
       return plainResponse(416, { 'content-range': found.headers.get('content-range') ?? 'bytes */*' });
@@ -78,25 +95,67 @@ class Handling {
   /** The answer for an error; what is not the page's fault is told to `onError`. */
   failed(error: unknown): Response {
     if (this.#request.signal?.aborted) return new Response(null, { status: 499 });
+    if (NotFoundError.isInstance(error)) return this.#notFound(this.#lookedFor);
     const isOwn = error instanceof OwnFailure;
     const { status, headers }: PageAnswer = isOwn ? { status: 500 } : statusFor(error);
     if (status >= 500) this.#tell(isOwn ? error.thrown : error);
     return plainResponse(status, headers);
   }
 
-  /** The copy of the file, where there is one. A store that fails is told of, and the service is read instead. */
+  /** The same answer for a job that is unknown and for one that this request may not see. */
+  #notFound(jobId: string | undefined): Response {
+    const what = jobId === undefined ? 'The request names no job' : `The id looked for is "${jobId.slice(0, 80)}"`;
+    return plainResponse(404, {}, isDevelopment() ? ` ${what}. Pass jobId to createOutputHandler to change it.` : '');
+  }
+
+  /** The id of the job that the request names; undefined for a doubtful one. */
+  async #jobId(url: URL): Promise<string | undefined> {
+    const { jobId } = this.#options;
+    const id = jobId ? await this.#own(() => jobId(this.#request)) : jobIdIn(url);
+    return typeof id !== 'string' || id === '' || /^\.{1,2}$|\p{C}/u.test(id) ? undefined : id;
+  }
+
+  /** The copy of the file, where there is one. If the store fails, `onError` is called and the service is read. */
   async #copy(jobId: string): Promise<Response | undefined> {
-    const request = this.#request;
+    const { source } = this.#options;
+    if (source === undefined) return undefined;
     try {
-      const source = await this.#options.source?.(jobId, request);
-      const response = await source?.get(this.#asked());
-      if (response === undefined || response.ok || response.status === 416) return response;
+      const response = await this.#inTime(async (signal) =>
+        (await source(jobId, this.#request))?.get({ ...this.#asked(), signal }),
+      );
+      if (response === undefined || this.#isFile(response)) return response;
       await response.body?.cancel();
       if (response.status !== 404) throw new GenError(`The copy of job ${jobId} was answered with ${response.status}.`);
     } catch (error) {
-      if (!request.signal?.aborted) this.#tell(error);
+      if (!this.#request.signal?.aborted) this.#tell(error);
     }
     return undefined;
+  }
+
+  /** Whether an answer is the file, or the part of it that was asked for. */
+  #isFile({ ok, status }: Response): boolean {
+    return status === 206 ? this.#asked().range !== undefined : ok || status === 416;
+  }
+
+  /** Gives the source its time until the head of its answer is there. The body may take as long as the page reads it. */
+  async #inTime(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
+    const { signal } = this.#request;
+    const abort = new AbortController();
+    const forget = onAbort(signal, () => abort.abort(signal?.reason));
+    const late = () => abort.abort(new GenError(`The source has not answered within ${SOURCE_MS} ms.`));
+    const cancel = systemClock.after(SOURCE_MS, late);
+    const drop = (response: Response | undefined) => void response?.body?.cancel().catch(() => undefined);
+    try {
+      const response = await abortable(read(abort.signal), abort.signal, drop);
+      // From here on only the page ends the body.
+      if (response === undefined) forget();
+      return response;
+    } catch (error) {
+      forget();
+      throw error;
+    } finally {
+      cancel();
+    }
   }
 
   async #file(jobId: string): Promise<Response> {
@@ -105,14 +164,20 @@ class Handling {
     try {
       if (this.#isHead) return headOf(await jobs.outputInfo(jobId, { signal }));
       const conditions = { ...(range !== undefined && { range }), ...(ifRange !== undefined && { ifRange }) };
-      return await jobs.output(jobId, { signal, resume: true, ...conditions });
+      const response = await jobs.output(jobId, { signal, resume: true, ...conditions });
+      if (this.#isFile(response)) return response;
+      await response.body?.cancel();
+      throw new DownloadError(`The service answered with a part of the file of job ${jobId} that was not asked for.`, {
+        jobId,
+        code: 'interrupted',
+      });
     } catch (cause) {
       if (APIError.isInstance(cause) && cause.status === 416)
         return new Response(null, { status: 416, headers: cause.headers });
       // Only the job tells why it has no file, unless the service has said it.
       const isTold = APIError.isInstance(cause) && (cause.status === 409 || cause.code === 'job_not_found');
       const job = async () => (isTold ? undefined : jobs.get(jobId, { signal }));
-      throw isTold ? cause : await explainRefusal({ jobId, cause, job, now: systemClock.now() });
+      throw isTold ? cause : await explainRefusal({ jobId, cause, job, now: clockOf(this.#options.client).now() });
     }
   }
 
@@ -139,12 +204,13 @@ class Handling {
   }
 }
 
-/** The id of the job: `?job=` where there is one, else the last part of the path. A doubtful one is none. */
+/** The id of the job: `?job=`, else the part of the path that looks like one, else the last part. */
 function jobIdIn(url: URL): string | undefined {
   const asked = url.searchParams.getAll('job');
-  const last = url.pathname.split('/').findLast((part) => part !== '') ?? '';
-  const id = asked.length > 0 ? asked[0] : decoded(last);
-  return asked.length > 1 || !id || /^\.{1,2}$|\p{C}/u.test(id) ? undefined : id;
+  if (asked.length > 0) return asked.length > 1 ? undefined : asked[0];
+  const parts = url.pathname.split('/').filter((part) => part !== '');
+  const found = parts.map((part) => JOB_ID.exec(decoded(part) ?? '')?.[1]).findLast((id) => id !== undefined);
+  return found ?? decoded(parts.at(-1) ?? '');
 }
 
 function decoded(part: string): string | undefined {

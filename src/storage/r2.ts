@@ -1,7 +1,7 @@
-import { withKnownLength } from '../bytes.js';
 import { StorageError } from '../errors/index.js';
+import { withKnownLength } from '../runtime/bytes.js';
 import type { OutputDestination, OutputSource, StoredObject } from './destination.js';
-import { rangeIn } from './http-range.js';
+import { rangeIn } from './output-response.js';
 import { checkR2Arguments, type R2BucketLike, type R2ObjectLike } from './r2-options.js';
 
 /**

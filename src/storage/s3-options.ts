@@ -35,7 +35,7 @@ export interface S3Options {
    */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Called as `fetch(url, init)` in place of the runtime's own. @default globalThis.fetch */
-  readonly fetch?: typeof fetch | undefined;
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
 }
 
 const required = (what: string, fits: (value: string) => boolean) =>
@@ -43,7 +43,10 @@ const required = (what: string, fits: (value: string) => boolean) =>
 
 const S3_OPTIONS = z.strictObject({
   bucket: required('the name of a bucket', (bucket) => !/[/\s?#]/.test(bucket)),
-  key: required('a non-empty string without "." and ".." in its path', (key) => !/(^|\/)\.{1,2}(\/|$)/.test(key)),
+  key: required(
+    'a non-empty string of whole characters, without "." and ".." in its path',
+    (key) => !/(^|\/)\.{1,2}(\/|$)|\p{Surrogate}/u.test(key),
+  ),
   endpoint: z.optional(z.any()),
   region: text,
   credentials: z.optional(z.any()),
@@ -63,11 +66,23 @@ export function checkS3Options(options: S3Options): void {
   if (endpoint !== undefined && !isEndpoint(endpoint)) {
     throw new GenError('endpoint must be an absolute http(s) URL without credentials, query and hash.');
   }
+  checkEndpoint(options);
   try {
     new Headers(headers);
   } catch {
     throw new GenError('headers has a name or a value that HTTP does not allow.');
   }
+}
+
+/** Refuses an endpoint that names the bucket, as the consoles of some stores show it: the key would get the name, too. */
+function checkEndpoint({ endpoint, bucket }: S3Options): void {
+  if (endpoint === undefined) return;
+  const { host, pathname } = new URL(endpoint);
+  const path = pathname.split('/').filter((part) => part !== '');
+  const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);
+  if (!isHost && path.at(-1) !== encodeURI(bucket)) return;
+  const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
+  throw new GenError(`endpoint contains the bucket "${bucket}", which is added by itself: leave ${part} off.`);
 }
 
 /** Whether a value is a pair of keys. */

@@ -1,10 +1,11 @@
 import { AwsV4Signer } from 'aws4fetch';
-import { systemClock } from '../clock.js';
-import { isNode } from '../config.js';
 import { GenError, StorageError } from '../errors/index.js';
+import { isAbsent, isUnknown, refusesCondition, type StoreAnswer } from '../rules/store.js';
+import { systemClock } from '../runtime/clock.js';
+import { isNode } from '../runtime/platform.js';
 import { isRedirectFailure } from '../transport/redirect.js';
+import { RepeatRequest, UnconfirmedPut } from './destination.js';
 import { isCredentials, type S3Options } from './s3-options.js';
-import { RepeatRequest } from './store-failure.js';
 
 /** A request without a body. */
 export interface S3Request {
@@ -18,6 +19,8 @@ export interface S3Put {
   readonly headers: Readonly<Record<string, string>>;
   readonly sizeBytes: number;
   readonly signal: AbortSignal;
+  /** Whether an object that is there may be replaced. */
+  readonly overwrite: boolean;
 }
 
 const DEFAULT_REGION = 'us-east-1';
@@ -44,6 +47,10 @@ export class S3Sender {
   #aheadMs: number | undefined;
   /** Whether the next put must show where it is redirected to, at the price of a copy in memory. */
   #showsRedirect = false;
+  /** Whether these credentials may ask for the object. */
+  #mayLook = true;
+  /** Whether the store has refused the condition of a put. */
+  #lacksConditions = false;
 
   constructor(options: S3Options) {
     this.#options = options;
@@ -53,41 +60,81 @@ export class S3Sender {
   /** Sends a request without a body; a temporary redirect is followed once. */
   async ask({ method, headers, signal }: S3Request): Promise<Response> {
     const init = { method, redirect: 'manual', signal: signal ?? null } as const;
-    const response = await this.#send(headers, init);
-    return this.#followed(response) ? this.#send(headers, init) : response;
+    // The length of an encoded answer is that of other bytes. With a range, the runtime asks for this by itself.
+    const plain: Record<string, string> = 'range' in headers ? {} : { 'accept-encoding': 'identity' };
+    const response = await this.#send(headers, init, plain);
+    return this.#followed(response) ? this.#send(headers, init, plain) : response;
   }
 
-  /** Puts the object. Throws a RepeatRequest where a new body is to be sent to the place, or in the way, that the store told. */
+  /** The answer to a HEAD of the object. Undefined where there is none, and where these credentials may not look. */
+  async look(signal: AbortSignal): Promise<Response | undefined> {
+    const response = await this.ask({ method: 'HEAD', headers: {}, signal });
+    if (response.ok) return response;
+    if (response.status === 404) return undefined;
+    // The answer to a HEAD has no body. A GET of the first byte says why it was refused.
+    const told = await this.ask({ method: 'GET', headers: { range: 'bytes=0-0' }, signal });
+    if (told.ok) {
+      told.body?.cancel().catch(() => undefined);
+      return undefined;
+    }
+    const refusal = await refusalOf(told);
+    this.#mayLook = !isUnknown(refusal);
+    return isAbsent(refusal) || !this.#mayLook ? undefined : this.#fail(told, refusal);
+  }
+
+  /**
+   * Puts the object and resolves with its entity tag. Throws a RepeatRequest where a new body is to be sent to the place, or
+   * in the way, that the store told, and an UnconfirmedPut for an answer that does not prove that the object is stored.
+   */
   async put(
     body: ReadableStream<Uint8Array<ArrayBuffer>> | Blob,
-    { headers, sizeBytes, signal }: S3Put,
-  ): Promise<Response> {
+    { headers, sizeBytes, signal, overwrite }: S3Put,
+  ): Promise<string> {
+    const isConditional = !overwrite && !this.#lacksConditions;
     // Node copies a streamed body that could be redirected in memory.
     const isStrict = isNode() && !this.#showsRedirect;
     const init = { method: 'PUT', body, duplex: 'half', signal, redirect: isStrict ? 'error' : 'manual' } as const;
     const length: Record<string, string> = body instanceof Blob ? {} : { 'content-length': `${sizeBytes}` };
     this.#showsRedirect = false;
-    const response = await this.#send(headers, init, length).catch((error: unknown) => {
+    const condition: Record<string, string> = isConditional ? { 'if-none-match': '*' } : {};
+    const response = await this.#send({ ...headers, ...condition }, init, length).catch((error: unknown) => {
       if (!isRedirectFailure(error)) throw error;
       this.#showsRedirect = true;
       throw this.#repeat('redirects the put');
     });
     if (this.#followed(response)) throw this.#repeat('redirects the put', response.status);
-    if (!response.ok) await this.refuse(response);
-    await response.body?.cancel();
-    return response;
+    const refusal = await refusalOf(response);
+    if (isConditional && refusesCondition(refusal)) return this.#withoutCondition(refusal);
+    if (!response.ok && !isAbsent(refusal)) return this.#fail(response, refusal);
+    const etag = response.headers.get('etag');
+    if (response.ok && etag && refusal.text.trim() === '') return etag;
+    const code = response.ok && refusal.code === `http_${response.status}` ? 'not_confirmed' : refusal.code;
+    const what = `answers the put with ${response.ok ? 'no proof that the object is stored' : code}`;
+    throw new UnconfirmedPut(this.#message(`${what}${refusal.message ? `: ${refusal.message}` : ''}`), {
+      code,
+      store: 's3',
+      status: response.ok ? undefined : response.status,
+    });
   }
 
-  /**
-   * Throws what the store's answer says. Resolves where there is no object, and where it `mayBeDenied`: credentials that may
-   * only write learn nothing else.
-   */
-  async refuse(response: Response, { mayBeDenied = false } = {}): Promise<void> {
-    const { status, headers } = response;
-    const text = await firstText(response);
-    const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
-    const code = field('Code') ?? `http_${status}`;
-    if ((status === 404 && code !== 'NoSuchBucket') || (mayBeDenied && code === 'AccessDenied')) return;
+  /** Throws what the store's answer says. Resolves with undefined where there is no object. */
+  async refuse(response: Response): Promise<undefined> {
+    const refusal = await refusalOf(response);
+    return isAbsent(refusal) ? undefined : this.#fail(response, refusal);
+  }
+
+  /** Has the put repeated without its condition, where another look can take its place. */
+  #withoutCondition({ status }: Refusal): never {
+    this.#lacksConditions = true;
+    if (this.#mayLook) throw this.#repeat('does not support If-None-Match', status);
+    throw this.#error(
+      'cannot_check',
+      'does not support If-None-Match, and the credentials may not look at the object. Allow them GetObject and ListBucket, or pass overwrite: true',
+      { status },
+    );
+  }
+
+  #fail({ headers }: Response, { status, code, message, region: named }: Refusal): never {
     const storeTime = Date.parse(headers.get('date') ?? '');
     if (code === 'RequestTimeTooSkewed' && this.#aheadMs === undefined && !Number.isNaN(storeTime)) {
       this.#aheadMs = storeTime - systemClock.now();
@@ -97,10 +144,10 @@ export class S3Sender {
       this.#isRenewed = true;
       throw this.#repeat('refuses an expired session', status);
     }
-    const region = field('Region') ?? headers.get('x-amz-bucket-region') ?? undefined;
+    const region = named ?? headers.get('x-amz-bucket-region') ?? undefined;
     const isElsewhere = region !== undefined && region !== (this.#options.region ?? DEFAULT_REGION);
     const hint = isElsewhere ? ` Pass region: "${region}".` : (HINTS[code] ?? '');
-    throw this.#error(code, `answers ${code}: ${field('Message') ?? `HTTP status ${status}`}${hint}`, { status });
+    throw this.#error(code, `answers ${code}: ${message ?? `HTTP status ${status}`}${hint}`, { status });
   }
 
   async #send(
@@ -149,7 +196,7 @@ export class S3Sender {
     if (status !== 307 && status !== 308 && type !== 'opaqueredirect') return false;
     response.body?.cancel().catch(() => undefined);
     const location = headers.get('location') ?? '';
-    const to = URL.canParse(location, this.#url) ? new URL(location, this.#url) : undefined;
+    const to = location !== '' && URL.canParse(location, this.#url) ? new URL(location, this.#url) : undefined;
     const isDowngrade = this.#url.startsWith('https:') && to?.protocol !== 'https:';
     if (this.#isMoved || to === undefined || isDowngrade) {
       const why = this.#isMoved ? 'a second time' : 'to a place that is not told or not encrypted';
@@ -165,28 +212,48 @@ export class S3Sender {
   }
 
   #error(code: string, what: string, details: { readonly status?: number; readonly cause?: unknown }): StorageError {
+    return new StorageError(this.#message(what), { code, store: 's3', ...details });
+  }
+
+  #message(what: string): string {
     const { bucket, key } = this.#options;
-    return new StorageError(`The store "s3" ${what} (${bucket}/${key}).`, { code, store: 's3', ...details });
+    return `The store "s3" ${what} (${bucket}/${key}).`;
   }
 }
 
 /** AWS by the bucket's own name where it can be one of a host, any other store by path. */
 function urlOf({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options): string {
   const path = key.split('/').map(encodeURIComponent).join('/');
-  if (endpoint !== undefined) return `${String(endpoint).replace(/\/+$/, '')}/${bucket}/${path}`;
+  if (endpoint !== undefined) return `${String(endpoint).replace(/(?<!\/)\/+$/, '')}/${bucket}/${path}`;
   const host = `s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;
   return bucket.includes('.') ? `https://${host}/${bucket}/${path}` : `https://${bucket}.${host}/${path}`;
 }
 
+/** What an answer says of itself. */
+interface Refusal extends StoreAnswer {
+  readonly status: number;
+  readonly text: string;
+  readonly message: string | undefined;
+  readonly region: string | undefined;
+}
+
+async function refusalOf(response: Response): Promise<Refusal> {
+  const { status } = response;
+  const text = await firstText(response);
+  const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
+  return { status, text, code: field('Code') ?? `http_${status}`, message: field('Message'), region: field('Region') };
+}
+
 async function firstText({ body }: Response): Promise<string> {
   const reader = body?.getReader();
+  if (reader === undefined) return '';
   const decoder = new TextDecoder();
   let text = '';
-  while (reader !== undefined && text.length < MOST_ERROR_BYTES) {
+  while (text.length < MOST_ERROR_BYTES) {
     const { done, value } = await reader.read();
     if (done) break;
     text += decoder.decode(value, { stream: true });
   }
-  reader?.cancel().catch(() => undefined);
+  reader.cancel().catch(() => undefined);
   return text;
 }

@@ -1,8 +1,8 @@
-import { bodyOfLength } from '../bytes.js';
+import { bodyOfLength } from '../runtime/bytes.js';
 import type { GetOptions, OutputDestination, OutputSource, PutOptions, StoredObject } from './destination.js';
+import { RepeatRequest } from './destination.js';
 import { checkS3Options, type S3Options } from './s3-options.js';
 import { S3Sender } from './s3-sender.js';
-import { RepeatRequest } from './store-failure.js';
 
 const METADATA = 'x-amz-meta-';
 
@@ -19,33 +19,24 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
   return {
     store: 's3',
     async head({ signal }) {
-      const response = await sender.ask({ method: 'HEAD', headers: {}, signal });
-      if (response.ok) return objectOf(response);
-      if (response.status === 404) return undefined;
-      // The answer to a HEAD has no body, and the reason stands there: a GET of the first byte tells it.
-      const told = await sender.ask({ method: 'GET', headers: { range: 'bytes=0-0' }, signal });
-      if (!told.ok) await sender.refuse(told, { mayBeDenied: true });
-      await told.body?.cancel();
-      return undefined;
+      const found = await sender.look(signal);
+      return found && objectOf(found);
     },
     async put(body, { contentType, sizeBytes, metadata, signal, overwrite }: PutOptions) {
       const headers = {
         ...options.headers,
         'content-type': contentType,
         ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`${METADATA}${name}`, value])),
-        ...(!overwrite && { 'if-none-match': '*' }),
       };
       const content = await bodyOfLength(body, sizeBytes);
-      const response = await sender.put(content, { headers, sizeBytes, signal });
-      return { etag: response.headers.get('etag') ?? undefined };
+      return { etag: await sender.put(content, { headers, sizeBytes, signal, overwrite }) };
     },
     async get({ method, range, ifRange, signal }: GetOptions) {
       const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
       const ask = async () => {
         const response = await sender.ask({ method, headers, signal });
         if (response.ok || response.status === 416) return response;
-        await sender.refuse(response);
-        return undefined;
+        return sender.refuse(response);
       };
       return ask().catch((reason: unknown) => {
         if (reason instanceof RepeatRequest) return ask();

@@ -1,5 +1,6 @@
-import { isByteStream, readUpTo, withKnownLength } from '../bytes.js';
-import type { Deadline } from '../deadline.js';
+import { hasNoBody } from '../rules/fate.js';
+import { isByteStream, readUpTo, withKnownLength } from '../runtime/bytes.js';
+import type { Deadline } from '../runtime/deadline.js';
 
 /** The text of a body, and whether that is all of it. */
 export interface ReadText {
@@ -20,8 +21,7 @@ export async function readText(response: Response, maxBytes: number): Promise<Re
 
 /** The answer again with its body readable, after it was read whole. */
 export function withText({ status, statusText, headers, url }: Response, text: string): Response {
-  const hasNoBody = status === 204 || status === 205 || status === 304;
-  return withUrl(new Response(hasNoBody ? null : text, { status, statusText, headers }), url);
+  return withUrl(new Response(hasNoBody(status) ? null : text, { status, statusText, headers }), url);
 }
 
 /** How a streamed body is watched. */

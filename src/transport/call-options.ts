@@ -10,7 +10,7 @@ const REQUEST_FIELDS = {
   // Checked where the key is made: the body may hold it as well.
   idempotencyKey: option.anything,
   headers: option.anObject,
-  preflight: option.flag,
+  preflight: option.preflight,
   budget: option.methods<Budget>('reserve', 'refund'),
 } as const;
 

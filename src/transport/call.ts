@@ -1,17 +1,81 @@
+// One logical call, and the shape of the layers that it passes through.
 import { type Config, readHeaders } from '../config.js';
 import { GenError } from '../errors/index.js';
-import type { RequestTrace } from '../events.js';
+import type { Channels, RequestTrace } from '../events.js';
 import type { RequestEvent } from '../hooks.js';
+import type { AnyLimiter } from '../limits/rate-limiter.js';
+import { checkOptions } from '../options.js';
+import type { Clock } from '../runtime/clock.js';
+import type { Deadline } from '../runtime/deadline.js';
+import type { PricedCall } from '../schemas/budget.js';
+import type { Job } from '../schemas/job.js';
+import type { ModelList } from '../schemas/model-list.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { show } from '../schemas/show.js';
+import type { Account } from '../shared/account.js';
+import { REQUEST_OPTIONS } from './call-options.js';
+import type { Credentials } from './credentials.js';
 import { idempotencyKeyOf } from './idempotency.js';
+import type { Observer } from './observe.js';
 import { withoutQuery } from './redirect.js';
+import type { Answer } from './request-promise.js';
+import type { JsonRequest, RequestPath, ShownJob, StreamRequest, TransferRequest } from './transport.js';
 
-const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH'];
+/** What all calls of one client share. */
+export interface Core {
+  readonly config: Config;
+  /** The client's clock, which never runs backwards. */
+  readonly clock: Clock;
+  readonly credentials: Credentials;
+  readonly http: Http;
+  readonly jobs: JobTeller;
+  /** Undefined without hooks and without a logger. */
+  observer(): Observer | undefined;
+  channels(): Channels | undefined;
+  /** The limiter of the client's lanes, as far as it is known without asking a key function. */
+  limiter(): AnyLimiter | undefined;
+  /** What all clients of the account share. May ask a key function. */
+  account(): Promise<Account>;
+  /** What the service tells of its models. */
+  models(options: RequestOptions): Promise<ModelList>;
+  /** Writes a warning to the logger. */
+  warn(message: string): void;
+}
+
+/** What all requests of one client have in common. */
+export interface Http {
+  /** For the service, and nobody else. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Not with every fetch: an old compatibility date of workerd refuses `no-store`. */
+  readonly cache: { readonly cache?: 'no-store' };
+  /** Whether fetch keeps a copy of each body that could be redirected, as Node's does. */
+  readonly keepsBodies: boolean;
+}
+
+/** Tells of the jobs of one client. */
+export interface JobTeller {
+  /** The answer of a call shows a job. */
+  seen(call: Call<unknown>, shown: ShownJob): Promise<void>;
+  /** A verified webhook says that a job has ended. */
+  announced(job: Job): void;
+  /** The file of a job is in a store of the caller's. */
+  stored(jobId: string): Promise<void>;
+  /** Whether a hook, a channel, a budget or a journal wants to know of the job. */
+  isWatched(jobId: string): boolean;
+  /** The last quote for a job of this kind. */
+  priceOf(job: PricedCall): number | undefined;
+  /** How long a job of this kind will take, in milliseconds, as far as earlier ones have shown. */
+  durationOf(job: PricedCall): number | undefined;
+}
 
 /** One logical call, however often it is sent. */
-export interface Call {
+export interface Call<T> {
+  readonly core: Core;
+  /** The method as users call it, for example `videos.create`. */
+  readonly name: string;
   readonly method: string;
+  /** Absolute, with its query: what is sent. */
+  readonly target: string;
   /** Absolute, without its query: for errors. */
   readonly url: string;
   /** Below the base URL, without its query: for hooks and logs. */
@@ -30,51 +94,132 @@ export interface Call {
   readonly idempotencyKey: string | undefined;
   /** Whether the body can be sent again. */
   readonly repeatable: boolean;
-  /** Whether the answer's body is left to the caller. */
-  readonly streams: boolean;
+  readonly options: RequestOptions;
+  /** The caller's label for a create. */
+  readonly label: string | undefined;
+  readonly kind: CallKind<T>;
+  /** The body of a JSON call. The caller may change it once the call waits. */
+  readonly body: unknown;
+  /** The body as text, as it is sent. */
+  readonly json: string | undefined;
+  /** What the listeners are told of the call; undefined without a listener. */
+  readonly trace: RequestTrace | undefined;
+  readonly turn: Turn;
+  /** How often a request of the call has been sent, for the layers above. */
+  readonly sent: { attempts: number };
 }
 
-/** What differs between JSON, stream and transfer. */
-export interface CallParts {
-  readonly method: string;
-  /** Below the base URL. */
-  readonly path: string;
-  /** An absolute URL in its place. */
-  readonly url?: string | undefined;
-  readonly lane?: string | undefined;
-  readonly isPublic?: boolean | undefined;
-  readonly neverWaits?: boolean | undefined;
-  /** The JSON body, which may hold the idempotency key. */
-  readonly json?: unknown;
-  readonly repeatable?: boolean;
-  readonly streams?: boolean;
+/** What a call sends, and how its response is read. */
+export type CallKind<T> =
+  | { readonly type: 'json'; readonly request: JsonRequest<T> }
+  | { readonly type: 'stream'; readonly request: StreamRequest; readonly read: (response: Response) => T }
+  | { readonly type: 'transfer'; readonly request: TransferRequest; readonly read: (response: Response) => T };
+
+/** Where the attempts of a call stand. */
+export interface Turn {
+  /** The number of the attempt; 0 before the first. */
+  readonly number: number;
+  /** Failed attempts before this one. Waiting out a 429 is not a failure. */
+  readonly failures: number;
+  /** The slot of its lane. */
+  readonly slot?: Slot | undefined;
+  /** The key, where it had to be asked for before it was known whose limits count. */
+  readonly secret?: string | undefined;
 }
 
-/** Joins a request's parts with the options of the call and of the client. Throws a GenError for a bad option. */
-export function createCall(config: Config, parts: CallParts, options: RequestOptions = {}): Call {
-  const { method, path, json } = parts;
-  if (!METHODS.includes(method))
-    throw new GenError(`method must be one of ${METHODS.join(', ')}, not ${show(method)}.`);
+/** A slot of a lane, held by one attempt. */
+export interface Slot {
+  /** Whether the service has counted the attempt, as far as is known. */
+  isUsed: boolean;
+  /** Gives the slot back. Only the first call counts. */
+  end(): void;
+}
+
+/** An attempt that is being sent or read. */
+export interface Attempt {
+  readonly call: Call<unknown>;
+  readonly deadline: Deadline;
+  /** The key that is sent, to be kept out of messages. */
+  readonly secret: string | undefined;
+  /** What the hooks are told of the response; undefined without a listener. */
+  readonly told: ToldResponse | undefined;
+}
+
+/** What reading a response adds to its event. */
+export interface ToldResponse {
+  receivedBytes?: number;
+  quotedTokens?: number | undefined;
+}
+
+/** Carries the call on to the layers below. */
+export type Next<T> = (call: Call<T>) => Promise<Answer<T>>;
+
+/** One layer of the pipeline: a function around the layers below it. */
+export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<Answer<T>>;
+
+const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH'];
+const NO_OPTIONS: RequestOptions = Object.freeze({});
+const FIRST_TURN: Turn = { number: 0, failures: 0 };
+
+/** Joins a request with the options of the call and of the client. Throws a GenError for a bad option. */
+export function createCall<T>(core: Core, kind: CallKind<T>, options: RequestOptions = NO_OPTIONS): Call<T> {
+  const { config } = core;
+  const { name, lane } = kind.request;
+  const json = kind.type === 'json' ? kind.request : undefined;
+  if (options !== NO_OPTIONS) checkOptions(name, json?.options ?? REQUEST_OPTIONS, options);
+  const method: string = kind.type === 'transfer' ? 'PUT' : kind.request.method;
+  if (!METHODS.includes(method)) throw badMethod(method);
   const base = config.baseUrl();
-  const toService = parts.url === undefined || new URL(parts.url).origin === new URL(base).origin;
-  const url = withoutQuery(parts.url ?? base + checkPath(path));
+  const target =
+    kind.type === 'transfer'
+      ? kind.request.url
+      : base + checkPath(pathOf(kind.request.path)) + (json?.query ? queryOf(json.query) : '');
+  const toService = kind.type !== 'transfer' || new URL(target).origin === new URL(base).origin;
+  const url = withoutQuery(target);
   const creates = method === 'POST' || method === 'PATCH';
   return {
+    core,
+    name,
     method,
+    target,
     url,
     path: url.startsWith(`${base}/`) ? url.slice(base.length) : url,
-    lane: parts.lane,
+    lane,
     toService,
-    isPublic: parts.isPublic ?? false,
-    neverWaits: parts.neverWaits ?? config.rateLimit === 'throw',
-    headers: toService ? readHeaders(options.headers) : {},
+    isPublic: json?.isPublic ?? false,
+    neverWaits: json?.neverWaits ?? config.rateLimit === 'throw',
+    headers: toService && options.headers ? readHeaders(options.headers) : NO_HEADERS,
     signal: options.signal,
     timeoutMs: options.timeoutMs ?? config.timeoutMs,
     maxRetries: options.maxRetries ?? config.maxRetries,
-    idempotencyKey: creates ? idempotencyKeyOf(options.idempotencyKey, json) : undefined,
-    repeatable: parts.repeatable ?? true,
-    streams: parts.streams ?? false,
+    idempotencyKey: creates ? idempotencyKeyOf(options.idempotencyKey, json?.body, config.random) : undefined,
+    repeatable: kind.type !== 'transfer' || kind.request.repeatable,
+    options,
+    label: 'label' in options && typeof options.label === 'string' ? options.label : undefined,
+    kind,
+    body: json?.body,
+    json: undefined,
+    trace: undefined,
+    turn: FIRST_TURN,
+    sent: { attempts: 0 },
   };
+}
+
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
+
+function badMethod(method: unknown): GenError {
+  return new GenError(`method must be one of ${METHODS.join(', ')}, not ${show(method)}.`);
+}
+
+/** The path as text. Making it may throw. */
+function pathOf(path: RequestPath): string {
+  return typeof path === 'function' ? path() : path;
+}
+
+/** The query as text. Undefined values are left out. */
+function queryOf(query: Readonly<Record<string, unknown>>): string {
+  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }
 
 /** Whatever made the path, it stays below the base URL: a URL parser takes `..` for a step up, also when it is encoded. */
@@ -84,6 +229,12 @@ function checkPath(path: string): string {
 }
 
 /** An attempt of the call as hooks and logs see it. */
-export function eventOf({ method, path, lane }: Call, attempt: number, trace?: RequestTrace): RequestEvent {
-  return { callId: trace?.callId ?? '', method, path, lane, attempt, laneWaitMs: trace?.laneWaitMs ?? 0 };
+export function eventOf({ method, path, lane, idempotencyKey, trace, turn }: Call<unknown>): RequestEvent {
+  const { callId = '', laneWaitMs = 0 } = trace ?? {};
+  return { callId, method, path, lane, attempt: turn.number, laneWaitMs, idempotencyKey };
+}
+
+/** What an error tells of the call. */
+export function detailsOf({ method, url, idempotencyKey, turn }: Call<unknown>) {
+  return { method, url, idempotencyKey, attempts: turn.number };
 }

@@ -1,7 +1,10 @@
 import { type Config, checkKey, whyNotRead } from '../config.js';
-import { AuthenticationError } from '../errors/index.js';
+import { AuthenticationError, ConnectionError, GenError } from '../errors/index.js';
+import { markPassing } from '../errors/marks.js';
 import { seenFromCallerOf } from '../errors/stack.js';
-import { type Account, accountFor } from '../limits/account-state.js';
+import type { AnyLimiter } from '../limits/rate-limiter.js';
+import { reasonOf } from '../runtime/callbacks.js';
+import { type Account, accountFor } from '../shared/account.js';
 
 /** The key of the next attempt, and the account that it belongs to. */
 export interface Credentials {
@@ -9,8 +12,8 @@ export interface Credentials {
   key(call: KeyUse): string | Promise<string>;
   /** The account, as far as it is known without asking a key function. */
   account(): Account | undefined;
-  /** The last key that was used, to be kept out of messages. */
-  last(): string | undefined;
+  /** The limiter of the calls, as far as it is known without asking a key function. */
+  limiter(): AnyLimiter | undefined;
 }
 
 /** The call that needs the key. */
@@ -26,6 +29,7 @@ const LOOPBACK = /^(.+\.)?localhost$|^127\.|^\[::1\]$/;
 export function createCredentials(config: Config, warn: (message: string) => void): Credentials {
   let last: string | undefined;
   let account: Account | undefined;
+  let limited: { readonly account: Account; readonly limiter: AnyLimiter } | undefined;
   const use = (key: string) => {
     if (last === undefined) {
       const { protocol, hostname, origin } = new URL(config.baseUrl());
@@ -41,24 +45,55 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     return key;
   };
   const check = (value: unknown, call: KeyUse) => {
-    if (value === undefined) throw seenFromCallerOf(noKey(call), key);
-    return use(config.rotates ? checkKey(value) : String(value));
+    if (!config.rotates && value === undefined) throw seenFromCallerOf(noKey(call), key);
+    return use(config.rotates ? checkedKey(value, call) : String(value));
   };
   const key = (call: KeyUse) => {
-    const given = config.apiKey();
-    return typeof given === 'object' ? Promise.resolve(given).then((value) => check(value, call)) : check(given, call);
+    if (last !== undefined && !config.rotates) return last;
+    let given: ReturnType<Config['apiKey']>;
+    try {
+      given = config.apiKey();
+    } catch (error) {
+      throw failed(error, call);
+    }
+    if (typeof given !== 'object') return check(given, call);
+    return Promise.resolve(given).then(
+      (value) => check(value, call),
+      (error) => {
+        throw failed(error, call);
+      },
+    );
+  };
+  const accountOf = () => {
+    if (!config.rotates && last === undefined) {
+      const fixed = config.apiKey();
+      if (typeof fixed === 'string') use(fixed);
+    }
+    return account;
   };
   return {
     key,
-    last: () => last,
-    account() {
-      if (!config.rotates && last === undefined) {
-        const fixed = config.apiKey();
-        if (typeof fixed === 'string') use(fixed);
+    account: accountOf,
+    limiter() {
+      const current = config.limiter ? undefined : accountOf();
+      if (current && limited?.account !== current) {
+        const { shared, limits, onUnavailable } = config;
+        limited = { account: current, limiter: current.limiterFor({ shared, limits, onUnavailable, warn }) };
       }
-      return account;
+      return config.limiter ?? limited?.limiter;
     },
   };
+}
+
+/** The key that a function gave. It is asked again before the next attempt, so a wrong one does not end a wait. */
+function checkedKey(value: unknown, call: KeyUse): string {
+  try {
+    if (value === undefined) throw noKey(call);
+    return checkKey(value);
+  } catch (error) {
+    if (GenError.isInstance(error)) markPassing(error);
+    throw error;
+  }
 }
 
 function noKey({ method, url }: KeyUse): AuthenticationError {
@@ -71,4 +106,10 @@ function noKey({ method, url }: KeyUse): AuthenticationError {
     recovery: 'fix_credentials',
     attempts: 0,
   });
+}
+
+/** A key function may fail for a moment, because a vault is away. Nothing was sent. */
+function failed(cause: unknown, { method, url }: KeyUse): unknown {
+  if (GenError.isInstance(cause)) return cause;
+  return new ConnectionError(`apiKey failed: ${reasonOf(cause)}`, { method, url, attempts: 0, cause });
 }

@@ -42,7 +42,7 @@ const REQUEST_ID_HEADERS = ['x-request-id', 'x-service-request-id', 'request-id'
 const LONGEST_PLAIN_MESSAGE = 300;
 
 /**
- * The error of a refusal. Its code, message and figures are looked for wherever an envelope may hold them (spec: Errors).
+ * The error of a refusal. Its code, message and figures are looked for wherever an envelope may hold them.
  * They are read before the key is taken out, so that a key which is a word of a code does not change the code.
  */
 export function decodeError(refusal: Refusal, call: RefusedCall): family.APIError {

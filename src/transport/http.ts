@@ -1,9 +1,15 @@
-// Only importer of ky, which carries every request: JSON, streams and bytes.
-import ky, { type KyInstance, type Options } from 'ky';
-import { type Config, isBrowser, isNode } from '../config.js';
+// Only importer of ky, which sends every request: JSON, streams and bytes.
+import ky from 'ky';
+import type { Config } from '../config.js';
+import { ConnectionError, GenError } from '../errors/index.js';
+import { hasNoBody } from '../rules/fate.js';
+import { streamOf } from '../runtime/bytes.js';
+import { isBrowser, isNode } from '../runtime/platform.js';
+import { show } from '../schemas/show.js';
 import { VERSION } from '../version.js';
-import { type Attempt, dropBody, networkFailure } from './exchange.js';
+import { type Attempt, type Call, detailsOf, type Http } from './call.js';
 import { isRedirectFailure, type RedirectSource, redirectRefusal, redirectTarget } from './redirect.js';
+import { scrubCause, scrubText } from './scrub.js';
 import type { TransferRequest } from './transport.js';
 
 /** What may be on its way in the buffers below fetch when the last byte of a file has been handed over. */
@@ -11,100 +17,138 @@ const SOCKET_BUFFER_BYTES = 1024 * 1024;
 /** A line slower than this counts as broken. */
 const SLOWEST_BYTES_PER_MS = 100;
 
-/** The client's ky instances. */
-export interface Http {
-  /** The service: paths below the base URL, with the client's headers. */
-  readonly service: () => KyInstance;
-  /** Any other origin: nothing of the client's is sent there. */
-  readonly elsewhere: KyInstance;
-  /** Whether fetch takes `cache: 'no-store'`. */
-  readonly takesNoStore: boolean;
-}
+/** ky carries the request; everything else about a call is done by the layers. */
+const PLAIN = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 
-/** Makes the ky instances of one client. */
-export function createHttp(config: Config): Http {
-  // Looked up at each call, so that a fetch which is patched later (by msw, say) is seen.
-  const send: typeof fetch = (...request) => (config.fetch ?? globalThis.fetch)(...request);
-  // Retries, deadlines and errors are the transport's own.
-  const plain: Options = { retry: 0, timeout: false, throwHttpErrors: false, redirect: 'manual', fetch: send };
-  let service: KyInstance | undefined;
+/** What the requests of one client have in common. */
+export function createHttp({ headers }: Config): Http {
   return {
-    service: () => {
-      service ??= ky.create({ ...plain, prefix: config.baseUrl(), headers: serviceHeaders(config) });
-      return service;
-    },
-    elsewhere: ky.create(plain),
-    takesNoStore: takesNoStore(),
+    headers: { ...(!isBrowser() && { 'user-agent': `gen-client/${VERSION}` }), ...headers },
+    cache: takesNoStore() ? { cache: 'no-store' } : {},
+    keepsBodies: isNode(),
   };
 }
 
-function serviceHeaders(config: Config): Record<string, string> {
-  return { ...(!isBrowser() && { 'user-agent': `gen-client/${VERSION}` }), ...config.headers };
+/** Caches such as Next.js' keep a GET unless told otherwise. */
+function takesNoStore(): boolean {
+  try {
+    return Boolean(new Request('http://localhost', { cache: 'no-store' }));
+  } catch {
+    return false;
+  }
 }
 
-/** One request as ky takes it, and how far redirects may lead. */
-export interface Sent extends Omit<Options, 'headers'> {
-  /** Below the base URL, or absolute. */
-  readonly path: string;
-  /** Headers that the answer depends on, such as a range. Only these are sent to another origin. */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Whether another origin may be asked, without the key: only for a stream. */
-  readonly leaves?: boolean;
+/** One request of an attempt. */
+interface Sent {
+  /** Headers that the response depends on, such as a range. Only these are sent to another origin. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: BodyInit | undefined;
+  /** `error` lets fetch fail for a redirect. @default 'manual' */
+  readonly redirect?: 'error' | 'manual';
 }
+
+const ACCEPT_JSON = { accept: 'application/json' };
+const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 
 /** Sends the attempt, and follows redirects as far as they are allowed to lead. */
-export async function follow(http: Http, attempt: Attempt, { path, leaves = false, ...sent }: Sent): Promise<Response> {
+export function send(attempt: Attempt): Promise<Response> {
+  const { kind, json } = attempt.call;
+  if (kind.type === 'transfer') return sendBody(attempt, () => fileOf(attempt, kind.request));
+  if (kind.type === 'stream') return follow(attempt, { headers: kind.request.headers?.() ?? {} });
+  if (json === undefined) return follow(attempt, { headers: ACCEPT_JSON });
+  return sendBody(attempt, () => ({ headers: SEND_JSON, body: json }));
+}
+
+/** One request through ky. Retries, deadlines and errors are the transport's own. */
+function sendOnce(attempt: Attempt, url: string, { headers, body, redirect = 'manual' }: Sent): Promise<Response> {
   const { call, deadline } = attempt;
-  const { method } = call;
-  const { signal } = deadline;
-  let send = call.toService ? http.service() : http.elsewhere;
-  let options: Options = {
-    ...sent,
-    method,
-    signal,
-    headers: { ...call.headers, ...sent.headers, ...ownHeaders(attempt) },
+  const { http } = call.core;
+  const custom = call.core.config.fetch;
+  const init: RequestInit & { duplex?: 'half' } = {
+    signal: deadline.signal,
+    redirect,
+    ...(call.method === 'GET' && http.cache),
+    ...(body instanceof ReadableStream
+      ? { body: custom && http.keepsBodies ? nodeStream(body) : body, duplex: 'half' }
+      : body !== undefined && { body }),
   };
-  let target: string | URL = path.startsWith('/') ? path : new URL(path);
-  let url = call.url;
+  // Looked up at each call, so that a fetch which is patched later is seen. A fetch of another library cannot read the
+  // runtime's Request, so it is called as `fetch(url, init)`. Only `init` holds the body, which ky does not see.
+  const fetch = async (request: unknown) => {
+    const { url: address, method, headers: sent } = request as Request;
+    const send = custom ?? globalThis.fetch;
+    return webResponse(await send(address, { ...init, method, headers: sent }));
+  };
+  return ky(url, { ...PLAIN, method: call.method, headers, fetch }).catch(networkFailure);
+}
+
+interface NodeStreams {
+  readonly Readable: { fromWeb(stream: ReadableStream): BodyInit };
+}
+
+/** A stream as one of Node's, which every fetch for Node sends. node-fetch would send the name of the other kind as text. */
+function nodeStream(stream: ReadableStream): BodyInit {
+  const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
+  const streams = runtime?.getBuiltinModule?.('node:stream') as NodeStreams | undefined;
+  return streams?.Readable.fromWeb(stream) ?? stream;
+}
+
+/** The response of any fetch as one of the runtime's. The body of node-fetch's is a stream of Node's. */
+function webResponse(response: Response): Response {
+  if (!isResponse(response)) throw new BadFetch(`fetch must resolve with a Response, not ${show(response)}.`);
+  const { body, status, statusText, headers } = response;
+  if (body === null || body === undefined || 'getReader' in body) return response;
+  return new Response(hasNoBody(status) ? null : streamOf(body), { status, statusText, headers: [...headers] });
+}
+
+function isResponse(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'status' in value && 'headers' in value;
+}
+
+/** The fetch of the options gave something that cannot be read. */
+class BadFetch extends GenError {}
+
+async function follow(attempt: Attempt, first: Sent): Promise<Response> {
+  const { call } = attempt;
+  const leaves = call.kind.type === 'stream';
+  let url = call.target;
+  let sent: Sent = { ...first, headers: headersOf(attempt, first.headers) };
   for (let redirects = 0; ; redirects++) {
-    const response: Response = await send(target, options).catch(asNetworkFailure);
-    const next = redirectTarget(response, { ...sourceOf(attempt), url, redirects, leaves });
+    const response = await sendOnce(attempt, url, sent);
+    const next = redirectTarget(response, { ...sourceOf(call), url, redirects, leaves });
     if (next === undefined) return response;
     dropBody(response);
     if (next instanceof Error) throw next;
-    target = new URL(next);
-    if (target.origin !== new URL(url).origin) {
-      send = http.elsewhere;
-      options = { method, signal, headers: sent.headers ?? {} };
-    }
+    // Nothing of the client's is sent to another origin.
+    if (new URL(next).origin !== new URL(url).origin) sent = { headers: first.headers };
     url = next;
   }
 }
 
-function sourceOf({ call, number: attempts }: Attempt): RedirectSource {
-  const { method, url, idempotencyKey, toService } = call;
-  return { method, url, attempts, idempotencyKey, toService, redirects: 0, leaves: false };
+/** The headers of a request. Only the service itself gets the client's own, those of the call, and the key. */
+function headersOf({ call, secret }: Attempt, extra: Readonly<Record<string, string>>): Record<string, string> {
+  const headers = call.toService ? { ...call.core.http.headers, ...call.headers, ...extra } : { ...extra };
+  if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
+  if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
+  return headers;
 }
 
-function ownHeaders({ call, secret }: Attempt): Record<string, string> {
-  return {
-    ...(secret !== undefined && { authorization: `Bearer ${secret}` }),
-    ...(call.idempotencyKey !== undefined && { 'idempotency-key': call.idempotencyKey }),
-  };
+function sourceOf(call: Call<unknown>): RedirectSource {
+  return { ...detailsOf(call), toService: call.toService, redirects: 0, leaves: false };
 }
 
 /**
- * Sends a request with a body. Node keeps a copy of a body that could be redirected, so there a redirect is an error, and
- * only a body that can be had again is sent a second time to see where it leads.
+ * Sends a request with a body. Where the runtime keeps a copy of a body that could be redirected, a redirect is an error,
+ * and only a body that can be had again is sent a second time to see where it leads.
  */
-export async function sendBody(http: Http, attempt: Attempt, request: () => Sent | Promise<Sent>): Promise<Response> {
-  if (!isNode()) return follow(http, attempt, await request());
+async function sendBody(attempt: Attempt, request: () => Sent | Promise<Sent>): Promise<Response> {
+  if (!attempt.call.core.http.keepsBodies) return follow(attempt, await request());
   try {
-    return await follow(http, attempt, { ...(await request()), redirect: 'error' });
+    return await follow(attempt, { ...(await request()), redirect: 'error' });
   } catch (error) {
     if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
-    if (attempt.call.repeatable) return follow(http, attempt, await request());
-    throw redirectRefusal(0, sourceOf(attempt), 'a stream cannot be sent twice to see where it leads');
+    if (attempt.call.repeatable) return follow(attempt, await request());
+    throw redirectRefusal(0, sourceOf(attempt.call), 'a stream cannot be sent twice to see where it leads');
   }
 }
 
@@ -112,7 +156,7 @@ export async function sendBody(http: Http, attempt: Attempt, request: () => Sent
  * The file of one attempt, and time for it as long as it moves. When its last byte has been handed over, some of it is
  * still in the buffers below. A body that is handed over as a whole shows no movement: it gets time by its size.
  */
-export async function fileOf({ call, deadline }: Attempt, request: TransferRequest): Promise<Sent> {
+async function fileOf({ call, deadline }: Attempt, request: TransferRequest): Promise<Sent> {
   const { 'content-length': length, ...headers } = request.headers;
   const buffered = Math.min(Number(length ?? SOCKET_BUFFER_BYTES), SOCKET_BUFFER_BYTES);
   const restart = (bytes: number) => deadline.restart(call.timeoutMs + bytes / SLOWEST_BYTES_PER_MS);
@@ -120,7 +164,7 @@ export async function fileOf({ call, deadline }: Attempt, request: TransferReque
   const size = sizeOf(body);
   restart(size ?? buffered);
   // The runtime tells a length that it knows by itself. The Edge runtime would send the header twice.
-  return { path: request.url, body, headers: size === undefined && length !== undefined ? request.headers : headers };
+  return { body, headers: size === undefined && length !== undefined ? request.headers : headers };
 }
 
 function sizeOf(body: BodyInit): number | undefined {
@@ -128,17 +172,37 @@ function sizeOf(body: BodyInit): number | undefined {
   return body instanceof ArrayBuffer || ArrayBuffer.isView(body) ? body.byteLength : undefined;
 }
 
-/** ky wraps what fetch threw. The wrapper says nothing more than its cause. */
-function asNetworkFailure(error: unknown): never {
-  const isWrapper = error instanceof Error && error.name === 'NetworkError' && error.cause !== undefined;
-  return networkFailure(isWrapper ? error.cause : error);
+/** Releases the connection of a response that nobody reads. */
+export function dropBody(response: Response): void {
+  if (!response.bodyUsed) response.body?.cancel().catch(() => {});
 }
 
-/** Next.js caches a GET unless told otherwise. An old compatibility date of workerd refuses to be told. */
-function takesNoStore(): boolean {
-  try {
-    return Boolean(new Request('http://localhost', { cache: 'no-store' }));
-  } catch {
-    return false;
-  }
+/** Something that fetch or a body threw, in whichever words of a runtime. */
+class NetworkFailure extends Error {}
+
+/** Marks what a promise was rejected with as the network's: a TypeError of fetch is not a mistake in the program. */
+export function networkFailure(thrown: unknown): never {
+  if (thrown instanceof BadFetch) throw thrown;
+  // ky wraps what fetch threw. The wrapper says nothing more than its cause.
+  const isWrapper = thrown instanceof Error && thrown.name === 'NetworkError' && thrown.cause !== undefined;
+  throw new NetworkFailure('', { cause: isWrapper ? thrown.cause : thrown });
+}
+
+/** What an attempt has failed with: a failure of the network as a ConnectionError, or as the end of its deadline. */
+export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attempt, 'told'>): unknown {
+  if (!(error instanceof NetworkFailure)) return error;
+  return deadline.signal.aborted ? deadline.signal.reason : connectionError(error.cause, call, secret);
+}
+
+/** What a broken connection becomes. */
+export function connectionError(thrown: unknown, call: Call<unknown>, secret: string | undefined): ConnectionError {
+  const cause = scrubCause(thrown, secret);
+  const why = cause instanceof Error ? innermost(cause) : String(cause);
+  const message = `${call.method} ${call.url}: the connection failed before the response was complete (${scrubText(why, secret)})`;
+  return new ConnectionError(message, { ...detailsOf(call), cause });
+}
+
+/** The message that says most: Node's "fetch failed" hides the reason in its cause. */
+function innermost(error: Error): string {
+  return error.cause instanceof Error ? innermost(error.cause) : error.message || error.name;
 }

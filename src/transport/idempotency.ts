@@ -1,6 +1,8 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { GenError } from '../errors/index.js';
+import { type Random, systemRandom } from '../runtime/random.js';
+import { isFields } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
 
 /** Longest key that is sent. A service may refuse or cut a longer one. */
@@ -10,14 +12,14 @@ const LONGEST_READABLE = 128;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
 /**
- * The key of one logical call: the option, else the body's own `idempotency_key` (spec: Authentication 6), else a fresh
+ * The key of one logical call: the option, else the body's own `idempotency_key`, else a fresh
  * UUID. Throws a GenError for a key that a header cannot carry. A key of another type is refused and never left out,
  * because a rerun without it would create and charge a second job.
  */
-export function idempotencyKeyOf(option: unknown, body: unknown): string {
+export function idempotencyKeyOf(option: unknown, body: unknown, random: Random = systemRandom): string {
   const own = typeof body === 'object' && body !== null && 'idempotency_key' in body ? body.idempotency_key : undefined;
   const given = option === undefined ? own : option;
-  if (given === undefined) return crypto.randomUUID();
+  if (given === undefined) return random.uuid();
   if (typeof given === 'string' && given.length <= LONGEST_KEY && HEADER_VALUE.test(given)) return given;
   throw new GenError(
     `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${LONGEST_KEY} printable ASCII characters, not ${show(given)}. idempotencyKeyFrom() makes one from your own ids.`,
@@ -43,4 +45,18 @@ export function idempotencyKeyFrom(...parts: readonly (string | number)[]): stri
 function checkPart(part: unknown): string | number {
   if (typeof part === 'string' || (typeof part === 'number' && Number.isFinite(part))) return part;
   throw new GenError(`idempotencyKeyFrom takes strings and finite numbers, not ${show(part)}.`);
+}
+
+/** A digest of the params. Left out are the key, and upload ids: a file that is uploaded again has another one. */
+export function digestOf(name: string, params: object): string | undefined {
+  const sorted = (_name: string, value: unknown) => {
+    if (!isFields(value)) return value;
+    const counted = Object.entries(value).filter(([field]) => !/upload_id|^idempotency_key$/.test(field));
+    return Object.fromEntries(counted.sort(([a], [b]) => (a < b ? -1 : 1)));
+  };
+  try {
+    return bytesToHex(sha256(utf8ToBytes(name + JSON.stringify(params, sorted))));
+  } catch {
+    return undefined; // The call refuses what cannot be written as JSON, with an error that says so.
+  }
 }

@@ -1,32 +1,60 @@
 // What this process knows of the jobs of an account, so that each phase of a job is told once.
 import type { JobTrace, TraceChannel } from '../events.js';
 import type { JobEvent } from '../hooks.js';
+import type { Journal } from '../rules/journal.js';
+import { keepLast } from '../runtime/keep-last.js';
 import type { Budget } from '../schemas/budget.js';
-import { isFinal, type Job, type JobCall } from '../schemas/job.js';
+import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
+import { Facts } from '../shared/facts.js';
 import type { ShownJob } from './transport.js';
 
-/** Jobs and prices that are remembered. The oldest are forgotten first. */
-const REMEMBERED = 10_000;
+/** Jobs of all accounts that are remembered. The oldest are forgotten first. */
+const MOST_JOBS = 10_000;
+/** Traces that are open at once. The oldest are ended. */
+const MOST_TRACES = 1_000;
+/** The phases of a job as bits. */
+const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final: 2, stored: 4 };
 
 /** A job that this process has heard of. */
 interface LoggedJob {
   /** What is known of it, for its next event. */
   facts: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
+  errorCode?: string | undefined;
   acceptedMs?: number | undefined;
-  readonly told: Set<JobEvent['phase']>;
+  /** The phases that were reported, as a sum of {@link PHASES}. */
+  reported: number;
   budgets: readonly Budget[];
+  /** The journals of the clients that created or read the job, with what they know of it. */
+  readonly journals: Map<Journal, Set<string>>;
   /** The trace that ends with the job. */
   trace?: JobTrace | undefined;
-  isRefunded?: boolean;
+  /** What its budgets have counted, as far as this process knows. */
+  countedTokens?: number | undefined;
 }
 
 /** What a create adds to what its answer shows. */
 export interface JobOrigin {
   readonly call: JobCall;
   readonly idempotencyKey: string | undefined;
+  readonly label: string | undefined;
   readonly budgets: readonly Budget[];
   readonly trace: JobTrace | undefined;
+}
+
+/** What a job was charged, where its budgets have counted something else. */
+export interface EndedJob {
+  readonly budgets: readonly Budget[];
+  readonly chargedTokens: number;
+}
+
+/** The end of a job, or the storage of its file, as a journal notes it. */
+export interface JobEnd {
+  readonly phase: 'final' | 'stored';
+  readonly jobId: string;
+  readonly status: string;
+  readonly errorCode: string | undefined;
+  readonly facts: LoggedJob['facts'];
 }
 
 /** Who is told. */
@@ -36,12 +64,43 @@ export interface JobListeners {
   readonly channel: TraceChannel | undefined;
   /** The budget of the client, which may have reserved for the job in another process. */
   readonly budget: Budget | undefined;
+  /** The journal of the client. */
+  readonly journal: Journal | undefined;
+  /** Writes the end or the storage of a job to a journal. */
+  readonly note: (journal: Journal, end: JobEnd) => void;
+}
+
+/** What is remembered of the jobs of all accounts of the process. */
+export class JobMemory {
+  /** The oldest first. */
+  readonly jobs = new Map<string, LoggedJob>();
+  /** Jobs whose trace is open, the oldest first. */
+  readonly traced = new Map<string, LoggedJob>();
+  #accounts = 0;
+
+  /** Tells the jobs of two accounts apart. */
+  newAccount(): string {
+    this.#accounts += 1;
+    return String(this.#accounts);
+  }
 }
 
 /** The jobs of one account in this process. All its clients share it. */
 export class JobLog {
-  readonly #jobs = new Map<string, LoggedJob>();
-  readonly #prices = new Map<string, number>();
+  readonly #memory: JobMemory;
+  readonly #account: string;
+  readonly #prices: Facts<number>;
+
+  constructor(memory: JobMemory, prices: Facts<number> = new Facts()) {
+    this.#memory = memory;
+    this.#prices = prices;
+    this.#account = memory.newAccount();
+  }
+
+  /** Whether the job is remembered. */
+  knows(jobId: string): boolean {
+    return this.#memory.jobs.has(this.#key(jobId));
+  }
 
   /** The last quote for a price class. */
   priceOf(priceClass: string): number | undefined {
@@ -50,13 +109,13 @@ export class JobLog {
 
   /** A price class was quoted. */
   learn(priceClass: string, tokens: number): void {
-    keep(this.#prices, priceClass, tokens);
+    this.#prices.learn(priceClass, () => tokens);
   }
 
-  /** A create or a read has shown the job. Gives the budgets that get its tokens back. */
-  seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin): readonly Budget[] {
+  /** A create or a read has shown the job. Gives the budgets that have to be corrected. */
+  seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // A read of a job that still runs tells nothing, and most reads are of that kind.
-    if (!origin && !isFinal(job)) return [];
+    if (!origin && !isFinal(job)) return undefined;
     const logged = this.#open(job.id);
     const quotedTokens = tokensIn(cost.quotedTokens) ?? tokensIn(job.quotedTokenCost);
     const balanceTokens = tokensIn(cost.balanceTokens);
@@ -64,18 +123,20 @@ export class JobLog {
     logged.facts = {
       ...logged.facts,
       ...known({ call: logged.facts.call ?? call, model: textIn(job.modelId), createdAt: textIn(job.createdAt) }),
-      ...known({ quotedTokens, balanceTokens, idempotencyKey: origin?.idempotencyKey }),
+      ...known({ quotedTokens, balanceTokens, idempotencyKey: origin?.idempotencyKey, label: origin?.label }),
       ...known({ endedAt: isFinal(job) ? textIn(job.completedAt) : undefined, chargedTokens: chargedTokensOf(job) }),
     };
     logged.status = job.status;
+    logged.errorCode = textIn(job.errorCode);
     if (origin) this.#accepted(job.id, logged, { to, origin });
-    return isFinal(job) ? this.#ended(job.id, logged, to) : [];
+    logged.countedTokens ??= quotedTokens;
+    return isFinal(job) ? this.#ended(job.id, logged, to) : undefined;
   }
 
   /** A webhook says that the job has ended. Of the job only its status is known. */
-  announced({ id, status }: Job, to: JobListeners): readonly Budget[] {
+  announced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
-    return isFinal(job) ? this.seen({ job }, to) : [];
+    return isFinal(job) ? this.seen({ job }, to) : undefined;
   }
 
   /** The file of the job is in a store of the caller's. */
@@ -92,36 +153,79 @@ export class JobLog {
     logged.acceptedMs ??= at.to.now();
     if (trace) {
       // The same key may have created the job before.
-      endTrace(logged, at.to.channel);
+      this.#endTrace(jobId, at.to.channel);
       trace.jobId = jobId;
       logged.trace = trace;
+      const { traced } = this.#memory;
+      traced.set(this.#key(jobId), logged);
+      const [oldest] = traced;
+      if (traced.size > MOST_TRACES && oldest) {
+        traced.delete(oldest[0]);
+        endTrace(oldest[1], at.to.channel);
+      }
     }
     this.#tell('accepted', jobId, { logged, to: at.to });
   }
 
-  #ended(jobId: string, logged: LoggedJob, to: JobListeners): readonly Budget[] {
+  #ended(jobId: string, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
     this.#tell('final', jobId, { logged, to });
-    endTrace(logged, to.channel);
-    if (logged.facts.chargedTokens !== 0 || logged.isRefunded) return [];
-    logged.isRefunded = true;
-    return [...new Set([...logged.budgets, ...(to.budget ? [to.budget] : [])])];
+    this.#endTrace(jobId, to.channel);
+    const { chargedTokens } = logged.facts;
+    if (chargedTokens === undefined || chargedTokens === logged.countedTokens) return undefined;
+    logged.countedTokens = chargedTokens;
+    return { budgets: [...new Set([...logged.budgets, ...(to.budget ? [to.budget] : [])])], chargedTokens };
   }
 
   #tell(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
-    const { told, facts, status, acceptedMs, trace } = logged;
-    const isNew = !told.has(phase);
+    const { reported, facts, status, acceptedMs, trace } = logged;
+    this.#note(phase, jobId, { logged, to });
+    const isNew = (reported & PHASES[phase]) === 0;
     if (!isNew && !trace) return;
-    told.add(phase);
+    logged.reported |= PHASES[phase];
     const waitedMs = phase === 'accepted' || acceptedMs === undefined ? undefined : to.now() - acceptedMs;
     const event: JobEvent = { phase, jobId, ...facts, status, ...known({ waitedMs }) };
     if (trace) trace.event = event;
     if (isNew) to.tell(event);
   }
 
+  /** Notes the end and the storage of a job in every journal that is concerned, once each. */
+  #note(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
+    const { journals, facts, status, errorCode } = logged;
+    if (to.journal && !journals.has(to.journal)) journals.set(to.journal, new Set());
+    // The layer of the journal has written the acceptance itself.
+    if (phase === 'accepted') return;
+    const { chargedTokens } = facts;
+    // An end that a webhook announced has no cost. It is noted again with the cost.
+    const what = `${phase} ${phase === 'final' && chargedTokens !== undefined}`;
+    for (const [journal, known] of journals) {
+      if (!known.has(what)) to.note(journal, { phase, jobId, status, errorCode, facts });
+      known.add(what);
+    }
+  }
+
   #open(jobId: string): LoggedJob {
-    const logged = this.#jobs.get(jobId) ?? { facts: {}, status: 'completed', told: new Set(), budgets: [] };
-    keep(this.#jobs, jobId, logged);
+    const { jobs } = this.#memory;
+    const key = this.#key(jobId);
+    const logged = jobs.get(key) ?? {
+      facts: {},
+      status: 'completed',
+      reported: 0,
+      budgets: [],
+      journals: new Map(),
+    };
+    keepLast(jobs, key, logged, MOST_JOBS);
     return logged;
+  }
+
+  #endTrace(jobId: string, channel: TraceChannel | undefined): void {
+    const { traced } = this.#memory;
+    const logged = traced.get(this.#key(jobId));
+    traced.delete(this.#key(jobId));
+    if (logged) endTrace(logged, channel);
+  }
+
+  #key(jobId: string): string {
+    return `${this.#account} ${jobId}`;
   }
 }
 
@@ -133,7 +237,7 @@ function endTrace(logged: LoggedJob, channel: TraceChannel | undefined): void {
   logged.trace = undefined;
 }
 
-/** What the service has charged; undefined where it does not say. A failed job is not charged (spec: Billing 4). */
+/** What the service has charged; undefined where it does not say. A failed job is not charged. */
 export function chargedTokensOf(job: Job): number | undefined {
   if (!isFinal(job)) return undefined;
   return tokensIn(job.finalTokenCost) ?? (job.status === 'failed' ? 0 : undefined);
@@ -144,22 +248,10 @@ function callOf({ mediaType }: Job): JobCall | undefined {
   return mediaType === 'image' ? 'images' : mediaType === 'video' ? 'videos' : undefined;
 }
 
-/** A number of tokens in an answer. */
-export function tokensIn(value: unknown): number | undefined {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? value : undefined;
-}
-
 function textIn(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
 function known<T extends object>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
-
-function keep<T>(map: Map<string, T>, key: string, value: T): void {
-  map.delete(key);
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > REMEMBERED && oldest !== undefined) map.delete(oldest);
 }

@@ -1,32 +1,17 @@
-import { abortable } from '../abort.js';
-import type { Clock } from '../clock.js';
 import { RateLimitError } from '../errors/index.js';
-import type { LaneLimiter, LaneWait, RateLimiter, Release } from '../limits/rate-limiter.js';
-
-/** A call that needs a slot of its lane. */
-export interface SlotRequest {
-  readonly lane: string;
-  readonly method: string;
-  readonly url: string;
-  readonly idempotencyKey: string | undefined;
-  readonly attempts: number;
-  readonly signal: AbortSignal | undefined;
-  readonly clock: Clock;
-  /** Told when the call has to queue. */
-  readonly onWait?: ((wait: LaneWait) => void) | undefined;
-}
-
-/** A limiter with whatever it can do beyond the port. */
-type AnyLimiter = RateLimiter & Partial<LaneLimiter>;
+import type { AnyLimiter, LaneWait, RateLimiter, Release } from '../limits/rate-limiter.js';
+import { abortable, onAbort } from '../runtime/abort.js';
+import type { Call } from './call.js';
 
 /** How long a limiter that does not say whether a slot is free may take to grant one under `rateLimit: 'throw'`. */
 const GRACE_MS = 250;
 
-/** Waits for a slot. Gives the function that releases it. */
-export function waitForSlot(limiter: AnyLimiter, request: SlotRequest): Release | Promise<Release> {
-  const { lane, signal, onWait } = request;
-  const taken = limiter.tryAcquire?.(lane);
-  if (typeof taken === 'function') return taken;
+/** Waits for a slot. Resolves with the function that releases it. */
+export function waitForSlot(
+  limiter: AnyLimiter,
+  { lane = '', signal }: Call<unknown>,
+  onWait?: (wait: LaneWait) => void,
+): Promise<Release> {
   const slot = limiter.acquire(lane, signal, onWait);
   return signal ? orRelease(slot, signal) : slot;
 }
@@ -40,10 +25,12 @@ async function orRelease(slot: Promise<Release>, signal: AbortSignal): Promise<R
 }
 
 /** Takes a slot that is free now, or throws a RateLimitError that says when one will be free. */
-export async function takeSlot(limiter: AnyLimiter, request: SlotRequest): Promise<Release> {
-  const taken = limiter.tryAcquire ? limiter.tryAcquire(request.lane) : await takeSoon(limiter, request);
+export async function takeSlot(limiter: AnyLimiter, call: Call<unknown>): Promise<Release> {
+  const { lane = '', method, url, idempotencyKey, turn } = call;
+  const taken = limiter.tryAcquire
+    ? limiter.tryAcquire(lane)
+    : await (limiter.tryShared ? tryShared(limiter.tryShared(lane), call) : takeSoon(limiter, call));
   if (typeof taken === 'function') return taken;
-  const { lane, method, url, idempotencyKey, attempts } = request;
   const when = taken === undefined ? '' : ` The next slot is free in ${Math.ceil(taken)} ms.`;
   throw new RateLimitError(`The limit of ${lane} is reached, so the call was not sent.${when}`, {
     status: 429,
@@ -52,15 +39,20 @@ export async function takeSlot(limiter: AnyLimiter, request: SlotRequest): Promi
     method,
     url,
     idempotencyKey,
-    attempts,
+    attempts: Math.max(0, turn.number - 1),
     retryAfterMs: taken,
   });
+}
+
+/** A slot that comes after an abort is given back. */
+function tryShared(slot: Promise<Release | number>, { signal }: Call<unknown>): Promise<Release | number> {
+  return abortable(slot, signal, (late) => (typeof late === 'function' ? late('unused') : undefined));
 }
 
 /** Gives up as soon as the limiter says how long the call would wait, and otherwise after a moment. */
 async function takeSoon(
   limiter: RateLimiter,
-  { lane, signal, clock }: SlotRequest,
+  { lane = '', signal, core }: Call<unknown>,
 ): Promise<Release | number | undefined> {
   const patience = new AbortController();
   const giveUp = () => patience.abort();
@@ -69,8 +61,8 @@ async function takeSoon(
     waitMs = wait.waitMs;
     giveUp();
   };
-  const cancel = clock.after(GRACE_MS, giveUp);
-  signal?.addEventListener('abort', giveUp, { once: true });
+  const cancel = core.clock.after(GRACE_MS, giveUp);
+  const forget = onAbort(signal, giveUp);
   try {
     return await orRelease(limiter.acquire(lane, patience.signal, onWait), patience.signal);
   } catch (error) {
@@ -79,6 +71,6 @@ async function takeSoon(
     throw error;
   } finally {
     cancel();
-    signal?.removeEventListener('abort', giveUp);
+    forget();
   }
 }

@@ -1,6 +1,7 @@
-import { callObserver } from '../callbacks.js';
-import { type Config, LOG_LEVELS } from '../config.js';
+import { LOG_LEVELS } from '../client-options.js';
+import type { Config } from '../config.js';
 import type { JobEvent, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from '../hooks.js';
+import { callObserver } from '../runtime/callbacks.js';
 
 /** Tells hooks and logger what happens. An observer that throws changes nothing. */
 export interface Observer {

@@ -1,4 +1,5 @@
 import { APIError } from '../errors/index.js';
+import { isRedirect } from '../rules/fate.js';
 
 /** Redirects followed in one attempt. */
 const MOST_REDIRECTS = 5;
@@ -25,9 +26,11 @@ export function redirectTarget(response: Response, source: RedirectSource): stri
   const { status, type, headers } = response;
   if (type === 'opaqueredirect') return redirectRefusal(status, source, 'a browser does not say where it leads');
   const location = headers.get('location');
-  if (![301, 302, 303, 307, 308].includes(status) || !location) return undefined;
+  if (!isRedirect(status) || !location) return undefined;
   if (!URL.canParse(location, source.url)) return redirectRefusal(status, source, 'its location is not a URL');
   const [from, to] = [new URL(source.url), new URL(location, source.url)];
+  if (to.username + to.password !== '')
+    return redirectRefusal(status, source, 'its location holds a user name or a password');
   const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
   const stays = from.origin === to.origin || source.leaves;
   if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(source.method)) {

@@ -1,3 +1,6 @@
+import { seenFromCallerOf } from '../errors/stack.js';
+import { withText } from './body.js';
+
 /** An answer beside its data. */
 export interface ResponseMeta {
   /** The HTTP response. Its body can be read. */
@@ -28,13 +31,15 @@ export type CallResult<T, Call> = [[Call] extends [never] ? 'open' : never] exte
   ? RequestPromise<T>
   : Promise<T>;
 
-/** An answer whose parts are made when they are asked for. */
-export interface Answer<T> {
-  readonly meta: Omit<ResponseMeta, 'response'>;
-  /** A Response whose body can be read. */
-  response(): Response;
-  /** The decoded data. Throws a ResponseError where something essential is missing. */
-  data(): T;
+/** The data of an answer, or why it has none. The response is there in both cases. */
+export type Decoded<T> = { readonly data: T } | { readonly failure: unknown };
+
+/** What a call came to. */
+export interface Answer<T> extends Omit<ResponseMeta, 'response'> {
+  readonly response: Response;
+  /** The body, where it was read: the response is made again from it for a caller who asks for the response. */
+  readonly text?: string;
+  readonly decoded: Decoded<T>;
 }
 
 /**
@@ -49,17 +54,45 @@ export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T>
   return Object.assign(data, {
     withResponse: async () => {
       handled();
-      const { meta, response } = await answer;
-      return { ...meta, data: await data, response: response() };
+      return withResponse(answer);
     },
     asResponse: async () => {
       handled();
-      return (await answer).response();
+      return asResponse(answer);
     },
   });
 }
 
-// Awaited and not chained, because the stack of an error follows an `await` up to the caller's line.
 async function dataOf<T>(answer: Promise<Answer<T>>): Promise<T> {
-  return (await answer).data();
+  try {
+    return dataIn(await answer);
+  } catch (error) {
+    throw seenFromCallerOf(error, dataOf);
+  }
+}
+
+async function withResponse<T>(answer: Promise<Answer<T>>): Promise<ResponseMeta & { readonly data: T }> {
+  try {
+    const { decoded: _, text: __, ...meta } = await answer;
+    return { ...meta, data: dataIn(await answer), response: responseOf(await answer) };
+  } catch (error) {
+    throw seenFromCallerOf(error, withResponse);
+  }
+}
+
+async function asResponse(answer: Promise<Answer<unknown>>): Promise<Response> {
+  try {
+    return responseOf(await answer);
+  } catch (error) {
+    throw seenFromCallerOf(error, asResponse);
+  }
+}
+
+function dataIn<T>({ decoded }: Answer<T>): T {
+  if ('failure' in decoded) throw decoded.failure;
+  return decoded.data;
+}
+
+function responseOf({ response, text }: Answer<unknown>): Response {
+  return text === undefined ? response : withText(response, text);
 }

@@ -1,10 +1,13 @@
 // The port that resources see: types only. http.ts stands behind it.
-import type { Account } from '../limits/account-state.js';
-import type { Lane } from '../limits/rate-limiter.js';
+
 import type { OptionsSchema } from '../options.js';
-import type { CheckOptions } from '../preflight/rules.js';
+import type { Lane } from '../rules/limits.js';
+import type { CheckOptions } from '../rules/preflight.js';
+import type { Clock } from '../runtime/clock.js';
+import type { Random } from '../runtime/random.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
+import type { Account } from '../shared/account.js';
 import type { RequestPromise } from './request-promise.js';
 
 /** Where an answer came from, for the messages of a decoder. */
@@ -18,6 +21,8 @@ export interface DecodeContext extends Endpoint {
   readonly idempotencyKey?: string | undefined;
   /** How many times the request was sent. */
   readonly attempts: number;
+  /** The account that the call counted for. */
+  readonly account?: (() => Account | undefined) | undefined;
 }
 
 /** Tells of something doubtful that is not refused. It goes to the logger as a warning. */
@@ -42,8 +47,14 @@ export interface RequestFiles {
   copy(body: unknown): unknown;
   /** The body to send: `body` with upload ids in place of the files. `options` are those of the call. */
   upload(body: unknown, options: RequestOptions): Promise<unknown>;
-  /** Awaited before the call rejects with `error`, whether or not the files have been uploaded. */
-  failed?(error: unknown): Promise<void>;
+  /** The body as JSON without its files. Throws for what JSON cannot carry, before anything is uploaded. */
+  outline(body: unknown): string;
+  /** The service does not know an upload of the body: false where uploading again is in vain. */
+  forget(): Promise<boolean>;
+  /** Called when the call has succeeded. */
+  done?(): void;
+  /** Awaited before the call rejects with `error`. `wasSent` says whether a request may have reached the service. */
+  failed?(error: unknown, wasSent: boolean): Promise<void>;
 }
 
 /** A job that an answer shows. */
@@ -64,6 +75,8 @@ export interface JsonRequest<T> extends RequestBase {
   readonly creates?: boolean;
   /** The namespace, for a create of a job. */
   readonly call?: JobCall;
+  /** Where the same call also waits for the job: settles when that call is over. */
+  readonly waits?: Promise<unknown> | undefined;
   /** The job that the result shows. */
   shows?(data: T): ShownJob;
   /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
@@ -72,8 +85,6 @@ export interface JsonRequest<T> extends RequestBase {
   readonly isPublic?: boolean;
   /** Rejects with a RateLimitError where another call would wait for its rate limit. */
   readonly neverWaits?: boolean;
-  /** Must never be served from a cache (polls). */
-  readonly noStore?: boolean;
   /** Preflight: throws a PreflightError for what the documented rules refuse. */
   readonly check?: ((body: unknown, warn: Warn, options?: CheckOptions) => void) | undefined;
   /** The options of the call, where it takes more than every call does. */
@@ -124,4 +135,8 @@ export interface Transport {
   storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T>;
   /** What all clients of one account in this process share. */
   account(): Promise<Account>;
+  /** Where the calls take their chance. */
+  readonly random: Random;
+  /** The client's clock. */
+  readonly clock: Clock;
 }

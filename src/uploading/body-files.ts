@@ -1,12 +1,17 @@
 // Files by value: an upload source wherever a field of a body takes an upload id.
-import { abortable, onAbort } from '../abort.js';
+
 import { GenError, PreflightError } from '../errors/index.js';
+import { abortable, onAbort } from '../runtime/abort.js';
 import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';
 import type { RequestOptions } from '../schemas/request-options.js';
+import type { CreateUploadParams } from '../schemas/upload.js';
 import { type DescribedFile, describeFile } from './file.js';
 import type { UploadProgress } from './progress.js';
+import { contentKey, type RememberedUploads } from './remembered-uploads.js';
 import { type UploadSteps, uploadFile } from './upload.js';
+import { type KnownUpload, printOf, type UploadMemory, type UploadUse } from './upload-memory.js';
+import type { FileOptions } from './upload-options.js';
 
 /** What a call that takes files is told about them. */
 export interface BodyFileOptions extends RequestOptions {
@@ -17,14 +22,22 @@ export interface BodyFileOptions extends RequestOptions {
   readonly onUploadProgress?: ((progress: UploadProgress) => unknown) | undefined;
 }
 
-/** The files in the body of one call. Each is uploaded once, however often the body is sent. */
+/** The files in the body of one call. Each is uploaded once, however often the body is sent and however many calls use it. */
 export interface BodyFiles {
   /** A copy of `body` with the very same files: the caller may change its object while the call waits. */
   copy(body: unknown): unknown;
   /** `body` with the ids of the uploads in place of the files. Uploads them when it is called for the first time. */
   upload(body: unknown, options: BodyFileOptions): Promise<unknown>;
-  /** Deletes the uploads. What cannot be deleted stays: it is private and costs nothing. */
+  /** `body` as JSON, without its files: throws for what JSON cannot carry. */
+  outline(body: unknown): string;
+  /** The ids of the uploads. */
+  ids(): readonly string[];
+  /** The uploads are needed: a job uses them, or may use them. */
+  keep(): void;
+  /** Deletes the uploads that no other call uses. What cannot be deleted stays: it is private and costs nothing. */
   remove(): Promise<void>;
+  /** The service does not know an upload. False where all of them were made for this call, so that another try is in vain. */
+  forget(): Promise<boolean>;
 }
 
 /** A file and where it stands in the body. */
@@ -37,11 +50,14 @@ export interface PlacedFile {
   readonly field: string;
 }
 
-/** A file that is ready to be sent, with all its places. */
+/** A file that is ready to be sent, or that was uploaded before. */
 interface ReadyFile {
   readonly source: unknown;
   readonly at: string;
-  readonly file: DescribedFile;
+  readonly params: CreateUploadParams;
+  readonly print: string | undefined;
+  /** Undefined for one that was uploaded before. */
+  readonly file: DescribedFile | undefined;
 }
 
 const UPLOAD_FIELD = /(^|_)upload_ids?$/;
@@ -50,20 +66,29 @@ const UPLOAD_FIELD = /(^|_)upload_ids?$/;
 export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'): BodyFiles | undefined {
   const placed = placedFiles(body);
   if (placed.length === 0) return undefined;
-  const ids = new Map<unknown, string>();
+  const uses = new Map<unknown, UploadUse>();
   let uploading: Promise<void> | undefined;
   let last: BodyFileOptions = {};
+  /** Ends all uses; the uploads that nothing needs now. */
+  const end = (as: 'kept' | 'unwanted') => {
+    const left = [...uses.values()].filter((use) => use.end(as));
+    uses.clear();
+    uploading = undefined;
+    return left;
+  };
   const remove = async () => {
     const { timeoutMs, headers } = last;
-    const deletions = [...ids.values()].map((id) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
-    ids.clear();
-    uploading = undefined;
-    await Promise.allSettled(deletions);
+    const gone = end('unwanted').map(async ({ id, key }) => {
+      if (key !== undefined) await (await steps.remembered())?.forget(key, id);
+      await steps.delete(id, { timeoutMs, headers, maxRetries: 1 });
+    });
+    await Promise.allSettled(gone);
   };
   const uploadAll = async (options: BodyFileOptions) => {
     last = options;
-    const ready = await describeAll(placed, options, purpose);
-    const failed = await sendAll(steps, { ready, options, ids });
+    const [memory, remembered] = await Promise.all([steps.memory(), steps.remembered()]);
+    const ready = await describeAll(placed, { ...options, purpose }, memory);
+    const failed = await sendAll(steps, { ready, options, uses, memory, remembered });
     if (failed === undefined) return;
     const removed = remove();
     // An abort is not held up by the deletions.
@@ -72,12 +97,25 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   };
   return {
     copy: (sent) => replaceFiles(sent, new Map()),
+    outline: (sent) => JSON.stringify(replaceFiles(sent, new Map(placed.map(({ source }) => [source, ''])))),
     async upload(sent, options) {
       uploading ??= uploadAll(options);
       await uploading;
-      return replaceFiles(sent, ids);
+      return replaceFiles(sent, new Map([...uses].map(([source, { id }]) => [source, id])));
     },
+    ids: () => [...uses.values()].map(({ id }) => id),
+    keep: () => void end('kept'),
     remove,
+    async forget() {
+      const old = [...uses.values()].filter((use) => use.isOld);
+      const remembered = old.length === 0 ? undefined : await steps.remembered();
+      for (const use of old) {
+        use.forget();
+        if (use.key !== undefined) await remembered?.forget(use.key, use.id);
+      }
+      if (old.length > 0) end('kept');
+      return old.length > 0;
+    },
   };
 }
 
@@ -110,16 +148,16 @@ export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): 
 
 /** Refuses the files in a body that an upload would refuse. Nothing is sent. */
 export async function checkFiles(body: unknown, purpose?: 'character'): Promise<void> {
-  for (const { file } of await describeAll(placedFiles(body), {}, purpose)) file.discard();
+  for (const { file } of await describeAll(placedFiles(body), { purpose })) file?.discard();
 }
 
 /** Looks at all files before a byte of any is sent. Throws for the first one that is refused. */
 async function describeAll(
   placed: readonly PlacedFile[],
-  options: BodyFileOptions,
-  purpose: 'character' | undefined,
+  options: BodyFileOptions & Pick<FileOptions, 'purpose'>,
+  memory?: UploadMemory,
 ): Promise<ReadyFile[]> {
-  const { signal, preflight, onUploadProgress } = options;
+  const { signal, preflight, purpose, onUploadProgress } = options;
   signal?.throwIfAborted();
   const sent = new Map<unknown, number>();
   let totalBytes = 0;
@@ -130,46 +168,65 @@ async function describeAll(
       return onUploadProgress({ sentBytes: [...sent.values()].reduce((sum, bytes) => sum + bytes, 0), totalBytes });
     });
   const unique = placed.filter(({ source }, index) => placed.findIndex((other) => other.source === source) === index);
-  const described = await Promise.allSettled(
-    unique.map(async ({ source, at, field }): Promise<ReadyFile> => {
-      const described = describeFile(source, { preflight, purpose, onProgress: onProgress(source) });
-      const file = await abortable(described, signal, (late) => late.discard()).catch(atField(at, field));
-      return { source, at, file };
-    }),
-  );
+  const describe = async ({ source, at, field }: PlacedFile): Promise<ReadyFile> => {
+    const print = memory && (await printOf(source).catch(() => undefined));
+    const known = print === undefined ? undefined : await memory?.find(source, { print, signal });
+    if (known) return { source, at, print, params: known.params, file: undefined };
+    const described = describeFile(source, { preflight, purpose, onProgress: onProgress(source) });
+    const file = await abortable(described, signal, (late) => late.discard()).catch(atField(at, field));
+    return { source, at, print, params: file.params, file };
+  };
+  const described = await Promise.allSettled(unique.map(describe));
   const ready = described.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
   try {
     for (const it of described) if (it.status === 'rejected') throw it.reason;
     if (preflight !== false) for (const { source, at, field } of placed) checkKind(ready, { source, at, field });
   } catch (reason) {
-    for (const { file } of ready) file.discard();
+    for (const { file } of ready) file?.discard();
     throw reason;
   }
-  totalBytes = ready.reduce((sum, { file }) => sum + file.sizeBytes, 0);
+  totalBytes = ready.reduce((sum, { file }) => sum + (file?.sizeBytes ?? 0), 0);
   return ready;
 }
 
-/** Sends all files at once and notes their ids. The first failure ends the others, and is given back. */
+/** What the uploads of one body share. */
+interface Sending {
+  readonly ready: readonly ReadyFile[];
+  readonly options: BodyFileOptions;
+  readonly uses: Map<unknown, UploadUse>;
+  readonly memory: UploadMemory;
+  readonly remembered: RememberedUploads | undefined;
+}
+
+/** Sends all files at once and notes their uploads. The first failure ends the others, and is returned. */
 async function sendAll(
   steps: UploadSteps,
-  {
-    ready,
-    options,
-    ids,
-  }: { readonly ready: readonly ReadyFile[]; readonly options: BodyFileOptions; readonly ids: Map<unknown, string> },
+  { ready, options, uses, memory, remembered }: Sending,
 ): Promise<{ readonly reason: unknown } | undefined> {
-  const { signal, timeoutMs, maxRetries, headers } = options;
+  const { signal, timeoutMs, maxRetries, headers, preflight } = options;
   const controller = new AbortController();
   const forget = onAbort(signal, () => controller.abort(signal?.reason));
+  const call = { signal: controller.signal, timeoutMs, maxRetries, headers };
   let failed: { readonly reason: unknown } | undefined;
   await Promise.all(
-    ready.map(async ({ source, at, file }) => {
-      const call = { signal: controller.signal, timeoutMs, maxRetries, headers };
+    ready.map(async ({ source, at, print, params, file }) => {
+      const upload = async (): Promise<KnownUpload> => {
+        const key = remembered && (await contentKey(source, params).catch(() => undefined));
+        const foreign = key === undefined ? undefined : await remembered?.find(key);
+        if (foreign !== undefined) return { id: foreign, params, key, isForeign: true };
+        // An upload that was known a moment ago may have been deleted since.
+        const sent = file ?? (await describeFile(source, { preflight }));
+        const { upload_id: id } = await uploadFile(steps, sent, call);
+        if (key !== undefined) await remembered?.keep(key, id);
+        return { id, params, key };
+      };
       try {
-        ids.set(source, (await uploadFile(steps, file, call)).upload_id);
+        uses.set(source, await memory.use(source, { print, signal: controller.signal }, upload));
       } catch (reason) {
         failed ??= { reason: signal?.aborted ? signal.reason : named(reason, at) };
         controller.abort(failed.reason);
+      } finally {
+        file?.discard();
       }
     }),
   );
@@ -183,9 +240,9 @@ const KINDS: readonly (readonly [RegExp, UploadType, string])[] = [
   [/image|_frame_|^(reference_)?upload_ids?$/, 'IMAGE', 'an image'],
 ];
 
-/** Refuses a file of a kind that its field does not take, by the field's name (spec: POST /v1/videos, Upload). */
+/** Refuses a file of a kind that its field does not take, by the field's name. */
 function checkKind(ready: readonly ReadyFile[], { source, at, field }: PlacedFile): void {
-  const params = ready.find((it) => it.source === source)?.file.params;
+  const params = ready.find((it) => it.source === source)?.params;
   const [, type, what] = KINDS.find(([name]) => name.test(field)) ?? [];
   if (params === undefined || type === undefined || params.upload_type === type) return;
   throw new PreflightError(`${at}: ${what} is required, and this file is ${params.mime_type}.`, {

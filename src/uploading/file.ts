@@ -1,6 +1,6 @@
-import { bodyOfLength, joinBytes } from '../bytes.js';
-import { callerContext, callObserver } from '../callbacks.js';
 import { PreflightError, UploadError } from '../errors/index.js';
+import { bodyOfLength, joinBytes } from '../runtime/bytes.js';
+import { callerContext, callObserver } from '../runtime/callbacks.js';
 import { IMAGE_HEADER_BYTES, imageSize } from '../schemas/image-size.js';
 import { mediaTypeEssence, mediaTypeOfName, type UploadType, uploadTypeOf } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
@@ -33,9 +33,9 @@ export interface DescribedFile extends UploadFile {
 }
 
 const MB = 1024 * 1024;
-/** Documented size limits (spec: Limits). */
+/** Documented size limits. */
 const MAX_MB: Readonly<Record<string, number>> = { IMAGE: 50, VIDEO: 200, AUDIO: 15 };
-/** The narrowest image that may become a character (spec: Limits). */
+/** The narrowest image that may become a character. */
 const CHARACTER_WIDTH_PX = 300;
 
 /** Opens content for step 2 alone: the service knows the file already, so only its size matters. */

@@ -19,10 +19,10 @@ export interface FileOptions {
    * it throws changes nothing.
    */
   readonly onProgress?: ((progress: UploadProgress) => unknown) | undefined;
-  /** `character`: also refuse an image whose header says that it is less than 300 px wide (spec: POST /v1/characters). */
+  /** `character`: also refuse an image whose header says that it is less than 300 px wide. */
   readonly purpose?: 'character' | undefined;
   /** Whether a file over the documented limits is refused before the first call. @default the client's (true) */
-  readonly preflight?: boolean | undefined;
+  readonly preflight?: boolean | 'strict' | undefined;
 }
 
 /** What `uploads.upload` takes beside the source. */
@@ -56,6 +56,6 @@ export const UPLOAD_OPTIONS = z.strictObject({
   mimeType: option.must<string>('a string', (value) => typeof value === 'string'),
   uploadType: option.must<string>('a string', (value) => typeof value === 'string'),
   purpose: option.oneOf('character'),
-  preflight: option.flag,
+  preflight: option.preflight,
   cleanup: option.flag,
 });

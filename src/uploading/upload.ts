@@ -2,9 +2,11 @@ import { APIError, PreflightError, UploadError } from '../errors/index.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
 import { type DescribedFile, openFile, type UploadFile } from './file.js';
+import type { RememberedUploads } from './remembered-uploads.js';
+import type { UploadMemory } from './upload-memory.js';
 import type { PutOptions, UploadOptions } from './upload-options.js';
 
-/** Where the bytes of an upload are sent, as step 1 answered (spec: Uploads). */
+/** Where the bytes of an upload are sent, as step 1 answered. */
 export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
 
 /** Step 2 as the network takes it. */
@@ -16,9 +18,13 @@ export interface PutRequest {
   readonly lane: 'uploads.put' | undefined;
 }
 
-/** The service's steps (spec: Uploads), each with its own retries. */
+/** The service's steps, each with its own retries. */
 export interface UploadSteps {
   baseUrl(): string;
+  /** The uploads of the account that this process knows. */
+  memory(): Promise<UploadMemory>;
+  /** The uploads of the account that all processes know, where the client remembers them. */
+  remembered(): Promise<RememberedUploads | undefined>;
   create(params: CreateUploadParams, options: RequestOptions): PromiseLike<CreatedUpload>;
   put(request: PutRequest, options: RequestOptions): PromiseLike<Response>;
   complete(uploadId: string, options: RequestOptions): PromiseLike<Upload>;

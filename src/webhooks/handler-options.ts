@@ -8,9 +8,9 @@ import {
   type WebhookEventOf,
   type WebhookEventType,
 } from '../schemas/webhook-event.js';
+import type { SharedStore } from '../shared/shared-store.js';
 import { aboveZero, CALLBACK, checkOptions, methods, oneOf, type Rule, SECRET, wholeAboveZero } from './options.js';
 import { secretsOf } from './signature.js';
-import type { WebhookStore } from './stores.js';
 import type { VerifyWebhookOptions } from './verify.js';
 
 /** What to do with an event, by its type. */
@@ -52,8 +52,11 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
    * @default 'before'
    */
   readonly ack?: 'before' | 'after' | undefined;
-  /** Remembers handled events. Several processes need a common one, such as `redisStore`. @default memoryStore() */
-  readonly store?: WebhookStore | undefined;
+  /**
+   * Where the ids of handled events are. Several processes need a common one, such as `redisShared(redis)`.
+   * @default the `shared` of `client`, else this process's own memory
+   */
+  readonly shared?: SharedStore | undefined;
   /**
    * Milliseconds for which an event belongs to the copy that claimed it. After that another copy can be handled, and a
    * listener or a store that has not finished is told to `onError`. Longer than the longest listener. @default 60_000
@@ -78,7 +81,7 @@ const RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
   secret: SECRET,
   on: ['an object of listeners', isFields],
   ack: oneOf('before', 'after'),
-  store: methods('claim', 'complete', 'release'),
+  shared: methods('read', 'write'),
   leaseMs: MILLISECONDS,
   rememberMs: MILLISECONDS,
   maxBodyBytes: wholeAboveZero('a whole number of bytes above 0'),

@@ -1,7 +1,10 @@
-import { callObserver } from '../callbacks.js';
 import { GenError } from '../errors/gen-error.js';
 import { type WebhookRefusal, WebhookVerificationError } from '../errors/webhook-error.js';
+import { callObserver } from '../runtime/callbacks.js';
+import { clockOf, wallOf } from '../runtime/clock.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
+import { eventStore } from '../shared/memory.js';
+import { sharedOf } from '../shared/shared-store.js';
 import {
   checkHandlerOptions,
   type WaitUntil,
@@ -10,7 +13,6 @@ import {
   type WebhookListeners,
 } from './handler-options.js';
 import { createInbox, type Verdict } from './inbox.js';
-import { memoryStore } from './stores.js';
 import { verifyWebhook } from './verify.js';
 
 /** What the runtime gives beside the request, such as a Cloudflare Worker's context. Only `waitUntil` is used. */
@@ -42,8 +44,8 @@ const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
 const PAUSES_MS = [25, 50, 100, 200, 300, 325];
 
 /**
- * Makes a receiver that verifies each webhook, handles each event id once and answers as the service expects (spec:
- * Events, delivery rules): 200 for an event, also a repeated one; 400 for a forged or stale one; 405, 413; 500 for what
+ * Makes a receiver that verifies each webhook, handles each event id once and answers as the service expects:
+ * 200 for an event, also a repeated one; 400 for a forged or stale one; 405, 413; 500 for what
  * the service shall send again. It fits every server that speaks `Request` and `Response`; for node:http, Express, Nest
  * and Fastify wrap it in `toNodeHandler` from `gen-client/node`. Throws a GenError for an option that cannot be right.
  *
@@ -55,12 +57,12 @@ const PAUSES_MS = [25, 50, 100, 200, 300, 325];
  */
 export function createWebhookHandler(options: WebhookHandlerOptions = {}): WebhookHandler {
   checkHandlerOptions(options);
-  const { ack = 'before', leaseMs = 60_000, rememberMs = 259_200_000, store = memoryStore() } = options;
+  const { ack = 'before', leaseMs = 60_000, rememberMs = 259_200_000 } = options;
   const { on = {}, client, onError = printError } = options;
   const report: Report = (error, event) => callObserver(() => onError(error, event));
   const verify = verifier(options);
   const deliver = createInbox({
-    store,
+    shared: options.shared ?? (client && sharedOf(client)) ?? eventStore(client && wallOf(clockOf(client))),
     leaseMs,
     rememberMs,
     pausesMs: ack === 'after' ? PAUSES_MS : [],

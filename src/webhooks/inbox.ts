@@ -1,8 +1,11 @@
-import { sleep, systemClock } from '../clock.js';
 import { GenError } from '../errors/gen-error.js';
-import { show } from '../schemas/show.js';
+import { sleep, systemClock } from '../runtime/clock.js';
+import { systemRandom } from '../runtime/random.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
-import type { WebhookClaim, WebhookStore } from './stores.js';
+import { type Decision, type SharedStore, updateShared } from '../shared/shared-store.js';
+
+/** What a claim found: the event is new, another copy of it is being handled, or it was handled. */
+type Claimed = 'new' | 'busy' | 'done';
 
 /**
  * How a delivery ended: handled now, handled before, in the hands of another copy, with a listener that failed or did
@@ -13,14 +16,15 @@ export type Verdict = 'handled' | 'done' | 'busy' | 'failed' | 'unfinished' | 'u
 /** One event on its way. */
 export interface Delivery {
   /** What the store said. Never rejects. */
-  readonly claimed: Promise<WebhookClaim | 'unclaimed'>;
+  readonly claimed: Promise<Claimed | 'unclaimed'>;
   /** How it ended, at the latest after the lease. Never rejects. */
   readonly outcome: Promise<Verdict>;
 }
 
 /** What an inbox needs. */
 export interface InboxOptions {
-  readonly store: WebhookStore;
+  /** Where the ids of handled events are. */
+  readonly shared: SharedStore;
   readonly leaseMs: number;
   readonly rememberMs: number;
   /** Milliseconds to wait before each further claim of an event that is in the hands of another copy. */
@@ -40,14 +44,15 @@ export function createInbox(options: InboxOptions): (event: WebhookEvent) => Del
     const claim = claimPatiently(event, options);
     return {
       claimed: claim.then(({ found }) => found),
-      outcome: claim.then(({ found, lease }) => (found === 'new' ? handleOnce(event, lease, options) : found)),
+      outcome: claim.then((made) => (made.found === 'new' ? handleOnce(event, made, options) : made.found)),
     };
   };
 }
 
 interface Claim {
-  readonly found: WebhookClaim | 'unclaimed';
+  readonly found: Claimed | 'unclaimed';
   readonly lease: Lease;
+  readonly record: EventRecord;
 }
 
 async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promise<Claim> {
@@ -59,30 +64,28 @@ async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promi
   return claimOnce(event, options);
 }
 
-async function claimOnce(event: WebhookEvent, { store, leaseMs, report }: InboxOptions): Promise<Claim> {
+async function claimOnce(event: WebhookEvent, { shared, leaseMs, report }: InboxOptions): Promise<Claim> {
   const lease = startLease(leaseMs);
-  // A store may also answer, or throw, at once.
-  const asked = (async () => store.claim(event.id, leaseMs))();
+  const record = recordOf(shared, event.id);
+  const asked = record.claim(leaseMs);
   try {
     const found = await lease.orOver(asked);
     if (found === OVER) {
       // What is claimed after all is given back, because nobody works on it.
-      asked.then((late) => (late === 'new' ? store.release(event.id) : undefined)).catch(() => {});
-      throw new GenError(`The store did not answer within ${leaseMs} ms (leaseMs).`);
+      asked.then((late) => (late === 'new' ? record.release() : undefined)).catch(() => {});
+      throw new GenError(`The shared store did not answer within ${leaseMs} ms (leaseMs).`);
     }
-    if (found !== 'new' && found !== 'busy' && found !== 'done')
-      throw new GenError(`store.claim must give "new", "busy" or "done", not ${show(found)}.`);
     if (found !== 'new') lease.cancel();
-    return { found, lease };
+    return { found, lease, record };
   } catch (error) {
     lease.cancel();
     report(error, event);
-    return { found: 'unclaimed', lease };
+    return { found: 'unclaimed', lease, record };
   }
 }
 
-async function handleOnce(event: WebhookEvent, lease: Lease, options: InboxOptions): Promise<Verdict> {
-  const { store, handle, report, rememberMs, leaseMs } = options;
+async function handleOnce(event: WebhookEvent, { lease, record }: Claim, options: InboxOptions): Promise<Verdict> {
+  const { handle, report, rememberMs, leaseMs } = options;
   let verdict: Verdict = 'unfinished';
   const work = async () => {
     try {
@@ -94,19 +97,50 @@ async function handleOnce(event: WebhookEvent, lease: Lease, options: InboxOptio
     }
     try {
       // After the lease the claim may be another copy's, and is not given back.
-      if (verdict === 'handled') await store.complete(event.id, rememberMs);
-      else if (!lease.isOver()) await store.release(event.id);
+      if (verdict === 'handled') await record.complete(rememberMs);
+      else if (!lease.isOver()) await record.release();
     } catch (error) {
       // It changes nothing about how the event ended: the lease ends by itself.
       report(error, event);
     }
   };
   if ((await lease.orOver(work())) === OVER) {
-    const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The store did not answer';
+    const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The shared store did not answer';
     report(new GenError(`${who} within ${leaseMs} ms (leaseMs). Another copy of the event can be handled now.`), event);
   }
   lease.cancel();
   return verdict;
+}
+
+/** What a store knows of one event. */
+interface EventRecord {
+  /** Takes the event for `leaseMs` milliseconds: of any number of claims at once, one gets `new`. */
+  claim(leaseMs: number): Promise<Claimed>;
+  /** For `ttlMs` milliseconds every claim gets `done`. */
+  complete(ttlMs: number): Promise<void>;
+  /** The event was not handled: the next claim gets `new`. */
+  release(): Promise<void>;
+}
+
+/** The one key of an event's group: `done`, or who works on it. */
+const KEY = 'state';
+const DONE = 'done';
+
+function recordOf(store: SharedStore, id: string): EventRecord {
+  const group = { store, group: `events/${id}`, clock: systemClock, random: systemRandom };
+  const own = `busy ${systemRandom.uuid()}`;
+  const update = <T>(rule: (state: string | undefined) => Decision<T>) =>
+    updateShared(group, [KEY], ({ values }) => rule(values[KEY]));
+  return {
+    claim: (leaseMs) =>
+      update<Claimed>((state) => {
+        // A claim whose answer was lost finds itself.
+        if (state !== undefined && state !== own) return { changes: {}, result: state === DONE ? 'done' : 'busy' };
+        return { changes: { [KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
+      }),
+    complete: (ttlMs) => update(() => ({ changes: { [KEY]: { value: DONE, ttlMs } }, result: undefined })),
+    release: () => update((state) => ({ changes: state === own ? { [KEY]: null } : {}, result: undefined })),
+  };
 }
 
 const OVER = Symbol('over');

@@ -1,6 +1,5 @@
 export type { WebhookRefusal } from '../errors/webhook-error.js';
 export { WebhookVerificationError } from '../errors/webhook-error.js';
-export type { IoRedisClient, NodeRedisClient, RedisClient, UpstashRedisClient } from '../redis-client.js';
 export type {
   CompletedEventJob,
   EventJob,
@@ -14,6 +13,7 @@ export type {
   WebhookEventOf,
   WebhookEventType,
 } from '../schemas/webhook-event.js';
+export type { SharedChanges, SharedStore, SharedValues } from '../shared/shared-store.js';
 export type { WebhookBody } from './body.js';
 export type { WebhookContext, WebhookHandler } from './handler.js';
 export { createWebhookHandler } from './handler.js';
@@ -21,7 +21,5 @@ export type { WaitUntil, WebhookClient, WebhookHandlerOptions, WebhookListeners 
 export type { SignedWebhook, SignWebhookOptions } from './sign.js';
 export { signWebhook } from './sign.js';
 export type { WebhookSecret } from './signature.js';
-export type { MemoryStoreOptions, RedisStoreOptions, WebhookClaim, WebhookStore } from './stores.js';
-export { memoryStore, redisStore } from './stores.js';
 export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './verify.js';
 export { verifyWebhook } from './verify.js';

@@ -24,8 +24,6 @@ export function checkOptions(owner: string, rules: Readonly<Record<string, Rule>
 export const SECRET: Rule = ['a signing secret', () => true];
 /** A function. */
 export const CALLBACK: Rule = ['a function', (value) => typeof value === 'function'];
-/** A string. */
-export const TEXT: Rule = ['a string', (value) => typeof value === 'string'];
 /** A number above 0 that is not `Infinity`. */
 export const aboveZero = (what: string): Rule => [
   what,

@@ -30,7 +30,7 @@ const RULES: Readonly<Record<keyof SignWebhookOptions, Rule>> = {
 };
 
 /**
- * Signs an event as the service does (spec: Events), for tests of a receiver. An event given as a string is signed as it
+ * Signs an event as the service does, for tests of a receiver. An event given as a string is signed as it
  * stands, so that broken bodies can be tried, too. Throws a GenError for an option that cannot be right.
  *
  * @example
@@ -42,7 +42,7 @@ export async function signWebhook(event: object | string, options: SignWebhookOp
   if (typeof event !== 'string' && !isFields(event))
     throw new GenError(mustBe('event', 'an object or a string', event));
   const { secret, timestamp, now = Date.now } = options ?? {};
-  const body = typeof event === 'string' ? event : JSON.stringify(event);
+  const body = typeof event === 'string' ? event : textOf(event);
   const stamp = String(timestamp ?? Math.floor(now() / 1000));
   const digests = await Promise.all(secretsOf(secret).map((one) => signatureOf(one, stamp, body)));
   const signature = `t=${stamp}${digests.map((digest) => `,v1=${digest}`).join('')}`;
@@ -53,4 +53,12 @@ export async function signWebhook(event: object | string, options: SignWebhookOp
     if (values[at] !== undefined) headers[name] = String(values[at]);
   });
   return { body, headers };
+}
+
+function textOf(event: object): string {
+  try {
+    return JSON.stringify(event);
+  } catch (cause) {
+    throw new GenError('signWebhook: the event cannot be written as JSON.', { cause });
+  }
 }

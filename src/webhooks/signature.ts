@@ -1,7 +1,7 @@
 import { refusal } from '../errors/webhook-error.js';
 import { bytesOf, type RawBody } from './body.js';
 
-/** The headers that a webhook carries, as the service writes them (spec: Events). */
+/** The headers that a webhook carries, as the service writes them. */
 export const WEBHOOK_HEADERS = [
   'X-Service-Event-Id',
   'X-Service-Event-Type',
@@ -26,7 +26,7 @@ export function secretsOf(secret: WebhookSecret): readonly string[] {
 }
 
 /**
- * The hex HMAC-SHA256 of `<timestamp>.<body>` under `secret` (spec: Events). `timestamp` is unix seconds, as the text
+ * The hex HMAC-SHA256 of `<timestamp>.<body>` under `secret`. `timestamp` is unix seconds, as the text
  * that stands in the header.
  */
 export function signatureOf(secret: string, timestamp: string, body: RawBody): string | Promise<string> {

@@ -2,6 +2,7 @@ import { refusal } from '../errors/webhook-error.js';
 import { flawOfEvent, type WebhookEvent } from '../schemas/webhook-event.js';
 import { type RawBody, rawBody, readBody, type WebhookBody } from './body.js';
 import { sameDigest, secretsOf, signatureOf, type WebhookSecret } from './signature.js';
+import { markVerified } from './verified.js';
 
 /** The headers of a webhook: a web `Headers`, a plain object or Node's, in any case. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -18,7 +19,7 @@ export interface ReceivedWebhook {
 export interface VerifyWebhookOptions {
   /** The signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one is refused. */
   readonly secret: WebhookSecret;
-  /** Seconds. A stamp this far away or further, in the past or the future, is refused. @default 300 (spec: Limits) */
+  /** Seconds. A stamp this far away or further, in the past or the future, is refused. @default 300 */
   readonly toleranceSeconds?: number | undefined;
   /** Bytes. Of a `Request`, no more are read, and a larger body is refused. @default 1_048_576 */
   readonly maxBodyBytes?: number | undefined;
@@ -32,10 +33,10 @@ const SIGNATURE_HEADER = 'x-service-signature';
  * In lower case with sorted parts, which puts `t` first: one stamp of digits, and up to 16 signatures, one of them at
  * least `v1`. Those of other schemes are passed over.
  */
-const SIGNATURE = /^t=(0|[1-9]\d{0,11})(?=.*,v1=)(?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16}$/;
+const SIGNATURE = /^t=(0|[1-9]\d{0,11})(?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16}$/;
 
 /**
- * Verifies a webhook and gives its event (spec: Events). It checks the header and the age of its stamp, then reads the
+ * Verifies a webhook and gives its event. It checks the header and the age of its stamp, then reads the
  * body and compares the signature of its raw bytes in constant time. Takes a web `Request`, or body and headers. Throws
  * a WebhookVerificationError whose `reason` says why the webhook was refused.
  */
@@ -48,7 +49,7 @@ export async function verifyWebhook(
   if (unknown)
     throw refusal(
       'options_invalid',
-      `verifyWebhook has no option "${unknown}". Use one of secret, toleranceSeconds, maxBodyBytes, now.`,
+      `verifyWebhook has no option "${unknown}". Use secret, toleranceSeconds, maxBodyBytes, now.`,
     );
   const secrets = secretsOf(secret);
   const { timestamp, signatures } = signatureIn(received?.headers);
@@ -56,12 +57,10 @@ export async function verifyWebhook(
   const body = 'arrayBuffer' in received ? await readBody(received, maxBodyBytes) : rawBody(received.body);
   for (const secret of secrets) {
     const expected = `v1=${await signatureOf(secret, timestamp, body)}`;
-    if (signatures.some((signature) => sameDigest(signature, expected))) return eventIn(body);
+    if (signatures.some((signature) => sameDigest(signature, expected)))
+      return eventIn(body, `t=${timestamp},${expected}`);
   }
-  throw refusal(
-    'signature_mismatch',
-    'The signature does not match. Check the secret, also for white space, and that the body is unchanged.',
-  );
+  throw refusal('signature_mismatch', 'The signature does not match. Check the secret and that the body is unchanged.');
 }
 
 /** Splits the signature header, or says what is wrong with it. */
@@ -76,7 +75,7 @@ function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: 
   const parts = header.toLowerCase().split(',', 18);
   const signatures = parts.map((part) => part.trim()).sort();
   const [, timestamp] = SIGNATURE.exec(signatures.join()) ?? [];
-  if (!timestamp)
+  if (!timestamp || !signatures.some((signature) => signature.startsWith('v1=')))
     throw refusal('signature_malformed', 'X-Service-Signature must have the form t=<unix_seconds>,v1=<hex_digest>.');
   return { timestamp, signatures };
 }
@@ -104,7 +103,7 @@ function checkAge(age: number, toleranceSeconds: number): void {
   );
 }
 
-function eventIn(body: RawBody): WebhookEvent {
+function eventIn(body: RawBody, signature: string): WebhookEvent {
   let event: unknown;
   try {
     // Without a byte order mark, which TextDecoder drops and JSON.parse does not take.
@@ -114,5 +113,5 @@ function eventIn(body: RawBody): WebhookEvent {
   }
   const flaw = flawOfEvent(event);
   if (flaw) throw refusal('event_malformed', `The signature is valid, but \`${flaw}\` is missing or not a string.`);
-  return event as WebhookEvent;
+  return markVerified(event as WebhookEvent, { body, signature });
 }

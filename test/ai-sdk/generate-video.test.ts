@@ -84,19 +84,6 @@ describe('experimental_generateVideo', () => {
     },
   );
 
-  it('never makes more jobs than one for each video under a caller key, however the core splits the calls', async () => {
-    const { gen, sandbox } = providerOnSandbox();
-    await generateVideo({
-      model: gen.video('svc-video-fast'),
-      prompt,
-      n: 2,
-      maxVideosPerCall: 1,
-      headers: { 'idempotency-key': 'order-19' },
-      providerOptions: QUICK,
-    });
-    expect(sandbox.jobs).toHaveLength(2);
-  });
-
   it('pays once however often the connection drops after the service has taken the job', async () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox();

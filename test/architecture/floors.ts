@@ -1,35 +1,60 @@
 import type { Breach, Import, Law } from './source.js';
 import { importsOf } from './source.js';
 
-/** Lowest first: an import may only point to a lower floor, or stay inside its own folder. Type imports count. */
+/**
+ * Lowest first: an import may only point to a lower floor, to a unit that is listed before it on the same floor, or stay
+ * inside its own folder. Type imports count.
+ */
 const FLOORS: readonly (readonly string[])[] = [
-  ['catalog', 'version', 'abort', 'bytes', 'callbacks'],
-  ['clock', 'schemas'],
-  ['deadline', 'sleeper'],
+  ['catalog', 'version', 'runtime', 'schemas'],
   ['errors'],
-  ['options'],
-  ['limits', 'redis-client'],
-  ['hooks', 'wake'],
-  ['events', 'budget'],
-  ['config', 'uploading', 'preflight', 'webhooks'],
-  ['polling', 'transport'],
-  ['resources'],
-  ['client'],
-  // Durable runs and the command line copy files to a store.
-  ['storage'],
-  // Doors beside the core. They never import each other.
-  ['node', 'durable', 'redis', 'bullmq', 'cloudflare', 'otel', 'ai-sdk'],
+  ['rules'],
+  ['options', 'redis-client', 'limits', 'shared', 'hooks', 'events', 'budget', 'client-options', 'config'],
+  ['uploading', 'webhooks'],
+  ['transport'],
+  ['waiting', 'resources'],
+  ['client', ...entryPoints()],
   ['index', 'cli'],
 ];
 
+/** Entry points beside the core. Each may use the core; which of them use each other is listed here. */
+function entryPoints(): readonly string[] {
+  return [
+    'storage',
+    'node',
+    'durable',
+    'redis',
+    'bullmq',
+    'cloudflare',
+    'otel',
+    'ai-sdk',
+    'schemas-door',
+    'proxy',
+    'page',
+    'react',
+  ];
+}
+
+/** Durable runs and the proxy copy and serve files; a page knows the types of its proxy, and the hook is the page's. */
+const ENTRY_POINTS_SEEN: Readonly<Record<string, readonly string[]>> = {
+  durable: ['storage'],
+  proxy: ['storage'],
+  page: ['proxy'],
+  react: ['page'],
+};
+
 /** The floors inside the sandbox, lowest first; files beside its folders stand above them all. */
-const SANDBOX_FLOORS: readonly string[] = ['media', 'world', 'service', 'http', 'control', ''];
+const SANDBOX_FLOORS: readonly string[] = ['media', 'world', 'service', 'http', 'control', '', 'simulate'];
 /** The sandbox's door makes clients for it. */
 const SANDBOX_DOOR = 'src/sandbox/index.ts';
 
+/** Runs whole programs against the sandbox, with clients of its own. */
+const SIMULATION = /^src\/sandbox\/simulate\//;
+const SEEN_BY_SIMULATION = /^src\/(client|client-options|config)\.ts$|^src\/shared\//;
+
 /** What the sandbox's tower may see of the rest: it is the other side of the wire, and shares only the contract. */
 const SEEN_BY_SANDBOX =
-  /^src\/(schemas\/|errors\/|(catalog|version|clock|abort|callbacks|options)\.ts$|webhooks\/signature\.ts$)/;
+  /^src\/(schemas\/|errors\/|rules\/|runtime\/|(catalog|version|options)\.ts$|webhooks\/signature\.ts$)/;
 
 /** The one file that talks to the network: resources never reach it, not even through another file. */
 const BEHIND_THE_PORT = 'src/transport/create-transport.ts';
@@ -45,6 +70,7 @@ function floorOf(path: string): number {
 
 /** The floor of a file inside the sandbox. */
 function sandboxFloorOf(path: string): number {
+  if (path === SANDBOX_DOOR) return SANDBOX_FLOORS.length;
   return SANDBOX_FLOORS.indexOf(/^src\/sandbox\/(?:([^/]+)\/)?/.exec(path)?.[1] ?? '');
 }
 
@@ -57,21 +83,27 @@ export const arrowsPointDown = overArrows((arrow, target) => {
   }
   if (from === to) return undefined;
   if (arrow.from.path === SANDBOX_DOOR && target === 'src/client.ts') return undefined;
+  if (SIMULATION.test(arrow.from.path) && SEEN_BY_SIMULATION.test(target)) return undefined;
   if (from === 'sandbox') return SEEN_BY_SANDBOX.test(target) ? undefined : `the sandbox must not see ${target}`;
   if (to === 'sandbox') return from === 'cli' ? undefined : `only the command line sees the sandbox, not ${from}`;
   const [high, low] = [floorOf(arrow.from.path), floorOf(target)];
   if (high === -1) return `${from} stands on no floor; give it one in test/architecture/floors.ts`;
   if (low === -1) return `${to} stands on no floor; give it one in test/architecture/floors.ts`;
-  return low < high ? undefined : `${from} must not import ${to}: it stands ${low === high ? 'beside' : 'above'} it`;
+  if (entryPoints().includes(from) && entryPoints().includes(to)) {
+    return ENTRY_POINTS_SEEN[from]?.includes(to) ? undefined : `entry points do not import each other: ${from}, ${to}`;
+  }
+  const units = FLOORS[high] ?? [];
+  const isBelow = low < high || (low === high && units.indexOf(to) < units.indexOf(from));
+  return isBelow ? undefined : `${from} must not import ${to}: it stands ${low === high ? 'beside' : 'above'} it`;
 });
 
 /** Law 2: only index, cli and doors see the client, and resources never see each other. */
 export const insidesStayInside = overArrows((arrow, target) => {
   const from = unitOf(arrow.from.path);
-  const isDoor = arrow.from.path === SANDBOX_DOOR || floorOf(arrow.from.path) > floorOf('src/client.ts');
+  const ofSandbox = arrow.from.path === SANDBOX_DOOR || SIMULATION.test(arrow.from.path);
+  const isDoor = ofSandbox || floorOf(arrow.from.path) >= floorOf('src/client.ts');
   if (target === 'src/client.ts' && !isDoor) return `${from} must not import the client`;
-  const isResource = (path: string) =>
-    /^src\/resources\/(images|characters|videos|video-edits|uploads|jobs|models|voices)\.ts$/.test(path);
+  const isResource = (path: string) => /^src\/resources\/(characters|uploads|jobs|models|voices)\.ts$/.test(path);
   return isResource(arrow.from.path) && isResource(target) ? 'resources must not import each other' : undefined;
 });
 

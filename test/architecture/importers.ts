@@ -1,14 +1,16 @@
 import ts from 'typescript';
 import type { Law } from './source.js';
-import { eachNode, importsOf } from './source.js';
+import { eachNode, importsOf, walk } from './source.js';
 
 /** Who may import a package; everything else is refused. `sandbox/` and `cli/` are bundled, so nothing of it is installed. */
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/http\.ts$/,
-  'p-retry': /^src\/transport\/exchange\.ts$/,
-  '@noble/hashes': /^src\/(limits\/account-state|transport\/idempotency|(storage|otel)\/[a-z0-9-]+)\.ts$/,
-  'zod/mini': /^src\/(schemas\/|options\.ts$|config\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
+  'p-retry': /^src\/transport\/layers\/retry\.ts$/,
+  '@noble/hashes': /^src\/(shared\/account|transport\/idempotency|(storage|otel|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
+  'zod/mini':
+    /^src\/(schemas\/|(client-)?options\.ts$|redis\/redis-shared\.ts$|resources\/create\.ts$|sandbox\/|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
+  zod: /^src\/schemas-door\//,
   hono: /^src\/sandbox\//,
   '@hono/node-server': /^src\/sandbox\/http\/serve\.ts$/,
   'fast-png': /^src\/sandbox\/media\//,
@@ -17,6 +19,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@workflow/serde': /^src\/ai-sdk\//,
   bullmq: /^src\/bullmq\//,
   ioredis: /^src\/bullmq\//,
+  react: /^src\/react\//,
   'cloudflare:workers': /^src\/cloudflare\//,
   '@opentelemetry/api': /^src\/otel\//,
   aws4fetch: /^src\/storage\/s3-sender\.ts$/,
@@ -58,14 +61,15 @@ export const environmentHasOneReader = eachNode((node, { path }) => {
 const NODE_GLOBALS = ['process', 'Buffer', 'require', 'module', '__dirname', '__filename', 'global'];
 
 /** Globals that only Node has: on the edge each of them is a ReferenceError. */
-export const nodeGlobalsStayOut = eachNode((node, { path }) => {
+export const nodeGlobalsStayOut = eachNode((node, { path, ast }) => {
   if (!ts.isIdentifier(node) || NODE_MODULES.test(path) || !isFreeName(node)) return undefined;
-  return NODE_GLOBALS.includes(node.text)
+  return NODE_GLOBALS.includes(node.text) && !declares(ast, node.text)
     ? `${node.text} is Node's own; go through globalThis or do without`
     : undefined;
 });
 
-const TIME_KEEPERS = /^src\/(clock\.ts|sandbox\/world\/real-time\.ts|webhooks\/)/;
+/** The page runs in a browser and shares no code with the rest. */
+const TIME_KEEPERS = /^src\/(runtime\/clock\.ts|sandbox\/world\/real-time\.ts|page\/)/;
 const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'requestAnimationFrame', 'performance'];
 
 /** Law 4: time comes from a clock that a test can hold. */
@@ -79,6 +83,27 @@ export const timeHasAClock = eachNode((node, { path }) => {
   const called = node.getText();
   return called === 'Date.now' || called === 'AbortSignal.timeout' ? `${called} outside of a clock` : undefined;
 });
+
+const RANDOM_SOURCES = /^src\/(runtime\/random\.ts|sandbox\/world\/random\.ts|page\/)/;
+
+/** Law 4: chance comes from one place, so that a simulation can seed it. */
+export const chanceHasASource = eachNode((node, { path }) => {
+  if (RANDOM_SOURCES.test(path) || !ts.isPropertyAccessExpression(node)) return undefined;
+  const called = node.getText().replace(/^globalThis\./, '');
+  return /^(Math\.random|crypto\.(randomUUID|getRandomValues))$/.test(called)
+    ? `${called} outside of runtime/random.ts`
+    : undefined;
+});
+
+/** Whether a file has a variable or a parameter of this name. */
+function declares(file: ts.SourceFile, name: string): boolean {
+  let found = false;
+  walk(file, (node) => {
+    const binds = ts.isParameter(node) || ts.isVariableDeclaration(node) || ts.isBindingElement(node);
+    if (binds && node.name.getText() === name) found = true;
+  });
+  return found;
+}
 
 /** Whether a name stands for a global: not a property, a member, a parameter or a key. */
 function isFreeName(node: ts.Identifier): boolean {

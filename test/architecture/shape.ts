@@ -5,7 +5,6 @@ import { eachNode, lineOf } from './source.js';
 const MOST_LINES_OF_A_FILE = 350;
 const MOST_LINES_OF_A_TEST = 500;
 const MOST_LINES_OF_A_FUNCTION = 60;
-const MOST_PARAMETERS = 3;
 
 /** Law 5: a file is read in one sitting. */
 export const filesAreShort: Law = (sources) =>
@@ -24,13 +23,6 @@ export const functionsAreShort = eachNode((node) => {
   return lines > MOST_LINES_OF_A_FUNCTION
     ? `${nameOf(node)} has ${lines} lines, ${MOST_LINES_OF_A_FUNCTION} at most`
     : undefined;
-});
-
-/** Law 5: three parameters, and then an object; only one called `options` may stand as the fourth. */
-export const parametersAreFew = eachNode((node) => {
-  if (!isFunction(node) && !ts.isMethodSignature(node) && !ts.isFunctionTypeNode(node)) return undefined;
-  const count = node.parameters.filter(({ name }) => !['this', 'options'].includes(name.getText())).length;
-  return count > MOST_PARAMETERS ? `${nameOf(node)} takes ${count} parameters, ${MOST_PARAMETERS} at most` : undefined;
 });
 
 function isFunction(node: ts.Node): node is ts.FunctionLikeDeclaration {

@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   BudgetExceededError,
   type BudgetOptions,
-  type BudgetStore,
   createBudget,
   GenClient,
   GenError,
   InsufficientBalanceError,
-  memoryBudget,
 } from '../../src/index.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
+import { memoryShared } from '../../src/shared/memory.js';
+import type { SharedStore } from '../../src/shared/shared-store.js';
 import { json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -51,7 +51,13 @@ describe('a budget', () => {
       resetsAt: null,
       recovery: 'top_up',
     });
-    expect(await budget.usage()).toEqual({ spentTokens: 30, reservedTokens: 0, leftTokens: 5, resetsAt: null });
+    expect(await budget.usage()).toEqual({
+      spentTokens: 30,
+      reservedTokens: 0,
+      leftTokens: 5,
+      unresolved: 0,
+      resetsAt: null,
+    });
   });
 
   test('counts a create once, however often it is run again under its key', async () => {
@@ -78,8 +84,7 @@ describe('a budget', () => {
   });
 
   test('gives it back by a webhook too, and in a process that has not created the job', async () => {
-    const store = memoryBudget();
-    const { sandbox, budget, client } = spender({ store });
+    const { sandbox, budget, client } = spender();
     const { job } = await client.videos.create(VIDEO);
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
     // Another account state, as in another process.
@@ -182,8 +187,8 @@ describe('a budget', () => {
   });
 
   test('that cannot reach its store sends nothing', async () => {
-    const store = { apply: () => Promise.reject(new Error('connection refused')) };
-    const { sandbox, client } = spender({ store });
+    const away = () => Promise.reject(new Error('connection refused'));
+    const { sandbox, client } = spender({ shared: { read: away, write: away } });
     const error = await failureOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({
       name: 'ConnectionError',
@@ -196,12 +201,14 @@ describe('a budget', () => {
 
 describe('a store that goes away in the middle', () => {
   test('hides no job that is paid for, and is told what it has missed when it is back', async () => {
-    const kept = memoryBudget();
+    const kept = memoryShared();
     let isAway = false;
-    const store: BudgetStore = {
-      apply: (scope, step) => (isAway ? Promise.reject(new Error('connection refused')) : kept.apply(scope, step)),
+    const away = () => Promise.reject(new Error('connection refused'));
+    const shared: SharedStore = {
+      read: (group, keys) => (isAway ? away() : kept.read(group, keys)),
+      write: (...args) => (isAway ? away() : kept.write(...args)),
     };
-    const { sandbox, client, budget } = spender({ store });
+    const { sandbox, client, budget } = spender({ shared });
     const going = client.withOptions({
       fetch: async (input, init) => {
         isAway = true;
@@ -308,7 +315,7 @@ describe('createBudget', () => {
       { maxTokens: 1, per: 'week' },
       `per must be 'day', 'month', 'total' or a number of milliseconds above 0, not "week".`,
     ],
-    [{ maxTokens: 1, store: {} }, 'store must be an object with the method apply, not an object.'],
+    [{ maxTokens: 1, shared: {} }, 'shared must be an object with the methods read, write, not an object.'],
     [{ maxToken: 1 }, 'maxTokens'],
   ])('refuses %j', (options, message) => {
     expect(() => createBudget(options as never)).toThrow(message);

@@ -52,33 +52,13 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
       },
       onFailed: (error) => void failures.push(error),
     });
-    await queue.videos.create({ prompt }, { backoff: { type: 'fixed', delay: 10 } });
+    await queue.videos.create({ prompt }, { attempts: 1 });
     await ended();
     expect(calls).toBe(3);
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(failures).toEqual([]);
     // What is repeated is the callback alone.
     expect(sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
-  });
-
-  it('when onCompleted has used up its attempts: the operator’s retry calls it again', async () => {
-    const { sandbox, queue, work, ended, record } = open();
-    let broken = true;
-    const seen: string[] = [];
-    work({
-      onCompleted: async (job) => {
-        if (broken) throw new Error('no disk');
-        seen.push(job.status);
-      },
-    });
-    await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 1 });
-    await ended();
-    expect((await record('order-1')).failedReason).toBe('onCompleted failed and is called again: no disk');
-    broken = false;
-    await (await record('order-1')).retry();
-    await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
-    expect(seen).toEqual(['completed']);
-    expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('when onFailed throws: it is called again with the same error', async () => {
@@ -91,7 +71,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
         if (failures.length === 1) throw new Error('no database');
       },
     });
-    await queue.videos.create({ prompt }, { jobId: 'order-1', backoff: { type: 'fixed', delay: 10 } });
+    await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 1 });
     await ended();
     expect(failures).toEqual(['JobFailedError', 'JobFailedError']);
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'JobFailedError' });
@@ -148,10 +128,13 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     await (await record('order-2')).retry();
     await expect.poll(() => keys().length).toBe(2);
     await ended();
+    await (await record('order-2')).retry();
+    await expect.poll(() => keys().length).toBe(3);
+    await ended();
     sandbox.topUp(20);
     await (await record('order-2')).retry();
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
-    expect(new Set(keys())).toEqual(new Set(['order-2', 'order-2:w1', 'order-2:w2']));
+    expect(keys()).toEqual(['order-2', 'order-2:w1', 'order-2:w2', 'order-2:w3']);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
@@ -233,6 +216,51 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect((await record('order-1')).data).toEqual(before);
     expect(sandbox.jobs).toHaveLength(1);
     expect(creates).toBe(2);
+  });
+
+  it.each([
+    ['an answer that is lost', () => new TypeError('terminated')],
+    ['a key that cannot be read', undefined],
+  ])('when a worker was frozen during a read that another one has made, and wakes to %s', async (_, lost) => {
+    let thaw = () => {};
+    const frozen = new Promise<void>((resolve) => {
+      thaw = resolve;
+    });
+    let reads = 0;
+    let keys = 0;
+    const errors: string[] = [];
+    const { sandbox, queue, work, ended, record } = open({
+      client: {
+        // The second key is that of the first read.
+        apiKey: async () => {
+          if (lost === undefined && ++keys === 2) {
+            await frozen;
+            throw new Error('the vault is sealed');
+          }
+          return sandbox.apiKey;
+        },
+      },
+      wrap: (fetch) => async (input, init) => {
+        if (lost !== undefined && !isCreate(input, init) && reads++ === 0) {
+          await frozen;
+          throw lost();
+        }
+        return fetch(input, init);
+      },
+    });
+    const worker = { lockDuration: 300, stalledInterval: 100, skipLockRenewal: true } as const;
+    work({ worker, onError: (error) => void errors.push(error.message) });
+    await queue.images.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(() => (lost === undefined ? keys > 1 : reads > 0), { timeout: 10_000 }).toBe(true);
+    // The lock runs out, and the call is taken up again.
+    work({ worker });
+    await ended();
+    const before = (await record('order-1')).data;
+    thaw();
+    await expect.poll(() => errors.join(), { timeout: 10_000 }).toContain('lock');
+    expect((await record('order-1')).data).toEqual(before);
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+    expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('when the service asks to come back at once (regression: hundreds of creates in a few seconds)', async () => {

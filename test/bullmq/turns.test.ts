@@ -2,9 +2,8 @@ import { InProcessLimiter } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import { openNotes } from '../../src/bullmq/notes.js';
-import { createTurns, pollDelayMs } from '../../src/bullmq/pace.js';
+import { pollDelayMs } from '../../src/bullmq/pace.js';
 import { freePort } from '../support/free-port.js';
-import { virtualClock } from '../waiting/virtual-clock.js';
 import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const HOUR_MS = 3_600_000;
@@ -69,11 +68,6 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
     await queue.images.create({ prompt }, { jobId: 'image' });
     await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(2);
     expect(sandbox.jobs).toHaveLength(2);
-    // In the order in which they came, each in a turn of its own.
-    const asleep = await queue.queue.getDelayed();
-    const due = asleep.map((job) => job.timestamp + job.delay);
-    expect(asleep.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6, 7].map((at) => `order-${at}`));
-    expect(due).toEqual([...due].sort((a, b) => a - b));
   });
 
   it('are not taken away by calls that are scheduled for later (regression: a read every 1,357 s)', async () => {
@@ -212,17 +206,5 @@ describe('the pace of a queue', () => {
       Math.max(...delays(1000, { 'jobs.get': { ...READS, limit: Number.POSITIVE_INFINITY } })),
     ).toBeLessThanOrEqual(15_000);
     expect(Math.min(...delays(1000, { 'jobs.get': { ...READS, limit: 0 } }))).toBeGreaterThanOrEqual(571_000);
-  });
-
-  it('gives one turn after the other to those who are told the same time', () => {
-    const clock = virtualClock();
-    const turns = createTurns(clock);
-    expect([1, 2, 3].map(() => turns.next(59_000, {}))).toEqual([59_000, 62_000, 65_000]);
-    clock.step(60_000);
-    expect(turns.next(100, {})).toBe(8000);
-    clock.step(600_000);
-    expect(turns.next(100, {})).toBe(100);
-    const limits = { 'videos.create': { inUse: 0, limit: 60, windowMs: 60_000 } };
-    expect(turns.next(100, limits)).toBe(1100);
   });
 });

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { createGenWorker } from '../../src/bullmq/index.js';
 import { GenClient } from '../../src/index.js';
-import { redisLimiter } from '../../src/redis/index.js';
+import { redisShared } from '../../src/redis/index.js';
 
 const { REDIS_PORT, BASE_URL, API_KEY, QUEUE, SPEED } = process.env;
 const connection = { host: '127.0.0.1', port: Number(REDIS_PORT), retryStrategy: () => 100 };
@@ -12,9 +12,8 @@ redis.on('error', () => {});
 const client = new GenClient({
   apiKey: String(API_KEY),
   baseUrl: String(BASE_URL),
-  limiter: redisLimiter(redis, {
-    limits: { 'videos.create': { limit: 20, windowMs }, 'jobs.get': { limit: 120, windowMs } },
-  }),
+  shared: redisShared(redis),
+  limits: { 'videos.create': { limit: 20, windowMs }, 'jobs.get': { limit: 120, windowMs } },
 });
 createGenWorker(connection, client, {
   name: String(QUEUE),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ResponseError } from '../../src/index.js';
+import { extra, ResponseError } from '../../src/index.js';
 import characterRegistered from '../fixtures/bodies/character-registered.json' with { type: 'json' };
 import createdJob from '../fixtures/bodies/created-job.json' with { type: 'json' };
 import jobCompleted from '../fixtures/bodies/job-completed.json' with { type: 'json' };
@@ -37,7 +37,7 @@ describe('a created job', () => {
     const strange = { ...job, status: 'dreaming', shiny: { new: [1] } };
     const answer = await create({ success: true, data: { job: strange, eta_seconds: 40 } });
     expect(answer.job).toEqual(strange);
-    expect(answer.eta_seconds).toBe(40);
+    expect(extra(answer).eta_seconds).toBe(40);
   });
 
   const NAME = 'video_reference_fallback_omitted_clips';

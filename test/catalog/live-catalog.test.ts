@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../src/clock.js';
 import { MODELS } from '../../src/index.js';
+import { type Clock, systemClock } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { SHAPES } from '../../src/sandbox/world/shapes.js';
 import { created, freshKey, json, rejection, stubbed } from '../transport/support.js';

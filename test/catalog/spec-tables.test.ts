@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../src/errors/codes.js';
 import { DEFAULT_VIDEO_MODEL, type GenClient, MODELS, modelCapabilities } from '../../src/index.js';
-import { DOCUMENTED_LIMITS } from '../../src/limits/in-process-limiter.js';
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { isFinal } from '../../src/schemas/job.js';
 import uploadCreated from '../fixtures/bodies/upload-created.json' with { type: 'json' };
 import endpoints from '../fixtures/endpoints.json' with { type: 'json' };

@@ -11,10 +11,10 @@ import {
 } from '../../src/durable/index.js';
 import { GenClient, GenError, InProcessLimiter, verifyWebhook } from '../../src/index.js';
 import { saveOutput, toNodeHandler } from '../../src/node/index.js';
-import { redisLimiter } from '../../src/redis/index.js';
+import { redisShared } from '../../src/redis/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { copyOutput, createOutputHandler, r2, s3 } from '../../src/storage/index.js';
-import { createWebhookHandler, memoryStore, redisStore, signWebhook } from '../../src/webhooks/index.js';
+import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import fields from '../fixtures/fields.json' with { type: 'json' };
 import { created, json, rejection, stubbed } from '../transport/support.js';
 
@@ -126,7 +126,7 @@ describe('an option that does not exist is refused by name, with the nearest one
   const doors: [string, () => unknown, typo: string, meant: string][] = [
     ['GenClient', () => new GenClient({ baseURL: 'https://x' } as never), 'baseURL', 'baseUrl'],
     ['withOptions', () => client.withOptions({ maxRetrys: 1 } as never), 'maxRetrys', 'maxRetries'],
-    ['hooks', () => new GenClient({ hooks: { onRequests() {} } as never }), 'onRequests', 'onRequest'],
+    ['hooks', () => new GenClient({ hooks: { onRequests() {} } as never }), 'hooks.onRequests', 'hooks.onRequest'],
     ['videos.create', () => loosely(client.videos, 'create')({ prompt: 'x' }, { timeout: 5 }), 'timeout', 'timeoutMs'],
     [
       'images.create',
@@ -200,9 +200,7 @@ describe('an option that does not exist is refused by name, with the nearest one
       'job.complete',
       'job.completed',
     ],
-    ['memoryStore', () => loosely(memoryStore)({ maxEntrys: 1 }), 'maxEntrys', ''],
-    ['redisStore', () => loosely(redisStore)(redis, { prefx: 'x' }), 'prefx', 'prefix'],
-    ['redisLimiter', () => loosely(redisLimiter)(redis, { prefx: 'x' }), 'prefx', 'prefix'],
+    ['redisShared', () => loosely(redisShared)(redis, { prefx: 'x' }), 'prefx', 'prefix'],
     ['InProcessLimiter', () => new InProcessLimiter({ limit: {} } as never), 'limit', 'limits'],
     ['saveOutput', () => loosely(saveOutput)(client, job, 'x.mp4', { overwite: true }), 'overwite', 'overwrite'],
     ['toNodeHandler', () => loosely(toNodeHandler)(() => new Response(), { maxBodyByte: 1 }), 'maxBodyByte', ''],

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
-import { buildBin, runCli, startCli } from './run-cli.js';
+import { buildBin, runSpawned, spawnCli } from './spawn-cli.js';
 
 /** The whole campaign by `npm run campaign:batch`; a small one with the other tests. */
 const { rows, kills } = process.env.CAMPAIGN === 'full' ? { rows: 60, kills: 12 } : { rows: 12, kills: 3 };
@@ -40,14 +40,14 @@ it(`${rows} rows and ${kills} SIGKILLs: ${rows} jobs, ${rows} files, ${rows} cha
   const words = ['batch', 'prompts.jsonl', '--out', 'out/', '--concurrency', '4', '--poll', '100ms'];
   for (let killed = 0; killed < kills; killed++) {
     const seen = sandbox.requests.length;
-    const run = startCli(words, { env, cwd: folder });
+    const run = spawnCli(words, { env, cwd: folder });
     // Somewhere between its first request and its end.
     await expect.poll(() => sandbox.requests.length - seen, { timeout: 10_000, interval: 5 }).toBeGreaterThan(0);
     await pause((killed * 137) % 400);
     run.kill();
     expect((await run.ended).code).toBe(null);
   }
-  const { code, stdout } = await runCli([...words, '--json'], { env, cwd: folder });
+  const { code, stdout } = await runSpawned([...words, '--json'], { env, cwd: folder });
   const last = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
   const charges = sandbox.ledger().entries.filter(({ type }) => type === 'charge');
   const files = readdirSync(join(folder, 'out')).filter((name) => /\.(png|mp4)$/.test(name));

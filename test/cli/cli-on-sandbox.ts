@@ -1,19 +1,23 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
-import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
-import { buildBin, type Outcome, type Running, runCli, startCli } from './run-cli.js';
+import { beforeEach } from 'vitest';
+import { GenClient } from '../../src/client.js';
+import type { ClientOptions } from '../../src/client-options.js';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { type Outcome, type Running, type RunOptions, runCli, startCli } from './run-cli.js';
 
-/** The built bin in a folder of its own, with a sandbox as the service. */
+/** The command line in a folder of its own, with a sandbox as the service. */
 export interface CliOnSandbox {
   readonly sandbox: Sandbox;
-  /** Where the sandbox listens. */
-  readonly url: string;
   /** What names the sandbox, its key and its secret. */
   readonly env: Readonly<Record<string, string>>;
   /** Where commands run; new for each test. */
   readonly folder: string;
+  /** How commands run: the environment, the folder, and the sandbox's fetch and clock. */
+  readonly options: Required<Pick<RunOptions, 'env' | 'cwd'>> & {
+    readonly createClient: NonNullable<RunOptions['createClient']>;
+  };
   /** Runs a command to its end. */
   cli(...words: string[]): Promise<Outcome>;
   /** Starts a command. */
@@ -23,32 +27,35 @@ export interface CliOnSandbox {
 /** Has all tests of a file share one sandbox, emptied before each, and gives each a folder that holds these files. */
 export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}): CliOnSandbox {
   const sandbox = createSandbox({ jobDurationMs: 150 });
-  let server: Listening | undefined;
   let folder = '';
-  beforeAll(async () => {
-    await buildBin();
-    server = await sandbox.listen();
-  }, 240_000);
-  afterAll(() => server?.close());
   beforeEach(() => {
     sandbox.reset();
     folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
     for (const [name, bytes] of Object.entries(files)) writeFileSync(join(folder, name), bytes);
     return () => rmSync(folder, { recursive: true, force: true });
   });
+  const env = {
+    GEN_API_KEY: sandbox.apiKey,
+    GEN_BASE_URL: sandbox.baseUrl,
+    GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
+  };
   const place = {
     sandbox,
-    get url() {
-      return server?.url ?? '';
-    },
-    get env() {
-      return { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: place.url, GEN_WEBHOOK_SECRET: sandbox.webhookSecret };
-    },
+    env,
     get folder() {
       return folder;
     },
-    cli: (...words: string[]): Promise<Outcome> => runCli(words, { env: place.env, cwd: folder }),
-    start: (...words: string[]): Running => startCli(words, { env: place.env, cwd: folder }),
+    get options() {
+      return { env, cwd: folder, createClient: clientOf(sandbox) };
+    },
+    cli: (...words: string[]): Promise<Outcome> => runCli(words, place.options),
+    start: (...words: string[]): Running => startCli(words, place.options),
   };
   return place;
+}
+
+/** Makes clients that reach the sandbox without a port. One that is given no key has none. */
+function clientOf(sandbox: Sandbox): (options: ClientOptions) => GenClient {
+  return (options) =>
+    options.apiKey === undefined ? new GenClient({ ...options, fetch: sandbox.fetch }) : sandbox.client(options);
 }

@@ -2,17 +2,27 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Check } from '../../src/cli/doctor/checks.js';
-import { runDoctor } from '../../src/cli/doctor/run-doctor.js';
+import { type DoctorPlan, runDoctor } from '../../src/cli/doctor/run-doctor.js';
+import type { Machine } from '../../src/cli/machine.js';
+import { GenClient } from '../../src/client.js';
 import { serve } from '../../src/sandbox/http/serve.js';
 import { createSandbox, type ResponseShapes, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { SHAPES } from '../../src/sandbox/world/shapes.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
-import { runCli } from './run-cli.js';
+import { runCli, startCli } from './run-cli.js';
+
+function run(plan: Omit<DoctorPlan, 'createClient' | 'signal'>) {
+  return runDoctor({
+    createClient: (options) => new GenClient(options),
+    signal: new AbortController().signal,
+    ...plan,
+  });
+}
 
 /** A diagnosis of a sandbox in this process. */
 function diagnose(sandbox: Sandbox, apiKey: string | undefined = sandbox.apiKey) {
-  return runDoctor({ baseUrl: sandbox.baseUrl, apiKey, fetch: sandbox.fetch });
+  return run({ baseUrl: sandbox.baseUrl, apiKey, fetch: sandbox.fetch });
 }
 
 function permissionsIn(check: Check | undefined): readonly { operation: string; allowed: boolean }[] {
@@ -103,7 +113,7 @@ describe('names what is wrong', () => {
       status: 'failed',
       code: 'invalid_api_key',
     });
-    const none = runDoctor({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
+    const none = run({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
     expect(await status(none, 'key')).toMatchObject({ status: 'failed', message: 'GEN_API_KEY is not set.' });
     const suspended = sandbox.createKey({ account: 'other', suspended: true });
     expect(await status(diagnose(sandbox, suspended), 'key')).toMatchObject({ code: 'account_not_active' });
@@ -141,10 +151,7 @@ describe('names what is wrong', () => {
       response.headers.set('date', new Date(Date.now() + offS * 1000 - 500).toUTCString());
       return response;
     };
-    const clock = await status(
-      runDoctor({ baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, fetch: shifted }),
-      'clock',
-    );
+    const clock = await status(run({ baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, fetch: shifted }), 'clock');
     expect(clock).toMatchObject({ status: wanted, message: expect.stringContaining(message) });
     expect(Math.abs(Number(clock?.skewS) + offS)).toBeLessThanOrEqual(1);
   });
@@ -152,10 +159,7 @@ describe('names what is wrong', () => {
   it('a base URL that leads elsewhere', async () => {
     const elsewhere: typeof fetch = async () =>
       new Response('<html>hello', { headers: { 'content-type': 'text/html' } });
-    const service = await status(
-      runDoctor({ baseUrl: 'https://x.test', apiKey: 'some-key', fetch: elsewhere }),
-      'service',
-    );
+    const service = await status(run({ baseUrl: 'https://x.test', apiKey: 'some-key', fetch: elsewhere }), 'service');
     expect(service).toMatchObject({ status: 'failed', message: expect.stringContaining('Is this the base URL') });
   });
 
@@ -167,10 +171,7 @@ describe('names what is wrong', () => {
       const text = (await response.text()).replace('"svc-video-gen-2-5"', '"svc-video-gen-9"');
       return new Response(text.replaceAll('[4,5,6,8,10]', '[4,5]'), { headers: response.headers });
     };
-    const catalog = await status(
-      runDoctor({ baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, fetch: changed }),
-      'catalog',
-    );
+    const catalog = await status(run({ baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, fetch: changed }), 'catalog');
     expect(catalog).toMatchObject({
       status: 'warning',
       message: expect.stringContaining('svc-video-fast has durations 4 5'),
@@ -183,12 +184,12 @@ describe('the command', () => {
   const closing: (() => unknown)[] = [];
   afterAll(() => Promise.all(closing.map((close) => close())));
   const doctor = (words: readonly string[], env: Record<string, string> = {}) =>
-    runCli(['doctor', ...words], { env: { ...place.env, ...env } });
+    runCli(['doctor', ...words], { ...place.options, fetch: place.sandbox.fetch, env: { ...place.env, ...env } });
 
   it('says line by line what is well, and costs nothing', async () => {
     const { code, stdout, stderr } = await doctor([]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^ok {6}service {2}It answers in \d+ ms and lists 12 models\.\nok {6}clock /);
+    expect(stdout).toMatch(/^ok {6}service {2}It answers in \d+ ms and lists 12 models\.\n/);
     expect(stdout).toMatch(/\n {2}error envelope +error\.code\n/);
     expect(place.sandbox.jobs).toEqual([]);
   });
@@ -219,10 +220,98 @@ describe('the command', () => {
 
   it('ends with 3 for a key, with 4 for a service that is away, with 2 for a wrong flag', async () => {
     expect((await doctor([], { GEN_API_KEY: 'wrong-key' })).code).toBe(3);
-    expect(await doctor(['--base-url', 'http://127.0.0.1:9'])).toMatchObject({
+    const away: typeof fetch = () => Promise.reject(new TypeError('fetch failed'));
+    const words = ['doctor', '--base-url', 'https://away.test'];
+    expect(await runCli(words, { ...place.options, fetch: away })).toMatchObject({
       code: 4,
       stdout: expect.stringContaining('FAILED'),
     });
     expect((await doctor(['--webhook', 'nowhere'])).code).toBe(2);
+  });
+});
+
+describe('a service in trouble', () => {
+  const plan = { baseUrl: 'https://x.test', apiKey: 'some-key' };
+  const answer = (response: () => Response | Promise<Response>) => run({ ...plan, fetch: async () => response() });
+  const machine = (fetch: Machine['fetch']) => ({ env: { GEN_API_KEY: 'k', GEN_BASE_URL: plan.baseUrl }, fetch });
+
+  it('that answers 429 is reported at once, with the time to come back', async () => {
+    const { ok, checks } = await answer(() => new Response('{}', { status: 429, headers: { 'retry-after': '900' } }));
+    expect(ok).toBe(false);
+    expect(checks[0]?.message).toContain('GET /v1/models answers 429. The rate limit of the account is used up. Run');
+    expect(checks[0]?.message).toContain('in 900 s');
+  });
+
+  it('names the calls that were answered with 429', async () => {
+    const sandbox = createSandbox();
+    sandbox.faults.add({ match: { path: '/v1/voices' }, status: 429, retryAfterS: 30 });
+    const { ok, checks } = await diagnose(sandbox);
+    const limits = checks.find(({ name }) => name === 'limits');
+    expect({ ok, status: limits?.status, calls: limits?.calls }).toEqual({
+      ok: true,
+      status: 'warning',
+      calls: ['GET /v1/voices'],
+    });
+  });
+
+  it('reads no more than a megabyte of a body that does not end', async () => {
+    let sent = 0;
+    const endless = () =>
+      new ReadableStream<Uint8Array>({
+        pull(controller) {
+          sent += 65_536;
+          controller.enqueue(new Uint8Array(65_536));
+        },
+      });
+    const { checks } = await answer(() => new Response(endless()));
+    expect(checks[0]).toMatchObject({ name: 'service', status: 'failed' });
+    expect(sent).toBeLessThan(2_000_000);
+  });
+
+  it('that does not answer ends at once on Ctrl-C', async () => {
+    let aborted = false;
+    const silent: typeof fetch = (input, init) =>
+      new Promise((_, reject) => {
+        const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+        signal?.addEventListener('abort', () => {
+          aborted = true;
+          reject(signal.reason);
+        });
+      });
+    const running = startCli(['doctor'], machine(silent));
+    await new Promise((resolve) => setImmediate(resolve));
+    running.interrupt();
+    expect(await running.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('Interrupted.') });
+    expect(aborted).toBe(true);
+  });
+});
+
+describe('the upload of the doctor', () => {
+  const points = async (sandbox: Sandbox, fetch: typeof globalThis.fetch = sandbox.fetch) => {
+    const { openPoints } = await run({ baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, fetch });
+    return (name: string) => openPoints.find(({ point }) => point === name);
+  };
+
+  it('shows what pages may do and whether its PUT needs the key, and is deleted', async () => {
+    const sandbox = createSandbox();
+    const before = sandbox.ledger().balanceTokens;
+    const point = await points(sandbox);
+    expect(point('CORS of direct_upload_url')).toMatchObject({ settled: true, found: 'pages may PUT (*)' });
+    expect(point('whether the PUT of an upload needs the key')).toMatchObject({ settled: true, found: 'no' });
+    expect(sandbox.requests.at(-1)).toMatchObject({ method: 'DELETE', path: expect.stringMatching(/uploads\/upl_/) });
+    expect(sandbox.ledger().balanceTokens).toBe(before);
+  });
+
+  it('shows a storage that refuses pages and wants the key', async () => {
+    const sandbox = createSandbox();
+    const strict: typeof fetch = async (input, init) => {
+      const method = init?.method ?? (input instanceof Request ? input.method : 'GET');
+      if (method === 'OPTIONS') return new Response(null, { status: 403 });
+      if (method === 'PUT') return new Response('no', { status: 401 });
+      return sandbox.fetch(input, init);
+    };
+    const point = await points(sandbox, strict);
+    expect(point('CORS of direct_upload_url')).toMatchObject({ found: 'pages are refused (403)' });
+    expect(point('whether the PUT of an upload needs the key')).toMatchObject({ found: 'yes (401 without it)' });
   });
 });

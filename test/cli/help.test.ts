@@ -1,13 +1,23 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/version.js';
-import { buildBin, runCli } from './run-cli.js';
-
-beforeAll(buildBin, 240_000);
+import { runCli } from './run-cli.js';
 
 const COMMANDS = [
-  ...['video', 'image', 'edit', 'batch', 'upload', 'job', 'wait', 'download', 'models', 'doctor', 'sandbox'].map(
-    (name) => [name],
-  ),
+  ...[
+    'video',
+    'image',
+    'edit',
+    'batch',
+    'upload',
+    'job',
+    'jobs',
+    'resume',
+    'wait',
+    'download',
+    'models',
+    'doctor',
+    'sandbox',
+  ].map((name) => [name]),
   ...['register', 'create', 'list', 'get', 'delete'].map((name) => ['character', name]),
   ...['listen', 'verify'].map((name) => ['webhook', name]),
   ['character'],

@@ -1,10 +1,7 @@
-import { execFile } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { cliOnSandbox } from './cli-on-sandbox.js';
-import { BIN } from './run-cli.js';
 
 const place = cliOnSandbox();
 const { sandbox, cli, start } = place;
@@ -61,10 +58,4 @@ it('Ctrl-C under --json ends with one JSON document that tells how to go on', as
     name: 'Interrupted',
     message: expect.stringContaining('gen-client wait'),
   });
-});
-
-it('a reader that closes the pipe early is no error', async () => {
-  const line = `"${process.execPath}" "${BIN}" models --json | head -c 1`;
-  const { stdout, stderr } = await promisify(execFile)('sh', ['-c', line], { env: { ...process.env, ...place.env } });
-  expect({ stdout, stderr }).toEqual({ stdout: '{', stderr: '' });
 });

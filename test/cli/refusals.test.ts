@@ -35,7 +35,7 @@ describe('without any call, exit code 2', () => {
   });
 
   it('says where the service has to be named', async () => {
-    const { code, stderr } = await runCli(['job', 'job_1'], { env: { GEN_API_KEY: 'k' } });
+    const { code, stderr } = await runCli(['job', 'job_1'], { ...place.options, env: { GEN_API_KEY: 'k' } });
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: 'Error: Where is the service? Set GEN_BASE_URL or pass --base-url https://host.\n',
@@ -60,11 +60,11 @@ describe('exit codes', () => {
   });
 
   it('3: a wrong key, no key, no scope, no balance', async () => {
-    const wrong = await runCli(['job', 'job_1'], { env: { ...place.env, GEN_API_KEY: 'wrong' } });
+    const wrong = await runCli(['job', 'job_1'], { ...place.options, env: { ...place.env, GEN_API_KEY: 'wrong' } });
     expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('Check GEN_API_KEY') });
-    expect((await runCli(['job', 'job_1'], { env: { GEN_BASE_URL: place.url } })).code).toBe(3);
+    expect((await runCli(['job', 'job_1'], { ...place.options, env: { GEN_BASE_URL: sandbox.baseUrl } })).code).toBe(3);
     const narrow = sandbox.createKey({ scopes: ['jobs:read'] });
-    const images = await runCli(['image', 'a'], { env: { ...place.env, GEN_API_KEY: narrow } });
+    const images = await runCli(['image', 'a'], { ...place.options, env: { ...place.env, GEN_API_KEY: narrow } });
     expect(images).toMatchObject({ code: 3, stderr: expect.stringContaining('images:create') });
     const costly = ['video', 'a', '-m', 'svc-video-pro', '--resolution', '4k', '--duration', '15', '--no-wait'];
     for (let paid = 0; paid < 3; paid++) await cli(...costly);

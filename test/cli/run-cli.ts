@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
 import { vi } from 'vitest';
-import { ensureBuilt, ROOT } from '../support/build.js';
+import type { Machine } from '../../src/cli/machine.js';
+import { main } from '../../src/cli/main.js';
 
 /** How a command ended, and what it wrote. */
 export interface Outcome {
@@ -21,67 +21,72 @@ export interface Running {
   /** Resolves when stdout or stderr holds this text. */
   shows(text: string | RegExp): Promise<void>;
   interrupt(): void;
-  /** Ends it as the machine does: at once, without a word. */
-  kill(): void;
   readonly written: { stdout: string; stderr: string };
 }
 
 /** How to run a command. */
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
+  /** The process is moved there: commands of one test share a folder. */
   readonly cwd?: string;
   readonly input?: string;
+  readonly createClient?: Machine['createClient'];
+  readonly fetch?: Machine['fetch'];
 }
 
-export const BIN = join(ROOT, 'dist/cli.js');
-
-/** Builds the bin once for all test files. */
-export const buildBin = ensureBuilt;
-
-/** Starts the built bin. Nothing of this process's environment but PATH gets there. */
-export function startCli(words: readonly string[], { env = {}, cwd, input }: RunOptions = {}): Running {
-  const child: ChildProcess = spawn(process.execPath, [BIN, ...words], {
-    cwd,
-    env: { PATH: process.env.PATH ?? '', ...env },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
+/** Starts a command in this process. Nothing of this process's environment gets there. */
+export function startCli(
+  words: readonly string[],
+  { env = {}, cwd, input = '', createClient, fetch }: RunOptions = {},
+): Running {
+  if (cwd !== undefined) process.chdir(cwd);
+  const controller = new AbortController();
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const written = { stdout: '', stderr: '' };
   const chunks: Buffer[] = [];
-  child.stdout?.on('data', (chunk) => {
+  stdout.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
     written.stdout += chunk;
   });
-  child.stderr?.on('data', (chunk) => {
+  stderr.on('data', (chunk: Buffer) => {
     written.stderr += chunk;
   });
-  child.stdin?.end(input);
-  const ended = new Promise<BinaryOutcome>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code) => resolve({ code, ...written, bytes: Buffer.concat(chunks) }));
+  const stdin = Readable.from([Buffer.from(input)]);
+  const machine = {
+    stdin,
+    stdout,
+    stderr,
+    env,
+    signal: controller.signal,
+    ...(createClient && { createClient }),
+    ...(fetch && { fetch }),
+  };
+  const ended = main(words, machine).then(async (code) => {
+    // What was written last is still on its way through the streams.
+    await new Promise((resolve) => setImmediate(resolve));
+    return { code, ...written, bytes: Buffer.concat(chunks) };
   });
   return {
     ended,
     written,
-    shows: (text) =>
-      vi.waitFor(
-        () => {
-          const all = written.stdout + written.stderr;
-          if (typeof text === 'string' ? !all.includes(text) : !text.test(all)) throw new Error(`not yet: ${all}`);
-        },
-        { timeout: 10_000, interval: 20 },
-      ),
-    interrupt: () => child.kill('SIGINT'),
-    kill: () => child.kill('SIGKILL'),
+    shows: (text) => vi.waitFor(() => shown(written, text), { timeout: 10_000, interval: 5 }),
+    interrupt: () => controller.abort(new Error('Ctrl-C')),
   };
 }
 
-/** Runs the built bin to its end. */
+/** Throws while neither stdout nor stderr holds the text. */
+export function shown({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }, text: string | RegExp) {
+  const all = stdout + stderr;
+  if (typeof text === 'string' ? !all.includes(text) : !text.test(all)) throw new Error(`not yet: ${all}`);
+}
+
+/** Runs a command to its end. */
 export async function runCli(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const { code, stdout, stderr } = await startCli(words, options).ended;
   return { code, stdout, stderr };
 }
 
-/** Runs the built bin to its end, for a command that writes bytes to stdout. */
+/** Runs a command that writes bytes to stdout to its end. */
 export function runBinary(words: readonly string[], options: RunOptions = {}): Promise<BinaryOutcome> {
   return startCli(words, options).ended;
 }

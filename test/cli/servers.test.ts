@@ -3,15 +3,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { GenClient } from '../../src/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
-import { buildBin, runCli, startCli } from './run-cli.js';
+import { runCli, startCli } from './run-cli.js';
 
 let folder: string;
-beforeAll(buildBin, 240_000);
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
   return () => rmSync(folder, { recursive: true, force: true });

@@ -53,10 +53,7 @@ describe('--out dir/', () => {
 
 describe('--out -', () => {
   it('streams the file to stdout and says the rest on stderr', async () => {
-    const { code, bytes, stderr } = await runBinary(['video', 'a fox', '--out', '-', ...QUICK], {
-      env: place.env,
-      cwd: place.folder,
-    });
+    const { code, bytes, stderr } = await runBinary(['video', 'a fox', '--out', '-', ...QUICK], place.options);
     expect({ code, seconds: describeMp4(bytes).seconds }).toEqual({ code: 0, seconds: 5 });
     expect(stderr).toMatch(/job_\w+ {2}completed {2}svc-video-fast\n15 tokens charged\n/);
     expect(existsSync(inFolder('-'))).toBe(false);
@@ -65,7 +62,7 @@ describe('--out -', () => {
       ['download', id],
       ['wait', id],
     ]) {
-      const again = await runBinary([...words, '--out', '-'], { env: place.env, cwd: place.folder });
+      const again = await runBinary([...words, '--out', '-'], place.options);
       expect(again.bytes.equals(bytes)).toBe(true);
     }
   });
@@ -163,12 +160,41 @@ describe('no result of a finished job is lost because another failed', () => {
   });
 });
 
-it('download refuses a file that is there before it fetches it again', async () => {
-  const id = await createJob();
-  await cli('wait', id, '--out', '.', ...QUICK);
-  const before = sandbox.requests.length;
-  const { code, stderr } = await cli('download', id, '--out', `${id}.mp4`);
-  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('Pass --force') });
-  expect(sandbox.requests).toHaveLength(before);
-  expect((await cli('download', id)).code).toBe(2);
+describe('a command that is run again', () => {
+  it('with the same key finds its file, which is a success', async () => {
+    const words = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
+    for (const out of ['fox.mp4', 'all/']) {
+      const once = JSON.parse((await cli(...words, '--out', out)).stdout);
+      const again = await cli(...words, '--out', out);
+      expect({ code: again.code, file: JSON.parse(again.stdout).file }).toEqual({
+        code: 0,
+        file: { ...once.file, existed: true },
+      });
+    }
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('does not take the file of another job for its own, though it has the same size', async () => {
+    await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
+    const before = readFileSync(inFolder('fox.mp4'));
+    const other = await cli('video', 'a fox', '--idempotency-key', 'another', '--out', 'fox.mp4', ...QUICK);
+    expect({ code: other.code, stderr: other.stderr }).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Pass --force'),
+    });
+    expect(readFileSync(inFolder('fox.mp4')).equals(before)).toBe(true);
+  });
+
+  it('as a download or a wait succeeds as well', async () => {
+    const id = await createJob();
+    await cli('wait', id, '--out', '.', ...QUICK);
+    for (const words of [
+      ['download', id],
+      ['download', id, '--out', `${id}.mp4`],
+      ['wait', id, '--out', '.', ...QUICK],
+    ]) {
+      const { code, stdout } = await cli(...words, '--json');
+      expect({ code, existed: JSON.parse(stdout).file.existed }).toEqual({ code: 0, existed: true });
+    }
+  });
 });

@@ -21,7 +21,7 @@ describe('errors are in the words of the command line', () => {
     [['job', 'job_1'], { GEN_API_KEY: 'Bearer x' }, 'GEN_API_KEY'],
     [['video', 'a [slow:60s]', '--timeout', '300ms', '--poll', '100ms'], {}, 'pass a longer --timeout'],
   ])('%j under %j: %s', async (words, env, wanted) => {
-    const { code, stderr } = await runCli(words, { env: { ...place.env, ...env }, cwd: place.folder });
+    const { code, stderr } = await runCli(words, { ...place.options, env: { ...place.env, ...env } });
     expect(code).not.toBe(0);
     expect(stderr).toContain(wanted);
     expect(stderr).not.toMatch(LIBRARY_WORDS);
@@ -66,8 +66,14 @@ describe('upload', () => {
 
 describe('files on the way to a job', () => {
   it.each([
-    [['edit', 'fox.png', 'make it snow'], '"fox.png" is an image. A video is needed here.'],
-    [['video', 'a', '--sound', 'fox.png'], '"fox.png" is an image. An audio file is needed here.'],
+    [
+      ['edit', 'fox.png', 'make it snow'],
+      '"fox.png": source_video_upload_id: a video is required, and this file is image/png.',
+    ],
+    [
+      ['video', 'a', '--sound', 'fox.png'],
+      '"fox.png": reference_audio_upload_ids[0]: an audio file is required, and this file is image/png.',
+    ],
     [['video', 'a', '--image', 'fox.png', '--image', 'notes.xyz'], '"notes.xyz": '],
   ])('%j is refused before a byte moves', async (words, message) => {
     const { code, stderr } = await cli(...words);

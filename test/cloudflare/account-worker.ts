@@ -2,8 +2,7 @@
 import { GenClient } from 'gen-client';
 import {
   type DurableObjectStateLike,
-  durableObjectLimiter,
-  durableObjectStore,
+  durableObjectShared,
   GenAccount,
   type GenAccountNamespace,
 } from 'gen-client/cloudflare';
@@ -16,7 +15,7 @@ interface Env {
   readonly WINDOW_MS: number;
 }
 
-type Methods = Pick<GenAccount, 'takeTurn' | 'settleSlot' | 'claimEvent'>;
+type Methods = Pick<GenAccount, 'read' | 'write'>;
 
 /** One in twenty calls fails, half of them before they are done and half after. */
 export class FlakyAccount extends GenAccount {
@@ -25,14 +24,11 @@ export class FlakyAccount extends GenAccount {
     super(ctx, env);
     this.#ctx = ctx;
   }
-  override takeTurn(...values: Parameters<Methods['takeTurn']>) {
-    return flaky(() => super.takeTurn(...values));
+  override read(...values: Parameters<Methods['read']>) {
+    return flaky(() => super.read(...values));
   }
-  override settleSlot(...values: Parameters<Methods['settleSlot']>) {
-    return flaky(() => super.settleSlot(...values));
-  }
-  override claimEvent(...values: Parameters<Methods['claimEvent']>) {
-    return flaky(() => super.claimEvent(...values));
+  override write(...values: Parameters<Methods['write']>) {
+    return flaky(() => super.write(...values));
   }
   /** Ends the object at once, as an update or a move does. */
   crash() {
@@ -50,17 +46,19 @@ function flaky<T>(act: () => T): T {
 
 const errors: string[] = [];
 let client: GenClient | undefined;
-let limiter: ReturnType<typeof durableObjectLimiter> | undefined;
 const handled: string[] = [];
 
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
-    limiter ??= durableObjectLimiter(env.ACCOUNT, 'main', {
+    const shared = durableObjectShared(env.ACCOUNT, 'main');
+    client ??= new GenClient({
+      apiKey: 'key',
+      baseUrl: env.BASE_URL,
+      shared,
       limits: { 'videos.create': { limit: env.LIMIT, windowMs: env.WINDOW_MS } },
-      onError: (error) => void errors.push(String(error)),
+      logger: { error() {}, warn: (message) => void errors.push(message), info() {}, debug() {} },
     });
-    client ??= new GenClient({ apiKey: 'key', baseUrl: env.BASE_URL, limiter });
     if (pathname === '/errors') return Response.json(errors);
     if (pathname === '/crash') {
       const object = env.ACCOUNT.get(env.ACCOUNT.idFromName('main') as never) as { crash(): Promise<void> };
@@ -77,7 +75,7 @@ export default {
     if (pathname === '/webhook') {
       const receive = createWebhookHandler({
         secret: 'whsec_test',
-        store: durableObjectStore(env.ACCOUNT, 'main'),
+        shared,
         ack: 'after',
         on: { '*': (event) => void handled.push(event.id) },
       });

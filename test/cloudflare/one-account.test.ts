@@ -60,7 +60,7 @@ describe.skipIf(whyNoWorkerd !== undefined)('twelve isolates under one account',
   test('make their videos with no 429, at the pace that is allowed', { timeout: 120_000 }, async () => {
     const reached = await pace();
     console.info(`${(100 * reached).toFixed(1)} % of the allowed throughput`);
-    // On a machine that is busy with other tests a short campaign measures the machine; account-lane.test.ts holds the time.
+    // On a machine that is busy with other tests a short campaign measures the machine.
     expect(reached).toBeGreaterThanOrEqual(process.env.CAMPAIGN === 'full' ? 0.9 : 0.5);
   });
 

@@ -21,20 +21,20 @@ test.skipIf(whyNoStores() !== undefined)(
       `${folder}probe.ts`,
       `import type { DurableObjectNamespace, DurableObjectState } from '@cloudflare/workers-types';
      import { createBudget, GenClient } from '${ROOT}src/index.js';
-     import { durableObjectBudget, durableObjectLimiter, durableObjectStore, GenAccount } from '${ROOT}src/cloudflare/index.js';
+     import { durableObjectShared, GenAccount } from '${ROOT}src/cloudflare/index.js';
      import { createWebhookHandler } from '${ROOT}src/webhooks/index.js';
      declare const typed: DurableObjectNamespace<GenAccount>;
      declare const plain: DurableObjectNamespace;
      declare const state: DurableObjectState;
-     export const client = new GenClient({ limiter: durableObjectLimiter(typed, 'main', { timeoutMs: 500 }) });
-     export const receive = createWebhookHandler({ store: durableObjectStore(plain, 'main') });
-     export const budget = createBudget({ maxTokens: 1, store: durableObjectBudget(typed, 'main') });
+     export const client = new GenClient({ shared: durableObjectShared(typed, 'main') });
+     export const receive = createWebhookHandler({ shared: durableObjectShared(plain, 'main') });
+     export const budget = createBudget({ maxTokens: 1, shared: durableObjectShared(typed, 'main') });
      export const object = new GenAccount(state, {});
      // @ts-expect-error: a name is needed.
-     durableObjectLimiter(typed);`,
+     durableObjectShared(typed);`,
     );
     const flags =
-      '--ignoreConfig --noEmit --strict --skipLibCheck --target es2022 --module nodenext --types node --typeRoots';
+      '--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck --target es2022 --module nodenext --types node --typeRoots';
     const { stdout } = await run(process.execPath, [
       `${ROOT}node_modules/@typescript/native/bin/tsc`,
       ...flags.split(' '),
@@ -77,17 +77,13 @@ test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with w
     modules: true,
     script: await bundle({
       text: `
-        import { durableObjectBudget, durableObjectLimiter, durableObjectStore } from 'gen-client/cloudflare';
+        import { durableObjectShared } from 'gen-client/cloudflare';
         const namespace = { idFromName() {}, get() {} };
         const tried = [
-          () => durableObjectLimiter(undefined, 'main'),
-          () => durableObjectLimiter(namespace),
-          () => durableObjectStore(namespace, ''),
-          () => durableObjectStore('ACCOUNT', 'main'),
-          () => durableObjectBudget(undefined, 'main'),
-          () => durableObjectBudget(namespace),
-          () => durableObjectLimiter(namespace, 'main', { limit: 5 }),
-          () => durableObjectLimiter(namespace, 'main', { limits: { 'jobs.get': { limit: 0, windowMs: 1 } } }),
+          () => durableObjectShared(undefined, 'main'),
+          () => durableObjectShared(namespace),
+          () => durableObjectShared(namespace, ''),
+          () => durableObjectShared('ACCOUNT', 'main'),
         ].map((make) => { try { make(); return 'made'; } catch (error) { return error.name + ': ' + error.message; } });
         export default { fetch: () => Response.json(tried) };`,
     }),
@@ -100,10 +96,6 @@ test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with w
         "GenError: name must be a non-empty string, not undefined.",
         "GenError: name must be a non-empty string, not "".",
         "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not "ACCOUNT".",
-        "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not undefined.",
-        "GenError: name must be a non-empty string, not undefined.",
-        "GenError: durableObjectLimiter has no option "limit". Did you mean "limits"?",
-        "GenError: limits.jobs.get.limit must be a whole number of at least 1, or Infinity, not 0.",
       ]
     `);
     expect(told.every((line) => line.startsWith(`${new GenError('').name}: `))).toBe(true);

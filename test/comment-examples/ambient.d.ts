@@ -3,6 +3,8 @@ import type { ErrorRequestHandler, Express, json, RequestHandler } from 'express
 import type { CompletedJob, GenClient, Job } from 'gen-client';
 import type { GenAccountNamespace } from 'gen-client/cloudflare';
 import type { Activities, WorkflowOptions } from 'gen-client/durable';
+import type { Run } from 'gen-client/page';
+import type { DefaultAsk, GenProxy } from 'gen-client/proxy';
 import type { Sandbox } from 'gen-client/sandbox';
 import type { R2BucketLike } from 'gen-client/storage';
 import type { Redis } from 'ioredis';
@@ -23,6 +25,10 @@ declare global {
   var job: CompletedJob;
   /** A signed delivery, as a receiver gets it. Its event is declared in the example: browsers have an `event` as well. */
   var request: Request;
+  /** The proxy of an app, a page of it, and one run. */
+  var proxy: GenProxy<{ readonly videos: DefaultAsk }>;
+  var run: Run;
+  var user: { readonly id: string };
   var handler: (request: Request) => Promise<Response>;
   var on: Record<string, never>;
   /** What an app has of its own. */

@@ -40,7 +40,8 @@ function exportsOfDoors(): Map<string, string> {
   const names = new Map<string, string>();
   const doors = Object.keys(manifest().exports).flatMap((door) => (door === './package.json' ? [] : [door.slice(2)]));
   for (const door of doors) {
-    const path = `${ROOT}src/${door && `${door}/`}index.ts`;
+    const folder = door === 'schemas' ? 'schemas-door' : door;
+    const path = `${ROOT}src/${folder && `${folder}/`}index.ts`;
     const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
     const add = (name: string, isType: boolean) => {
       const from = `from 'gen-client${door && `/${door}`}';`;

@@ -12,7 +12,7 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import { MemoryStore } from '../storage/memory-store.js';
 import { rejection } from '../transport/support.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
 
 /** An engine in memory that does not wait, and counts. `forgets` repeats every activity that often. */
 function setup(options: ActivityOptions = {}, forgets = 0) {

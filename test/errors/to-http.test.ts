@@ -61,7 +61,7 @@ describe('every documented refusal', () => {
     const client = new gen.GenClient({ apiKey: SECRET, baseUrl: INTERNAL, fetch });
     const error = await rejection(client.jobs.get('job_1'));
     expect(String(error)).toContain('internal.example');
-    expect(toHttp(error)).toEqual({ status: 404, code: 'http_404', message: 'This does not exist.' });
+    expect(toHttp(error)).toEqual({ status: 404, code: 'http_404', message: 'This does not exist.', fault: 'caller' });
   });
 });
 

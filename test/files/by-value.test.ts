@@ -5,49 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CreateOptions, GenClient } from '../../src/index.js';
 import { fromPath } from '../../src/node/index.js';
-import { createSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';
-
-const prompt = 'the fox runs';
-
-/** A picture of `width` pixels as far as its header says. */
-function png(width = 300, bytes = 5_000): Blob {
-  const data = new Uint8Array(bytes);
-  data.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);
-  new DataView(data.buffer).setUint32(16, width);
-  new DataView(data.buffer).setUint32(20, 300);
-  return new Blob([data], { type: 'image/png' });
-}
-const mp4 = (bytes = 3_000) => new Blob([new Uint8Array(bytes)], { type: 'video/mp4' });
-const mp3 = () => new Blob([new Uint8Array(2_000)], { type: 'audio/mpeg' });
-
-function start(options: SandboxOptions = {}): { sandbox: Sandbox; client: GenClient; log: () => string[] } {
-  const sandbox = createSandbox({ balanceTokens: 1e6, jobDurationMs: 0, ...options });
-  const log = () =>
-    sandbox.requests.map(({ method, path }) => `${method} ${path.replace(/\/(upl|job|chr)_\w+/, '/:id')}`);
-  return { sandbox, client: sandbox.client(), log };
-}
-const count = (log: readonly string[], line: string) => log.filter((it) => it.startsWith(line)).length;
-/** Uploads that are still on the service. */
-const left = async (sandbox: Sandbox) => {
-  const gone = sandbox.requests.filter(({ method, status }) => method === 'DELETE' && status === 200).length;
-  return (
-    count(
-      sandbox.requests.map(({ method, path }) => `${method} ${path}`),
-      'POST /v1/uploads/complete',
-    ) - gone
-  );
-};
-/** `videos.create` and `videos.createAndWait` as JavaScript calls them. */
-function calls({ videos }: GenClient): ((params: object) => Promise<unknown>)[] {
-  return [(params) => videos.create(params as never), (params) => videos.createAndWait(params as never)];
-}
-/** The body of the last request as it was sent. */
-const bodyOf = (request: { readonly body: string | null } | undefined) => JSON.parse(request?.body ?? '{}');
-const caught = (promise: Promise<unknown>): Promise<{ readonly message: string }> =>
-  promise.then(
-    () => ({ message: 'it resolved' }),
-    (error: { readonly message: string }) => error,
-  );
+import { bodyOf, calls, caught, count, left, mp3, mp4, png, prompt, start } from './by-value-setup.js';
 
 let directory: string;
 beforeAll(async () => {
@@ -267,88 +225,6 @@ describe('everything is looked at before a byte moves', () => {
 function big(type: string, mb: number) {
   return { name: 'big', type, size: mb * 1024 * 1024 + 1, stream: () => mp3().stream() };
 }
-
-describe('what was uploaded for a create that made nothing is deleted', () => {
-  const cases: [string, SandboxOptions, string][] = [
-    ['no balance', { balanceTokens: 0 }, 'insufficient_balance'],
-    ['dispatch disabled is not final', { dispatch: 'disabled' }, 'dispatch_disabled'],
-  ];
-  it.each(cases)('%s', async (_, options, code) => {
-    const { sandbox } = start(options);
-    const client = sandbox.client({ maxRetries: 0 });
-    for (const call of calls(client)) {
-      const params = { prompt, first_frame_upload_id: png(), last_frame_upload_id: png() };
-      await expect(call(params)).rejects.toMatchObject({ code });
-    }
-    // A 5xx does not say that nothing was made.
-    expect(await left(sandbox)).toBe(code === 'dispatch_disabled' ? 4 : 0);
-  });
-
-  it('an answer that was lost leaves them: the job may exist', async () => {
-    const { sandbox } = start();
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
-    const client = sandbox.client({ maxRetries: 0 });
-    await expect(client.videos.create({ prompt, first_frame_upload_id: png() })).rejects.toThrow();
-    expect(await left(sandbox)).toBe(1);
-  });
-
-  it('a register that is refused', async () => {
-    const { sandbox } = start();
-    sandbox.faults.add({
-      match: { method: 'POST', path: '/v1/characters' },
-      status: 422,
-      code: 'character_registration_failed',
-    });
-    await expect(sandbox.client().characters.register({ name: 'Fox', upload_id: png() })).rejects.toMatchObject({
-      code: 'character_registration_failed',
-    });
-    expect(await left(sandbox)).toBe(0);
-  });
-
-  it('ids that the caller gave stay', async () => {
-    const { sandbox, client } = start();
-    const { upload_id } = await client.uploads.upload(png());
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
-    const params = { prompt, first_frame_upload_id: upload_id, last_frame_upload_id: png() };
-    await expect(client.videos.create(params)).rejects.toMatchObject({ status: 402 });
-    const deleted = sandbox.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
-    expect(deleted).toHaveLength(1);
-    expect(deleted[0]).not.toContain(upload_id);
-  });
-
-  it('one upload that fails ends the others, and the create is not sent', async () => {
-    const { sandbox, log } = start();
-    sandbox.faults.add({
-      match: { method: 'POST', path: '/v1/uploads/complete', nth: 2 },
-      status: 400,
-      code: 'upload_invalid',
-    });
-    const error = await caught(
-      sandbox.client().videos.create({ prompt, reference_image_upload_ids: [png(), png(), png()] }),
-    );
-    expect(error).toMatchObject({ name: 'UploadError', step: 'complete' });
-    expect(error.message).toMatch(/^reference_image_upload_ids\[\d\]: /);
-    expect(count(log(), 'POST /v1/videos')).toBe(0);
-    await expect.poll(() => count(log(), 'DELETE')).toBe(3);
-  });
-
-  it('an abort during the upload rejects with its reason, and nothing stays', async () => {
-    const { sandbox, log } = start();
-    const controller = new AbortController();
-    const reason = new Error('enough');
-    const client = sandbox.client({
-      fetch: (input, init) => {
-        const request = new Request(input, init);
-        if (request.method === 'PUT') controller.abort(reason);
-        return sandbox.fetch(request);
-      },
-    });
-    const params = { prompt, first_frame_upload_id: png() };
-    expect(await caught(client.videos.createAndWait(params, { signal: controller.signal }))).toBe(reason);
-    await expect.poll(() => count(log(), 'DELETE')).toBe(1);
-    expect(count(log(), 'POST /v1/videos')).toBe(0);
-  });
-});
 
 describe("cleanup: 'after-job'", () => {
   const params = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });

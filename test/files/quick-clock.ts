@@ -1,8 +1,8 @@
-import type { Clock } from '../../src/clock.js';
+import type { Clock } from '../../src/runtime/clock.js';
 
 /** For vi.mock: the module of the clock with every pause taken as over at once, while deadlines keep their length. */
-export async function quickClock(load: () => Promise<typeof import('../../src/clock.js')>) {
+export async function quickClock(load: () => Promise<typeof import('../../src/runtime/clock.js')>) {
   const real = await load();
-  const after: Clock['after'] = (ms, fire) => real.systemClock.after(ms < 30_000 ? 0 : ms, fire);
+  const after: Clock['after'] = (ms, fire) => real.systemClock.after(ms < 10_000 ? 0 : ms, fire);
   return { ...real, systemClock: { ...real.systemClock, after } };
 }

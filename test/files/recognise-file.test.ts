@@ -96,6 +96,13 @@ describe('a name is reduced to a safe one', () => {
     expect(name).toHaveLength(80);
     expect(name).toMatch(/x\.mp4$/);
   });
+
+  it.each(['_', '.', 'a', ' ', '/_', '._'])('at once, from a name of a million characters: %j', (piece) => {
+    const name = `a${piece.repeat(1_000_000 / piece.length)}b.png`;
+    const began = performance.now();
+    expect(safeFileName(name, 'image/png').length).toBeLessThanOrEqual(80);
+    expect(performance.now() - began).toBeLessThan(500);
+  });
 });
 
 it('extensionFor gives the usual extension of a content type, and nothing for an unknown one', () => {

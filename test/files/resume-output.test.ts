@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
 const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
 
@@ -103,6 +103,15 @@ describe('fails with a DownloadError', () => {
     service.addOutput('job_1', { body: Buffer.from('{"success":false}') });
     expect(await failure(open())).toMatchObject({ code: 'not_media' });
   });
+});
+
+it.each(['', '<html>'])('a file that begins with many empty comments is told at once: then "%s"', async (rest) => {
+  const comments = '<!---->'.repeat(72);
+  service.addOutput('job_1', { body: Buffer.from(`${comments}${rest || 'x'.repeat(600)}`) });
+  const began = performance.now();
+  if (rest === '') expect((await open()).status).toBe(200);
+  else expect(await failure(open())).toMatchObject({ code: 'not_media' });
+  expect(performance.now() - began).toBeLessThan(1_000);
 });
 
 it('a refusal is the error that it is without resume', async () => {

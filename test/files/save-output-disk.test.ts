@@ -26,7 +26,7 @@ import { ROOT } from '../support/build.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
 const run = promisify(execFile);
 const MOVIE = new Uint8Array(3_000_000).map((_, at) => (at * 13) % 249);

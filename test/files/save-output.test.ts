@@ -7,7 +7,7 @@ import { saveOutput } from '../../src/node/index.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
 const MOVIE = new Uint8Array(2_000_000).map((_, at) => (at * 13) % 249);
 const OTHER = new Uint8Array(2_000_000).map((_, at) => (at * 7) % 241);

@@ -4,7 +4,7 @@ import { APIError, ConnectionError, UploadError } from '../../src/errors/index.j
 import { hash, LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
 const MP4 = new Uint8Array(3_000_000).map((_, at) => (at * 17) % 253);
 MP4.set([0, 0, 0, 24, ...Buffer.from('ftypisom')]);
@@ -56,6 +56,15 @@ describe('the PUT', () => {
       .filter(({ method }) => method === 'POST')
       .map(({ headers }) => headers['idempotency-key']);
     expect(new Set(keys).size).toBe(keys.length);
+  });
+
+  it('asks for no new URL where the content can be read only once', async () => {
+    service.expiredUrls = 1;
+    const error = await failure(
+      makeClient(service).uploads.upload(blob().stream(), { sizeBytes: blob().size, mimeType: 'image/png' }),
+    );
+    expect(error).toMatchObject({ step: 'put', uploadId: 'up_1' });
+    expect(service.log.filter((line) => line === 'POST /v1/uploads')).toHaveLength(1);
   });
 
   it('asks for a new URL under a key derived from the given one', async () => {

@@ -9,7 +9,7 @@ import type { UploadSource } from '../../src/schemas/upload.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
 const PNG = new Uint8Array(300_000).map((_, at) => (at * 31) % 251);
 PNG.set([
@@ -128,6 +128,17 @@ describe('what is refused before a byte moves', () => {
     expect(error).toBeInstanceOf(PreflightError);
     expect(error).toMatchObject({ code: 'upload_too_large', param: 'source' });
     expect(service.log).toEqual([]);
+  });
+
+  it.each([
+    ['image/png', 50],
+    ['video/mp4', 200],
+    ['audio/mpeg', 15],
+  ])('and nothing of a file of %s of exactly %i MB', async (type, mb) => {
+    service.faults.push({ step: 'create', status: 400, body: '{}' });
+    const { uploads } = makeClient(service);
+    const error = await uploads.upload(over(mb * 1024 * 1024, type)).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: 'UploadError', step: 'create' });
   });
 
   it.each([

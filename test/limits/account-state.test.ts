@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { expect, it, vi } from 'vitest';
-import { accountFor } from '../../src/limits/account-state.js';
+import { accountFor } from '../../src/shared/account.js';
 
-const REGISTRY = Symbol.for('gen-client.accounts/2');
+const REGISTRY = Symbol.for('gen-client.accounts');
 const registry = () => Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown> };
 
 it('gives all clients of one base URL and key the same account, and others another', () => {
@@ -17,7 +17,7 @@ it('gives all clients of one base URL and key the same account, and others anoth
 it('is shared with another copy of the package', async () => {
   const account = accountFor('https://copy.example', 'key');
   vi.resetModules();
-  const copy = await import('../../src/limits/account-state.js');
+  const copy = await import('../../src/shared/account.js');
   expect(copy.accountFor).not.toBe(accountFor);
   expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
 });
@@ -48,7 +48,7 @@ it('holds no key anywhere', () => {
 
 it('forgets idle accounts when there are very many, and never one in use', async () => {
   const busy = accountFor('https://busy.example', 'key');
-  const release = await busy.limiter.acquire('videos.create');
+  const release = await busy.limiterFor({ warn: () => {} }).acquire('videos.create');
   const waiting = accountFor('https://waiting.example', 'key');
   waiting.shared('watcher', () => ({ busy: true }));
   for (let tenant = 0; tenant < 5000; tenant++) accountFor('https://many.example', `key-${tenant}`);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { sleep, steady, systemClock } from '../../src/clock.js';
+import { sleep, steady, systemClock } from '../../src/runtime/clock.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 describe('the system clock', () => {

@@ -77,7 +77,7 @@ describe('instrumentGenClient', () => {
     const orders = ['a', 'b', 'c'].map(order);
     await sandbox.advance(60_000);
     await Promise.all(orders);
-    expect(treeOf(telemetry.spans())).toEqual(
+    expect(treeOf(telemetry.spans()).toSorted()).toEqual(
       ['a', 'b', 'c'].map((name) => [name, [['generate', ['create', 'wait']]]]),
     );
     expect(new Set(telemetry.spans().map((span) => span.spanContext().traceId)).size).toBe(3);
@@ -143,12 +143,63 @@ describe('instrumentGenClient', () => {
     expect((await telemetry.figures())['gen_client.lane.wait']).toBeGreaterThanOrEqual(5);
   });
 
-  test('ends what it has begun: spans of running jobs end, and nothing is told any longer', async () => {
+  test('ends generate with the answer of the create, where the process does not wait for the job', async () => {
     const { client } = held();
     await client.videos.create(VIDEO);
-    expect(treeOf(telemetry.spans())).toEqual([]);
+    expect(treeOf(telemetry.spans())).toEqual([['generate', ['create']]]);
+    const [, generate] = telemetry.spans();
+    expect(generate?.attributes).toMatchObject({
+      'gen_client.tokens.quoted': 12,
+      'gen_client.job.status': 'processing',
+    });
+  });
+
+  test('gives the end of a job that nobody waits for a span of its own, with the link', async () => {
+    const { sandbox, client } = held();
+    const { job } = await client.videos.create(VIDEO);
+    await sandbox.advance(60_000);
+    await client.jobs.get(job.id);
+    expect(treeOf(telemetry.spans())).toEqual([['generate', ['create', 'final']]]);
+    const [, generate, final] = telemetry.spans();
+    expect(final?.attributes).toMatchObject({ 'gen_client.tokens.charged': 12, 'gen_client.job.status': 'completed' });
+    expect(final?.links.map(({ context }) => context.spanId)).toEqual(
+      generate?.links.map(({ context }) => context.spanId),
+    );
+  });
+
+  test.each(['create', 'createAndWait'] as const)('leaves no orphans of %s when the process dies', async (method) => {
+    const { sandbox, client } = held();
+    const calls = Array.from(
+      { length: 5 },
+      (): PromiseLike<unknown> =>
+        method === 'create' ? client.videos.create(VIDEO) : client.videos.createAndWait(VIDEO),
+    );
+    await sandbox.advance(1);
+    // What is exported until now is all that a killed process leaves.
+    const spans = telemetry.spans();
+    const ids = spans.map((span) => span.spanContext().spanId);
+    for (const { parentSpanContext } of spans) if (parentSpanContext) expect(ids).toContain(parentSpanContext.spanId);
+    expect(sandbox.jobs).toHaveLength(5);
+    await sandbox.advance(60_000);
+    await Promise.all(calls);
+  });
+
+  test('ends generate with the wait, where the wait ends before the job', async () => {
+    const { sandbox, client } = held();
+    const waiting = client.videos.createAndWait(VIDEO, { timeoutMs: 1_000 }).catch(() => {});
+    await sandbox.advance(1_000);
+    await waiting;
+    expect(treeOf(telemetry.spans())).toEqual([['generate', ['create', 'wait']]]);
+  });
+
+  test('ends the spans of pending calls when it stops, and hears of nothing any longer', async () => {
+    const { sandbox, client } = held();
+    const waiting = client.videos.createAndWait(VIDEO);
+    await sandbox.advance(1);
     stop();
     expect(treeOf(telemetry.spans())).toEqual([['generate', ['create']]]);
+    await sandbox.advance(60_000);
+    await waiting;
     await client.videos.create(VIDEO);
     expect(telemetry.spans()).toHaveLength(2);
   });
@@ -193,6 +244,19 @@ describe('instrumentGenClient', () => {
     expect(told.length).toBeGreaterThan(6);
     const text = JSON.stringify([told, await telemetry.figures()]);
     expect(text.replace('CANARY model', '')).not.toContain('CANARY');
+  });
+
+  test('puts the label of a create on its spans', async () => {
+    const { sandbox, client } = held();
+    const { job } = await client.videos.create(VIDEO, { label: 'user-7' });
+    await sandbox.advance(60_000);
+    await client.jobs.get(job.id);
+    const labels = telemetry.spans().map(({ name, attributes }) => [name, attributes['gen_client.label']]);
+    expect(labels).toEqual([
+      ['create', undefined],
+      ['generate', 'user-7'],
+      ['final', 'user-7'],
+    ]);
   });
 
   test('captures the prompt only when it is asked to', async () => {

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { GenClient } from '../../src/index.js';
-import { redisLimiter } from '../../src/redis/index.js';
+import { redisShared } from '../../src/redis/index.js';
 
 const [, , baseUrl = '', port = '', windowMs = '', count = '', kind = ''] = process.argv;
 const url = `redis://127.0.0.1:${port}`;
@@ -12,11 +12,13 @@ await nodeRedis?.connect();
 const redis = ioredis ?? nodeRedis;
 if (!redis) throw new Error('no client');
 
-const limiter = redisLimiter(redis, {
+const client = new GenClient({
+  apiKey: 'key',
+  baseUrl,
+  shared: redisShared(redis),
   limits: { 'videos.create': { limit: 20, windowMs: Number(windowMs) } },
   onUnavailable: 'throw',
 });
-const client = new GenClient({ apiKey: 'key', baseUrl, limiter });
 process.send?.('ready');
 await new Promise((resolve) => process.once('message', resolve));
 
@@ -24,7 +26,8 @@ const created = await Promise.all(
   Array.from({ length: Number(count) }, () => client.videos.create({ prompt: 'A fox.' })),
 );
 process.send?.(created.length);
-// Both send what is still on its way: that the last calls were answered.
+// The slots of a process that ends with its last answer are only free when its lease has run out: that is another test.
+await new Promise((resolve) => process.once('message', resolve));
 await ioredis?.quit();
 await nodeRedis?.close();
 process.disconnect();

@@ -65,32 +65,54 @@ function connected(port: number) {
   return client;
 }
 
-/** A Redis Cluster of one node, which serves all slots, with a client of each kind. */
+const SLOTS = 16_384;
+
+/** A Redis Cluster of three masters, with a client of each kind. */
 export async function startCluster() {
-  const port = await freePort();
-  const folder = mkdtempSync(join(tmpdir(), 'gen-client-cluster-'));
-  const address = ['--cluster-announce-ip', '127.0.0.1', '--cluster-port', String(await freePort())];
-  const server = await serve({ port, folder, keeps: false, more: ['--cluster-enabled', 'yes', ...address] });
-  const admin = new Redis({ port, host: '127.0.0.1' });
-  await admin.cluster('ADDSLOTSRANGE', 0, 16_383);
-  while (!String(await admin.cluster('INFO')).includes('cluster_state:ok')) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+  const nodes = await Promise.all([0, 1, 2].map(startNode));
+  const [first] = nodes;
+  if (!first) throw new Error('a cluster has nodes');
+  for (const [at, { admin }] of nodes.entries()) {
+    await admin.cluster('ADDSLOTSRANGE', Math.ceil((SLOTS * at) / 3), Math.ceil((SLOTS * (at + 1)) / 3) - 1);
+    await admin.call('CLUSTER', 'MEET', '127.0.0.1', String(first.port), String(first.busPort));
   }
-  const ioredis = new Cluster([{ port, host: '127.0.0.1' }]);
-  const nodeRedis = createCluster({ rootNodes: [{ url: `redis://127.0.0.1:${port}` }] });
+  const isReady = async ({ admin }: ClusterNode) => {
+    const info = String(await admin.cluster('INFO'));
+    return (
+      info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3') && info.includes('cluster_size:3')
+    );
+  };
+  while (!(await Promise.all(nodes.map(isReady))).every(Boolean))
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  const ioredis = new Cluster(nodes.map(({ port }) => ({ port, host: '127.0.0.1' })));
+  const nodeRedis = createCluster({ rootNodes: nodes.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` })) });
   await nodeRedis.connect();
   return {
     ioredis,
     nodeRedis,
-    flush: () => admin.flushall(),
+    flush: () => Promise.all(nodes.map(({ admin }) => admin.flushall())),
+    /** How many keys each master has. */
+    sizes: () => Promise.all(nodes.map(({ admin }) => admin.dbsize())),
     async close() {
       ioredis.disconnect();
-      admin.disconnect();
       nodeRedis.destroy();
-      await ended(server);
-      rmSync(folder, { recursive: true, force: true });
+      for (const { admin, server, folder } of nodes) {
+        admin.disconnect();
+        await ended(server);
+        rmSync(folder, { recursive: true, force: true });
+      }
     },
   };
+}
+
+type ClusterNode = Awaited<ReturnType<typeof startNode>>;
+
+async function startNode() {
+  const [port, busPort] = [await freePort(), await freePort()];
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-cluster-'));
+  const address = ['--cluster-announce-ip', '127.0.0.1', '--cluster-port', String(busPort)];
+  const server = await serve({ port, folder, keeps: false, more: ['--cluster-enabled', 'yes', ...address] });
+  return { port, busPort, folder, server, admin: new Redis({ port, host: '127.0.0.1' }) };
 }
 
 interface ServerSetup {

@@ -2,14 +2,15 @@
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { Redis } from 'ioredis';
-import { createWebhookHandler, redisStore } from '../../src/webhooks/index.js';
+import { redisShared } from '../../src/redis/index.js';
+import { createWebhookHandler } from '../../src/webhooks/index.js';
 
 const [, , port = '', secret = '', leaseMs = '', fate = ''] = process.argv;
 const handler = createWebhookHandler({
   secret,
   ack: 'after',
   leaseMs: Number(leaseMs),
-  store: redisStore(new Redis(`redis://127.0.0.1:${port}`)),
+  shared: redisShared(new Redis(`redis://127.0.0.1:${port}`)),
   on: {
     '*': (event) => {
       process.send?.({ handling: event.id });

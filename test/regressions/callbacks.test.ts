@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createGenQueue, createGenWorker } from '../../src/bullmq/index.js';
-import { type ClientOptions, GenClient, InProcessLimiter, type RateLimiter } from '../../src/index.js';
+import { type ClientOptions, GenClient, InProcessLimiter, memoryShared } from '../../src/index.js';
 import { saveOutput } from '../../src/node/index.js';
-import { redisLimiter } from '../../src/redis/index.js';
+import { redisShared } from '../../src/redis/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { copyOutput } from '../../src/storage/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
@@ -19,18 +19,6 @@ const TENANTS = ['A', 'B', 'C'];
 const PNG = new Uint8Array(5_000);
 PNG.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const storage = new AsyncLocalStorage<string>();
-
-/** A Redis that has one slot a turn, and none in the first. */
-function scarceRedis() {
-  let turns = 0;
-  const run = async (_script: string, _keys: string[], values: string[]) => {
-    // Only a turn has five values: limit, rest, process, lease and how many calls wait.
-    if (values.length !== 5) return 0;
-    turns += 1;
-    return turns === 1 ? [5, 0, 0] : [5, 0, 0, `${turns}`];
-  };
-  return { evalsha: run, eval: run };
-}
 
 /** Notes which function was called, and in whose context. */
 function notes() {
@@ -106,16 +94,17 @@ describe('a function that a caller hands over', () => {
 });
 
 describe('a hook', () => {
-  const limiters: [string, () => RateLimiter][] = [
-    ['in this process', () => new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: 20 } } })],
-    ['in Redis', () => redisLimiter(scarceRedis())],
+  const limits = { 'videos.create': { limit: 1, windowMs: 20 } };
+  const limiters: [string, () => ClientOptions][] = [
+    ['in this process', () => ({ limiter: new InProcessLimiter({ limits }) })],
+    ['in a shared store', () => ({ shared: memoryShared(), limits })],
   ];
 
   it.each(limiters)(
     'of calls that queue for one limit %s was called in the context of another',
     async (_where, make) => {
       const sandbox = createSandbox({ limits: 'off' });
-      const limiter = make();
+      const limited = make();
       const { note, contexts, seen } = notes();
       sandbox.faults.add({ match: { path: '/v1/videos' }, status: 500, times: 2 });
       await Promise.all(
@@ -123,7 +112,7 @@ describe('a hook', () => {
           const hooks = Object.fromEntries(HOOKS.map((name) => [name, note(`${name} of ${tenant}`)]));
           const log = () => note(`log of ${tenant}`)();
           const logger = { error: log, warn: log, info: log, debug: log };
-          const options: ClientOptions = { limiter, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
+          const options: ClientOptions = { ...limited, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
           const client = new GenClient({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, ...options });
           return storage.run(tenant, () => client.videos.create(PROMPT));
         }),
@@ -159,10 +148,10 @@ describe('an onError', () => {
     await Promise.allSettled([queue.queue.disconnect(), worker.disconnect()]);
   });
 
-  it('of a limiter in Redis that rejects changes nothing', async () => {
+  it('of a store in Redis that rejects changes nothing', async () => {
     const away = () => Promise.reject(new Error('gone'));
-    const limiter = redisLimiter({ evalsha: away, eval: away }, { onError: wrong });
-    (await limiter.acquire('videos.create'))();
+    const shared = redisShared({ evalsha: away, eval: away }, { onError: wrong });
+    await expect(shared.read('group', ['key'])).rejects.toThrow('gone');
     expect(calls).toBe(1);
   });
 

@@ -1,11 +1,10 @@
 // Each test is named after what once happened.
 import { describe, expect, it, vi } from 'vitest';
-import { ConnectionError, GenClient } from '../../src/index.js';
-import { accountFor } from '../../src/limits/account-state.js';
-import { redisLimiter } from '../../src/redis/index.js';
+import { GenClient } from '../../src/index.js';
+import { accountFor } from '../../src/shared/account.js';
 import { BASE_URL, created, freshKey, json, stubbed } from '../transport/support.js';
 
-const REGISTRY = Symbol.for('gen-client.accounts/2');
+const REGISTRY = Symbol.for('gen-client.accounts');
 const registry = () =>
   Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; held: Map<string, unknown> };
 
@@ -31,13 +30,4 @@ describe('accounts', () => {
     for (let call = 0; call < 100; call++) await client.images.create({ prompt: 'x' });
     expect(registry().accounts.size + registry().held.size).toBeLessThanOrEqual(before + 1);
   });
-});
-
-it('A6: a Redis that is away gave a plain GenError, which ends a wait', async () => {
-  const away = {
-    evalsha: async () => Promise.reject(new Error('gone')),
-    eval: async () => Promise.reject(new Error('gone')),
-  };
-  const limiter = redisLimiter(away, { onUnavailable: 'throw' });
-  await expect(limiter.acquire('jobs.get')).rejects.toBeInstanceOf(ConnectionError);
 });

@@ -1,12 +1,11 @@
 // Each test fails when one line of the source is broken that once could be broken without a test noticing it.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RateLimitError, WaitTimeoutError } from '../../src/index.js';
-import { accountFor } from '../../src/limits/account-state.js';
-import { JobWatcher } from '../../src/polling/job-watcher.js';
-import { createWaiter } from '../../src/polling/wait-for-job.js';
-import { waitForJobs } from '../../src/polling/wait-for-jobs.js';
-import { redisLimiter } from '../../src/redis/index.js';
 import type { Job } from '../../src/schemas/job.js';
+import { accountFor } from '../../src/shared/account.js';
+import { createWaiter } from '../../src/waiting/wait-for-job.js';
+import { waitForJobs } from '../../src/waiting/wait-for-jobs.js';
+import { JobWatcher } from '../../src/waiting/watcher.js';
 import { BASE_URL, countedSignal, created, freshKey, json, stubbed } from '../transport/support.js';
 import { settle, type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 
@@ -150,24 +149,6 @@ it('M29: createAndWait died of its own option when onCreated took longer than ti
   expect(await outcome).toBeInstanceOf(WaitTimeoutError);
 });
 
-it('M35: a turn at the lane in Redis passed a pause that was still on its way', async () => {
-  let arrive = () => {};
-  const scripts: string[] = [];
-  const run = async (script: string) => {
-    scripts.push(script);
-    if (scripts.length === 1) await new Promise<void>((resolve) => (arrive = resolve));
-    return [0, 0, 0, '1'];
-  };
-  const limiter = redisLimiter({ evalsha: run, eval: run });
-  limiter.pause('jobs.get', 50);
-  const slot = limiter.acquire('jobs.get');
-  await settle();
-  expect(scripts).toHaveLength(1);
-  arrive();
-  (await slot)();
-  expect(scripts.length).toBeGreaterThan(1);
-});
-
 it('M09: the body of a redirect that is followed held its connection', async () => {
   const cancel = vi.fn();
   const body = new ReadableStream({ cancel });
@@ -178,7 +159,7 @@ it('M09: the body of a redirect that is followed held its connection', async () 
 });
 
 it('M18: accounts that are used were forgotten before those that are not', () => {
-  const registry = Reflect.get(globalThis, Symbol.for('gen-client.accounts/2')) as { accounts: Map<string, object> };
+  const registry = Reflect.get(globalThis, Symbol.for('gen-client.accounts')) as { accounts: Map<string, object> };
   const used = freshKey();
   const account = accountFor(BASE_URL, used);
   for (let at = 1, size = 0; registry.accounts.size >= size; at++) {

@@ -3,12 +3,14 @@ import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { launch } from '../sandbox-doors/browser.js';
 import { freePort } from '../support/free-port.js';
 import { type Context, execute, judge, type Step, type Suite } from './suite.js';
 
 const MODULES = fileURLToPath(new URL('./node_modules/', import.meta.url));
 const ROOT_MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.url));
 const EXAMPLE = fileURLToPath(new URL('../../examples/nextjs/', import.meta.url));
+const GALLERY = fileURLToPath(new URL('../../examples/gallery/', import.meta.url));
 const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
 
 async function inNext({ project, service }: Context): Promise<void> {
@@ -146,8 +148,70 @@ async function whileServed({ app, port, env }: Served, use: (url: string) => Pro
   }
 }
 
+/** The gallery, as a person uses it in Chromium: an upload of 20 MB, a video, reloads, the player; and one job in the end. */
+async function theGallery({ project }: Context): Promise<void> {
+  const app = join(project, 'next-gallery');
+  cpSync(GALLERY, app, { recursive: true });
+  copyPackages(project, app);
+  await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
+  const { createSandbox } = (await import(
+    pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href
+  )) as typeof import('gen-client/sandbox');
+  const sandbox = createSandbox({ jobDurationMs: 4_000, storage: { origin: 'other' } });
+  const api = await sandbox.listen({ port: 0 });
+  const browser = await launch();
+  try {
+    const env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: api.url };
+    await whileServed({ app, port: await freePort(), env }, async (url) => {
+      const page = await (await browser.newContext({})).newPage();
+      const asked: string[] = [];
+      page.on('request', (request) => asked.push(request.url()));
+      await page.goto(url);
+      await page.goto(url);
+      await page.evaluate(FILL_FORM);
+      await page.click('button');
+      await page.evaluate(UNTIL_KEPT);
+      for (let reload = 0; reload < 12; reload++) await page.goto(url);
+      await page.evaluate(UNTIL_SOUGHT);
+      equal('the jobs', sandbox.jobs.length, 1);
+      equal('the pages that saw the key', asked.filter((one) => one.includes(sandbox.apiKey)).length, 0);
+      await page.screenshot?.({ path: join(project, 'gallery.png') });
+    });
+  } finally {
+    await browser.close();
+    await api.close();
+  }
+}
+
+/** Writes a prompt and chooses a picture of 20 MB. */
+const FILL_FORM = `(async () => {
+  const canvas = Object.assign(document.createElement('canvas'), { width: 400, height: 300 });
+  const png = await new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
+  const files = new DataTransfer();
+  files.items.add(new File([png, new Uint8Array(20_000_000 - png.size)], 'fox.png', { type: 'image/png' }));
+  document.querySelector('[name=image]').files = files.files;
+  document.querySelector('[name=prompt]').value = 'a fox at dawn';
+})()`;
+/** The page keeps a run before it sends it. */
+const UNTIL_KEPT = `(async () => {
+  while (sessionStorage.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+})()`;
+/** The video is there, and can be sought. */
+const UNTIL_SOUGHT = `new Promise((resolve, reject) => {
+  const look = () => {
+    const video = document.querySelector('video');
+    if (!video) return setTimeout(look, 100);
+    video.onerror = () => reject(new Error('the video does not load'));
+    video.onseeked = () => resolve(video.currentTime);
+    if (video.readyState > 0) video.currentTime = 2;
+    else video.onloadedmetadata = () => { video.currentTime = 2; };
+  };
+  look();
+})`;
+
 /** The framework that the webhooks' and the clients' routes most often live in. */
 export const suites: Suite[] = [
   { name: 'Next.js, Node and edge routes', run: inNext },
   { name: 'Next.js, the example', run: theExample },
+  { name: 'Next.js, the gallery, in Chromium', run: theGallery },
 ];

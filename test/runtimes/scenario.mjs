@@ -2,7 +2,7 @@
 import { APIError, GenClient, NotFoundError, verifyWebhook, WebhookVerificationError } from 'gen-client';
 
 /** Runs all steps and tells how each went. */
-export async function runScenario({ baseUrl, apiKey, webhook }) {
+export async function runScenario({ baseUrl, apiKey, webhook, wire }) {
   const browser = typeof document === 'object';
   const client = new GenClient({ apiKey, baseUrl, dangerouslyAllowBrowser: browser, maxRetries: 2, timeoutMs: 20_000 });
   let job;
@@ -61,6 +61,13 @@ export async function runScenario({ baseUrl, apiKey, webhook }) {
       equal(error.code, 'job_not_found', 'code');
       equal(JSON.stringify(error).includes(apiKey), false, 'the key in the error');
     },
+    async 'the table of the wire'() {
+      const broken = [];
+      for (const row of wire) {
+        await runWire(row).catch((error) => broken.push(`${row.name}: ${error?.message ?? error}`));
+      }
+      equal(broken.join('; '), '', `rows that differ, of ${wire.length}`);
+    },
   };
   const told = [];
   for (const [name, run] of Object.entries(steps)) {
@@ -72,6 +79,51 @@ export async function runScenario({ baseUrl, apiKey, webhook }) {
     );
   }
   return told;
+}
+
+/** One row of test/fixtures/wire.json: a call, what it sends, what is answered, and what it gives or throws. */
+export async function runWire({ call, args, options, sends, answers, gives, throws }) {
+  const sent = [];
+  const fetch = async (url, init = {}) => {
+    sent.push({ url: new URL(url), init });
+    const answer = answers[sent.length - 1];
+    if (answer === undefined) throw new Error(`request ${sent.length} was not expected`);
+    if (answer === 'no connection') throw new TypeError('fetch failed');
+    const { status = 200, headers, body, text = body === undefined ? null : JSON.stringify(body) } = answer;
+    return new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } });
+  };
+  const browser = typeof document === 'object';
+  // An account of its own for each row: a 429 pauses the lanes of an account.
+  rows += 1;
+  const baseUrl = `https://gen-${rows}.test`;
+  const client = new GenClient({ apiKey: 'test-key', baseUrl, fetch, dangerouslyAllowBrowser: browser, ...options });
+  const at = call.slice(0, -1).reduce((value, name) => value[name], client);
+  const outcome = await at[call.at(-1)](...args).then(
+    (value) => ({ value }),
+    (error) => ({ error }),
+  );
+  if (throws === undefined && outcome.error) throw outcome.error;
+  if (throws !== undefined) contains(outcome.error, throws, 'the error');
+  else if (gives !== undefined) contains(outcome.value, gives, 'the result');
+  equal(sent.length, sends.length, 'requests');
+  for (const [index, expected] of sends.entries()) {
+    const { url, init } = sent[index];
+    const headers = new Headers(init.headers);
+    equal(url.pathname + url.search, expected.path, 'path');
+    equal(init.method ?? 'GET', expected.method ?? init.method ?? 'GET', 'method');
+    for (const [name, value] of Object.entries(expected.headers ?? {})) equal(headers.get(name), value, name);
+    for (const name of expected.without ?? []) equal(headers.get(name), null, name);
+    if (expected.body !== undefined) contains(JSON.parse(init.body), expected.body, 'the body');
+  }
+}
+
+let rows = 0;
+
+function contains(given, wanted, what) {
+  if (typeof wanted !== 'object' || wanted === null) return equal(given, wanted, what);
+  if (typeof given !== 'object' || given === null) throw new Error(`${what}: ${String(given)}`);
+  if (Array.isArray(wanted)) equal(given.length, wanted.length, `${what}.length`);
+  for (const [name, value] of Object.entries(wanted)) contains(given[name], value, `${what}.${name}`);
 }
 
 function equal(given, wanted, what) {

@@ -1,5 +1,6 @@
 // The service as the scenario needs it, written from the documentation and sharing no code with the client or the sandbox.
 import { createHash, createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { completedEvent } from '../support/completed-event.js';
@@ -15,6 +16,7 @@ export interface Service {
   close(): void;
 }
 
+const WIRE: readonly object[] = JSON.parse(readFileSync(new URL('../fixtures/wire.json', import.meta.url), 'utf8'));
 const API_KEY = 'gk_test_loopback';
 const SECRET = 'whsec_loopback';
 const FILE = 'the finished file';
@@ -39,7 +41,10 @@ export async function startService(): Promise<Service> {
   });
   const baseUrl = await listen(api);
   return {
-    config: { baseUrl, apiKey: API_KEY, webhook: signedWebhook(baseUrl) },
+    // Signed when it is asked for: a run of all suites takes longer than a webhook is valid.
+    get config() {
+      return { baseUrl, apiKey: API_KEY, webhook: signedWebhook(baseUrl), wire: WIRE };
+    },
     publish: (path, type, content) => void pages.set(path, { type, content }),
     settle() {
       const { wrongs } = state;

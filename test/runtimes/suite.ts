@@ -29,6 +29,8 @@ export interface ScenarioConfig {
     readonly body: string;
     readonly headers: Readonly<Record<string, string>>;
   };
+  /** The rows of test/fixtures/wire.json. */
+  readonly wire: readonly object[];
 }
 
 /** How one step of the scenario went. */
@@ -67,4 +69,4 @@ export function judge(steps: readonly Step[]): void {
   if (steps.length !== STEPS) throw new Error(`${steps.length} of ${STEPS} steps ran`);
 }
 
-const STEPS = 7;
+const STEPS = 8;

@@ -10,6 +10,7 @@ export interface Page {
   selectOption(selector: string, value: string): Promise<unknown>;
   setViewportSize(size: { width: number; height: number }): Promise<void>;
   emulateMedia(media: { colorScheme: 'dark' | 'light' }): Promise<void>;
+  screenshot?(options: { readonly path: string }): Promise<unknown>;
   keyboard: { press(key: string): Promise<void> };
   on(event: 'console' | 'pageerror' | 'request', tell: (seen: { text(): string; url(): string }) => void): void;
 }

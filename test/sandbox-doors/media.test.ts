@@ -8,11 +8,7 @@ import { decode } from 'fast-png';
 import { BufferSource, Input, MP4 } from 'mediabunny';
 import { afterAll, describe, expect, it } from 'vitest';
 import { MODELS } from '../../src/catalog.js';
-import { encodeFrame, pictureParameters, sequenceParameters } from '../../src/sandbox/media/h264.js';
-import { dimensionsFor, type MediaSpec, renderMedia } from '../../src/sandbox/media/index.js';
-import { writeMp4 } from '../../src/sandbox/media/mp4.js';
-import { createScene, toRgb } from '../../src/sandbox/media/picture.js';
-import { seeded } from '../support/seeded.js';
+import { createMediaCache, dimensionsFor, type MediaSpec, renderMedia } from '../../src/sandbox/media/index.js';
 import { describeMp4, u32 } from './mp4-boxes.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gen-media-'));
@@ -62,25 +58,29 @@ describe('dimensions', () => {
 });
 
 describe('an image', () => {
-  it('is a PNG of the asked size with writing on it', () => {
+  it('is a PNG of the asked size with the prompt in it', () => {
     const size = dimensionsFor({ kind: 'image', aspectRatio: '3:4', resolution: 'high' });
-    const image = decode(renderMedia({ kind: 'image', ...size, seed: 3, label: 'svc-image-pro', prompt: 'A fox' }));
+    const image = decode(renderMedia({ kind: 'image', ...size, seed: 3, label: 'svc-image-pro', prompt: 'A fox 🦊' }));
     expect([image.width, image.height]).toEqual([size.width, size.height]);
-    const blank = decode(renderMedia({ kind: 'image', ...size, seed: 3, label: 'svc-image-pro', prompt: '' }));
-    expect(differing(image.data, blank.data)).toBeGreaterThan(1000);
+    expect(image.text).toEqual({ Comment: 'svc-image-pro\nA fox ?' });
   });
 });
 
+it('speech is a WAV, half a second for each word', () => {
+  const spec = { kind: 'audio', aspectRatio: '', resolution: '', durationS: 0, seed: 1, label: 'svc-speech' } as const;
+  const { bytes, contentType } = createMediaCache().fileOf({ ...spec, prompt: 'three short words' });
+  expect(contentType).toBe('audio/wav');
+  expect([new TextDecoder().decode(bytes.subarray(0, 4)), bytes.length]).toEqual(['RIFF', 44 + 3 * 4000]);
+});
+
 describe('a video', () => {
-  it('is an MP4 whose boxes, samples and NAL units add up', () => {
+  it('is an MP4 of two key frames a second, in two places, whose boxes and bytes add up', () => {
     const file = describeMp4(renderMedia(video({ durationS: 10 })));
-    expect(file).toMatchObject({ order: ['ftyp', 'moov', 'mdat'], width: 854, height: 480, seconds: 10 });
+    expect(file).toMatchObject({ order: ['ftyp', 'moov', 'free', 'mdat'], width: 854, height: 480, seconds: 10 });
     expect(file.fillsMdat).toBe(true);
-    expect(file.samples).toHaveLength(240);
-    expect(file.keys).toBe(1);
-    for (const [index, sample] of file.samples.entries()) {
-      expect(u32(sample, 0)).toBe(sample.length - 4);
-      expect(sample[4]! & 0x1f).toBe(index === 0 ? 5 : 1);
+    expect(file.samples).toHaveLength(20);
+    for (const sample of file.samples) {
+      expect([u32(sample, 0), (sample[4] ?? 0) & 0x1f]).toEqual([sample.length - 4, 5]);
     }
     expect([...file.config.subarray(0, 6)]).toEqual([1, 66, 0xc0, 30, 0xff, 0xe1]);
   });
@@ -93,15 +93,8 @@ describe('a video', () => {
     expect(track?.codec).toBe('avc');
     expect([track?.displayWidth, track?.displayHeight]).toEqual([size.width, size.height]);
     expect((await track?.getDecoderConfig())?.codec).toBe('avc1.42c028');
-    expect(await track?.computePacketStats()).toMatchObject({ packetCount: 144, averagePacketRate: 24 });
+    expect(await track?.computePacketStats()).toMatchObject({ packetCount: 12, averagePacketRate: 2 });
     expect(await input.computeDuration()).toBe(6);
-  });
-
-  it('moves twice a second, and costs a few bytes in between', () => {
-    const { samples } = describeMp4(renderMedia(video()));
-    // A frame that repeats the one before is fourteen bytes at most.
-    const moving = samples.flatMap((sample, at) => (sample.length > 14 ? [at] : []));
-    expect(moving).toEqual([0, 12, 24, 36, 48, 60, 72, 84]);
   });
 
   it('is the same bytes for the same spec, and others for another seed, model or prompt', () => {
@@ -112,15 +105,15 @@ describe('a video', () => {
     }
   });
 
-  it('takes at most two seconds to render and stays small, 4k and 30 s included', () => {
+  it('takes at most half a second to render and stays small, 4k and 30 s included', () => {
     for (const spec of [
       video({ ...dimensionsFor({ kind: 'video', aspectRatio: '16:9', resolution: '4k' }), durationS: 15 }),
       video({ ...dimensionsFor({ kind: 'video', aspectRatio: '16:9', resolution: '1080p' }), durationS: 30 }),
     ]) {
       const start = performance.now();
       const bytes = renderMedia(spec);
-      expect(performance.now() - start).toBeLessThan(2000);
-      expect(bytes.length).toBeLessThan(500_000);
+      expect(performance.now() - start).toBeLessThan(500);
+      expect(bytes.length).toBeLessThan(200_000);
     }
   });
 
@@ -163,7 +156,7 @@ describe.skipIf(!hasFfmpeg)('decoded by ffmpeg', () => {
         pix_fmt: 'yuv420p',
         is_avc: 'true',
         ...size,
-        nb_frames: '96',
+        nb_frames: '8',
         duration: '4.000000',
         color_space: 'bt709',
       });
@@ -178,74 +171,25 @@ describe.skipIf(!hasFfmpeg)('decoded by ffmpeg', () => {
     expect(probe.stdout.toString().trim()).toBe('30.000000');
   });
 
-  it('random pictures come back exactly as drawn, from a key frame and from changes', async () => {
-    const chance = seeded(20);
-    const random = (limit: number) => Math.floor(chance() * limit);
-    const palette = Array.from({ length: 64 }, () => ({
-      y: 16 + random(220),
-      cb: 16 + random(225),
-      cr: 16 + random(225),
-    }));
-    const size = { columns: 48, rows: 32 };
-    // One colour repeats everywhere, many repeat nowhere, and long runs repeat what is above or on the left.
-    const pictures = Array.from({ length: 40 }, (_, at) => {
-      const run = 1 + (at % 5) * 5;
-      const cells = new Uint8Array(size.columns * size.rows);
-      for (let cell = 0; cell < cells.length; cell++) {
-        cells[cell] = cell % run === 0 ? random(1 + ((at * 7) % 64)) : (cells[cell - (at % 2 ? 1 : size.columns)] ?? 0);
-      }
-      return { ...size, palette, cells };
-    });
-    const frames = pictures.map((picture, at) => encodeFrame(picture, at, pictures[at - 1]?.cells));
-    const format = { width: size.columns * 4, height: size.rows * 4, framesPerSecond: 24 };
-    const file = writeMp4({
-      ...format,
-      sequence: sequenceParameters(format),
-      parameters: pictureParameters(),
-      frames,
-    });
-    const path = save('random.mp4', file);
-    const raw = await run('ffmpeg', [
-      '-v',
-      'error',
-      '-xerror',
-      '-i',
-      path,
-      '-f',
-      'rawvideo',
-      '-pix_fmt',
-      'yuv420p',
-      '-',
+  it('a picture and a video of one seed have the same colours, from dark to light', async () => {
+    const pixels = async (path: string) => {
+      const args = ['-v', 'error', '-i', path, '-frames:v', '1', '-f', 'rawvideo', '-pix_fmt', 'rgb24', '-'];
+      return (await run('ffmpeg', args)).stdout;
+    };
+    const size = { width: 320, height: 320 };
+    const [image, still] = await Promise.all([
+      pixels(save('colour.png', renderMedia({ ...video(size), kind: 'image' }))),
+      pixels(save('colour.mp4', renderMedia(video(size)))),
     ]);
-    const perFrame = format.width * format.height * 1.5;
-    expect(raw.stdout.length).toBe(pictures.length * perFrame);
-    for (const [at, picture] of pictures.entries()) {
-      const start = at * perFrame;
-      const pixels = format.width * format.height;
-      const plane = (from: number, part: 'y' | 'cb' | 'cr') => {
-        const side = part === 'y' ? 4 : 2;
-        const width = size.columns * side;
-        const decoded = raw.stdout.subarray(start + from, start + from + width * size.rows * side);
-        const drawn = decoded.map((_, pixel) => {
-          const x = Math.floor((pixel % width) / side);
-          const y = Math.floor(pixel / width / side);
-          return palette[picture.cells[y * size.columns + x]!]![part];
-        });
-        expect(Buffer.compare(decoded, drawn), `${part} of frame ${at}`).toBe(0);
-      };
-      plane(0, 'y');
-      plane(pixels, 'cb');
-      plane(pixels * 1.25, 'cr');
+    const rows = [0, 100, 319];
+    for (const row of rows) {
+      for (const x of [0, 160, 319]) {
+        const at = 3 * (row * 320 + x);
+        for (const part of [0, 1, 2])
+          expect(Math.abs((image[at + part] ?? 0) - (still[at + part] ?? 0))).toBeLessThan(8);
+      }
     }
-  });
-
-  it('a picture shows the same colours as the palette says', async () => {
-    const path = save('colour.mp4', renderMedia(video({ prompt: '', label: '' })));
-    const args = ['-v', 'error', '-i', path, '-frames:v', '1', '-f', 'rawvideo', '-pix_fmt', 'rgb24', '-'];
-    const { stdout } = await run('ffmpeg', args);
-    const { picture } = createScene({ ...video(), label: '', prompt: '', facts: '', textScale: 1 });
-    const wanted = toRgb(picture.palette[0]!);
-    for (const [at, part] of wanted.entries()) expect(Math.abs(stdout[at]! - part)).toBeLessThanOrEqual(4);
+    expect(sum(still.subarray(0, 3))).toBeLessThan(sum(still.subarray(3 * 319, 3 * 320)));
   });
 });
 
@@ -268,6 +212,6 @@ function installed(command: string): boolean {
   }
 }
 
-function differing(one: ArrayLike<number>, other: ArrayLike<number>): number {
-  return Array.from(one).filter((value, at) => value !== other[at]).length;
+function sum(values: Uint8Array): number {
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -48,13 +48,11 @@ export function describeMp4(bytes: Uint8Array) {
   const entry = findBox(table, 'stsd').body;
   const config = entry.subarray(indexOf(entry, 'avcC') + 4);
   const mdat = findBox(boxes, 'mdat');
-  const first = u32(findBox(table, 'stco').body, 8);
-  let at = first;
-  const samples = Array.from({ length: count }, (_, index) => {
-    const sample = bytes.subarray(at, at + u32(sizes, 12 + 4 * index));
-    at += sample.length;
-    return sample;
-  });
+  const size = u32(sizes, 4);
+  const places = findBox(table, 'stco').body;
+  const at = Array.from({ length: count }, (_, index) => u32(places, 8 + 4 * index));
+  const samples = at.map((place) => bytes.subarray(place, place + size));
+  const start = mdat.start + 8;
   return {
     order: boxes.map((box) => box.type),
     width: u32(track, 76) / 0x10000,
@@ -62,8 +60,7 @@ export function describeMp4(bytes: Uint8Array) {
     seconds: u32(media, 16) / u32(media, 12),
     config,
     samples,
-    fillsMdat: first === mdat.start + 8 && at === mdat.start + 8 + mdat.body.length,
-    keys: u32(findBox(table, 'stss').body, 4),
+    fillsMdat: at.every((place, index) => place === start + (index % 2) * size) && mdat.body.length === 2 * size,
   };
 }
 

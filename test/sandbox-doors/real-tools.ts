@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** Where a tool lies that is not part of the root install, or undefined with a printed reason; in CI it must be there. */
-export function realTool(name: 'bun' | 'deno' | 'miniflare' | 'playwright-core' | 'chromium'): string | undefined {
+export function realTool(
+  name: 'bun' | 'deno' | 'miniflare' | 'playwright-core' | 'chromium' | 'redis-4' | 'redis-5',
+): string | undefined {
   const path = PLACES[name];
   if (existsSync(path)) return path;
   const reason = `${name} is not installed (${name === 'chromium' ? 'apt-get install chromium' : 'npm ci in test/runtimes'})`;
@@ -17,5 +19,7 @@ const PLACES = {
   deno: modules('.bin/deno'),
   miniflare: modules('miniflare/dist/src/index.js'),
   'playwright-core': modules('playwright-core/index.mjs'),
+  'redis-4': modules('redis-4/dist/index.js'),
+  'redis-5': modules('redis-5/dist/index.js'),
   chromium: '/usr/bin/chromium',
 };

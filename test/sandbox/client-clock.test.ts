@@ -1,7 +1,7 @@
 // A program that takes its time from the sandbox, as sandbox.client() does: the smallest one that creates, waits and reads.
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Clock } from '../../src/clock.js';
-import { sleep } from '../../src/clock.js';
+import type { Clock } from '../../src/runtime/clock.js';
+import { sleep } from '../../src/runtime/clock.js';
 import type { SandboxOptions } from '../../src/sandbox/index.js';
 import { type OpenSandbox, openSandbox } from '../../src/sandbox/sandbox.js';
 

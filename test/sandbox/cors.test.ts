@@ -51,3 +51,35 @@ test('the API itself lets no page in: its keys stay on a server', async () => {
   expect(answer.headers.get('access-control-allow-origin')).toBeNull();
   expect((await client.call('OPTIONS', '/v1/videos', undefined, { origin })).status).toBe(404);
 });
+
+test('a storage without CORS answers no preflight and carries no header, and a server can still send the file', async () => {
+  const client = setUp({ storage: { cors: false } });
+  const { data } = (await client.call('POST', '/v1/uploads', params)).body;
+  const preflight = await client.sandbox.fetch(data.direct_upload_url, {
+    method: 'OPTIONS',
+    headers: { origin, 'access-control-request-method': 'PUT' },
+  });
+  expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([404, null]);
+  const sent = { method: 'PUT', headers: data.headers, body: new Uint8Array(10) };
+  const answer = await client.sandbox.fetch(data.direct_upload_url, sent);
+  expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, null]);
+});
+
+test('a storage that needs the key refuses a PUT without it, and with the key of another workspace', async () => {
+  const client = setUp({ storage: { requiresKey: true } });
+  const { data } = (await client.call('POST', '/v1/uploads', params)).body;
+  const put = async (key?: string) => {
+    const headers = { ...data.headers, ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) };
+    return (await client.sandbox.fetch(data.direct_upload_url, { method: 'PUT', headers, body: new Uint8Array(10) }))
+      .status;
+  };
+  expect(await put()).toBe(401);
+  expect(await put(client.sandbox.createKey({ account: 'other' }))).toBe(403);
+  expect(await put(client.sandbox.apiKey)).toBe(200);
+});
+
+test('the client sends its key to such a storage on its own origin, and the file arrives', async () => {
+  const { sandbox } = setUp({ clock: 'real', storage: { requiresKey: true } });
+  const file = new File([new Uint8Array(10)], 'a.mp4', { type: 'video/mp4' });
+  expect(await sandbox.client().uploads.upload(file)).toMatchObject({ upload_type: 'VIDEO' });
+});

@@ -215,3 +215,20 @@ test('durations may be ranges, drawn from the seed', async () => {
   expect(Math.min(...first)).toBeGreaterThanOrEqual(1000);
   expect(Math.max(...first)).toBeLessThanOrEqual(9000);
 });
+
+test('a job takes its duration to the millisecond, however long its create takes', async () => {
+  const client = setUp({ clock: 'real', jobDurationMs: 3000 });
+  let now = Date.now();
+  const ticking = vi.spyOn(Date, 'now').mockImplementation(() => {
+    now += 1;
+    return now;
+  });
+  try {
+    const { id } = await client.create('/v1/videos');
+    now += 60_000;
+    const job = await client.job(id);
+    expect(Date.parse(String(job.completedAt)) - Date.parse(String(job.createdAt))).toBe(3000);
+  } finally {
+    ticking.mockRestore();
+  }
+});

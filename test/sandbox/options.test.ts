@@ -26,6 +26,7 @@ describe('createSandbox refuses an option that does not exist, and names the nea
       { limits: { 'videos.create': { limit: 1, window: 1 } } },
       'createSandbox has no option "limits.videos.create.window". Did you mean "limits.videos.create.windowMs"?',
     ],
+    [{ storage: { CORS: false } }, 'createSandbox has no option "storage.CORS". Did you mean "storage.cors"?'],
     [{ shapes: { errors: 'flat' } }, 'createSandbox has no option "shapes.errors". Did you mean "shapes.error"?'],
     [
       { prices: [{ modell: 'svc-video-pro', tokens: 1 }] },
@@ -67,11 +68,15 @@ describe('createSandbox refuses a value that would break it, by name', () => {
       { limits: { 'jobs.get': { limit: 0, windowMs: 1 } } },
       'limits.jobs.get.limit must be a whole number, 1 or more, not 0.',
     ],
-    [{ limits: { 'jobs.get': { limit: 1 } } }, 'limits.jobs.get.windowMs is missing. Give { limit, windowMs }.'],
+    [
+      { limits: { 'jobs.get': { limit: 1 } } },
+      'limits.jobs.get.windowMs must be a number of milliseconds above 0, up to 100 years, not undefined.',
+    ],
     [{ review: 'slow' }, 'review must be "instant" or { character, asset } in milliseconds, not "slow".'],
     [{ review: { asset: Number.NaN } }, 'review.asset must be a number of milliseconds from 0 to 100 years, not NaN.'],
     [{ clock: 'held' }, 'clock must be one of "real", "manual", not "held".'],
-    [{ storage: 's3' }, 'storage must be one of "same-origin", "other-origin", not "s3".'],
+    [{ storage: 's3' }, 'storage must be "same-origin", "other-origin" or { origin, cors, requiresKey }, not "s3".'],
+    [{ storage: { cors: 'no' } }, 'storage.cors must be true or false, not "no".'],
     [{ baseUrl: 'sandbox' }, 'baseUrl must be an absolute http(s) URL without query and hash, not "sandbox".'],
     [
       { baseUrl: 'https://a.test/?x=1' },
@@ -90,7 +95,10 @@ describe('createSandbox refuses a value that would break it, by name', () => {
       { prices: [{ tokens: Number.NaN }] },
       'prices.0.tokens must be a number of tokens from 0 to 1,000,000,000, not NaN.',
     ],
-    [{ prices: [{ model: 'svc-video-pro' }] }, 'prices.0.tokens is missing. Give the tokens that the job costs.'],
+    [
+      { prices: [{ model: 'svc-video-pro' }] },
+      'prices.0.tokens must be a number of tokens from 0 to 1,000,000,000, not undefined.',
+    ],
     [{ webhookFetch: 'https://a.test' }, 'webhookFetch must be a function, not "https://a.test".'],
   ])('%j', (options, message) => {
     expect(() => createSandbox(loose(options))).toThrow(new GenError(message));

@@ -14,7 +14,6 @@ describe('a reference URL is public and HTTPS, in every field', () => {
     ['/v1/images', (url) => ({ prompt, reference_image_urls: [url] })],
     ['/v1/images', (url) => ({ prompt, referenceImageUrls: [url] })],
     ['/v1/images', (url) => ({ prompt, reference_images: [url] })],
-    ['/v1/characters', (url) => ({ prompt, name: 'Ada', reference_images: [url] })],
     ['/v1/videos', (url) => ({ prompt, first_frame_url: url })],
     ['/v1/videos', (url) => ({ prompt, first_frame_url: image, last_frame_url: url })],
     ['/v1/videos', (url) => ({ prompt, reference_video_urls: [url] })],
@@ -50,6 +49,72 @@ describe('a reference URL is public and HTTPS, in every field', () => {
     expect((await client.call('POST', path, body('https://a.test/x'))).status).toBe(200);
     expect(client.sandbox.jobs).toHaveLength(1);
   });
+});
+
+describe('a field that the document does not list for a call has no effect', () => {
+  test('aspect_ratio on an image makes no other picture, and ratio does', async () => {
+    const client = setUp({ jobDurationMs: 0 });
+    const sizeOf = async (body: object) => {
+      const { id } = await client.create('/v1/images', { prompt, ...body });
+      const { sandbox } = client;
+      const headers = { authorization: `Bearer ${sandbox.apiKey}` };
+      const file = await sandbox.fetch(`${sandbox.baseUrl}/v1/jobs/${id}/output`, { headers });
+      const view = new DataView(await file.arrayBuffer());
+      return [view.getUint32(16), view.getUint32(20)];
+    };
+    expect(await sizeOf({ aspect_ratio: '16:9' })).toEqual([1024, 1024]);
+    expect(await sizeOf({ aspect_ratio: 'wide', seconds: 'x', generate_audio: 7 })).toEqual([1024, 1024]);
+    expect(await sizeOf({ ratio: '16:9' })).toEqual([1360, 765]);
+  });
+
+  test('a character takes aspect_ratio, and neither ratio nor a model', async () => {
+    const client = setUp();
+    const body = { prompt, name: 'Ada' };
+    expect(await client.code('POST', '/v1/characters', { ...body, aspect_ratio: '1:9' })).toBe(
+      'aspect_ratio_not_supported',
+    );
+    expect(await client.create('/v1/characters', { ...body, ratio: '1:9', model: 'x' })).toMatchObject({
+      modelId: 'svc-image-pro',
+    });
+  });
+});
+
+describe('an empty string is refused', () => {
+  test.each([
+    ['/v1/images', { ratio: '' }, 'aspect_ratio_not_supported'],
+    ['/v1/images', { resolution: '' }, 'resolution_not_supported'],
+    ['/v1/images', { model: '' }, 'model_not_found'],
+    ['/v1/images', { reference_upload_ids: [''] }, 'invalid_request'],
+    ['/v1/images', { reference_image_urls: [''] }, 'invalid_request'],
+    ['/v1/images', { references: [{ type: 'image_url', url: '' }] }, 'invalid_request'],
+    ['/v1/images', { character_ids: [''] }, 'character_not_found'],
+    ['/v1/images', { idempotency_key: '' }, 'invalid_request'],
+    ['/v1/images', { callback_url: '' }, 'invalid_request'],
+    ['/v1/characters', { name: 'Ada', reference_upload_ids: [' '] }, 'invalid_request'],
+    ['/v1/videos', { first_frame_upload_id: '' }, 'invalid_request'],
+    ['/v1/videos', { last_frame_url: '' }, 'invalid_request'],
+    ['/v1/videos', { reference_video_upload_ids: ['upl_1', ''] }, 'invalid_request'],
+    ['/v1/videos', { webhook_url: '' }, 'invalid_request'],
+    ['/v1/videos', { safety_identifier: '' }, 'invalid_request'],
+    ['/v1/videos', { video_reference_mode: '' }, 'invalid_request'],
+    ['/v1/video-edits', { ...edit, source_video_upload_id: '', video: undefined }, 'invalid_request'],
+    ['/v1/video-edits', { ...edit, video: '' }, 'invalid_request'],
+  ] as const)('%s %j', async (path, body, code) => {
+    const client = setUp();
+    expect(await client.code('POST', path, { prompt, ...body })).toBe(code);
+    expect(client.sandbox.jobs).toEqual([]);
+  });
+});
+
+test.each([
+  ['/v1/videos', { intent: 'foo' }],
+  ['/v1/videos', { video_reference_mode: 'loose' }],
+  ['/v1/images', { response_format: 'b64_json' }],
+  ['/v1/video-edits', { ...edit, edit_mode: 'remix' }],
+  ['/v1/video-edits', { ...edit, source_video_url: clip }],
+  ['/v1/video-edits', { ...edit, source_video_upload_id: 'upl_1' }],
+])('a value that the document does not give, and a second source, are refused: %s %j', async (path, body) => {
+  expect(await setUp().code('POST', path, { prompt, ...body })).toBe('invalid_request');
 });
 
 describe('one kind of reference per request', () => {

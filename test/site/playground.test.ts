@@ -131,6 +131,8 @@ test.skipIf(!isBuilt)(
       'api/storage.html',
       'llms.txt',
       'llms-full.txt',
+      'waiting.md',
+      'first-video.html',
     ])
       expect(existsSync(join(SITE, file)), file).toBe(true);
     expect(readFileSync(join(SITE, 'waiting.html'), 'utf8')).toContain('createAndWait');

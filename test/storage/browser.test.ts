@@ -41,9 +41,13 @@ const PLAY = (url: string) => `(async () => {
   return { duration: video.duration, at: video.currentTime, width: video.videoWidth, seekable: video.seekable.end(0) };
 })()`;
 
+/** A page of the app. */
+const APP = '<!doctype html><title>App</title>';
+
 /** As small as an adapter to node:http can be. */
 function onNodeHttp(handler: OutputHandler): Server {
   return createServer(async (request, response) => {
+    if (request.url === '/app') return response.setHeader('content-type', 'text/html').end(APP);
     const abort = new AbortController();
     response.on('close', () => abort.abort());
     const url = `http://${request.headers.host}${request.url}`;
@@ -90,7 +94,8 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
 
   const play = async (url: string) => {
     const page = await browser.newPage();
-    await page.goto(new URL('/nothing', url).href);
+    // Not an answer of the handler: those are sandboxed, and a sandboxed page plays nothing by itself.
+    await page.goto(new URL('/app', url).href);
     const told = await page.evaluate<{ duration: number; at: number; width: number; seekable: number }>(PLAY(url));
     await page.close();
     return told;
@@ -118,6 +123,7 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
       import { GenClient } from 'gen-client';
       import { createOutputHandler } from 'gen-client/storage';
       export default { fetch(request, env) {
+        if (new URL(request.url).pathname === '/app') return new Response('${APP}', { headers: { 'content-type': 'text/html' } });
         const client = new GenClient({ apiKey: env.KEY, baseUrl: env.BASE_URL });
         return createOutputHandler({ client, authorize: (_, id) => id === env.JOB })(request);
       } };`;

@@ -1,12 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { copyOutput, type OutputClient, StorageError } from '../../src/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { MemoryStore } from './memory-store.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
 
 const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
 const OTHER = new Uint8Array(1_000_000).map((_, at) => (at * 7) % 241);
@@ -82,9 +83,13 @@ describe('the source', () => {
     expect(await failure(copy())).toMatchObject({ code: 'job_not_finished' });
   });
 
-  it('of no byte is a file, too', async () => {
-    service.addOutput('job_1', { body: new Uint8Array() });
-    expect(await copy()).toMatchObject({ sizeBytes: 0, sha256: sha256(new Uint8Array()) });
+  it.each([
+    ['with its length', {}],
+    ['without a length', { chunked: true }],
+  ])('of no byte, told %s, is no success', async (_, how) => {
+    service.addOutput('job_1', { body: new Uint8Array(), ...how });
+    expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'not_media', jobId: 'job_1' });
+    expect(stored()).toBeUndefined();
   });
 });
 
@@ -108,6 +113,47 @@ describe('a put', () => {
     });
     expect(await failure(copy())).toMatchObject({ name: 'StorageError', code: 'body_not_read', store: 'custom' });
     expect(store.puts).toBe(1);
+  });
+
+  it('that resolves without having read the body, while the object of this job is there, has existed', async () => {
+    store.failures.push(async () => {
+      await copyOutput(makeClient(service), 'job_1', store.at('fox.mp4'));
+    });
+    expect(await copy()).toMatchObject({ existed: true, sizeBytes: MOVIE.length });
+  });
+
+  it.each([
+    [500, 6],
+    [403, 1],
+    [302, 1],
+  ])('that resolves with a Response of status %i is an error unless the object is there', async (status, puts) => {
+    const answer = async (body: ReadableStream<Uint8Array>) => {
+      await new Response(body).arrayBuffer();
+      return new Response(null, { status });
+    };
+    for (let at = 0; at < 9; at++) store.failures.push(answer);
+    expect(await failure(copy())).toMatchObject({ name: 'StorageError', code: `http_${status}`, status });
+    expect(store.puts).toBe(puts);
+    store.failures.splice(0, 9, async (body, options) => {
+      store.objects.set('fox.mp4', { bytes: Buffer.from(await new Response(body).arrayBuffer()), options });
+      return new Response(null, { status });
+    });
+    expect(await copy()).toMatchObject({ existed: false, sha256: sha256(MOVIE) });
+  });
+
+  it('whose outcome is unknown is not taken for stored by an object of another job', async () => {
+    store.failures.push(async (body, options) => {
+      const bytes = Buffer.from(await new Response(body).arrayBuffer());
+      store.objects.set('fox.mp4', { bytes, options: { ...options, metadata: { 'gen-job': 'job_2' } } });
+      throw Object.assign(new Error('gateway'), { status: 502 });
+    });
+    expect(await failure(copy())).toMatchObject({ code: 'object_exists' });
+  });
+
+  it('is decided by itself where the head is denied', async () => {
+    const { put } = store.at('fox.mp4');
+    const head = () => Promise.reject(Object.assign(new Error('denied'), { status: 403 }));
+    expect(await copyOutput(makeClient(service), 'job_1', { head, put })).toMatchObject({ existed: false });
   });
 
   it('that throws is repeated with a new body', async () => {
@@ -262,4 +308,21 @@ describe('what is told and asked', () => {
     expect(error.name).toBe('GenError');
     expect(error.message).toContain(message);
   });
+});
+
+it('the pauses of a copy follow the clock of a sandbox', async () => {
+  const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 0 });
+  const client = sandbox.client();
+  const { job } = await client.images.create({ prompt: 'a fox' });
+  await sandbox.advance(10);
+  store.failures.push(() => Promise.reject(new Error('away')));
+  const copying = copyOutput(client, job, store.at('fox.png'));
+  let isDone = false;
+  void copying.then(() => {
+    isDone = true;
+  });
+  await sandbox.advance(1);
+  expect([store.puts, isDone]).toEqual([1, false]);
+  await sandbox.advance(1_000);
+  expect(await copying).toMatchObject({ existed: false });
 });

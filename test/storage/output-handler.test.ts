@@ -3,7 +3,7 @@ import { createOutputHandler, type OutputHandlerOptions } from '../../src/storag
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
 
 const MOVIE = new Uint8Array(600_000).map((_, at) => (at * 13) % 249);
 
@@ -32,6 +32,7 @@ describe('the file', () => {
       'cache-control': 'private, no-cache',
       'content-disposition': 'inline; filename="job_1.mp4"',
       'content-length': `${MOVIE.length}`,
+      'content-security-policy': 'sandbox',
       'content-type': 'video/mp4',
       etag: service.outputs.get('job_1')?.etag,
       'x-content-type-options': 'nosniff',
@@ -128,6 +129,119 @@ describe('the name and the way of saving', () => {
   );
 });
 
+describe('the type', () => {
+  const typed = (contentType: string) => () => ({
+    get: async () => new Response('x', { headers: { 'content-type': contentType } }),
+  });
+
+  it.each([
+    ['image/png;,text/html', 'image/png'],
+    ['video/mp4;a=b, text/html;c', 'video/mp4'],
+    ['video/mp4; codecs="avc1.64001f, mp4a.40.2"', 'video/mp4; codecs="avc1.64001f, mp4a.40.2"'],
+    ['video/webm;codecs=vp9;x=<script>', 'video/webm; codecs="vp9"'],
+    ['video/mp4; codecs="avc1, text/html"', 'video/mp4'],
+    ['video/mp4; codecs=a; codecs=b', 'video/mp4'],
+    ['Video/MP4; charset=utf-7', 'video/mp4'],
+    ['video/mp4, text/html', 'application/octet-stream'],
+    ['video/x-unheard-of', 'application/octet-stream'],
+    ['application/json', 'application/octet-stream'],
+  ])('%s is sent as %s', async (given, sent) => {
+    const { headers } = await serve({ source: typed(given) });
+    expect(headers.get('content-type')).toBe(sent);
+    expect(headers.get('content-security-policy')).toBe('sandbox');
+    const kind = sent === 'application/octet-stream' ? /^attachment/ : /^inline/;
+    expect(headers.get('content-disposition')).toMatch(kind);
+  });
+});
+
+describe('the job of a request', () => {
+  const asked = async (path: string, options: Options = {}) => {
+    const ids: string[] = [];
+    await serve({ authorize: (_, jobId) => ids.push(jobId) < 0, ...options }, path);
+    return ids;
+  };
+
+  it.each([
+    ['/api/videos/job_1/file', 'job_1'],
+    ['/files/job_1.mp4', 'job_1'],
+    ['/job_0/files/job_1/', 'job_1'],
+    ['/files/abc.mp4', 'abc.mp4'],
+    ['/job_1/file?job=job_2', 'job_2'],
+    ['/files/job_%E0%A4%A/x', 'x'],
+  ])('of %s is %s', async (path, id) => {
+    expect(await asked(path)).toEqual([id]);
+  });
+
+  it('is what jobId returns, and that job is the one that is authorized and served', async () => {
+    const authorized: string[] = [];
+    const jobId = (request: Request) => new URL(request.url).searchParams.get('v') ?? '';
+    const authorize = (_: Request, id: string) => authorized.push(id) > 0;
+    expect((await serve({ jobId, authorize }, '/files/job_9/file?v=job_1&job=job_8')).status).toBe(200);
+    expect(authorized).toEqual(['job_1']);
+    expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_1/output']);
+  });
+
+  it.each(['', '..', 'a\0b', undefined])('is not a doubtful id that jobId returns: %j', async (id) => {
+    expect(await asked('/files/job_1', { jobId: (() => id) as never })).toEqual([]);
+  });
+
+  it('a jobId that throws is 500, and onError is called', async () => {
+    const onError = vi.fn();
+    const thrown = new Error('mine');
+    const jobId = () => {
+      throw thrown;
+    };
+    expect((await serve({ jobId, onError })).status).toBe(500);
+    expect(onError).toHaveBeenCalledExactlyOnceWith(thrown, expect.any(Request));
+  });
+
+  it('is named in the 404 of a program in development, and never in production', async () => {
+    const text = async () => (await serve({ authorize: () => false }, '/videos/abc/file')).text();
+    vi.stubEnv('NODE_ENV', 'development');
+    expect(await text()).toContain('The id looked for is "file"');
+    vi.stubEnv('NODE_ENV', 'production');
+    expect(await text()).toBe('Not found.');
+    vi.unstubAllEnvs();
+  });
+});
+
+describe('an answer in another form than the file', () => {
+  const ENCODED = { 'content-encoding': 'gzip', 'content-type': 'video/mp4', 'content-length': '41', etag: '"1"' };
+
+  it.each(['GET', 'HEAD'])('an encoded one of a source has no length and no ranges: %s', async (method) => {
+    const source = () => ({
+      get: async () => new Response(MOVIE, { headers: { ...ENCODED, 'accept-ranges': 'bytes' } }),
+    });
+    const answer = await serve({ source }, undefined, { method });
+    expect(answer.status).toBe(200);
+    for (const name of ['content-length', 'accept-ranges', 'content-range', 'content-encoding']) {
+      expect(answer.headers.has(name)).toBe(false);
+    }
+    if (method === 'GET') expect(await bytes(answer)).toEqual(MOVIE);
+  });
+
+  it('an encoded one of the service has no length', async () => {
+    const fetch = async (_url: string | URL | Request, init?: RequestInit) =>
+      init?.method === 'HEAD' || (_url instanceof Request && _url.method === 'HEAD')
+        ? new Response(null, { headers: { 'content-length': `${MOVIE.length}` } })
+        : new Response(MOVIE, { headers: ENCODED });
+    const answer = await serve({ client: makeClient(service, { fetch }) });
+    expect([answer.status, answer.headers.get('content-length')]).toEqual([200, null]);
+    expect(await bytes(answer)).toEqual(MOVIE);
+  });
+
+  it('a part that was not asked for is never served as the whole', async () => {
+    const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 0-9/600000', 'content-length': '10' };
+    const part = () => new Response(MOVIE.slice(0, 10), { status: 206, headers });
+    const onError = vi.fn();
+    const answer = await serve({ source: () => ({ get: async () => part() }), onError });
+    expect(await bytes(answer)).toEqual(MOVIE);
+    expect(onError).toHaveBeenCalledOnce();
+    const client = makeClient(service, { fetch: async () => part() });
+    expect((await serve({ client })).status).toBe(502);
+  });
+});
+
 describe('who may see it', () => {
   it('is asked with the id that is served', async () => {
     service.addOutput('job 2/ü', { body: MOVIE.subarray(0, 5) });
@@ -154,7 +268,7 @@ describe('who may see it', () => {
   );
 
   it.each([false, undefined, 1, 'yes', { id: 'user' }, new Response('no')])('%s is no permission', async (answer) => {
-    const refused = await serve({ authorize: (() => answer) as never });
+    const refused = await serve({ authorize: (() => answer) as never }, '/files/job_9');
     const unknown = await serve({}, '/files/job_9');
     expect([refused.status, unknown.status]).toEqual([404, 404]);
     expect(await refused.text()).toBe(await unknown.text());
@@ -219,6 +333,7 @@ describe('what crosses the handler', () => {
     expect([...(await serve({ source })).headers.keys()].sort()).toEqual([
       'cache-control',
       'content-disposition',
+      'content-security-policy',
       'content-type',
       'x-content-type-options',
     ]);
@@ -314,5 +429,42 @@ describe('a copy as the source', () => {
     const onError = vi.fn();
     expect(await bytes(await serve({ source, onError }))).toEqual(MOVIE);
     expect(onError).toHaveBeenCalledTimes(told);
+  });
+
+  it('that says nothing for ten seconds is given up, and the service is read', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const onError = vi.fn();
+      let signal: AbortSignal | undefined;
+      const get = (options: { signal?: AbortSignal | undefined }) => {
+        signal = options.signal;
+        return new Promise<never>(() => {});
+      };
+      const serving = serve({ source: () => ({ get }), onError });
+      await vi.advanceTimersByTimeAsync(9_900);
+      expect(signal?.aborted).toBe(false);
+      await vi.advanceTimersByTimeAsync(200);
+      expect(signal?.aborted).toBe(true);
+      vi.useRealTimers();
+      expect(await bytes(await serving)).toEqual(MOVIE);
+      expect(onError).toHaveBeenCalledOnce();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('may take its time over the bytes', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const stream = new TransformStream<Uint8Array, Uint8Array>();
+      const get = async () => new Response(stream.readable, { headers: { 'content-type': 'video/mp4' } });
+      const answer = await serve({ source: () => ({ get }) });
+      await vi.advanceTimersByTimeAsync(60_000);
+      const writer = stream.writable.getWriter();
+      void writer.write(new Uint8Array(5)).then(() => writer.close());
+      expect(await bytes(answer)).toHaveLength(5);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });

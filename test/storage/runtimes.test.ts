@@ -59,6 +59,36 @@ describe('a copy to S3', () => {
   );
 });
 
+it('in Bun a file of the handler has its length', { timeout: 60_000 }, async () => {
+  const runtime = realTool('bun');
+  if (runtime === undefined) return;
+  await ensureBuilt();
+  const service = await LoopbackService.start();
+  service.addOutput('job_1', { body: MOVIE, cuts: [700_000] });
+  const folder = mkdtempSync(join(tmpdir(), 'gen-bun-'));
+  const program = join(folder, 'serve.mjs');
+  writeFileSync(
+    program,
+    `import { request } from 'node:http';
+     import { GenClient } from '${ROOT}dist/index.js';
+     import { createOutputHandler } from '${ROOT}dist/storage.js';
+     const client = new GenClient({ apiKey: 'k', baseUrl: '${service.baseUrl}' });
+     const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: createOutputHandler({ client, authorize: () => true }) });
+     request(server.url.href + 'job_1', (answer) => {
+       let bytes = 0;
+       answer.on('data', (chunk) => (bytes += chunk.length));
+       answer.on('end', () => {
+         console.log(JSON.stringify([answer.statusCode, answer.headers['content-length'], bytes]));
+         process.exit();
+       });
+     }).end();`,
+  );
+  const { stdout } = await run(runtime, [program], { timeout: 30_000, cwd: ROOT });
+  expect(JSON.parse(stdout)).toEqual([200, `${MOVIE.length}`, MOVIE.length]);
+  await service.close();
+  rmSync(folder, { recursive: true });
+});
+
 it.skipIf(whyNoStores() !== undefined)(
   "r2 takes Cloudflare's own R2Bucket, and a GenClient fits everywhere",
   async () => {
@@ -78,7 +108,7 @@ it.skipIf(whyNoStores() !== undefined)(
     );
     const tsc = `${ROOT}node_modules/@typescript/native/bin/tsc`;
     const flags =
-      '--ignoreConfig --noEmit --strict --skipLibCheck --target es2022 --module nodenext --types node --typeRoots';
+      '--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck --target es2022 --module nodenext --types node --typeRoots';
     const { stdout } = await run(process.execPath, [
       tsc,
       ...flags.split(' '),

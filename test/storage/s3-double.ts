@@ -16,6 +16,17 @@ export interface S3Object {
 /** What the next request of a method gets instead of an answer. */
 export interface S3Fault {
   readonly method: 'PUT' | 'HEAD' | 'GET';
+  /** Stays for every request of the method. */
+  readonly always?: boolean;
+  /** Only for a put with a condition. */
+  readonly conditional?: boolean;
+  /** Answers so after the body has come, and stores the object or not. */
+  readonly answer?: {
+    readonly status: number;
+    readonly body?: string;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly isStored?: boolean;
+  };
   /** Refuses. */
   readonly status?: number;
   readonly code?: string;
@@ -90,8 +101,12 @@ export class S3Double {
     const seen: S3Seen = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, bytes: 0 };
     this.seen.push(seen);
     response.setHeader('date', new Date(Date.now() + this.aheadMs).toUTCString());
-    const at = this.faults.findIndex(({ method }) => method === seen.method);
-    const fault = at < 0 ? undefined : this.faults.splice(at, 1)[0];
+    const isConditional = request.headers['if-none-match'] !== undefined;
+    const at = this.faults.findIndex(
+      ({ method, conditional }) => method === seen.method && (conditional !== true || isConditional),
+    );
+    const fault = this.faults[at];
+    if (fault && fault.always !== true) this.faults.splice(at, 1);
     if (fault?.redirect) {
       return this.#refuse(
         request,
@@ -163,6 +178,7 @@ export class S3Double {
         code: 'PreconditionFailed',
         message: 'At least one of the pre-conditions you specified did not hold',
       });
+    if (fault?.answer && !fault.answer.isStored) return answerWith(response, fault.answer);
     const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
     const kept = Object.entries(headers).filter(
       ([name]) => name.startsWith('x-amz-meta-') || ['cache-control', 'content-disposition'].includes(name),
@@ -175,6 +191,7 @@ export class S3Double {
       headers: Object.fromEntries(kept.map(([name, value]) => [name, String(value)])),
     });
     if (fault?.commitThenDrop) return request.socket.destroy();
+    if (fault?.answer) return answerWith(response, fault.answer);
     response.writeHead(200, { etag }).end();
   }
 
@@ -250,4 +267,8 @@ export class S3Double {
       else request.resume();
     });
   }
+}
+
+function answerWith(response: ServerResponse, { status, body, headers }: NonNullable<S3Fault['answer']>): void {
+  response.writeHead(status, headers).end(body);
 }

@@ -5,7 +5,7 @@ import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { S3Double } from './s3-double.js';
 
-vi.mock('../../src/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
 
 const MOVIE = new Uint8Array(1_500_000).map((_, at) => (at * 13) % 249);
 const SHA256 = createHash('sha256').update(MOVIE).digest('hex');
@@ -109,17 +109,108 @@ describe('a copy that is made again', () => {
     service.addOutput('job_1', { body: MOVIE, refuse });
     expect(await copy()).toMatchObject({ existed: true });
   });
+});
 
-  it('works with credentials that may only write, which learn nothing from a HEAD', async () => {
-    const denied = [
-      { method: 'HEAD', status: 403, code: 'AccessDenied' },
-      { method: 'GET', status: 403, code: 'AccessDenied' },
-    ] as const;
-    store.faults.push(...denied);
-    expect(await copy()).toMatchObject({ existed: false });
-    store.faults.push(...denied);
-    // The put says that an object is there; this time the HEAD is answered.
+const DENIED = { status: 403, code: 'AccessDenied', always: true } as const;
+
+describe('credentials that may only put, to which every HEAD and GET is denied,', () => {
+  const deny = () => store.faults.push({ method: 'HEAD', ...DENIED }, { method: 'GET', ...DENIED });
+
+  it('store the file: the put decides', async () => {
+    deny();
+    expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
+    expect(store.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
+  });
+
+  it('replace an object when told', async () => {
+    await copy();
+    deny();
+    expect(await copy({}, { retries: 0, overwrite: true })).toMatchObject({ existed: false, sha256: SHA256 });
+  });
+
+  it('are refused an object that is there, because nothing shows whose it is', async () => {
+    await copy();
+    deny();
+    expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ name: 'StorageError', status: 412 });
+  });
+
+  it('learn from a GET that the secret is wrong before the file is opened', async () => {
+    deny();
+    const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'other' };
+    expect(await failure(copy({ credentials }, { retries: 0 }))).toMatchObject({ code: 'SignatureDoesNotMatch' });
+    expect(reads()).toBe(0);
+  });
+});
+
+const XML_ERROR = '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>Try again.</Message></Error>';
+
+describe('a put whose answer does not prove that the object is stored', () => {
+  it.each([
+    ['a 404 without a body', { status: 404 }],
+    ['a 200 with an error in its body', { status: 200, headers: { etag: '"1"' }, body: XML_ERROR }],
+    ['a sign-in page', { status: 200, headers: { 'content-type': 'text/html' }, body: '<p>Sign in</p>' }],
+    ['a 204 without an entity tag', { status: 204 }],
+  ])('%s, every time, is an error: nothing is stored', async (_, answer) => {
+    store.faults.push({ method: 'PUT', always: true, answer });
+    const error = await failure(copy({}, { retries: 1 }));
+    expect(error).toMatchObject({ name: 'StorageError', store: 's3' });
+    expect(store.objects.size).toBe(0);
+    expect(store.seen.at(-1)?.method).toBe('HEAD');
+  });
+
+  it.each([
+    ['a 404 without a body', { status: 404 }],
+    ['a sign-in page', { status: 200, headers: { 'content-type': 'text/html' }, body: '<p>Sign in</p>' }],
+    ['a 204 without an entity tag', { status: 204 }],
+  ])('%s is a success where a HEAD shows the object', async (_, answer) => {
+    store.faults.push({ method: 'PUT', answer: { ...answer, isStored: true } });
+    const etag = expect.stringMatching(/^"[0-9a-f]{32}"$/);
+    expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256, etag });
+    expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD']);
+  });
+
+  it('is not taken for a success by the object of another job that has the same size', async () => {
+    const other = { bytes: Buffer.from(MOVIE), etag: '"1"', contentType: 'video/mp4', modified: new Date() };
+    const headers = { 'x-amz-meta-gen-job': 'job_2' };
+    const before = () => store.objects.set(KEY, { ...other, headers });
+    store.faults.push({ method: 'PUT', before, answer: { status: 200 } });
+    expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
+  });
+});
+
+describe('a store that answers If-None-Match with 501, as Backblaze B2 does,', () => {
+  const lacksConditions = () =>
+    store.faults.push({ method: 'PUT', conditional: true, status: 501, code: 'NotImplemented', always: true });
+
+  it('gets the put without it, after a HEAD', async () => {
+    lacksConditions();
+    expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
+    expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD', 'PUT']);
+    expect(store.sent('PUT')[1]?.headers['if-none-match']).toBeUndefined();
     expect(await copy()).toMatchObject({ existed: true });
+  });
+
+  it('keeps an object that appeared in between', async () => {
+    lacksConditions();
+    const mine = { bytes: Buffer.from('mine'), etag: '"1"', contentType: 'text/plain', modified: new Date() };
+    const at = store.faults.findIndex(({ conditional }) => conditional);
+    store.faults.splice(at, 1, {
+      method: 'PUT',
+      conditional: true,
+      before: () => store.objects.set(KEY, { ...mine, headers: {} }),
+      answer: { status: 501, body: '<Error><Code>NotImplemented</Code></Error>' },
+    });
+    expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
+    expect(store.objects.get(KEY)?.bytes.toString()).toBe('mine');
+  });
+
+  it('is refused where the credentials may not look either, with the ways out', async () => {
+    lacksConditions();
+    store.faults.push({ method: 'HEAD', ...DENIED }, { method: 'GET', ...DENIED });
+    const error = await failure(copy({}, { retries: 0 }));
+    expect(error.code).toBe('cannot_check');
+    expect(error.message).toContain('overwrite: true');
+    expect(await copy({}, { retries: 0, overwrite: true })).toMatchObject({ existed: false });
   });
 });
 
@@ -292,6 +383,18 @@ describe('a store that redirects', () => {
     expect(store.objects.size).toBe(0);
   });
 
+  it.each(['http://store.test/media/a.mp4', 'ftp://store.test/a.mp4', ''])(
+    'from https to "%s" is refused, and nothing is sent there',
+    async (location) => {
+      const fetch = vi.fn(async (_url: string, _init: RequestInit) => {
+        return new Response(null, { status: 307, headers: { location } });
+      });
+      const error = await failure(copy({ endpoint: 'https://store.test', fetch }, { retries: 0 }));
+      expect(error).toMatchObject({ code: 'redirected', status: 307 });
+      expect(fetch.mock.calls.map(([url]) => url)).toEqual([`https://store.test/media/${KEY}`]);
+    },
+  );
+
   it('twice is refused', async () => {
     store.faults.push({ method: 'HEAD', ...away() });
     const back = { redirect: { status: 307, location: `${store.endpoint}/media/${KEY}` } };
@@ -311,6 +414,10 @@ describe('s3 is refused by name', () => {
     [{ credentials: { accessKeyId: 'a' } }, 'credentials must be'],
     [{ headers: { 'x y': '1' } }, 'headers has'],
     [{ regoin: 'x' }, 'Did you mean "region"?'],
+    [{ key: 'fox-\ud83e.mp4' }, 'key must be'],
+    [{ endpoint: 'https://account.r2.test/media' }, 'leave "/media" at the end off'],
+    [{ endpoint: 'https://account.r2.test/media/' }, 'leave "/media" at the end off'],
+    [{ endpoint: 'https://media.s3.eu-central-1.amazonaws.com' }, 'leave "media." at the beginning off'],
   ])('%j', (wrong, message) => {
     const make = () => s3({ ...store.at(KEY), ...wrong } as S3Options);
     expect(make).toThrow(message);
@@ -320,8 +427,8 @@ describe('s3 is refused by name', () => {
 
 it('reaches AWS by the name of the bucket, and a bucket with a dot by path', async () => {
   const asked: string[] = [];
-  const fetch: typeof globalThis.fetch = async (url) => {
-    asked.push(String(url));
+  const fetch = async (url: string) => {
+    asked.push(url);
     return new Response(null, { status: 404 });
   };
   const { account: credentials } = store;

@@ -6,14 +6,13 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { type Clock, systemClock } from '../../src/clock.js';
 import { readConfig } from '../../src/config.js';
 import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
-import { createWaiter } from '../../src/polling/wait-for-job.js';
-import { createImagesResource } from '../../src/resources/images.js';
+import { createNamespace } from '../../src/resources/create.js';
 import { Uploads, uploadSteps } from '../../src/resources/uploads.js';
-import { createVideosResource } from '../../src/resources/videos.js';
+import { type Clock, steady, systemClock } from '../../src/runtime/clock.js';
 import { createTransport } from '../../src/transport/create-transport.js';
+import { createWaiter } from '../../src/waiting/wait-for-job.js';
 
 const { values } = parseArgs({
   options: {
@@ -59,10 +58,10 @@ const makers = doors.flatMap(({ url, apiKey }) => {
       },
     },
   });
-  const transport = createTransport({ ...config, clock: fast });
+  const transport = createTransport({ ...config, clock: steady(fast) });
   const waiter = createWaiter({ readJob: () => Promise.reject(new Error('nobody waits')), account: transport.account });
   const maker = { transport, waiter, uploads: uploadSteps(new Uploads(transport), transport) };
-  const [videos, images] = [createVideosResource(maker), createImagesResource(maker)];
+  const [videos, images] = [createNamespace(maker, 'videos'), createNamespace(maker, 'images')];
   return [
     (prompt: string) => videos.create({ prompt }, { signal }),
     (prompt: string) => images.create({ prompt }, { signal }),

@@ -126,7 +126,7 @@ describe('on a real connection', () => {
       if (number === 1) socket.write(answer.slice(0, -10));
       else socket.write(answer);
     });
-    const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url, timeoutMs: 150 });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url, timeoutMs: 500 });
     const { signal } = new AbortController();
     const { attempts } = await client.videos.create(PROMPT, { signal }).withResponse();
     expect(attempts).toBe(2);

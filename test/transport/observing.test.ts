@@ -31,7 +31,8 @@ describe('hooks', () => {
     await vi.advanceTimersByTimeAsync(10_000);
     await made;
     const callId = expect.stringMatching(/^[0-9a-f-]{36}$/);
-    const call = { callId, method: 'POST', path: '/v1/videos', lane: 'videos.create', laneWaitMs: 0 };
+    const idempotencyKey = expect.any(String);
+    const call = { callId, method: 'POST', path: '/v1/videos', lane: 'videos.create', laneWaitMs: 0, idempotencyKey };
     expect(new Set(seen.map(([, event]) => Reflect.get(Object(event), 'callId'))).size).toBe(1);
     const later = { ...call, laneWaitMs: expect.any(Number) };
     expect(seen).toEqual([

@@ -150,11 +150,12 @@ describe('what is sent again', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('a mistake in the program is not taken for a broken connection', async () => {
+  it('a body that cannot be written as JSON is a GenError, and not taken for a broken connection', async () => {
     const circular: Record<string, unknown> = {};
     circular.self = circular;
     const { client, seen } = stubbed(() => json(created()));
-    await expect(client.request({ method: 'POST', path: '/v1/speech', body: circular })).rejects.toThrow(TypeError);
+    const refused = client.request({ method: 'POST', path: '/v1/speech', body: circular });
+    await expect(refused).rejects.toMatchObject({ name: 'GenError', cause: expect.any(TypeError) });
     expect(seen).toHaveLength(0);
   });
 });

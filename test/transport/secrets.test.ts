@@ -121,10 +121,17 @@ describe('the API key', () => {
     expect(seen).toEqual([undefined]);
   });
 
-  it("passes a key function's own error on", async () => {
+  it("gives a key function's own error as the cause, and asks the function again", async () => {
     const lost = new Error('vault is sealed');
-    const { client } = stubbed(() => json(created()), { apiKey: () => Promise.reject(lost) });
-    expect(await rejection(client.images.create(PROMPT))).toBe(lost);
+    const { client, seen } = stubbed(() => json(created()), { apiKey: () => Promise.reject(lost), maxRetries: 0 });
+    const error = await rejection(client.images.create(PROMPT));
+    expect(error).toMatchObject({ name: 'ConnectionError', message: 'apiKey failed: vault is sealed', cause: lost });
+    expect(seen).toHaveLength(0);
+    let asked = 0;
+    const apiKey = () => (++asked === 1 ? Promise.reject(lost) : 'sk-from-the-vault');
+    const later = stubbed(() => json(created()), { apiKey });
+    await later.client.images.create(PROMPT);
+    expect(later.seen).toHaveLength(1);
   });
 });
 

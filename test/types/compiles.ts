@@ -99,11 +99,11 @@ export const COMPILES: readonly Snippet[] = [
   },
   {
     name: 'the fields of a job, documented and not',
-    code: `async () => { const job = await client.jobs.get('a'); const cost: number | undefined = job.quotedTokenCost; const other: unknown = job['shiny']; return [cost, other, job.status === 'completed']; }`,
+    code: `async () => { const job = await client.jobs.get('a'); const cost: number | undefined = job.quotedTokenCost; const other: unknown = extra(job).shiny; return [cost, other, job.status === 'completed']; }`,
   },
   {
     name: 'a completed job with its link',
-    code: `async () => { const job = await client.videos.createAndWait({ prompt: 'x' }); const url: string = job.providerOutputUrl; const until: string = job.providerOutputExpiresAt; return [url, until]; }`,
+    code: `async () => { const job = await client.videos.createAndWait({ prompt: 'x' }); const url: string = job.providerOutputUrl; const until: string | undefined = job.providerOutputExpiresAt; return [url, until]; }`,
   },
   {
     name: 'a final job of any kind where nothing is thrown',

@@ -246,4 +246,20 @@ export const REFUSED: readonly Snippet[] = [
     code: `client.videos.create({ prompt: 'x', reference_image_upload_ids: file })`,
     error: 'reference_image_upload_ids',
   },
+  {
+    name: 'the camelCase of a field that a created job writes in snake_case',
+    code: `client.videos.create({ prompt: 'x' }).then((created) => created.quotedTokenCost)`,
+    error: 'quotedTokenCost',
+  },
+  {
+    name: 'a field of the create on its job',
+    code: `client.videos.create({ prompt: 'x' }).then((created) => created.job.quoted_token_cost)`,
+    error: 'quoted_token_cost',
+  },
+  { name: "a peer's name of the status", code: `client.jobs.get('a').then((job) => job.state)`, error: 'state' },
+  {
+    name: "a peer's name of the output",
+    code: `client.jobs.get('a').then((job) => job.outputUrl)`,
+    error: 'outputUrl',
+  },
 ];

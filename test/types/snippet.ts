@@ -11,7 +11,7 @@ export interface Snippet {
 }
 
 /** What stands above the snippets. */
-export const SNIPPET_HEAD = `import { APIError, type CheckedImageParams, type CheckedVideoEditParams, type CheckedVideoParams, type CompletedJob, type ContentItem, type CreatedJob, type EditModel, GenClient, type ImageModel, type ImageParams, isCompleted, isFinal, type Job, MODELS, modelCapabilities, type UploadSource, type VideoEditParams, type VideoModel, type VideoParams, type Videos } from 'gen-client';
+export const SNIPPET_HEAD = `import { APIError, type CheckedImageParams, type CheckedVideoEditParams, type CheckedVideoParams, type CompletedJob, type ContentItem, type CreatedJob, type EditModel, extra, GenClient, type ImageModel, type ImageParams, isCompleted, isFinal, type Job, MODELS, modelCapabilities, type UploadSource, type VideoEditParams, type VideoModel, type VideoParams, type Videos } from 'gen-client';
 import { z } from 'zod';
 declare const client: GenClient; declare const text: string; declare const seconds: number; declare const items: ContentItem[];
 declare const file: Blob; declare const created: CreatedJob; declare const completed: CompletedJob; declare const anything: any;

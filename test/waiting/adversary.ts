@@ -1,5 +1,5 @@
-import type { CallFailure, FailureKind } from '../../src/polling/call-failure.js';
-import type { RunEvent, RunState } from '../../src/polling/run-state.js';
+import type { CallFailure, Fate } from '../../src/rules/fate.js';
+import type { RunEvent, RunState } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
 import { seeded } from '../support/seeded.js';
 
@@ -76,9 +76,10 @@ export function adversary({ seed, holdsRefusals, trouble, endsReviewsBetweenKeys
 
   function create(key: string): RunEvent {
     if (luck(trouble)) {
-      // The service may have taken the call, and done what it asks for, whatever comes back.
-      if (luck(0.5)) answerOf(key);
-      return failed(luck(0.1) ? 'full' : 'lost', luck(0.3) ? Math.ceil(chance() * 5) * 1000 : null);
+      const kind = luck(0.1) ? 'full' : 'lost';
+      // The service may have taken a call whose answer is lost, and done what it asks for. A full one it does not take.
+      if (kind === 'lost' && luck(0.5)) answerOf(key);
+      return failed(kind, luck(0.3) ? Math.ceil(chance() * 5) * 1000 : null);
     }
     return answerOf(key);
   }
@@ -137,14 +138,19 @@ export function adversary({ seed, holdsRefusals, trouble, endsReviewsBetweenKeys
         if (step.type === 'wait') return wait(step.jobId, step.ms);
         return luck(trouble) ? failed('lost', null) : { type: 'stored' };
       };
-      if (step.type !== 'wait' && luck(trouble)) act();
+      const isTwice = step.type !== 'wait' && luck(trouble);
+      if (isTwice) act();
       nowMs += chance() * 2000;
-      return act();
+      const event = act();
+      // Only a process that died forgets its first attempt, and only a run with a record goes on after that. Within one
+      // process the error says that an attempt before it may have arrived.
+      const isKnown = isTwice && !state.rules.persistent;
+      return isKnown && event.type === 'failed' && event.failure.kind === 'full' ? failed('lost', null) : event;
     },
   };
 }
 
-function failed(kind: FailureKind, retryAfterMs: number | null): RunEvent {
+function failed(kind: Fate, retryAfterMs: number | null): RunEvent {
   const failure: CallFailure = { kind, retryAfterMs, error: { name: 'ConnectionError', message: kind } };
   return { type: 'failed', failure };
 }

@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it, vi } from 'vitest';
 import { ConflictError, JobFailedError, NotFoundError, WaitTimeoutError } from '../../src/errors/index.js';
-import { type CreateAndWaitOptions, createAndWait } from '../../src/polling/create-and-wait.js';
-import { JobWatcher } from '../../src/polling/job-watcher.js';
-import type { CreateStep } from '../../src/polling/run-state.js';
-import { createWaiter } from '../../src/polling/wait-for-job.js';
-import { waitForJobs } from '../../src/polling/wait-for-jobs.js';
+import type { CreateStep } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
+import { type CreateAndWaitOptions, createAndWait } from '../../src/waiting/create-and-wait.js';
+import { createWaiter } from '../../src/waiting/wait-for-job.js';
+import { waitForJobs } from '../../src/waiting/wait-for-jobs.js';
+import { JobWatcher } from '../../src/waiting/watcher.js';
 import { settle, virtualClock } from './virtual-clock.js';
 
 const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output' };

@@ -1,6 +1,8 @@
 import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
-import { JobWatcher } from '../../src/polling/job-watcher.js';
-import { createWaiter } from '../../src/polling/wait-for-job.js';
+import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
+import { createWaiter } from '../../src/waiting/wait-for-job.js';
+import { JobWatcher } from '../../src/waiting/watcher.js';
+import { markVerified } from '../../src/webhooks/verified.js';
 import { type Arrivals, type SimulatedJob, simulatedService } from './simulation.js';
 
 export interface Figures {
@@ -13,13 +15,20 @@ export interface Figures {
   readonly failed: number;
 }
 
-export interface Load extends Pick<Arrivals, 'seed' | 'before' | 'perMinute' | 'longer'> {
+export interface Load extends Pick<Arrivals, 'seed' | 'before' | 'perMinute' | 'longer' | 'kinds'> {
   /** The share of completions that a webhook announces. @default 0 */
   readonly webhooks?: number;
+  /** Whether the webhooks are verified, so that an event may end a wait. Else they are hints. @default true */
+  readonly verified?: boolean;
+  /** Milliseconds that a webhook takes. @default 200 to 1,000 */
+  readonly deliveryMs?: number;
 }
 
 /** The same waits as a user's `Promise.all(jobs.map((job) => client.waitForJob(job)))`, on a held clock. */
-export async function measure(count: number, { webhooks = 0, before = 0, ...arrivals }: Load = {}): Promise<Figures> {
+export async function measure(
+  count: number,
+  { webhooks = 0, verified = true, deliveryMs, before = 0, ...arrivals }: Load = {},
+): Promise<Figures> {
   const service = simulatedService(count, { ...arrivals, before });
   const { clock, random } = service;
   const limiter = new InProcessLimiter({}, clock);
@@ -27,6 +36,7 @@ export async function measure(count: number, { webhooks = 0, before = 0, ...arri
   const waiter = createWaiter({
     clock,
     limiter: () => limiter,
+    baseUrl: () => 'https://x',
     account: async () => ({ shared: <T extends object>(_name: string, _make: () => T) => watcher as object as T }),
     async readJob(id, signal) {
       const release = await limiter.acquire('jobs.get', signal);
@@ -39,7 +49,9 @@ export async function measure(count: number, { webhooks = 0, before = 0, ...arri
   });
   for (const job of service.jobs)
     if (random() < webhooks)
-      clock.after(job.endMs - clock.now() + 200 + random() * 800, () => waiter.notify({ data: { job } }));
+      clock.after(job.endMs - clock.now() + (deliveryMs ?? 200 + random() * 800), () =>
+        waiter.notify(verified ? verifiedEvent(job.id) : { data: { job } }),
+      );
   const earlier = service.earlier.map((job) => waiter.waitForJob(service.record(job), { timeoutMs: false }));
   await clock.until(Promise.all(earlier));
   if (before > 0) await clock.advance(Math.max(120_000, service.jobs[0]!.startMs - clock.now()));
@@ -52,6 +64,13 @@ export async function measure(count: number, { webhooks = 0, before = 0, ...arri
   };
   await clock.until(Promise.all(service.jobs.map(wait)));
   return { ...figures(service, late), polls: service.reads - readsBefore };
+}
+
+/** The event of a completed job, as `verifyWebhook` gives it. */
+function verifiedEvent(id: string) {
+  const job = { id, status: 'completed', providerOutputUrl: 'https://x/output' };
+  const event: WebhookEvent = { id: `evt_${id}_completed`, type: 'job.completed', data: { job } };
+  return markVerified(event, { body: JSON.stringify(event), signature: '' });
 }
 
 export function figures(service: ReturnType<typeof simulatedService>, late: readonly number[]): Figures {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { nextStep } from '../../src/polling/next-step.js';
-import { type Recover, type RunRules, type RunState, resumeRun, startRun } from '../../src/polling/run-state.js';
+import { nextStep } from '../../src/rules/run.js';
+import { type Recover, type RunRules, type RunState, resumeRun, startRun } from '../../src/rules/run-state.js';
 import { adversary } from './adversary.js';
 
 const RULES: RunRules = {

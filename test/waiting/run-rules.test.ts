@@ -10,9 +10,9 @@ import {
   ResponseError,
   TimeoutError,
 } from '../../src/errors/index.js';
-import { callFailure, type FailureKind } from '../../src/polling/call-failure.js';
-import { nextStep } from '../../src/polling/next-step.js';
-import { type RunEvent, type RunRules, type RunState, resumeRun, startRun } from '../../src/polling/run-state.js';
+import { callFailure, type Fate } from '../../src/rules/fate.js';
+import { nextStep } from '../../src/rules/run.js';
+import { type RunEvent, type RunRules, type RunState, resumeRun, startRun } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
 
 const RULES: RunRules = {
@@ -33,7 +33,7 @@ const job = (status: string, more: Partial<Job> = {}): RunEvent => ({
 });
 const failedJob = (errorCode: string, errorData: Job['errorData'] = null, id = 'job_1') =>
   job('failed', { id, errorCode, errorData });
-const failed = (kind: FailureKind, retryAfterMs: number | null = null): RunEvent => ({
+const failed = (kind: Fate, retryAfterMs: number | null = null): RunEvent => ({
   type: 'failed',
   failure: { kind, retryAfterMs, error: { name: 'GenError', message: kind } },
 });
@@ -79,6 +79,19 @@ describe('a create', () => {
     }
     expect(run.elapsedMs).toBeNull();
     expect(proceed(run, job('processing')).step).toMatchObject({ leftMs: 60_000 });
+  });
+
+  it.each([
+    ['a wrong key', 401, 'invalid_api_key'],
+    ['a missing scope', 403, 'missing_scope'],
+  ])('refused for %s after an answer was lost keeps its key when the run is tried again', (_, status, code) => {
+    const details = { code, recovery: 'fix_credentials', status, method: 'POST', url: 'https://x' } as const;
+    const failure = callFailure(new APIError('x', details));
+    expect(failure).toMatchObject({ kind: 'refused', keyIsUnused: true });
+    if (!failure) return;
+    const run = proceed(start(), failed('lost'), passed, { type: 'failed', failure });
+    expect(run.step).toMatchObject({ type: 'fail', again: { type: 'create', key: 'k' } });
+    expect(resumeRun(run).step).toMatchObject({ type: 'create', key: 'k' });
   });
 
   it('that is refused, or is not sent, ends the run', () => {
@@ -158,6 +171,16 @@ describe('a character under review', () => {
   it('has its second key settled before any other goes out', () => {
     const run = proceed(start(), refused(null), passed, refused(null), failed('lost'), passed);
     expect(run.step).toMatchObject({ type: 'create', key: 'k:w1' });
+  });
+
+  it('has its second key settled before any other goes out when the rate limit is full after a lost answer', () => {
+    const lost = proceed(start(), refused(null), passed, refused(null), failed('lost'), passed);
+    expect(proceed(lost, failed('full', 5000)).step).toMatchObject({ type: 'wait', ms: 5000, next: { key: 'k:w1' } });
+  });
+
+  it('has its second key settled too when a worker may have died before it recorded the answer', () => {
+    const restarted = proceed(start(), refused(null), passed, refused(null), failed('full', 5000));
+    expect(restarted.step).toMatchObject({ type: 'wait', ms: 5000, next: { key: 'k:w1' } });
   });
 
   it('counts its keys anew for each job', () => {
@@ -385,12 +408,12 @@ describe('what an error means', () => {
     ['refused', api(402, 'insufficient_balance')],
     ['refused', api(404)],
     ['lost', api(409, 'key_in_use')],
-    ['lost', api(429)],
+    ['full', api(429)],
     ['lost', api(500)],
-    ['lost', api(503, 'dispatch_disabled')],
+    ['full', api(503, 'dispatch_disabled')],
     ['lost', api(200, 'internal_error')],
     ['full', new RateLimitError('full', { ...wire, status: 429, code: 'rate_limited', attempts: 0 })],
-    ['lost', new RateLimitError('429', { ...wire, status: 429, code: 'rate_limited', attempts: 1 })],
+    ['full', new RateLimitError('429', { ...wire, status: 429, code: 'rate_limited', attempts: 1 })],
     ['lost', new ConnectionError('no')],
     ['lost', new TimeoutError('no')],
     ['lost', new ResponseError('no')],
@@ -414,7 +437,7 @@ describe('what an error means', () => {
       idempotencyKey: 'k',
     });
     expect(callFailure(asked)).toEqual({
-      kind: 'lost',
+      kind: 'full',
       retryAfterMs: null,
       error: { name: 'APIError', message: 'busy', code: 'dispatch_disabled', recovery: 'none', idempotencyKey: 'k' },
     });

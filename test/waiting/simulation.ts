@@ -53,12 +53,14 @@ export interface Arrivals {
   readonly perMinute?: number;
   /** Makes every job so many times longer. @default 1 */
   readonly longer?: number;
+  /** The kinds of jobs. @default KINDS */
+  readonly kinds?: readonly Kind[];
 }
 
 /** Without `perMinute` all jobs are accepted at once: a batch of images, or a restarted program that waits again. */
 export function simulatedService(
   count: number,
-  { seed = 1, limit = 120, before = 0, perMinute = Number.POSITIVE_INFINITY, longer = 1 }: Arrivals = {},
+  { seed = 1, limit = 120, before = 0, perMinute = Number.POSITIVE_INFINITY, longer = 1, kinds = KINDS }: Arrivals = {},
 ): SimulatedService {
   const clock = virtualClock();
   const random = seeded(seed);
@@ -67,7 +69,7 @@ export function simulatedService(
     Array.from({ length: size }, (_, at): SimulatedJob => {
       // In steady traffic the kinds are mixed; in a batch their order makes no difference.
       const share = perMinute < Number.POSITIVE_INFINITY ? random() : size === 1 ? 0.5 : (at + 0.5) / size;
-      const kind = pick(share);
+      const kind = pick(kinds, share);
       const lastsMs = longer * (kind.fromMs + random() * (kind.toMs - kind.fromMs));
       const startMs = from + (at * 60_000) / perMinute;
       return { kind, id: `${name}_${at}`, startMs, endMs: startMs + lastsMs };
@@ -134,9 +136,9 @@ export class TooMany extends Error {
   }
 }
 
-function pick(share: number): Kind {
+function pick(kinds: readonly Kind[], share: number): Kind {
   let sum = 0;
-  for (const kind of KINDS) {
+  for (const kind of kinds) {
     sum += kind.share;
     if (share < sum) return kind;
   }

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/clock.js';
+import type { Clock } from '../../src/runtime/clock.js';
 import { Heap, type Ranked } from './heap.js';
 
 interface Timer extends Ranked {
@@ -35,6 +35,7 @@ export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
   };
   return {
     now: () => now + shift,
+    elapsed: () => now,
     after(ms, fire) {
       const timer: Timer = { rank: now + Math.ceil(Math.max(0, ms)), place: -1, fire };
       timers.add(timer);

@@ -15,9 +15,9 @@ import {
   TimeoutError,
   WaitTimeoutError,
 } from '../../src/errors/index.js';
-import { JobWatcher } from '../../src/polling/job-watcher.js';
-import { createWaiter } from '../../src/polling/wait-for-job.js';
 import type { Job } from '../../src/schemas/job.js';
+import { createWaiter } from '../../src/waiting/wait-for-job.js';
+import { JobWatcher } from '../../src/waiting/watcher.js';
 import { virtualClock } from './virtual-clock.js';
 
 type Answer = Partial<Job> | Error | 'hangs';
@@ -312,9 +312,14 @@ describe('a webhook', () => {
     expect(at()).toEqual([0]);
   });
 
+  it.each([[undefined], [null], ['job_1'], [7]])('that is %o is refused with the call that gives an event', (odd) => {
+    const { waiter } = setup({});
+    expect(() => waiter.notify(odd as never)).toThrow('notify takes the event that verifyWebhook gave');
+  });
+
   it('about a job nobody waits for, or of any odd shape, does nothing', async () => {
     const { waiter, clock, reads } = setup({});
-    for (const odd of [undefined, null, {}, { data: null }, { data: { job: { id: 7 } } }]) waiter.notify(odd as never);
+    for (const odd of [{}, { data: null }, { data: { job: { id: 7 } } }]) waiter.notify(odd as never);
     waiter.notify(event('nobody'));
     await clock.advance(1000);
     expect(reads).toEqual([]);

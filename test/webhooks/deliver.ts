@@ -1,4 +1,5 @@
 import { vi } from 'vitest';
+import { memoryShared } from '../../src/shared/memory.js';
 import { createWebhookHandler, signWebhook, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 
@@ -11,9 +12,9 @@ export const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:
 
 const now = () => NOW_MS;
 
-/** A receiver whose clock stands still. */
+/** A receiver whose clock stands still, with a memory of its own. */
 export function handlerOf(options: WebhookHandlerOptions) {
-  return createWebhookHandler({ secret: SECRET, now, ...options });
+  return createWebhookHandler({ secret: SECRET, now, shared: memoryShared(), ...options });
 }
 
 /** A webhook request, signed under `secret`. */

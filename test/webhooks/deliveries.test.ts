@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { GenError } from '../../src/errors/index.js';
-import { memoryStore, type WebhookHandlerOptions, type WebhookStore } from '../../src/webhooks/index.js';
-import { delivery, event, handlerOf, heldWork, NOW_MS } from './deliver.js';
+import { memoryShared, memoryStore } from '../../src/shared/memory.js';
+import { SHARED, type SharedStore } from '../../src/shared/shared-store.js';
+import { createWebhookHandler, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
+import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
 
 describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', (ack) => {
   test('fifty at once are all answered 200 and handled once', async () => {
@@ -17,8 +18,8 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
 
   test('fifty at once over five processes are handled once', async () => {
     const work = heldWork();
-    const store = memoryStore();
-    const handlers = Array.from({ length: 5 }, () => handlerOf({ ack, store, on: { '*': work.run } }));
+    const shared = memoryShared();
+    const handlers = Array.from({ length: 5 }, () => handlerOf({ ack, shared, on: { '*': work.run } }));
     const requests = await Promise.all(Array.from({ length: 50 }, () => delivery()));
     const answers = requests.map((request, at) => handlers[at % 5]?.(request));
     await vi.waitFor(() => expect(work.run).toHaveBeenCalled());
@@ -30,10 +31,10 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
 
   test('one that died with its process is handled after the lease', async () => {
     let time = NOW_MS;
-    const store = memoryStore({ now: () => time });
-    await store.claim(event.id, 60_000);
+    const shared = memoryStore({ now: () => time, after: () => () => {} });
+    await claimed(shared, 60_000);
     const listener = vi.fn();
-    const handler = handlerOf({ ack, store, on: { '*': listener } });
+    const handler = handlerOf({ ack, shared, on: { '*': listener } });
     await handler(await delivery());
     time += 59_999;
     await handler(await delivery());
@@ -48,9 +49,29 @@ const LEASE_MS = 60_000;
 /** How long a copy waits for the outcome of the one that is being handled, with what timers add to it. */
 const PATIENCE_MS = 1100;
 
-/** A store whose methods can be replaced; the rest is in memory. */
-function storeWith(methods: Partial<Record<keyof WebhookStore, (...given: never[]) => unknown>>): WebhookStore {
-  return { ...memoryStore(), ...methods } as WebhookStore;
+/** A store in memory of which the first, second, … write can be replaced, or each read. The first write claims. */
+function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: readonly (() => unknown)[] }): SharedStore {
+  const store = memoryShared();
+  let written = 0;
+  return {
+    async read(...given) {
+      await read?.();
+      return store.read(...given);
+    },
+    async write(...given) {
+      const fault = writes[written];
+      written += 1;
+      await fault?.();
+      return store.write(...given);
+    },
+  };
+}
+
+/** Another process has claimed the event, and works on it. */
+async function claimed(shared: SharedStore, leaseMs: number): Promise<void> {
+  const group = `events/${event.id}`;
+  const { version } = await shared.read(group, []);
+  await shared.write(group, version, { state: { value: 'busy elsewhere', ttlMs: leaseMs } });
 }
 
 /** What a receiver does that works before it answers, with time in the test's hands. */
@@ -93,15 +114,17 @@ describe('with time held', () => {
   });
 
   test('a copy that another process works on waits a second, and is then sent again after the lease', async () => {
-    const claim = vi.fn(async () => 'busy');
-    const { send } = receiver({ store: storeWith({ claim }), leaseMs: 45_000 });
+    const shared = memoryShared();
+    await claimed(shared, LEASE_MS);
+    const read = vi.spyOn(shared, 'read');
+    const { send } = receiver({ shared, leaseMs: 45_000 });
     const answer = send();
     await pass(900);
     expect(await settledStatus(answer)).toBe('no answer');
     await pass(PATIENCE_MS - 900);
     const response = await answer;
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '45']);
-    expect(claim).toHaveBeenCalledTimes(7);
+    expect(read).toHaveBeenCalledTimes(7);
   });
 
   test('a copy takes the work over when the one that it waits for fails', async () => {
@@ -149,9 +172,8 @@ describe('with time held', () => {
       .fn()
       .mockImplementationOnce(() => late.run().then(() => Promise.reject(new Error('late'))))
       .mockImplementationOnce(next.run);
-    const store = memoryStore();
-    const release = vi.spyOn(store, 'release');
-    const { send, reports } = receiver({ store, on: { '*': listener } });
+    const shared = memoryShared();
+    const { send, reports } = receiver({ shared, on: { '*': listener } });
     const first = send();
     await pass(LEASE_MS + 10);
     expect((await first).status).toBe(500);
@@ -160,8 +182,7 @@ describe('with time held', () => {
     late.succeed();
     await pass(0);
     expect(reports()).toEqual([expect.stringContaining('did not finish'), 'late']);
-    expect(release).not.toHaveBeenCalled();
-    expect(await store.claim(event.id, 1)).toBe('busy');
+    expect((await shared.read(`events/${event.id}`, ['state'])).values.state).toContain('busy');
     next.succeed();
     expect((await second).status).toBe(200);
   });
@@ -179,139 +200,113 @@ describe('with time held', () => {
   });
 
   test('the lease begins before the store is asked, so the store never ends it first', async () => {
-    const slowly = async () => {
-      await new Promise((resolve) => setTimeout(resolve, LEASE_MS / 2));
-      return 'new';
-    };
-    const { statusAfter, reports } = receiver({ store: storeWith({ claim: slowly }), on: { '*': forEver } });
+    const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_500));
+    const { statusAfter, reports } = receiver({ shared: storeWith({ writes: [slowly] }), on: { '*': forEver } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
     expect(reports()).toEqual([expect.stringContaining('The listener did not finish')]);
   });
 
   test.each(['before', 'after'] as const)(
-    'a store that never says whether an event is new is answered for, acknowledged %s',
+    'a store that never says whether an event is new is answered for after two seconds, acknowledged %s',
     async (ack) => {
       const listener = vi.fn();
-      const { statusAfter, reports } = receiver({ ack, store: storeWith({ claim: forEver }), on: { '*': listener } });
-      expect(await statusAfter(LEASE_MS - 10)).toBe('no answer');
+      const { statusAfter, reports } = receiver({ ack, shared: storeWith({ read: forEver }), on: { '*': listener } });
+      expect(await statusAfter(1_990)).toBe('no answer');
       await pass(20);
-      expect(reports()).toEqual(['The store did not answer within 60000 ms (leaseMs).']);
-      expect(await statusAfter(LEASE_MS + 10)).toBe(500);
+      expect(reports()).toEqual(['The shared store did not answer within 2000 ms']);
+      expect(await statusAfter(2_010)).toBe(500);
       expect(listener).not.toHaveBeenCalled();
     },
   );
 
   test('a store that fails leaves no timer', async () => {
-    const { statusAfter } = receiver({ store: storeWith({ claim: () => Promise.reject(new Error('store away')) }) });
+    const { statusAfter } = receiver({ shared: storeWith({ read: () => Promise.reject(new Error('store away')) }) });
     expect(await statusAfter(0)).toBe(500);
   });
 
-  test('what a store claims too late is given back', async () => {
+  test('what a store claims after the lease is given back', async () => {
     const late = heldWork();
-    const release = vi.fn(async () => {});
-    const claim = vi.fn(() => late.run().then(() => 'new'));
-    const { statusAfter } = receiver({ store: storeWith({ claim, release }) });
-    expect(await statusAfter(LEASE_MS + 10)).toBe(500);
-    expect(release).not.toHaveBeenCalled();
+    const shared = storeWith({ writes: [late.run] });
+    const { statusAfter } = receiver({ shared, leaseMs: 1_000 });
+    expect(await statusAfter(1_010)).toBe(500);
     late.succeed();
     await pass(0);
-    expect(release).toHaveBeenCalledExactlyOnceWith(event.id);
-  });
-
-  test('what a store finds too late to be busy is left to its owner', async () => {
-    const late = heldWork();
-    const release = vi.fn(async () => {});
-    const { statusAfter } = receiver({ store: storeWith({ claim: () => late.run().then(() => 'busy'), release }) });
-    expect(await statusAfter(LEASE_MS + 10)).toBe(500);
-    late.succeed();
-    await pass(0);
-    expect(release).not.toHaveBeenCalled();
+    expect({ ...(await shared.read(`events/${event.id}`, ['state'])).values }).toEqual({});
   });
 
   test('work that is done stays done when the store never notes it', async () => {
-    const { statusAfter, reports } = receiver({ store: storeWith({ complete: forEver }) });
+    const { statusAfter, reports } = receiver({ shared: storeWith({ writes: [() => {}, forEver] }) });
     expect(await statusAfter(LEASE_MS + 10)).toBe(200);
-    expect(reports()).toEqual([expect.stringContaining('The store did not answer within 60000 ms')]);
+    expect(reports()).toEqual([expect.stringContaining('The shared store did not answer')]);
   });
 
   test('work that failed stays failed when the store never gives it back', async () => {
     const fail = () => Promise.reject(new Error('disk full'));
-    const { statusAfter, reports } = receiver({ store: storeWith({ release: forEver }), on: { '*': fail } });
+    const shared = storeWith({ writes: [() => {}, forEver] });
+    const { statusAfter, reports } = receiver({ shared, on: { '*': fail } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
-    expect(reports()).toEqual(['disk full', expect.stringContaining('The store did not answer')]);
+    expect(reports()).toEqual(['disk full', expect.stringContaining('The shared store did not answer')]);
   });
 });
 
 describe('a store', () => {
-  test('may answer without promises', async () => {
-    const handled = new Set<string>();
-    const store = storeWith({
-      claim: (id: string) => (handled.has(id) ? 'done' : 'new'),
-      complete: (id: string) => void handled.add(id),
-      release: () => undefined,
-    });
-    const listener = vi.fn().mockRejectedValueOnce(new Error('disk full'));
-    const { send, reports } = receiver({ store, on: { '*': listener } });
-    expect([(await send()).status, (await send()).status, (await send()).status]).toEqual([500, 200, 200]);
-    expect(listener).toHaveBeenCalledTimes(2);
-    expect(reports()).toEqual(['disk full']);
-  });
+  const away = () => Promise.reject(new Error('store away'));
 
-  const fails = {
-    'throws at once': () => {
-      throw new Error('store away');
-    },
-    rejects: () => Promise.reject(new Error('store away')),
-  };
-
-  test.each(Object.entries(fails))(
-    'whose claim %s is reported and answered 500, however it is acknowledged',
-    async (_, claim) => {
-      for (const ack of ['before', 'after'] as const) {
+  test('that fails before an event is claimed is reported and answered 500, however it is acknowledged', async () => {
+    for (const ack of ['before', 'after'] as const) {
+      for (const shared of [storeWith({ read: away }), storeWith({ writes: [away] })]) {
         const listener = vi.fn();
-        const { send, onError } = receiver({ ack, store: storeWith({ claim }), on: { '*': listener } });
+        const { send, onError } = receiver({ ack, shared, on: { '*': listener } });
         expect((await send()).status).toBe(500);
         expect(onError).toHaveBeenCalledExactlyOnceWith(new Error('store away'), event);
         expect(listener).not.toHaveBeenCalled();
       }
-    },
-  );
+    }
+  });
 
-  test.each(Object.entries(fails))('whose complete %s does not undo the work', async (_, complete) => {
-    const { send, onError } = receiver({ store: storeWith({ complete }) });
+  test('that fails after the work does not undo it', async () => {
+    const { send, onError } = receiver({ shared: storeWith({ writes: [() => {}, away] }) });
     expect((await send()).status).toBe(200);
     expect(onError).toHaveBeenCalledExactlyOnceWith(new Error('store away'), event);
   });
 
-  test.each(Object.entries(fails))('whose release %s does not hide why the work failed', async (_, release) => {
+  test('that fails does not hide why the work failed', async () => {
     const fail = () => Promise.reject(new Error('disk full'));
-    const { send, reports } = receiver({ store: storeWith({ release }), on: { '*': fail } });
+    const { send, reports } = receiver({ shared: storeWith({ writes: [() => {}, away] }), on: { '*': fail } });
     expect((await send()).status).toBe(500);
     expect(reports()).toEqual(['disk full', 'store away']);
   });
 
-  test.each([
-    [undefined, 'undefined'],
-    [true, 'true'],
-    ['NEW', '"NEW"'],
-  ])('that claims with %j is told what to give', async (odd, shown) => {
-    const { send, onError } = receiver({ store: storeWith({ claim: () => odd }) });
-    expect((await send()).status).toBe(500);
-    const [error] = onError.mock.calls[0] ?? [];
-    expect(GenError.isInstance(error)).toBe(true);
-    expect(error.message).toBe(`store.claim must give "new", "busy" or "done", not ${shown}.`);
+  test('is given the lease and the time to remember', async () => {
+    const shared = memoryShared();
+    const write = vi.spyOn(shared, 'write');
+    const ttls = () => write.mock.calls.map(([, , { state }]) => state?.ttlMs);
+    expect((await receiver({ shared, leaseMs: 7000, rememberMs: 9000 }).send()).status).toBe(200);
+    expect(ttls()).toEqual([7000, 9000]);
+    write.mockClear();
+    await handlerOf({ shared, ack: 'after' })(await delivery({ ...event, id: 'evt_other' }));
+    expect(ttls()).toEqual([60_000, 3 * 86_400_000]);
   });
 
-  test('is given the lease and the time to remember', async () => {
-    const store = memoryStore();
-    const [claim, complete] = [vi.spyOn(store, 'claim'), vi.spyOn(store, 'complete')];
-    expect((await receiver({ store, leaseMs: 7000, rememberMs: 9000 }).send()).status).toBe(200);
-    expect(claim.mock.calls).toEqual([[event.id, 7000]]);
-    expect(complete.mock.calls).toEqual([[event.id, 9000]]);
-    const bare = storeWith({ complete: vi.fn() });
-    const claimed = vi.spyOn(bare, 'claim');
-    await handlerOf({ store: bare })(await delivery());
-    expect(claimed.mock.calls).toEqual([[event.id, 60_000]]);
-    expect(bare.complete).toHaveBeenCalledExactlyOnceWith(event.id, 3 * 86_400_000);
+  test('is the one of the client, else that of this process, also for a handler that is made for each request', async () => {
+    const shared = memoryShared();
+    const client = { notify() {}, [SHARED]: shared };
+    for (const [name, options] of Object.entries({ client: { client }, process: {} })) {
+      const listener = vi.fn();
+      const sent = { ...event, id: `evt_of_${name}` };
+      for (let copy = 0; copy < 2; copy++) {
+        const handler = createWebhookHandler({
+          secret: SECRET,
+          now: () => NOW_MS,
+          ack: 'after',
+          ...options,
+          on: { '*': listener },
+        });
+        expect((await handler(await delivery(sent))).status).toBe(200);
+      }
+      expect(listener).toHaveBeenCalledOnce();
+    }
+    expect((await shared.read('events/evt_of_client', ['state'])).values.state).toBe('done');
+    expect((await shared.read('events/evt_of_process', ['state'])).values.state).toBeUndefined();
   });
 });

@@ -1,12 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import {
-  createWebhookHandler,
-  memoryStore,
-  redisStore,
-  signWebhook,
-  WebhookVerificationError,
-} from '../../src/webhooks/index.js';
+import { redisShared } from '../../src/redis/index.js';
+import { memoryShared } from '../../src/shared/memory.js';
+import { createWebhookHandler, signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
 import { delivery, event, handlerOf, SECRET } from './deliver.js';
 
 /** The message of the GenError that `make` throws. */
@@ -36,10 +32,10 @@ describe('createWebhookHandler', () => {
       { toleranceSeconds: Number.POSITIVE_INFINITY },
       'toleranceSeconds must be a finite number of seconds above 0, not Infinity.',
     ],
-    [{ store: new Map() }, 'store must be an object with the methods claim, complete, release, not an object.'],
-    [{ store: null }, 'store must be an object with the methods claim, complete, release, not null.'],
-    [{ store: 'redis' }, 'store must be an object with the methods claim, complete, release, not "redis".'],
-    [{ store: { claim() {}, complete() {} } }, expect.stringContaining('claim, complete, release, not an object.')],
+    [{ shared: new Map() }, 'shared must be an object with the methods read, write, not an object.'],
+    [{ shared: null }, 'shared must be an object with the methods read, write, not null.'],
+    [{ shared: 'redis' }, 'shared must be an object with the methods read, write, not "redis".'],
+    [{ shared: { read() {} } }, expect.stringContaining('read, write, not an object.')],
     [{ client: {} }, 'client must be an object with the method notify, not an object.'],
     [{ waitUntil: true }, 'waitUntil must be a function, not true.'],
     [{ onError: 'log' }, 'onError must be a function, not "log".'],
@@ -78,7 +74,7 @@ describe('createWebhookHandler', () => {
       secret: [SECRET, 'whsec_before'],
       on: { 'job.completed': callback, 'job.failed': undefined, '*': callback },
       ack: 'after',
-      store: memoryStore(),
+      shared: memoryShared(),
       leaseMs: 1,
       rememberMs: 1,
       maxBodyBytes: Number.POSITIVE_INFINITY,
@@ -98,12 +94,10 @@ describe('createWebhookHandler', () => {
 describe('the other makers', () => {
   test.each([
     [
-      () => memoryStore({ maxEntrys: 5 } as object),
-      'memoryStore has no option "maxEntrys". Did you mean "maxEntries"?',
+      () => redisShared(fakeRedis, { prefx: 'x' } as object),
+      'redisShared has no option "prefx". Did you mean "prefix"?',
     ],
-    [() => memoryStore({ maxEntries: 0 }), 'maxEntries must be a whole number above 0, not 0.'],
-    [() => redisStore(fakeRedis, { prefx: 'x' } as object), 'redisStore has no option "prefx". Did you mean "prefix"?'],
-    [() => redisStore(fakeRedis, { prefix: 5 } as object), 'prefix must be a string, not 5.'],
+    [() => redisShared(fakeRedis, { prefix: 5 } as object), 'prefix must be a non-empty string, not 5.'],
   ])('refuse options that cannot be right (%#)', (make, message) => {
     expect(refusalBy(make)).toBe(message);
   });
@@ -166,8 +160,8 @@ describe('without onError, the console', () => {
   });
 
   test('is told of a store that fails', async () => {
-    const store = { ...memoryStore(), claim: () => Promise.reject(new Error('store away')) };
-    expect((await handlerOf({ store })(await delivery())).status).toBe(500);
+    const shared = { ...memoryShared(), read: () => Promise.reject(new Error('store away')) };
+    expect((await handlerOf({ shared })(await delivery())).status).toBe(500);
     expect(printed.mock.calls).toEqual([[new Error('store away'), event]]);
   });
 

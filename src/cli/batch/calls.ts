@@ -1,9 +1,5 @@
-import { DEFAULT_VIDEO_MODEL } from '../../catalog.js';
-import { checkCharacter } from '../../preflight/check-character.js';
-import { checkImage } from '../../preflight/check-image.js';
-import { checkVideo } from '../../preflight/check-video.js';
-import { checkVideoEdit } from '../../preflight/check-video-edit.js';
-import type { CreateOptions } from '../../resources/create-options.js';
+import type { CreateOptions } from '../../resources/create.js';
+import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
 import type { Fields } from '../../schemas/envelope.js';
 import type { Job } from '../../schemas/job.js';
 import { didYouMean } from '../../schemas/nearest.js';
@@ -15,16 +11,16 @@ const CALLS = ['videos', 'images', 'videoEdits', 'characters'] as const;
 export type Call = (typeof CALLS)[number];
 
 /** The commands' names for them. */
-const ALIASES: Readonly<Record<string, Call>> = {
-  video: 'videos',
-  image: 'images',
-  edit: 'videoEdits',
-  character: 'characters',
-};
+const ALIASES: ReadonlyMap<string, Call> = new Map([
+  ['video', 'videos'],
+  ['image', 'images'],
+  ['edit', 'videoEdits'],
+  ['character', 'characters'],
+]);
 
 /** The call that a row names. */
 export function callNamed(name: unknown): Call {
-  const call = CALLS.find((known) => known === name) ?? ALIASES[String(name)];
+  const call = CALLS.find((known) => known === name) ?? ALIASES.get(String(name));
   if (call === undefined)
     throw new UsageError(`call "${String(name)}" does not exist. ${didYouMean(String(name), CALLS)}`);
   return call;
@@ -50,20 +46,4 @@ export function makeJob(
   options: CreateOptions,
 ): Promise<Job> {
   return client[call].createAndWait(params as never, { ...options, throwOnFailure: false });
-}
-
-/** What the price of a job depends on, as far as a client can know: rows of one class are taken to cost the same. */
-export function priceClassOf({ call, params }: { readonly call: Call; readonly params: Fields }): string {
-  const { model, duration, resolution, generate_audio: audio, intent } = params;
-  const source = params.source_video_upload_id ?? params.video ?? params.source_video_url;
-  const named = model ?? (call === 'videos' ? DEFAULT_VIDEO_MODEL : null);
-  return JSON.stringify([
-    call,
-    named,
-    duration ?? null,
-    resolution ?? null,
-    audio ?? null,
-    intent ?? null,
-    source ?? null,
-  ]);
 }

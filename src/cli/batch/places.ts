@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
-import { systemClock } from '../../clock.js';
-import { GenError, StorageError } from '../../errors/index.js';
+import { readdirSync, statSync } from 'node:fs';
+import { basename, dirname, extname, join, resolve } from 'node:path';
+import type { GenClient } from '../../client.js';
+import { DownloadError, GenError, StorageError } from '../../errors/index.js';
 import { type SavedOutput, saveOutput } from '../../node/index.js';
 import { extensionFor } from '../../resources/output.js';
+import type { JournaledCreate } from '../../rules/journal.js';
+import { systemClock } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
+import { type KeptJournal, timestamp } from '../../shared/journal.js';
 import { copyOutput, type OutputDestination, type OutputSource, type StoredOutput, s3 } from '../../storage/index.js';
 import { UsageError } from '../exit-codes.js';
-import type { Session } from '../session.js';
+import { type Machine, variable } from '../machine.js';
+import type { Row } from './rows.js';
 
 /** Where the files of a batch go. */
 export interface Places {
@@ -29,24 +33,24 @@ interface StoreObject {
 /** Where a file is now. */
 export interface Placed {
   readonly file?: SavedOutput | undefined;
-  readonly stored?: (StoredOutput & { readonly url: string }) | undefined;
+  /** The object. What the copy said of it is missing for one of an earlier run. */
+  readonly stored?: (Partial<StoredOutput> & { readonly url: string }) | undefined;
 }
 
 const TRY_MS = 30_000;
 
 /** Reads `s3://bucket/prefix/`. Endpoint, region and credentials come from the variables that every S3 tool reads. */
-export function storeAt(text: string): (name: string) => StoreObject {
-  const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/.exec(text) ?? [];
+export function storeAt(text: string, machine: Machine): (name: string) => StoreObject {
+  const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(text) ?? [];
   if (bucket === '') throw new UsageError(`--dest: "${text}" is not a place. Give s3://bucket or s3://bucket/prefix/.`);
-  const variable = (...names: string[]) => names.map((name) => process.env[name]?.trim()).find(Boolean);
-  const accessKeyId = variable('AWS_ACCESS_KEY_ID');
-  const secretAccessKey = variable('AWS_SECRET_ACCESS_KEY');
+  const accessKeyId = variable(machine, 'AWS_ACCESS_KEY_ID');
+  const secretAccessKey = variable(machine, 'AWS_SECRET_ACCESS_KEY');
   if (accessKeyId === undefined || secretAccessKey === undefined) {
     throw new UsageError('--dest needs credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.');
   }
-  const credentials = { accessKeyId, secretAccessKey, sessionToken: variable('AWS_SESSION_TOKEN') };
-  const endpoint = variable('AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL');
-  const region = variable('AWS_REGION', 'AWS_DEFAULT_REGION');
+  const credentials = { accessKeyId, secretAccessKey, sessionToken: variable(machine, 'AWS_SESSION_TOKEN') };
+  const endpoint = variable(machine, 'AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL');
+  const region = variable(machine, 'AWS_REGION', 'AWS_DEFAULT_REGION');
   return (name) => {
     const key = `${prefix}${prefix === '' || prefix.endsWith('/') ? '' : '/'}${name}`;
     return { url: `s3://${bucket}/${key}`, destination: s3({ bucket, key, endpoint, region, credentials }) };
@@ -76,38 +80,124 @@ export async function tryStore(make: (name: string) => StoreObject, signal: Abor
   }
 }
 
-/** Whether a file that an earlier run has placed is where this run wants it. Nobody is asked. */
-export function isPlaced({ file, stored }: Placed, { out, destination }: Places): boolean {
-  if (out !== undefined) {
-    if (file === undefined || dirname(file.path) !== resolve(out)) return false;
-    if (statSync(file.path, { throwIfNoEntry: false })?.size !== file.sizeBytes) return false;
-  }
-  if (destination === undefined) return true;
-  return stored !== undefined && stored.url === destination(basename(stored.url)).url;
+/** Whether the file of a create is where this run wants it, as the journal says. Nobody is asked. */
+export function isPlaced({ places: known = [] }: JournaledCreate, { out, destination }: Places): boolean {
+  const path = known.find((place) => !isUrl(place));
+  if (out !== undefined && (path === undefined || dirname(path) !== resolve(out) || !isFile(path))) return false;
+  const url = known.find(isUrl);
+  return destination === undefined || (url !== undefined && url === destination(basename(url)).url);
 }
 
-/** Puts a job's file where it belongs. What is there already, whole and of this job, is left as it is. */
+/** Where the file of an earlier run is. */
+export function placedBefore({ places: known = [] }: JournaledCreate): Placed {
+  const path = known.find((place) => !isUrl(place));
+  const url = known.find(isUrl);
+  const sizeBytes = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.size;
+  return {
+    ...(path !== undefined && sizeBytes !== undefined && { file: { path, sizeBytes, contentType: undefined } }),
+    ...(url !== undefined && { stored: { url } }),
+  };
+}
+
+/** What a file belongs to. */
+interface PlacingOptions extends Places {
+  readonly row: Pick<Row, 'id'>;
+  /** The create of the job, where an earlier run has made it. */
+  readonly create: JournaledCreate | undefined;
+  readonly key: string;
+}
+
+/** Puts a job's file where it belongs. A file that an earlier run was writing there for the same job is replaced. */
 export async function placeFile(
-  session: Session,
+  {
+    client,
+    journal,
+    signal,
+  }: { readonly client: GenClient; readonly journal: KeptJournal; readonly signal: AbortSignal },
   job: Job,
-  to: Places & { readonly id?: string | undefined },
+  { row, create, key, ...to }: PlacingOptions,
 ): Promise<Placed> {
-  const { signal } = session;
-  const client = session.client();
-  const { contentType, sizeBytes } = await client.jobs.outputInfo(job.id, { signal });
-  const name = `${to.id ?? job.id}${extensionFor(contentType)}`;
-  let file: SavedOutput | undefined;
-  if (to.out !== undefined) {
-    const path = resolve(join(to.out, name));
-    const there = statSync(path, { throwIfNoEntry: false });
-    // A run that was killed between saving the file and noting it.
-    const isThere = there?.isFile() === true && sizeBytes !== undefined && there.size === sizeBytes;
-    file = isThere
-      ? { path, sizeBytes, contentType }
-      : await saveOutput(client, job, path, { signal, overwrite: to.force });
-  }
+  const { contentType } = await client.jobs.outputInfo(job.id, { signal });
+  const name = `${row.id ?? job.id}${extensionFor(contentType)}`;
+  const path = to.out === undefined ? undefined : resolve(join(to.out, name));
   const store = to.destination?.(name);
-  if (store === undefined) return { file };
-  const stored = await copyOutput(client, job, store.destination, { signal, overwrite: to.force });
-  return { file, stored: { ...stored, url: store.url } };
+  const places = [path, store?.url].filter((place) => place !== undefined);
+  const isOurs = (place: string) => create?.jobId === job.id && create.places?.includes(place) === true;
+  const entry = { jobId: job.id, key, places };
+  if (path !== undefined) refuseDirectory(path);
+  const mayReplace = path === undefined || to.force || isOurs(path);
+  if (path !== undefined && !mayReplace && statSync(path, { throwIfNoEntry: false })) throw takenFile(path, job.id);
+  await journal.append({ phase: 'storing', ...entry, at: timestamp() });
+  const file = path === undefined ? undefined : await saveOutput(client, job, path, { signal, overwrite: mayReplace });
+  const stored = store && (await copyOutput(client, job, store.destination, { signal, overwrite: to.force }));
+  await journal.append({ phase: 'stored', ...entry, at: timestamp() });
+  return { file, ...(store && stored && { stored: { ...stored, url: store.url } }) };
+}
+
+function takenFile(path: string, jobId: string): DownloadError {
+  return new DownloadError(`"${path}" is already there. Pass --force to replace it.`, { jobId, code: 'file_exists' });
+}
+
+function refuseDirectory(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(`"${path}" is a directory, so no file can have that name.`);
+  }
+}
+
+/**
+ * The names that are taken of rows that are to be paid for: a file or an object of another job, or of nobody's. Throws one
+ * UsageError that lists them.
+ */
+export async function refuseTaken(
+  rows: readonly { readonly row: Row; readonly create: JournaledCreate | undefined }[],
+  { out, force, destination }: Places,
+  signal: AbortSignal,
+): Promise<void> {
+  const names = out === undefined ? [] : readdirSync(out);
+  const faults: string[] = [];
+  for (const { row, create } of rows) {
+    const { id, line } = row;
+    if (id === undefined) continue;
+    for (const name of names.filter((taken) => stemOf(taken).toLowerCase() === id.toLowerCase())) {
+      const path = resolve(join(out ?? '.', name));
+      if (create?.places?.includes(path) || (force && isFile(path))) continue;
+      const fix = isFile(path) ? 'Pass --force to replace it, or give' : 'Give';
+      faults.push(`line ${line}: "${path}" is there already. ${fix} the row another id.`);
+    }
+    if (destination && !force && (await isStored(destination(`${id}${likelyExtension(row)}`), signal))) {
+      faults.push(
+        `line ${line}: an object of that name is there already. Pass --force to replace it, or give the row another id.`,
+      );
+    }
+  }
+  if (faults.length > 0) throw new UsageError(faults.slice(0, MOST_FAULTS).join('\n'));
+}
+
+/** More faults than these help nobody. */
+const MOST_FAULTS = 20;
+
+function likelyExtension({ call }: Row): string {
+  return call === 'images' || call === 'characters' ? '.png' : '.mp4';
+}
+
+/** A store that does not say counts as free: the copy looks again. */
+async function isStored({ destination }: StoreObject, signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await destination.head?.({ signal })) !== undefined;
+  } catch {
+    signal.throwIfAborted();
+    return false;
+  }
+}
+
+function stemOf(name: string): string {
+  return name.slice(0, name.length - extname(name).length);
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+function isUrl(place: string): boolean {
+  return place.startsWith('s3://');
 }

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, readFileSync, statSync } from 'node:fs';
+import { createReadStream, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { reasonOf } from '../../callbacks.js';
+import { fromPath } from '../../node/index.js';
+import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
-import type { UploadType } from '../../schemas/media-type.js';
 import { didYouMean } from '../../schemas/nearest.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../exit-codes.js';
-import { checkFile } from '../references.js';
 import { type Call, callNamed, checkCall } from './calls.js';
+import { type ReadRow, readPrompts } from './read-file.js';
 
 /** One job of a batch. */
 export interface Row {
@@ -16,23 +17,13 @@ export interface Row {
   readonly line: number;
   /** The caller's name for it; names the file, too. */
   readonly id: string | undefined;
+  /** The caller's label for its cost; the id without one. */
+  readonly label: string | undefined;
   readonly call: Call;
-  /** What is sent. Fields that take an upload id may hold the path of a file, see `files`. */
+  /** What is sent, with files by value. Rows that name one file share its source, so that it is uploaded once. */
   readonly params: Fields;
-  /** The files of the row, by field. */
-  readonly files: readonly RowFile[];
   /** The idempotency key of the row: the same in every run. */
   readonly key: string;
-}
-
-/** A file that a row names. */
-export interface RowFile {
-  readonly field: string;
-  /** As it stands in the row. */
-  readonly text: string;
-  /** Absolute. */
-  readonly path: string;
-  readonly kind: UploadType;
 }
 
 /** How to read a prompts file. */
@@ -41,27 +32,31 @@ export interface ReadOptions {
   readonly run: string;
 }
 
-const ROW_FIELDS = ['call', 'id', 'params'];
+const ROW_FIELDS = ['call', 'id', 'label', 'params'];
 const ROW_ID = /^(?!\.)[\w.-]{1,100}$/;
 /** More faults than these help nobody. */
 const MOST_FAULTS = 20;
 
+/** The files that rows name, by their absolute path. */
+type Sources = Map<string, ReturnType<typeof fromPath>>;
+
 type Draft = Omit<Row, 'key'>;
 
 /**
- * Reads a prompts file: a JSON object a line. Everything that can be wrong without a call is found here, in all rows:
- * syntax, names, the documented rules, files. Throws one UsageError that lists the lines at fault.
+ * Reads a prompts file. Everything that can be wrong without a call is found here, in all rows: syntax, names, the
+ * documented rules, files. Throws one UsageError that lists the lines at fault.
  */
 export async function readRows(path: string, { run }: ReadOptions): Promise<Row[]> {
   const drafts: Draft[] = [];
   const faults: string[] = [];
-  for (const [line, text] of linesOf(path)) {
+  const sources: Sources = new Map();
+  for (const row of readPrompts(path)) {
     try {
-      const draft = draftOf(text, { line, folder: dirname(resolve(path)) });
-      for (const file of draft.files) await checkFile(file.path, { kind: file.kind });
+      const draft = draftOf(row, { folder: dirname(resolve(path)), sources });
+      await checkFiles(draft.params);
       drafts.push(draft);
     } catch (reason) {
-      faults.push(`line ${line}: ${reasonOf(reason)}`);
+      faults.push(`line ${row.line}: ${reasonOf(reason)}`);
     }
   }
   faults.push(...repeatedIds(drafts));
@@ -69,46 +64,21 @@ export async function readRows(path: string, { run }: ReadOptions): Promise<Row[
     const more = faults.length > MOST_FAULTS ? [`and ${faults.length - MOST_FAULTS} more`] : [];
     throw new UsageError(`${path}: ${[...faults.slice(0, MOST_FAULTS), ...more].join('; ')}`);
   }
-  if (drafts.length === 0) throw new UsageError(`${path} is empty. Write one JSON object per line.`);
-  return withKeys(drafts, { run, name: basename(path) });
+  return withKeys(drafts, { run, name: basename(path), sources });
 }
 
-function linesOf(path: string): [line: number, text: string][] {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw new UsageError(`"${path}" cannot be read: ${reasonOf(cause)}`, { cause });
-  }
-  return text
-    .replace(/^\uFEFF/, '')
-    .split('\n')
-    .map((line, at): [number, string] => [at + 1, line.trim()])
-    .filter(([, line]) => line !== '');
-}
-
-function draftOf(text: string, { line, folder }: { readonly line: number; readonly folder: string }): Draft {
-  const fields = parse(text);
-  const { call: callName = 'videos', id, ...rest } = fields;
-  const params = 'params' in rest ? onlyParams(rest) : rest;
+function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonly sources: Sources }): Draft {
+  const { call: callName = 'videos', id, label, ...rest } = read();
   if (id !== undefined && !(typeof id === 'string' && ROW_ID.test(id))) {
     throw new UsageError('id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.');
   }
-  const call = callNamed(callName);
-  const files = filesOf(params, folder);
-  checkCall(call, planned(params, files));
-  return { line, id, call, params, files };
-}
-
-function parse(text: string): Fields {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw new UsageError(`not JSON: ${reasonOf(cause)}`, { cause });
+  if (label !== undefined && !(typeof label === 'string' && label !== '')) {
+    throw new UsageError('label must be a non-empty text.');
   }
-  if (!isFields(value)) throw new UsageError('not a JSON object');
-  return value;
+  const call = callNamed(callName);
+  const params = withFiles('params' in rest ? onlyParams(rest) : rest, at);
+  checkCall(call, params);
+  return { line, id, label, call, params };
 }
 
 /** Beside `params` nothing else may stand: what is next to it would be sent by nobody. */
@@ -119,47 +89,32 @@ function onlyParams({ params, ...others }: Fields): Fields {
   return params;
 }
 
-/** The files in the fields that take upload ids. Paths are relative to the prompts file. */
-function filesOf(params: Fields, folder: string): RowFile[] {
-  return Object.entries(params).flatMap(([field, value]) => {
-    if (!/(^|_)upload_ids?$/.test(field)) return [];
-    return [value].flat().flatMap((item) => {
-      if (typeof item !== 'string') return [];
-      if (/^https?:\/\//i.test(item)) {
-        throw new UsageError(`${field} takes files and upload ids. URLs go into the field for URLs.`);
-      }
-      const path = resolve(folder, item);
-      const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-      if (!isFile && !/[/\\.]/.test(item)) return [];
-      if (!isFile) throw new UsageError(`${field}: "${item}" is not a file. Paths are relative to the prompts file.`);
-      return [{ field, text: item, path, kind: kindOf(field) }];
-    });
-  });
-}
-
-function kindOf(field: string): UploadType {
-  if (field.includes('video')) return 'VIDEO';
-  return field.includes('audio') ? 'AUDIO' : 'IMAGE';
-}
-
-/** The params with something else in the place of each file. */
-export function replaceFiles(
+/** The params with a source for each file in a field that takes upload ids. Paths are relative to the prompts file. */
+function withFiles(
   params: Fields,
-  files: readonly RowFile[],
-  replacement: (file: RowFile) => string,
+  { folder, sources }: { readonly folder: string; readonly sources: Sources },
 ): Fields {
-  const replaced = { ...params };
-  for (const file of files) {
-    const value = replaced[file.field];
-    const put = (item: unknown) => (item === file.text ? replacement(file) : item);
-    replaced[file.field] = Array.isArray(value) ? value.map(put) : put(value);
-  }
-  return replaced;
+  const sourceOf = (field: string, item: unknown) => {
+    if (typeof item !== 'string') return item;
+    if (/^https?:\/\//i.test(item)) {
+      throw new UsageError(`${field} takes files and upload ids. URLs go into the field for URLs.`);
+    }
+    const path = resolve(folder, item);
+    const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+    if (!isFile && !/[/\\.]/.test(item)) return item;
+    if (!isFile) throw new UsageError(`${field}: "${item}" is not a file. Paths are relative to the prompts file.`);
+    const source = sources.get(path) ?? fromPath(path);
+    sources.set(path, source);
+    return source;
+  };
+  const fields = Object.entries(params).map(([field, value]) => {
+    if (!UPLOAD_FIELD.test(field)) return [field, value];
+    return [field, Array.isArray(value) ? value.map((item) => sourceOf(field, item)) : sourceOf(field, value)];
+  });
+  return Object.fromEntries(fields);
 }
 
-function planned(params: Fields, files: readonly RowFile[]): Fields {
-  return replaceFiles(params, files, () => 'planned');
-}
+const UPLOAD_FIELD = /(^|_)upload_ids?$/;
 
 function repeatedIds(drafts: readonly Draft[]): string[] {
   const lines = new Map<string, number>();
@@ -178,27 +133,26 @@ function repeatedIds(drafts: readonly Draft[]): string[] {
  */
 async function withKeys(
   drafts: readonly Draft[],
-  { run, name }: { readonly run: string; readonly name: string },
+  { run, name, sources }: { readonly run: string; readonly name: string; readonly sources: Sources },
 ): Promise<Row[]> {
-  const hashes = new Map<string, Promise<string>>();
+  const hashes = new Map<unknown, string>();
+  for (const [path, source] of sources) hashes.set(source, `sha256:${await hashOf(path)}`);
   const seen = new Map<string, number>();
-  const rows: Row[] = [];
-  for (const draft of drafts) {
-    const contents = new Map<string, string>();
-    for (const { path } of draft.files) {
-      const hash = hashes.get(path) ?? hashOf(path);
-      hashes.set(path, hash);
-      contents.set(path, await hash);
-    }
+  return drafts.map((draft) => {
     const { idempotency_key: own, ...params } = draft.params;
-    const sent = replaceFiles(params, draft.files, ({ path }) => `sha256:${contents.get(path)}`);
-    const content = canonical({ call: draft.call, id: draft.id, params: sent });
+    const content = canonical({ call: draft.call, id: draft.id, params: withHashes(params, hashes) });
     const count = (seen.get(content) ?? 0) + 1;
     seen.set(content, count);
     const key = typeof own === 'string' ? own : idempotencyKeyFrom('batch', name, run, count, digest(content));
-    rows.push({ ...draft, params, key });
-  }
-  return rows;
+    return { ...draft, params, key };
+  });
+}
+
+function withHashes(params: Fields, hashes: ReadonlyMap<unknown, string>): Fields {
+  const hashed = (value: unknown) => hashes.get(value) ?? value;
+  return Object.fromEntries(
+    Object.entries(params).map(([field, value]) => [field, Array.isArray(value) ? value.map(hashed) : hashed(value)]),
+  );
 }
 
 function digest(text: string): string {

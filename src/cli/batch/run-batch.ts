@@ -1,32 +1,48 @@
-import { GenError } from '../../errors/index.js';
-import type { Job } from '../../schemas/job.js';
-import { isFinal } from '../../schemas/job.js';
+import { createBudget } from '../../budget/create-budget.js';
+import type { GenClient } from '../../client.js';
+import { BudgetExceededError } from '../../errors/budget-error.js';
+import {
+  AuthenticationError,
+  ConnectionError,
+  DownloadError,
+  GenError,
+  InsufficientBalanceError,
+  PermissionDeniedError,
+  ServerError,
+  StorageError,
+  UploadError,
+} from '../../errors/index.js';
+import { backoff } from '../../rules/backoff.js';
+import { fateOf } from '../../rules/fate.js';
+import { isDone, type JournaledCreate } from '../../rules/journal.js';
+import { sleep, systemClock } from '../../runtime/clock.js';
+import type { Budget } from '../../schemas/budget.js';
+import { isCompleted, type Job } from '../../schemas/job.js';
+import { type KeptJournal, readJournal } from '../../shared/journal.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
-import { exitCodeOf } from '../exit-codes.js';
-import { deleteUploads, isRefusal } from '../references.js';
 import type { Session } from '../session.js';
 import { downloadCommand } from '../target.js';
+import { resumeCommand } from '../wait.js';
 import { errorDocument } from '../wording.js';
-import { makeJob, priceClassOf } from './calls.js';
-import { isSystemic } from './failures.js';
-import type { Journal, RowState } from './journal.js';
-import { isPlaced, type Places, placeFile } from './places.js';
+import { makeJob } from './calls.js';
+import { isPlaced, type Placed, type Places, placedBefore, placeFile } from './places.js';
 import type { RowResult } from './report.js';
 import type { Row } from './rows.js';
-import { type Share, type Spending, TokenSum } from './spending.js';
-import { type BatchUploads, createBatchUploads } from './uploads.js';
+import { deleteUploadsOf } from './uploads.js';
 
 /** How to run a batch. */
 export interface BatchPlan {
   readonly rows: readonly Row[];
-  readonly journal: Journal;
+  /** Writes to the journal. */
+  readonly client: GenClient;
+  readonly journal: KeptJournal;
   readonly places: Places;
-  readonly maxTokens: number;
+  readonly maxTokens: number | undefined;
   readonly concurrency: number;
   /** Whether rows whose job has failed are tried again under another key. */
   readonly retryFailed: boolean;
   readonly wait: { readonly timeoutMs?: number | false | undefined; readonly pollIntervalMs?: number | undefined };
-  /** Told of each result, in the order in which rows end. */
+  /** Called with each result, in the order in which rows end. */
   readonly onResult: (result: RowResult) => void;
 }
 
@@ -38,156 +54,297 @@ export interface BatchOutcome {
 
 /** Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way. */
 export async function runBatch(session: Session, plan: BatchPlan): Promise<BatchOutcome> {
-  const run = new BatchRun(session, plan);
+  const standing = new Map((await readJournal(plan.journal)).map((create) => [create.key, create]));
+  const run = new BatchRun(session, plan, standing);
   // One iterator for all workers: each takes the next row.
   const queue = run.inOrder().values();
   const worker = async () => {
     for (const row of queue) await run.row(row);
   };
   await Promise.all(Array.from({ length: Math.min(plan.concurrency, plan.rows.length) }, worker));
-  await run.cleanUp();
+  await deleteUploadsOf(session, { ...plan, before: standing });
   session.signal.throwIfAborted();
   return { stopped: run.stopped };
+}
+
+/** The pauses before a create whose answer was lost is sent again, beyond the retries of the client. */
+const LOST = { firstMs: 1_000, mostMs: 8_000 };
+const LOST_TRIES = 3;
+/** A job that is made again by its own run: the failure is not the row's last word. */
+const RESUBMITTED = 'reference_asset_pending';
+
+/** The key of a try of a row, from 0. */
+function keyOf(row: Pick<Row, 'key'>, attempt: number): string {
+  return attempt === 0 ? row.key : idempotencyKeyFrom(row.key, attempt);
+}
+
+/** Where a row stands when a run begins. */
+interface Standing {
+  readonly attempt: number;
+  /** The last create of the row; undefined for a row that was never sent. */
+  readonly create: JournaledCreate | undefined;
+}
+
+/** Where the last try of a row stands. Its run may have made further jobs, under `<key>:r2` and so on. */
+export function standingOf(row: Row, creates: ReadonlyMap<string, JournaledCreate>): Standing {
+  let attempt = 0;
+  while (creates.has(keyOf(row, attempt + 1))) attempt += 1;
+  const key = keyOf(row, attempt);
+  let create = creates.get(key);
+  for (let job = 2; creates.has(`${key}:r${job}`); job++) create = creates.get(`${key}:r${job}`);
+  return { attempt, create };
+}
+
+/** Whether a row has to be paid for, as far as the journal knows. */
+export function isUnpaid({ create }: Standing, retryFailed: boolean): boolean {
+  if (create === undefined || create.state === 'closed') return true;
+  return create.state === 'failed' && (retryFailed || create.errorCode === RESUBMITTED);
 }
 
 class BatchRun {
   stopped: unknown;
   readonly #session: Session;
   readonly #plan: BatchPlan;
-  readonly #spending: Spending;
-  readonly #uploads: BatchUploads;
+  readonly #before: ReadonlyMap<string, JournaledCreate>;
+  /** Resolves when it is known of every row with an unknown outcome whether it has a job. */
+  readonly #resolved: Promise<unknown>;
+  readonly #settle = new Map<Row, () => void>();
+  #budget: Promise<Budget | undefined> | undefined;
+  /** Rows whose end may give tokens back. */
+  #running = 0;
+  #waiting: ((again: boolean) => void)[] = [];
 
-  constructor(session: Session, plan: BatchPlan) {
+  constructor(session: Session, plan: BatchPlan, before: ReadonlyMap<string, JournaledCreate>) {
     this.#session = session;
     this.#plan = plan;
-    this.#spending = new TokenSum(plan.maxTokens, plan.journal.states());
-    this.#uploads = createBatchUploads(session);
+    this.#before = before;
+    const unknown = this.#firsts().filter((row) => standingOf(row, before).create?.state === 'open');
+    this.#resolved = Promise.all(unknown.map((row) => new Promise<void>((resolve) => this.#settle.set(row, resolve))));
   }
 
-  /** What is done comes first, then what may have been paid for. */
+  /** What is done comes first, then what may have been paid for. Of rows with one key, the first. */
   inOrder(): Row[] {
-    const rank = ({ key }: Row) => {
-      const state = this.#plan.journal.of(key)?.state;
-      if (state === 'ended') return 0;
-      return state === 'accepted' || state === 'sending' ? 1 : 2;
+    const rank = (row: Row) => {
+      const { create } = standingOf(row, this.#before);
+      if (create === undefined || create.state === 'closed') return 2;
+      return isDone(create) ? 0 : 1;
     };
-    return [...this.#plan.rows].sort((a, b) => rank(a) - rank(b) || a.line - b.line);
+    return this.#firsts().sort((a, b) => rank(a) - rank(b) || a.line - b.line);
+  }
+
+  #firsts(): Row[] {
+    const keys = new Set<string>();
+    return this.#plan.rows.filter(({ key }) => !keys.has(key) && keys.add(key));
   }
 
   async row(row: Row): Promise<void> {
     const { signal } = this.#session;
     if (signal.aborted) return;
     try {
-      const job = await this.#job(row);
-      if (job === undefined) return;
-      if (job.status === 'completed') await this.#place(row, job);
-      else this.#fail(row, jobFailure(job), { job });
+      await this.#run(row);
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
+    } finally {
+      this.#settle.get(row)?.();
     }
   }
 
-  /** The final job of a row; undefined for a row that was not started. */
-  async #job(row: Row): Promise<Job | undefined> {
-    const { journal, retryFailed } = this.#plan;
-    const before = journal.of(row.key);
-    const isFailed = before?.job !== undefined && before.state === 'ended' && before.job.status !== 'completed';
-    if (before?.state === 'ended' && before.job && !(isFailed && retryFailed)) return before.job;
-    const attempt = (before?.attempt ?? 0) + (isFailed ? 1 : 0);
-    const priceClass = priceClassOf(row);
-    const isUnderWay = before?.state === 'sending' || before?.state === 'accepted';
-    // What may have been paid for is taken up in any case.
-    if (isUnderWay) {
-      const share = this.#spending.resume(before.tokens, priceClass);
-      return this.#make(row, share, { attempt, priceClass, tokens: before.tokens });
+  async #run(row: Row): Promise<void> {
+    const { retryFailed, places, client, wait } = this.#plan;
+    const { attempt, create } = standingOf(row, this.#before);
+    if (create?.state === 'stored' && isPlaced(create, places)) {
+      this.#end({ row, status: 'completed', job: jobOf(create), ...placedBefore(create) });
+      return;
     }
-    const share = await this.#spending.admit(priceClass);
-    if (share === 'over') return this.#leaveOut(row, 'It would pass --max-tokens.');
-    if (this.stopped !== undefined) {
-      share.ended(0);
-      return this.#leaveOut(row, 'The batch was stopped.');
+    if (isUnpaid({ attempt, create }, retryFailed)) {
+      const isRetry = create?.state === 'failed' && create.errorCode !== RESUBMITTED;
+      await this.#pay(row, attempt + (isRetry ? 1 : 0));
+    } else if (create?.state === 'failed') this.#failed(row, jobOf(create));
+    else if (create?.state === 'stored') await this.#place(row, jobOf(create), create);
+    else if (create?.jobId === undefined) await this.#ended(row, await this.#make(row, attempt, undefined));
+    else {
+      const { signal } = this.#session;
+      const job = await this.#counted(() => {
+        const options = { ...wait, signal, throwOnFailure: false } as const;
+        return client.waitForJob(create.jobId ?? '', options);
+      });
+      const goesOn = job.status === 'failed' && job.errorCode === RESUBMITTED;
+      if (goesOn) await this.#pay(row, attempt);
+      else await this.#ended(row, job, create);
     }
-    return this.#make(row, share, { attempt, priceClass });
   }
 
-  #leaveOut(row: Row, message: string): undefined {
-    this.#end({ row, status: 'not_started', error: { name: 'GenError', message } });
+  /** Makes the job of a row that is not paid for, when it is known what the others have cost. */
+  async #pay(row: Row, attempt: number): Promise<void> {
+    await this.#resolved;
+    this.#budget ??= this.#openBudget();
+    const budget = await this.#budget;
+    for (;;) {
+      if (this.#session.signal.aborted) return;
+      if (this.stopped !== undefined) return this.#leaveOut(row, 'The batch was stopped.');
+      try {
+        return await this.#ended(row, await this.#make(row, attempt, budget));
+      } catch (error) {
+        if (!isNotAdmitted(error)) throw error;
+        // A job that fails gives its tokens back. Without one, the rows that wait do not fit either.
+        const again = this.#running > 0 && (await new Promise<boolean>((resolve) => this.#waiting.push(resolve)));
+        if (!again) return this.#leaveOut(row, 'It would pass --max-tokens.');
+      }
+    }
   }
 
-  async #make(row: Row, share: Share, known: Pick<RowState, 'attempt' | 'priceClass' | 'tokens'>): Promise<Job> {
-    const { journal, wait } = this.#plan;
+  /** The budget of the rows that are still to be paid: the limit, less what all runs have spent. */
+  async #openBudget(): Promise<Budget | undefined> {
+    const { maxTokens, journal } = this.#plan;
+    if (maxTokens === undefined) return undefined;
+    const spent = (await readJournal(journal)).map(tokensOf).reduce((sum, tokens) => sum + tokens, 0);
+    return createBudget({ maxTokens: Math.max(0, maxTokens - spent) });
+  }
+
+  /** Creates and waits. A create whose answer was lost is sent again under its key, before others are paid for. */
+  #make(row: Row, attempt: number, budget: Budget | undefined): Promise<Job> {
+    const { client, wait } = this.#plan;
     const { signal } = this.#session;
-    const { attempt, priceClass = '' } = known;
-    const note = (state: Omit<RowState, 'attempt' | 'priceClass'>) =>
-      journal.note(row.key, { attempt, priceClass, ...state });
-    let tokens = known.tokens ?? this.#spending.priceOf(priceClass);
-    let price: number | undefined;
+    const idempotencyKey = keyOf(row, attempt);
     let isAccepted = false;
+    const options = {
+      ...wait,
+      signal,
+      idempotencyKey,
+      budget,
+      label: row.label ?? row.id,
+      onCreated: () => {
+        isAccepted = true;
+        this.#settle.get(row)?.();
+      },
+    };
+    return this.#counted(async () => {
+      for (let tries = 1; ; tries++) {
+        try {
+          return await makeJob(client, row, options);
+        } catch (error) {
+          if (isAccepted || signal.aborted || fateOf(error) !== 'lost') throw error;
+          if (tries > LOST_TRIES) {
+            // Another row of an unknown price could pass the limit beside this one.
+            if (this.#plan.maxTokens !== undefined) this.stopped ??= error;
+            throw error;
+          }
+          await sleep(systemClock, backoff(LOST, tries), signal);
+        }
+      }
+    });
+  }
+
+  /** Counts the work among what may give tokens back. */
+  async #counted<T>(work: () => Promise<T>): Promise<T> {
+    this.#running += 1;
     try {
-      const params = await this.#uploads.resolve(row);
-      signal.throwIfAborted();
-      note({ state: 'sending', tokens });
-      const idempotencyKey = attempt === 0 ? row.key : idempotencyKeyFrom(row.key, attempt);
-      const options = { signal, idempotencyKey, ...wait };
-      const job = await makeJob(
-        this.#session.client(),
-        { call: row.call, params },
-        {
-          ...options,
-          onCreated: (created) => {
-            isAccepted = true;
-            price = created.quoted_token_cost ?? created.job.quotedTokenCost;
-            tokens = price ?? tokens;
-            note({ state: 'accepted', tokens, price, job: created.job });
-            if (tokens !== undefined) share.quoted(tokens);
-          },
-        },
-      );
-      if (isFinal(job)) note({ state: 'ended', tokens: job.finalTokenCost ?? 0, price, job });
-      share.ended(job.finalTokenCost ?? 0);
-      return job;
+      const result = await work();
+      this.#running -= 1;
+      this.#wake(true);
+      return result;
     } catch (error) {
-      const isOver = !isAccepted && isRefusal(error);
-      if (isOver) note({ state: 'refused' });
-      share.ended(isOver ? 0 : (tokens ?? 0));
+      this.#running -= 1;
+      if (!isNotAdmitted(error) || this.#running === 0) this.#wake(!isNotAdmitted(error));
       throw error;
     }
   }
 
-  async #place(row: Row, job: Job): Promise<void> {
-    try {
-      const { journal, places } = this.#plan;
-      const before = journal.of(row.key);
-      const known = before?.job?.id === job.id ? before.placed : undefined;
-      const isThere = known !== undefined && isPlaced(known, places);
-      const placed = isThere ? known : await placeFile(this.#session, job, { ...places, id: row.id });
-      if (!isThere && before !== undefined) journal.note(row.key, { ...before, placed });
-      this.#end({ row, status: 'completed', job, ...placed });
-    } catch (error) {
-      this.#session.signal.throwIfAborted();
-      const { out } = this.#plan.places;
-      this.#fail(row, error, { job, next: downloadCommand(job.id, { out }) });
-    }
+  /** Ends the waits of the rows that did not fit: they try again, or are left out. */
+  #wake(again: boolean): void {
+    for (const wake of this.#waiting.splice(0)) wake(again);
   }
 
-  #fail(row: Row, error: unknown, details: Pick<RowResult, 'job' | 'next'> = {}): void {
-    if (isSystemic(error) && details.job === undefined) this.stopped ??= error;
-    this.#end({ row, status: 'failed', error: errorDocument(error), ...details });
-    if (exitCodeOf(error) !== 0 && this.#session.exitCode === 0) this.#session.exitCode = 1;
+  async #ended(row: Row, job: Job, create?: JournaledCreate): Promise<void> {
+    if (isCompleted(job)) await this.#place(row, job, create);
+    else this.#failed(row, job);
+  }
+
+  async #place(row: Row, job: Job, create: JournaledCreate | undefined): Promise<void> {
+    const { client, journal, places } = this.#plan;
+    let placed: Placed;
+    try {
+      const key = create?.key ?? row.key;
+      placed = await placeFile({ client, journal, signal: this.#session.signal }, job, { ...places, row, create, key });
+    } catch (error) {
+      this.#session.signal.throwIfAborted();
+      if (isTargetAway(error)) this.stopped ??= error;
+      const next = downloadCommand(job.id, { out: places.out });
+      this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });
+      return;
+    }
+    this.#end({ row, status: 'completed', job, ...placed });
+  }
+
+  #failed(row: Row, job: Job): void {
+    this.#lose({ row, status: 'failed', job, error: errorDocument(jobFailure(job)) });
+  }
+
+  #fail(row: Row, error: unknown): void {
+    if (isSystemic(error)) this.stopped ??= error;
+    const jobId = GenError.isInstance(error) && 'jobId' in error ? error.jobId : undefined;
+    const next = typeof jobId === 'string' ? { next: resumeCommand(jobId, { out: this.#plan.places.out }) } : {};
+    this.#lose({ row, status: 'failed', error: errorDocument(error), ...next });
+  }
+
+  #leaveOut(row: Row, message: string): void {
+    this.#lose({ row, status: 'not_started', error: { name: 'GenError', message } });
+  }
+
+  #lose(result: RowResult): void {
+    if (this.#session.exitCode === 0) this.#session.exitCode = 1;
+    this.#end(result);
   }
 
   #end(result: RowResult): void {
-    if (result.status === 'not_started' && this.#session.exitCode === 0) this.#session.exitCode = 1;
-    this.#plan.onResult(result);
+    const { line, key } = result.row;
+    for (const row of this.#plan.rows) {
+      if (row.key !== key) continue;
+      this.#plan.onResult(row.line === line ? result : { ...result, row, sameAs: line });
+    }
   }
+}
 
-  /** Deletes the files that were uploaded. One that a job still uses stays. */
-  async cleanUp(): Promise<void> {
-    await deleteUploads(this.#session, await this.#uploads.ids());
-  }
+/** Whether the budget did not let the create go: there is no room, or it waits for a price that is being learned. */
+function isNotAdmitted(error: unknown): boolean {
+  return BudgetExceededError.isInstance(error) || (ConnectionError.isInstance(error) && error.attempts === 0);
+}
+
+/** What a create counts: its charge, or its quote while the job may still be charged. */
+function tokensOf({ state, quotedTokens = 0, chargedTokens }: JournaledCreate): number {
+  return chargedTokens ?? (state === 'failed' ? 0 : quotedTokens);
+}
+
+/** The job of a create as the journal knows it. */
+function jobOf({ jobId = '', state, chargedTokens, quotedTokens, errorCode, model, params }: JournaledCreate): Job {
+  const alias = model ?? params.model;
+  return {
+    id: jobId,
+    status: state === 'failed' ? 'failed' : 'completed',
+    ...(chargedTokens !== undefined && { finalTokenCost: chargedTokens }),
+    ...(quotedTokens !== undefined && { quotedTokenCost: quotedTokens }),
+    ...(errorCode !== undefined && { errorCode }),
+    ...(typeof alias === 'string' && { modelId: alias }),
+  };
 }
 
 function jobFailure({ id, status, errorCode, errorMessage }: Job): GenError {
   const why = [errorCode, errorMessage].filter(Boolean).join(': ');
   return new GenError(`Job ${id} ${status === 'failed' ? 'failed' : `was ${status}`}${why === '' ? '' : ` (${why})`}.`);
+}
+
+/** Whether every other row would fail in the same way: a wrong key, no balance, a service that is away. */
+function isSystemic(error: unknown): boolean {
+  if (UploadError.isInstance(error)) return isSystemic(error.cause);
+  return (
+    [AuthenticationError, PermissionDeniedError, InsufficientBalanceError].some((type) => type.isInstance(error)) ||
+    (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') ||
+    (GenError.isInstance(error) && /^The journal /.test(error.message)) ||
+    (ServerError.isInstance(error) && error.code === 'dispatch_disabled')
+  );
+}
+
+/** Whether no other file could be placed either: a full or closed disk, or a store that refuses. */
+function isTargetAway(error: unknown): boolean {
+  return StorageError.isInstance(error) || (DownloadError.isInstance(error) && error.code === 'cannot_write');
 }

@@ -1,40 +1,68 @@
-import { fromPath } from '../../node/index.js';
-import type { Fields } from '../../schemas/envelope.js';
+import type { GenClient } from '../../client.js';
+import { isDone, type JournaledCreate } from '../../rules/journal.js';
+import { type KeptJournal, readJournal } from '../../shared/journal.js';
 import type { Session } from '../session.js';
-import { type Row, replaceFiles } from './rows.js';
+import type { Row } from './rows.js';
 
-/** The files of a batch on the service. */
-export interface BatchUploads {
-  /** The params of a row with upload ids in place of its files. A file that several rows name is uploaded once. */
-  resolve(row: Row): Promise<Fields>;
-  /** The uploads that were made. */
-  ids(): Promise<readonly string[]>;
+/** What is known of the uploads of a batch. */
+interface UploadsOfBatch {
+  readonly rows: readonly Row[];
+  readonly client: GenClient;
+  readonly journal: KeptJournal;
+  /** The creates as they stood when the run began. */
+  readonly before: ReadonlyMap<string, JournaledCreate>;
 }
 
-/** Uploads files when the first row needs them. */
-export function createBatchUploads(session: Session): BatchUploads {
-  const uploads = new Map<string, Promise<string>>();
-  const upload = (path: string): Promise<string> => {
-    const known = uploads.get(path);
-    if (known !== undefined) return known;
-    const id = session
-      .client()
-      .uploads.upload(fromPath(path), { signal: session.signal })
-      .then(({ upload_id }) => upload_id);
-    uploads.set(path, id);
-    // The next row that names the file tries again.
-    id.catch(() => uploads.delete(path));
-    return id;
-  };
-  return {
-    async resolve({ params, files }) {
-      const ids = new Map<string, string>();
-      for (const { path } of files) ids.set(path, await upload(path));
-      return replaceFiles(params, files, ({ path }) => ids.get(path) ?? '');
-    },
-    async ids() {
-      const settled = await Promise.allSettled(uploads.values());
-      return settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    },
-  };
+/** Deletes the files that were uploaded for rows whose jobs have ended in this run. One that another job uses stays. */
+export async function deleteUploadsOf(
+  { signal }: Session,
+  { rows, client, journal, before }: UploadsOfBatch,
+): Promise<void> {
+  if (signal.aborted || !rows.some(({ params }) => hasFiles(params))) return;
+  const creates = await readJournal(journal);
+  const keep = new Set(creates.filter((create) => !isDone(create)).flatMap(({ params }) => uploadIds(params)));
+  const ended = rows
+    .filter(({ params }) => hasFiles(params))
+    .flatMap((row) => {
+      const own = creates.filter(({ key }) => key === row.key || key.startsWith(`${row.key}:r`));
+      return own.filter(({ key }) => !isEnded(before.get(key))).flatMap(({ params }) => given(row, params));
+    });
+  const ids = [...new Set(ended)].filter((id) => !keep.has(id));
+  // What cannot be deleted stays: it is private and costs nothing.
+  await Promise.allSettled(ids.map((id) => client.uploads.delete(id, { signal, maxRetries: 0 })));
+}
+
+const UPLOAD_FIELD = /(^|_)upload_ids?$/;
+
+function isEnded(create: JournaledCreate | undefined): boolean {
+  return create !== undefined && isDone(create);
+}
+
+function hasFiles(params: Row['params']): boolean {
+  return Object.entries(params).some(([field, value]) => UPLOAD_FIELD.test(field) && items(value).some(isFile));
+}
+
+function uploadIds(params: JournaledCreate['params']): string[] {
+  return Object.entries(params).flatMap(([field, value]) =>
+    UPLOAD_FIELD.test(field) ? items(value).filter((id) => typeof id === 'string') : [],
+  );
+}
+
+/** The ids that the batch made itself: those in the places of the files of a row. */
+function given(row: Row, params: JournaledCreate['params']): string[] {
+  return Object.entries(row.params).flatMap(([field, value]) => {
+    const ids = items(params[field]);
+    return items(value).flatMap((item, at) => {
+      const id = ids[at];
+      return UPLOAD_FIELD.test(field) && isFile(item) && typeof id === 'string' ? [id] : [];
+    });
+  });
+}
+
+function items(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : value === undefined ? [] : [value];
+}
+
+function isFile(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }

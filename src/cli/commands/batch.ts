@@ -1,12 +1,13 @@
 import { basename, dirname, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import { quote } from '../../sandbox/control/curl.js';
+import { fileJournal } from '../../node/index.js';
+import { quote } from '../../runtime/shell.js';
+import { readJournal } from '../../shared/journal.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
-import { openJournal } from '../batch/journal.js';
-import { type Places, storeAt, tryStore } from '../batch/places.js';
+import { type Places, refuseTaken, storeAt, tryStore } from '../batch/places.js';
 import { type BatchReport, type RowResult, reportLines, resultLine, Tally } from '../batch/report.js';
 import { readRows } from '../batch/rows.js';
-import { type BatchPlan, runBatch } from '../batch/run-batch.js';
+import { type BatchPlan, isUnpaid, runBatch, standingOf } from '../batch/run-batch.js';
 import { exitCodeOf, UsageError } from '../exit-codes.js';
 import { type JobFlags, parseTime, parseTimeout } from '../flags.js';
 import type { Session } from '../session.js';
@@ -28,9 +29,12 @@ const CONCURRENCY = 100;
 export function batchCommand(open: OpenSession): Command {
   const command = new Command('batch')
     .description(
-      'Make a job of each row of a JSONL file and save the files. Run it again to go on after an interruption: no row is paid for twice.',
+      'Make a job of each row of a JSONL or CSV file and save the files. Run it again to go on after an interruption: no row is paid for twice.',
     )
-    .argument('<prompts>', 'JSONL file: {"call":"videos","params":{"prompt":"a fox","duration":5},"id":"fox"} a line')
+    .argument(
+      '<prompts>',
+      'JSONL: {"call":"videos","params":{"prompt":"a fox","duration":5},"id":"fox"} per line; CSV: a column per field',
+    )
     .option('-o, --out <dir>', 'save the files in this directory; it is made')
     .option('--dest <url>', 'copy the files to s3://bucket/prefix/ (AWS_* variables name keys, region and endpoint)')
     .option('--max-tokens <tokens>', 'start no row that would pass this sum, over all runs of the batch', parseCount)
@@ -53,9 +57,10 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   session.client();
   const rows = await readRows(path, { run: flags.run });
   const places = await placesOf(session, flags);
-  const journal = openJournal(
-    join(flags.out ?? dirname(path), `${basename(path).replace(/\.jsonl?$/, '')}.journal.jsonl`),
-  );
+  const name = `${basename(path).replace(/\.(jsonl?|csv)$/, '')}.journal.jsonl`;
+  const journal = fileJournal(join(flags.out ?? dirname(path), name), { keep: Number.POSITIVE_INFINITY });
+  const retryFailed = flags.retryFailed === true;
+  await refuseTakenNames(session, { rows, journal, places, retryFailed });
   session.isQuiet = true;
   session.hint = `Run the same command again: it goes on where it was and pays for no row twice.`;
   const tally = new Tally();
@@ -63,11 +68,12 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   progress.count(0, rows.length, '');
   const plan: BatchPlan = {
     rows,
+    client: session.client().withOptions({ journal }),
     journal,
     places,
-    maxTokens: flags.maxTokens ?? Number.POSITIVE_INFINITY,
+    maxTokens: flags.maxTokens,
     concurrency: Math.max(1, flags.concurrency),
-    retryFailed: flags.retryFailed === true,
+    retryFailed,
     wait: { timeoutMs: flags.timeout, pollIntervalMs: flags.poll },
     onResult(result) {
       tally.add(result);
@@ -86,7 +92,21 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     sayWhatIsLeft(session, { report, stopped, command: commandOf(path, flags) });
   } finally {
     progress.stop();
+    journal.close();
   }
+}
+
+/** Before a row is paid for, its name must be free. */
+async function refuseTakenNames(
+  { signal }: Session,
+  { rows, journal, places, retryFailed }: Pick<BatchPlan, 'rows' | 'journal' | 'places' | 'retryFailed'>,
+): Promise<void> {
+  const creates = new Map((await readJournal(journal)).map((create) => [create.key, create]));
+  const unpaid = rows.flatMap((row) => {
+    const standing = standingOf(row, creates);
+    return isUnpaid(standing, retryFailed) ? [{ row, create: standing.create }] : [];
+  });
+  await refuseTaken(unpaid, places, signal);
 }
 
 async function placesOf(session: Session, { out, dest, force }: BatchFlags): Promise<Places> {
@@ -98,7 +118,7 @@ async function placesOf(session: Session, { out, dest, force }: BatchFlags): Pro
     await makeDirectory(out);
     tryDirectory(out);
   }
-  const destination = dest === undefined ? undefined : storeAt(dest);
+  const destination = dest === undefined ? undefined : storeAt(dest, session.machine);
   if (destination) await tryStore(destination, session.signal);
   return { out, force: force === true, destination };
 }
@@ -106,7 +126,8 @@ async function placesOf(session: Session, { out, dest, force }: BatchFlags): Pro
 /** A row's result, as soon as there is one. */
 function tell({ terminal }: Session, result: RowResult): void {
   const { row, ...rest } = result;
-  if (terminal.isJson) terminal.result({ line: row.line, id: row.id, call: row.call, key: row.key, ...rest }, []);
+  if (terminal.isJson)
+    terminal.result({ line: row.line, id: row.id, label: row.label, call: row.call, key: row.key, ...rest }, []);
   else terminal.print([resultLine(result)]);
 }
 
@@ -119,7 +140,8 @@ function sayWhatIsLeft(
     terminal.note(`Stopped: ${messageOf(stopped)}`);
     session.exitCode = exitCodeOf(stopped);
   }
-  if (report.failed > 0) terminal.note(`Rows whose job has failed are made anew with: ${command} --retry-failed`);
+  if (report.failed > 0) terminal.note(`Make new jobs for the rows whose job has failed: ${command} --retry-failed`);
+  if (report.notSaved > 0) terminal.note(`Fetch the files that were not saved: ${command}`);
   if (report.notStarted > 0) terminal.note(`Start the rest with: ${command}`);
 }
 

@@ -1,9 +1,11 @@
 import { Command } from 'commander';
-import { checkCharacter } from '../../preflight/check-character.js';
+import { fromPath } from '../../node/index.js';
+import { checkCharacter } from '../../rules/preflight.js';
+import { extra } from '../../schemas/envelope.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { UsageError } from '../exit-codes.js';
 import { addJobFlags, collect, type JobFlags, parseKey } from '../flags.js';
-import { checkFiles, mentionOf, resolveReference } from '../references.js';
+import { mentionOf, namingFiles, uploadProgress } from '../references.js';
 import { runJob } from '../run-job.js';
 
 interface CreateFlags extends JobFlags {
@@ -12,7 +14,7 @@ interface CreateFlags extends JobFlags {
   readonly image?: readonly string[];
 }
 
-/** `gen-client character` (spec: POST /v1/characters and what follows it). */
+/** `gen-client character`. */
 export function characterCommand(open: OpenSession): Command {
   const command = new Command('character').description('Registered characters, and one-off character images.');
   for (const make of [registerCommand, createCommand, listCommand, getCommand, deleteCommand]) {
@@ -36,13 +38,18 @@ function registerCommand(open: OpenSession): Command {
     const mention = mentionOf(image);
     if (mention.kind === 'url')
       throw new UsageError('A character is registered from a file or an upload id, not a URL.');
-    const kind = 'IMAGE';
-    await checkFiles([{ mentions: [mention], urls: '', uploads: 'upload_id', kind, purpose: 'character' }]);
-    const reference = await resolveReference(session, mention);
+    const slots = [{ mentions: [mention], urls: '', uploads: 'upload_id', isSingle: true }];
+    const uploads = uploadProgress(session, slots);
     const { signal } = session;
     const { idempotencyKey } = flags;
-    const params = { name, upload_id: 'uploadId' in reference ? reference.uploadId : '' };
-    const character = await session.client().characters.register(params, { signal, idempotencyKey });
+    const { onUploadProgress } = uploads;
+    const params = { name, upload_id: mention.kind === 'file' ? fromPath(image) : image };
+    const options = { signal, idempotencyKey, onUploadProgress };
+    const character = await Promise.resolve(session.client().characters.register(params, options))
+      .catch((error: unknown) => {
+        throw namingFiles(error, slots);
+      })
+      .finally(() => uploads.stop());
     session.terminal.result({ character }, [
       `${character.character_id}  ${name}`,
       'It may be under review for a while; creates that name it wait for that.',
@@ -68,7 +75,7 @@ function createCommand(open: OpenSession): Command {
       session,
       {
         params: { aspect_ratio: flags.ratio, resolution: flags.resolution },
-        references: [{ mentions, urls: '', uploads: 'reference_upload_ids', kind: 'IMAGE' }],
+        references: [{ mentions, urls: '', uploads: 'reference_upload_ids' }],
         check: (params) => checkCharacter({ ...params, name, prompt }),
         create: (params, options) => characters.create({ ...params, name, prompt }, options),
         createAndWait: (params, options) => characters.createAndWait({ ...params, name, prompt }, options),
@@ -92,7 +99,7 @@ function getCommand(open: OpenSession): Command {
   withExamples(command, ['character get <character_id>']);
   return doing(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const character = await client().characters.get(id, { signal });
-    terminal.result({ character }, [line(character)]);
+    terminal.result({ character }, [line(extra(character))]);
   });
 }
 

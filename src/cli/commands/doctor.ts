@@ -1,9 +1,11 @@
 import { Command } from 'commander';
+import { GenClient } from '../../client.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import type { Check, CheckStatus } from '../doctor/checks.js';
 import type { OpenPoint } from '../doctor/open-points.js';
 import { type Diagnosis, runDoctor } from '../doctor/run-doctor.js';
 import { asUsage, EXIT, UsageError } from '../exit-codes.js';
+import { variable } from '../machine.js';
 import { baseUrlOf, type GlobalFlags } from '../session.js';
 
 interface DoctorFlags extends GlobalFlags {
@@ -14,7 +16,7 @@ interface DoctorFlags extends GlobalFlags {
 export function doctorCommand(open: OpenSession): Command {
   const command = new Command('doctor')
     .description(
-      'Check base URL, clock, key, scopes and a webhook receiver, and read which open points of the documentation the service settles. Costs nothing: it reads, and sends requests that can only be refused.',
+      'Check base URL, clock, key, scopes and a webhook receiver, and read which open points of the documentation the service settles. Costs no token: it reads, sends requests that can only be refused, and creates and deletes one small upload.',
     )
     .option('--webhook <url>', 'your receiver: gets a signed, a forged and an old event of the type "doctor.ping"');
   withExamples(command, ['doctor', 'doctor --webhook https://app.example/webhooks', 'doctor --json | jq .openPoints']);
@@ -24,10 +26,15 @@ export function doctorCommand(open: OpenSession): Command {
       throw new UsageError(`--webhook: "${webhook}" is not an http(s) URL.`);
     }
     session.hint = 'Nothing was created.';
-    const secret = process.env.GEN_WEBHOOK_SECRET?.trim() || undefined;
+    const secret = variable(session.machine, 'GEN_WEBHOOK_SECRET');
+    const { machine, signal } = session;
+    const { createClient = (options) => new GenClient(options) } = machine;
     const diagnosis = await runDoctor({
-      baseUrl: baseUrlOf(flags),
-      apiKey: process.env.GEN_API_KEY?.trim() || undefined,
+      createClient,
+      fetch: machine.fetch,
+      signal,
+      baseUrl: baseUrlOf(flags, session.machine),
+      apiKey: variable(session.machine, 'GEN_API_KEY'),
       receiver: webhook === undefined ? undefined : { url: webhook, secret, signal: session.signal },
     }).catch((error: unknown) => {
       session.signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { checkVideoEdit } from '../../preflight/check-video-edit.js';
+import { checkVideoEdit } from '../../rules/preflight.js';
 import type { VideoEditParams } from '../../schemas/video-edit-params.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { addJobFlags, collect, type JobFlags, parseNumber } from '../flags.js';
@@ -16,7 +16,7 @@ interface EditFlags extends JobFlags {
   readonly audio?: boolean;
 }
 
-/** `gen-client edit` (spec: POST /v1/video-edits). */
+/** `gen-client edit`. */
 export function editCommand(open: OpenSession): Command {
   const command = new Command('edit')
     .description('Transform, restyle or extend a video. A local file is uploaded on the way.')
@@ -46,14 +46,12 @@ export function editCommand(open: OpenSession): Command {
             mentions: [mentionOf(source)],
             urls: 'video',
             uploads: 'source_video_upload_id',
-            kind: 'VIDEO',
             isSingle: true,
           },
           {
             mentions: (flags.image ?? []).map(mentionOf),
             urls: 'reference_images',
             uploads: 'reference_image_upload_ids',
-            kind: 'IMAGE',
           },
         ],
         check: (params) => checkVideoEdit(params, () => {}),

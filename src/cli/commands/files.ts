@@ -1,11 +1,15 @@
+import { basename } from 'node:path';
 import { Command, Option } from 'commander';
+import { fromPath } from '../../node/index.js';
 import type { UploadType } from '../../schemas/media-type.js';
 import type { Upload } from '../../schemas/upload.js';
+import type { FileOptions } from '../../uploading/upload-options.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { UsageError } from '../exit-codes.js';
 import { addSaveFlags, type JobFlags } from '../flags.js';
 import { megabytes } from '../progress.js';
-import { mentionOf, uploadFile } from '../references.js';
+import { mentionOf } from '../references.js';
+import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
 
 interface UploadFlags {
@@ -14,7 +18,7 @@ interface UploadFlags {
   readonly name?: string;
 }
 
-/** `gen-client upload` (spec: Uploads). */
+/** `gen-client upload`. */
 export function uploadCommand(open: OpenSession): Command {
   const command = new Command('upload')
     .description('Upload files for use as references or sources; prints their upload ids.')
@@ -31,11 +35,11 @@ export function uploadCommand(open: OpenSession): Command {
     for (const file of files) {
       if (mentionOf(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
     }
-    const uploads: Upload[] = [];
+    const uploads: (Upload & { readonly file: string })[] = [];
     session.outcome = { uploads };
     const options = { mimeType: flags.mimeType, uploadType: flags.type, filename: flags.name };
     for (const file of files) {
-      const upload = await uploadFile(session, file, options).catch((error: unknown) => {
+      const upload = await uploadWithProgress(session, file, options).catch((error: unknown) => {
         session.terminal.note(`"${file}" was not uploaded.`);
         throw error;
       });
@@ -47,7 +51,20 @@ export function uploadCommand(open: OpenSession): Command {
   });
 }
 
-/** `gen-client download` (spec: GET /v1/jobs/{job_id}/output). */
+async function uploadWithProgress(session: Session, path: string, options: FileOptions): Promise<Upload> {
+  const progress = session.terminal.progress(`Uploading ${basename(path)}`);
+  try {
+    return await session.client().uploads.upload(fromPath(path), {
+      ...options,
+      signal: session.signal,
+      onProgress: ({ sentBytes, totalBytes }) => progress.bytes(sentBytes, totalBytes),
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+/** `gen-client download`. */
 export function downloadCommand(open: OpenSession): Command {
   const command = new Command('download')
     .description("Save a finished job's file, into the working directory unless --out says otherwise.")
@@ -58,7 +75,7 @@ export function downloadCommand(open: OpenSession): Command {
     'download job_123 --out - | ffplay -',
   ]);
   return doing<Pick<JobFlags, 'out' | 'force'>>(command, open, async (session, [id = ''], flags) => {
-    await tryTarget(session, flags);
+    await tryTarget(session, { ...flags, mayExist: true });
     session.hint = 'No file was written.';
     const job = await session.client().jobs.get(id, { signal: session.signal });
     const file = await saveTo(session, job, flags);

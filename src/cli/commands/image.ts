@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { checkImage } from '../../preflight/check-image.js';
+import { checkImage } from '../../rules/preflight.js';
 import type { ImageParams } from '../../schemas/image-params.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { addJobFlags, collect, type JobFlags } from '../flags.js';
@@ -15,7 +15,7 @@ interface ImageFlags extends JobFlags {
   readonly watermark?: boolean;
 }
 
-/** `gen-client image` (spec: POST /v1/images). */
+/** `gen-client image`. */
 export function imageCommand(open: OpenSession): Command {
   const command = new Command('image')
     .description('Make an image from a prompt. Local files are uploaded on the way.')
@@ -42,7 +42,6 @@ export function imageCommand(open: OpenSession): Command {
             mentions: (flags.image ?? []).map(mentionOf),
             urls: 'reference_image_urls',
             uploads: 'reference_upload_ids',
-            kind: 'IMAGE',
           },
         ],
         check: (params) => checkImage(params, () => {}),

@@ -6,14 +6,13 @@ import { doing, type OpenSession, withExamples } from '../action.js';
 import { EXIT } from '../exit-codes.js';
 import { addWaitFlags, type JobFlags } from '../flags.js';
 import type { Session } from '../session.js';
-import { describeJob } from '../show-job.js';
 import { saveTo, tryTarget } from '../target.js';
-import { resumeCommand, watching } from '../wait.js';
+import { describeJob, resumeCommand, watching } from '../wait.js';
 import { errorDocument, messageOf } from '../wording.js';
 
 type Flags = Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'>;
 
-/** `gen-client job` (spec: GET /v1/jobs/{job_id}). */
+/** `gen-client job`. */
 export function jobCommand(open: OpenSession): Command {
   const command = new Command('job').description('Show a job as it stands.').argument('<job>', 'job id');
   withExamples(command, ['job job_123', 'job job_123 --json | jq -r .job.status']);
@@ -33,7 +32,7 @@ export function waitCommand(open: OpenSession): Command {
     'wait job_1 job_2 job_3 --out videos/ --timeout 1h',
   ]);
   return doing<Flags>(command, open, async (session, ids, flags) => {
-    await tryTarget(session, flags, ids.length);
+    await tryTarget(session, { ...flags, mayExist: true }, ids.length);
     session.hint = `Jobs go on without this command. Wait for them with: ${ids.map((id) => resumeCommand(id, flags)).join('; ')}`;
     if (ids.length === 1) await waitForOne(session, ids[0] ?? '', flags);
     else await waitForMany(session, ids, flags);

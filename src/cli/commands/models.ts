@@ -5,7 +5,7 @@ import { doing, type OpenSession, withExamples } from '../action.js';
 /** Where a record may name its model: the shape of the answer is not documented. */
 const NAMES = ['alias', 'id', 'model', 'name'];
 
-/** `gen-client models` (spec: GET /v1/models). */
+/** `gen-client models`. */
 export function modelsCommand(open: OpenSession): Command {
   const command = new Command('models').description("List the service's models with what they can do. Needs no key.");
   withExamples(command, ['models', 'models --json | jq ".models[0]"']);

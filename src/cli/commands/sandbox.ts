@@ -1,9 +1,10 @@
 import { Command } from 'commander';
-import { quote, toCurl } from '../../sandbox/control/curl.js';
+import { quote } from '../../runtime/shell.js';
+import { toCurl } from '../../sandbox/control/curl.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { asUsage, EXIT } from '../exit-codes.js';
 import { parseNumber, parsePort, parseTime } from '../flags.js';
-import { untilInterrupted } from '../interrupt.js';
+import { untilInterrupted } from '../terminal.js';
 
 interface SandboxFlags {
   readonly port: number;

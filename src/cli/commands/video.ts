@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { checkVideo } from '../../preflight/check-video.js';
+import { checkVideo } from '../../rules/preflight.js';
 import type { VideoParams } from '../../schemas/video-params.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { addJobFlags, collect, type JobFlags, parseNumber } from '../flags.js';
@@ -24,7 +24,7 @@ interface VideoFlags extends JobFlags {
   readonly strict?: boolean;
 }
 
-/** `gen-client video` (spec: POST /v1/videos). */
+/** `gen-client video`. */
 export function videoCommand(open: OpenSession): Command {
   const command = new Command('video')
     .description('Make a video from a prompt. Local files are uploaded on the way.')
@@ -83,20 +83,16 @@ function videoParams(prompt: string | undefined, flags: VideoFlags): Record<stri
   };
 }
 
-const KINDS = { image: 'IMAGE', video: 'VIDEO', audio: 'AUDIO' } as const;
-
 function references(flags: VideoFlags): ReferenceSlot[] {
   const many = (values: readonly string[] | undefined, name: 'image' | 'video' | 'audio'): ReferenceSlot => ({
     mentions: (values ?? []).map(mentionOf),
     urls: `reference_${name}_urls`,
     uploads: `reference_${name}_upload_ids`,
-    kind: KINDS[name],
   });
   const frame = (value: string | undefined, name: string): ReferenceSlot => ({
     mentions: value === undefined ? [] : [mentionOf(value)],
     urls: `${name}_frame_url`,
     uploads: `${name}_frame_upload_id`,
-    kind: 'IMAGE',
     isSingle: true,
   });
   return [

@@ -12,7 +12,8 @@ import {
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { asUsage, UsageError } from '../exit-codes.js';
 import { parseNumber, parsePort } from '../flags.js';
-import { untilInterrupted } from '../interrupt.js';
+import { type Machine, variable } from '../machine.js';
+import { untilInterrupted } from '../terminal.js';
 
 interface ListenFlags {
   readonly port: number;
@@ -25,7 +26,7 @@ interface VerifyFlags {
   readonly now?: number;
 }
 
-/** `gen-client webhook` (spec: Events). */
+/** `gen-client webhook`. */
 export function webhookCommand(open: OpenSession): Command {
   const command = new Command('webhook').description('Receive or check signed events. Needs GEN_WEBHOOK_SECRET.');
   command.addCommand(listenCommand(open)).addCommand(verifyCommand(open));
@@ -45,7 +46,7 @@ function listenCommand(open: OpenSession): Command {
   return doing<ListenFlags>(command, open, async (session, _, { port, host }) => {
     const { terminal } = session;
     const handler = createWebhookHandler({
-      secret: secretOrRefuse(),
+      secret: secretOrRefuse(session.machine),
       on: { '*': (event) => terminal.result({ event }, [describe(event)]) },
       onError: (error) => {
         const isRefusal = WebhookVerificationError.isInstance(error);
@@ -73,12 +74,12 @@ function verifyCommand(open: OpenSession): Command {
     'webhook verify body.json --signature "t=1760000000,v1=5257a8…"',
     'webhook verify - --signature "$SIGNATURE" --now 1760000000 < body.json',
   ]);
-  return doing<VerifyFlags>(command, open, async ({ terminal }, [path = ''], flags) => {
+  return doing<VerifyFlags>(command, open, async ({ terminal, machine }, [path = ''], flags) => {
     const { signature, tolerance, now } = flags;
     const event = await verifyWebhook(
-      { body: await read(path), headers: { 'X-Service-Signature': signature } },
+      { body: await read(path, machine), headers: { 'X-Service-Signature': signature } },
       {
-        secret: secretOrRefuse(),
+        secret: secretOrRefuse(machine),
         toleranceSeconds: tolerance,
         ...(now === undefined ? {} : { now: () => now * 1000 }),
       },
@@ -88,14 +89,14 @@ function verifyCommand(open: OpenSession): Command {
 }
 
 /** The secret comes from the environment only: what stands on a command line is seen by everyone on the machine. */
-function secretOrRefuse(): string {
-  const secret = process.env.GEN_WEBHOOK_SECRET?.trim();
+function secretOrRefuse(machine: Machine): string {
+  const secret = variable(machine, 'GEN_WEBHOOK_SECRET');
   if (secret) return secret;
   throw new UsageError('GEN_WEBHOOK_SECRET is not set. Put the signing secret there; the console shows it.');
 }
 
-async function read(path: string): Promise<Uint8Array> {
-  if (path === '-') return buffer(process.stdin);
+async function read(path: string, { stdin }: Machine): Promise<Uint8Array> {
+  if (path === '-') return buffer(stdin);
   try {
     return await readFile(path);
   } catch (cause) {

@@ -1,6 +1,7 @@
 import { MODELS, modelCapabilities } from '../../catalog.js';
-import type { GenClient } from '../../client.js';
 import { APIError } from '../../errors/index.js';
+import { isRateLimited } from '../../rules/fate.js';
+import { WEBHOOK_TOLERANCE_S as WINDOW_S } from '../../rules/limits.js';
 import type { Fields } from '../../schemas/envelope.js';
 import { messageOf } from '../wording.js';
 import type { Observe, Seen } from './observer.js';
@@ -11,21 +12,27 @@ export type CheckStatus = 'ok' | 'warning' | 'failed' | 'skipped';
 
 /** One thing that was looked at. */
 export interface Check {
-  readonly name: 'service' | 'clock' | 'catalog' | 'key' | 'scopes' | 'dispatch' | 'webhook';
+  readonly name: 'service' | 'clock' | 'catalog' | 'key' | 'scopes' | 'dispatch' | 'limits' | 'webhook';
   readonly status: CheckStatus;
   /** What was seen, and what to do about it. */
   readonly message: string;
   readonly [fact: string]: unknown;
 }
 
-/** From here on a receiver refuses an event (spec: Events, delivery rule 5). */
-const WINDOW_S = 300;
 const NOTED_SKEW_S = 30;
 
 /** Whether the service answers GET /v1/models, which needs no key. */
 export function checkService({ status, body, durationMs, error }: Seen): Check {
   const name = 'service';
   if (status === undefined) return { name, status: 'failed', message: `No answer: ${messageOf(error)}` };
+  if (isRateLimited(error)) {
+    return {
+      name,
+      status: 'failed',
+      message: `GET /v1/models answers 429. ${comeBack(error.retryAfterMs)}`,
+      httpStatus: status,
+    };
+  }
   const models = recordsIn(body, 'models').length;
   if (status !== 200 || models === 0) {
     const message = `GET /v1/models answers ${status} without a list of models. Is this the base URL of the service?`;
@@ -91,6 +98,14 @@ export function checkKey({ status, error }: Seen, hasKey: boolean): Check {
     return { name, status: 'failed', message: 'The account is suspended. Contact the support of the service.', code };
   }
   if (status === 404 || code === 'scope_missing') return { name, status: 'ok', message: 'The key is valid.' };
+  if (isRateLimited(error)) {
+    return {
+      name,
+      status: 'failed',
+      message: `The key could not be checked: 429. ${comeBack(error.retryAfterMs)}`,
+      code,
+    };
+  }
   return { name, status: 'failed', message: `An unknown job was answered with ${status ?? messageOf(error)}.`, code };
 }
 
@@ -107,13 +122,16 @@ export interface Permission {
 export const NO_ID = 'gen-client-doctor-none';
 
 /** Requests that the document says can only be refused: no field that a job, a character or an upload needs is in them. */
-const OPERATIONS: Readonly<Record<string, (client: GenClient) => PromiseLike<unknown>>> = {
-  'POST /v1/images': (client) => client.request({ method: 'POST', path: '/v1/images', body: {} }),
-  'POST /v1/videos': (client) => client.request({ method: 'POST', path: '/v1/videos', body: {} }),
-  'POST /v1/video-edits': (client) => client.request({ method: 'POST', path: '/v1/video-edits', body: {} }),
-  'DELETE /v1/characters/{id}': (client) => client.request({ method: 'DELETE', path: `/v1/characters/${NO_ID}` }),
-  'POST /v1/uploads': (client) => client.request({ method: 'POST', path: '/v1/uploads', body: {} }),
-  'DELETE /v1/uploads/{id}': (client) => client.request({ method: 'DELETE', path: `/v1/uploads/${NO_ID}` }),
+const OPERATIONS: Readonly<Record<string, Parameters<Observe>[0]>> = {
+  'POST /v1/images': (client, options) => client.request({ method: 'POST', path: '/v1/images', body: {} }, options),
+  'POST /v1/videos': (client, options) => client.request({ method: 'POST', path: '/v1/videos', body: {} }, options),
+  'POST /v1/video-edits': (client, options) =>
+    client.request({ method: 'POST', path: '/v1/video-edits', body: {} }, options),
+  'DELETE /v1/characters/{id}': (client, options) =>
+    client.request({ method: 'DELETE', path: `/v1/characters/${NO_ID}` }, options),
+  'POST /v1/uploads': (client, options) => client.request({ method: 'POST', path: '/v1/uploads', body: {} }, options),
+  'DELETE /v1/uploads/{id}': (client, options) =>
+    client.request({ method: 'DELETE', path: `/v1/uploads/${NO_ID}` }, options),
 };
 
 /** Asks for what the key may do, where the answers so far have not told. */
@@ -146,7 +164,7 @@ export function checkScopes(permissions: readonly Permission[]): Check {
   return { name, status: 'ok', message: 'The key may do everything that this package calls.', permissions };
 }
 
-/** Whether creates are paused (spec: Dispatch behaviour 2), where a refused create has told. */
+/** Whether creates are paused, where a refused create has told. */
 export function checkDispatch(permissions: readonly Permission[]): Check {
   const isPaused = permissions.some(({ code }) => code === 'dispatch_disabled');
   return isPaused
@@ -156,4 +174,20 @@ export function checkDispatch(permissions: readonly Permission[]): Check {
         status: 'ok',
         message: 'Creates reach the checks of the service; none was answered with dispatch_disabled.',
       };
+}
+
+/** The calls that the service answered with 429: what they would have shown is unknown. */
+export function checkLimits(limited: readonly (APIError | undefined)[]): Check {
+  const name = 'limits';
+  const errors = limited.filter((error) => error !== undefined);
+  if (errors.length === 0) return { name, status: 'ok', message: 'No call was answered with 429.' };
+  const longestMs = Math.max(...errors.map(({ retryAfterMs = 0 }) => retryAfterMs));
+  const calls = [...new Set(errors.map(({ method, url }) => `${method} ${new URL(url ?? '').pathname}`))];
+  const message = `Answered with 429: ${calls.join(', ')}. ${comeBack(longestMs)}`;
+  return { name, status: 'warning', message, calls };
+}
+
+function comeBack(retryAfterMs: number | undefined): string {
+  if (!retryAfterMs) return 'The rate limit of the account is used up. Run this command again in a minute.';
+  return `The rate limit of the account is used up. Run this command again in ${Math.ceil(retryAfterMs / 1000)} s.`;
 }

@@ -28,10 +28,8 @@ export interface Answers {
 const UNSEEN: Readonly<Record<string, string>> = {
   'bodies of image, character and edit creates': 'shown by a job',
   'place of the warning of a create': 'shown by a job whose clip could not be used',
-  'answers to the upload steps': 'shown by an upload',
-  'headers of the PUT of an upload': 'shown by an upload',
   'completing an upload twice': 'shown by an upload',
-  'answers to deletions': 'shown by deleting an upload or a character',
+  'answer to the deletion of a character': 'shown by deleting a character',
   'providerOutputUrl in the event of a failed job': 'shown by a job that fails, with a webhook',
   'kinds of references that may be combined': 'shown by a job with clips and images',
   'price of a job': 'told as quoted_token_cost when a job is created',

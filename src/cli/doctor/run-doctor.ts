@@ -1,9 +1,12 @@
+import type { APIError } from '../../errors/index.js';
+import { isRateLimited } from '../../rules/fate.js';
 import {
   type Check,
   checkCatalog,
   checkClock,
   checkDispatch,
   checkKey,
+  checkLimits,
   checkScopes,
   checkService,
   NO_ID,
@@ -11,6 +14,7 @@ import {
 } from './checks.js';
 import { createObserver, type Observe, type ObserverOptions, type Seen } from './observer.js';
 import { type OpenPoint, openPointsIn, recordsIn } from './open-points.js';
+import { openPointsOfUpload } from './upload-check.js';
 import { checkWebhook, type Receiver } from './webhook-check.js';
 
 /** What the doctor found. */
@@ -27,15 +31,21 @@ export interface DoctorPlan extends ObserverOptions {
   readonly receiver?: Receiver | undefined;
 }
 
-/** Looks at everything that can be seen for free: reads, and requests that can only be refused. */
+/** Looks at everything that costs no token: reads, requests that can only be refused, and an upload that is deleted. */
 export async function runDoctor(plan: DoctorPlan): Promise<Diagnosis> {
-  const observe = createObserver(plan);
-  const models = await observe((client) => client.models.list());
+  const limited: APIError[] = [];
+  const once = createObserver(plan);
+  const observe: Observe = async (call) => {
+    const seen = await once(call);
+    if (isRateLimited(seen.error)) limited.push(seen.error);
+    return seen;
+  };
+  const models = await observe((client, options) => client.models.list(options));
   const checks: Check[] = [checkService(models)];
   let openPoints: OpenPoint[] = [];
   if (checks[0]?.status === 'ok') {
     checks.push(checkClock(models), checkCatalog(models));
-    const unknownJob = await observe((client) => client.jobs.get(NO_ID));
+    const unknownJob = await observe((client, options) => client.jobs.get(NO_ID, options));
     const key = checkKey(unknownJob, plan.apiKey !== undefined);
     checks.push(key);
     if (key.status === 'ok') {
@@ -46,8 +56,12 @@ export async function runDoctor(plan: DoctorPlan): Promise<Diagnosis> {
         'POST /v1/characters': seen.unnamedCharacter,
         'GET /v1/voices': seen.voices,
       });
-      checks.push(checkScopes(permissions), checkDispatch(permissions));
-      openPoints = openPointsIn({ models, unknownJob, ...seen });
+      const { fetch: ask = fetch, signal } = plan;
+      openPoints = [
+        ...openPointsIn({ models, unknownJob, ...seen }),
+        ...(await openPointsOfUpload(observe, { fetch: ask, signal })),
+      ];
+      checks.push(checkScopes(permissions), checkDispatch(permissions), checkLimits(limited));
     }
   }
   const { receiver } = plan;
@@ -58,13 +72,15 @@ export async function runDoctor(plan: DoctorPlan): Promise<Diagnosis> {
 
 /** The reads that open points are seen in. */
 async function look(observe: Observe) {
-  const voices = await observe((client) => client.voices.list());
-  const characters = await observe((client) => client.characters.list());
+  const voices = await observe((client, options) => client.voices.list(options));
+  const characters = await observe((client, options) => client.characters.list(options));
   const id = recordsIn(characters.body, 'characters').map((record) => record.character_id ?? record.id)[0];
   const character: Seen | undefined =
-    typeof id === 'string' ? await observe((client) => client.characters.get(id)) : undefined;
+    typeof id === 'string' ? await observe((client, options) => client.characters.get(id, options)) : undefined;
   const body = { mode: 'register' };
-  const unnamedCharacter = await observe((client) => client.request({ method: 'POST', path: '/v1/characters', body }));
-  const integration = await observe((client) => client.models.integrationData());
+  const unnamedCharacter = await observe((client, options) =>
+    client.request({ method: 'POST', path: '/v1/characters', body }, options),
+  );
+  const integration = await observe((client, options) => client.models.integrationData(options));
   return { voices, characters, character, unnamedCharacter, integration };
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { systemClock } from '../../clock.js';
+import { systemClock } from '../../runtime/clock.js';
 import { signWebhook } from '../../webhooks/index.js';
 import { messageOf } from '../wording.js';
 import type { Check } from './checks.js';

@@ -1,5 +1,5 @@
 // The sandbox as its users see it: types only.
-import type { Listening, ListenOptions } from '../http/listen-options.js';
+import type { Listening, ListenOptions } from '../http/serve.js';
 import type { FaultRule } from '../world/faults.js';
 import type { Outcome } from '../world/outcomes.js';
 import type { Prices } from '../world/prices.js';

@@ -1,3 +1,5 @@
+import { quote } from '../../runtime/shell.js';
+
 /** An HTTP request to be repeated in a shell. */
 export interface CurlCall {
   readonly method: string;
@@ -23,10 +25,4 @@ export function toCurl({ method, url, headers, body, bodyFile }: CurlCall): stri
     ...(bodyFile !== undefined || body === undefined || body === null ? [] : ['--data-raw', quote(body)]),
   ];
   return parts.join(' ');
-}
-
-/** Text as one word of a POSIX shell, without control characters other than tab and line feed. */
-export function quote(text: string): string {
-  const plain = text.replace(/[^\P{Cc}\t\n]/gu, '');
-  return /^[\w@%+=:,./-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,19 +1,18 @@
 import { type Context, Hono } from 'hono';
-import { reasonOf } from '../../callbacks.js';
+import * as z from 'zod/mini';
+import { GenError } from '../../errors/index.js';
+import { checkOptions, flag, must, type OptionsSchema, text } from '../../options.js';
+import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
-import { prefixOf } from '../http/links.js';
-import { readBody } from '../http/read-body.js';
+import { prefixOf, readBody } from '../http/caller.js';
 import { serveFile } from '../http/serve-file.js';
 import { fileOf, viewSandboxJob } from '../service/view-job.js';
 import { checkDispatch, checkPrices } from '../world/options.js';
 import { checkFault, checkKey, checkOutcome } from '../world/rule-options.js';
 import type { World } from '../world/world.js';
 import type { SandboxService, SandboxSnapshot } from './contract.js';
-import { fieldsOf } from './control-options.js';
-import { refusalOf } from './guard.js';
-import { liveState } from './live-state.js';
-import { renderPage } from './page/index.js';
-import { curlOf, pageState } from './page-state.js';
+import { renderPage } from './page.js';
+import { curlOf, stateOf } from './state.js';
 
 /** What the control surface works on. */
 interface Controlled {
@@ -56,16 +55,7 @@ export function createControl(world: World, sandbox: SandboxService): (request: 
 }
 
 function stateRoutes({ world, sandbox }: Controlled): Hono {
-  const read = ({ req }: Context) => {
-    const view = { origin: new URL(req.url).origin, status: req.query('status') };
-    return () => pageState(world, sandbox, view);
-  };
-  return new Hono()
-    .get('/state', (context) => {
-      const { facts, lists } = read(context)();
-      return Response.json({ ...facts, now: sandbox.now(), ...lists });
-    })
-    .get('/events', (context) => liveState(world, read(context)));
+  return new Hono().get('/state', ({ req }) => Response.json(stateOf(world, sandbox, new URL(req.url).origin)));
 }
 
 function jobRoutes({ world, sandbox }: Controlled): Hono {
@@ -217,4 +207,66 @@ function done(_result?: unknown): Response {
 
 function failure(status: number, message: string): Response {
   return Response.json({ error: { code: status === 403 ? 'control_refused' : 'control_failed', message } }, { status });
+}
+
+// Checks the bodies of control calls. What the sandbox itself takes (outcomes, faults, keys, prices) it checks itself.
+
+const number = must<number>('a number', (value) => typeof value === 'number');
+/** The sandbox checks it. */
+const anything = must<unknown>('anything', () => true);
+
+/** The fields of the control calls that are not those of a method's own argument. */
+const BODIES = {
+  advance: z.strictObject({ ms: number }),
+  dispatch: z.strictObject({ dispatch: anything }),
+  topup: z.strictObject({ usd: number, account: text }),
+  prices: z.strictObject({ prices: anything }),
+  suspend: z.strictObject({ account: text, suspended: flag }),
+  redeliver: z.strictObject({ jobId: text }),
+  restore: z.strictObject({ id: text }),
+} satisfies Record<string, OptionsSchema>;
+
+/** The fields of a body. Throws a GenError that names an unknown, wrong or missing one. */
+function fieldsOf(
+  call: keyof typeof BODIES,
+  body: unknown,
+  required: readonly string[],
+): Readonly<Record<string, unknown>> {
+  checkOptions(`POST /_sandbox/${call}`, BODIES[call], body);
+  const fields: Readonly<Record<string, unknown>> = { ...(body as object) };
+  const missing = required.find((name) => fields[name] === undefined);
+  if (missing === undefined) return fields;
+  throw new GenError(
+    `${missing} is missing. POST /_sandbox/${call} takes ${Object.keys(BODIES[call].shape).join(', ')}.`,
+  );
+}
+
+// The control surface has no key, so that any tool can use it. Two checks keep others out: it answers only to host names that no
+// attacker can own, and it changes nothing for a page of another site.
+
+/** Endings of names of this machine, of a private network or for tests. No public domain has them. */
+const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'test', 'example', 'invalid', 'home.arpa'];
+const READING = ['GET', 'HEAD'];
+
+/**
+ * Why a request to the control surface is refused, or undefined. A page that makes its own host name point here (DNS
+ * rebinding) is known by that name. A page that posts here (CSRF) is known by the Origin that its browser sends.
+ */
+function refusalOf(request: Request, configuredHost: string): string | undefined {
+  const url = new URL(request.url);
+  if (!isPrivate(url.hostname) && url.hostname !== configuredHost) {
+    return `The control surface does not answer to the name "${url.hostname}". Use localhost, an IP address or the sandbox's baseUrl.`;
+  }
+  if (READING.includes(request.method)) return undefined;
+  const origin = request.headers.get('origin');
+  const site = request.headers.get('sec-fetch-site');
+  const isForeign = origin !== null && origin !== url.origin;
+  if (!isForeign && (site === null || site === 'same-origin' || site === 'none')) return undefined;
+  return "A page of another site may not control the sandbox. Use the sandbox's own page, or a program.";
+}
+
+function isPrivate(hostname: string): boolean {
+  const isAddress = /^[\d.]+$/.test(hostname) || hostname.startsWith('[');
+  const isBare = !hostname.includes('.');
+  return isAddress || isBare || PRIVATE_SUFFIXES.some((suffix) => hostname.endsWith(`.${suffix}`));
 }

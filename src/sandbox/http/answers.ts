@@ -1,5 +1,5 @@
 // The bodies of answers. Where the document leaves their form open, the shapes decide (see world/shapes.ts).
-import { reasonOf } from '../../callbacks.js';
+import { reasonOf } from '../../runtime/callbacks.js';
 import { Refusal, type RefusalDetails } from '../service/refusal.js';
 import type { Shapes } from '../world/shapes.js';
 

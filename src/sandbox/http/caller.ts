@@ -1,18 +1,19 @@
 import type { Context } from 'hono';
+import type { Lane } from '../../rules/limits.js';
+import { signatureOf } from '../../webhooks/signature.js';
 import { authenticate, type Caller, takeSlot } from '../service/accounts.js';
 import { checkCharacters } from '../service/characters.js';
 import { startJob } from '../service/engine.js';
 import { type Fields, readFields } from '../service/fields.js';
 import type { Order } from '../service/order.js';
 import { checkUploads } from '../service/references.js';
+import { Refusal } from '../service/refusal.js';
 import type { UploadBody } from '../service/uploads.js';
 import { viewJob } from '../service/view-job.js';
-import type { Scope } from '../world/choices.js';
-import type { Lane } from '../world/limits.js';
+import { MAX_BODY_BYTES, type Scope } from '../world/choices.js';
 import type { StoredJob } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { succeed, succeedBare } from './answers.js';
-import { baseUrlOf } from './links.js';
 
 /** What a route gets beside the request. */
 export interface RequestEnv {
@@ -112,7 +113,7 @@ export function createJob(world: World, context: Context, { read, isDocumented =
   return job === undefined ? succeed({}) : created(world, caller, { job, isReplay, isDocumented });
 }
 
-/** The answer to a create (spec: Create response envelope). */
+/** The answer to a create. */
 function created(
   { settings: { shapes } }: World,
   { account, baseUrl }: Caller,
@@ -139,4 +140,84 @@ function warningsOf({ warnings }: StoredJob, where: World['settings']['shapes'][
   if (where === 'single') return { inData: { warning: warnings[0] }, inBody: none };
   const records = warnings.map((code) => ({ code, message: `The job has the warning ${code}.` }));
   return { inData: { warnings: where === 'records' ? records : warnings }, inBody: none };
+}
+
+/** The base URL by which a request came: its own origin, and the path prefix that the sandbox has. */
+function baseUrlOf(requestUrl: string, configured: string): string {
+  return new URL(requestUrl).origin + prefixOf(configured);
+}
+
+/** The path prefix of a base URL: empty, or a path without a slash at its end. */
+export function prefixOf(baseUrl: string): string {
+  return new URL(baseUrl).pathname.replace(/\/$/, '');
+}
+
+/** A link that works without a key until it expires, as object storage gives them out. */
+export interface StorageLink {
+  readonly area: 'uploads' | 'outputs';
+  readonly id: string;
+  readonly expiresAt: number;
+}
+
+/** Signs a link to the storage: on the API's own origin, or on another one where the options say so. */
+export async function signLink(world: World, baseUrl: string, link: StorageLink): Promise<string> {
+  const root = world.settings.storage.isOtherOrigin ? storageUrlOf(baseUrl) : baseUrl;
+  const signature = await sign(world, link);
+  return `${root}/storage/${link.area}/${link.id}?expires=${link.expiresAt}&signature=${signature}`;
+}
+
+/** Checks a link that is used. Throws `storage_denied` or `storage_url_expired`. */
+export async function checkLink(world: World, url: string, target: Omit<StorageLink, 'expiresAt'>): Promise<void> {
+  const query = new URL(url).searchParams;
+  const expiresAt = Number(query.get('expires'));
+  if (query.get('signature') !== (await sign(world, { ...target, expiresAt }))) {
+    throw new Refusal('storage_denied', 'The signature of this storage link does not match.');
+  }
+  if (world.timeline.now() >= expiresAt) throw new Refusal('storage_url_expired', 'This storage link has expired.');
+}
+
+/**
+ * The same sandbox under another origin, as object storage has one: `localhost` for a server on 127.0.0.1 and the other way
+ * round, else a host that begins with `storage.`.
+ */
+function storageUrlOf(baseUrl: string): string {
+  const url = new URL(baseUrl);
+  if (url.hostname === '127.0.0.1') url.hostname = 'localhost';
+  else if (url.hostname === 'localhost') url.hostname = '127.0.0.1';
+  else url.hostname = `storage.${url.hostname}`;
+  return url.href.replace(/\/$/, '');
+}
+
+async function sign({ storageSecret }: World, { area, id, expiresAt }: StorageLink): Promise<string> {
+  return (await signatureOf(storageSecret, String(expiresAt), `${area}/${id}`)).slice(0, 40);
+}
+
+/**
+ * The body of a POST, read once: routes get it as text, because a copy of the request would cost more than its answer. Gives a
+ * refusal for a body that is too large, which is not read to its end.
+ */
+export async function readBody(request: Request): Promise<string | Refusal> {
+  if (request.method !== 'POST') return '';
+  const length = request.headers.get('content-length');
+  if (Number(length) > MAX_BODY_BYTES) return tooLarge();
+  // A server that knows the length reads the text without making a stream of it.
+  if (length !== null) return request.text();
+  if (request.body === null) return '';
+  const decoder = new TextDecoder();
+  const reader = request.body.getReader();
+  let text = '';
+  let size = 0;
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    size += read.value.length;
+    if (size > MAX_BODY_BYTES) {
+      reader.cancel().catch(() => {});
+      return tooLarge();
+    }
+    text += decoder.decode(read.value, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function tooLarge(): Refusal {
+  return new Refusal('request_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes. Send files as uploads.`);
 }

@@ -1,17 +1,20 @@
-import type { Hono } from 'hono';
+import { Hono } from 'hono';
 import { accountOfKey } from '../service/accounts.js';
-import { codeForStatus } from '../service/refusal.js';
-import type { Underway } from '../world/activity.js';
+import { codeForStatus, Refusal } from '../service/refusal.js';
 import { type FaultRule, faultFor } from '../world/faults.js';
+import type { Underway } from '../world/real-time.js';
 import type { RequestRecord } from '../world/records.js';
 import { keepLatest } from '../world/store.js';
-import { notify, type World } from '../world/world.js';
+import type { World } from '../world/world.js';
 import { answerTo, errorResponse } from './answers.js';
-import type { RequestEnv } from './caller.js';
+import { envOf, prefixOf, type RequestEnv, readBody } from './caller.js';
 import { ConnectionDropped, effectOf, spoilBody } from './fault-effects.js';
-import { prefixOf } from './links.js';
-import { readBody } from './read-body.js';
-import { corsHeaders } from './routes/storage.js';
+import { catalogRoutes } from './routes/catalog.js';
+import { characterRoutes } from './routes/characters.js';
+import { createRoutes } from './routes/creates.js';
+import { jobRoutes } from './routes/jobs.js';
+import { corsHeaders, storageRoutes } from './routes/storage.js';
+import { uploadRoutes } from './routes/uploads.js';
 
 type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 
@@ -41,7 +44,6 @@ export function createHandler(world: World, app: Hono): Handle {
       return await respond({ world, app, request, record, underway }, arrival);
     } finally {
       underway.end();
-      notify(world);
     }
   };
 }
@@ -75,7 +77,7 @@ async function respond(exchange: Exchange, { signal, onSandboxClock = false }: A
   world.timeline.catchUp();
   record.status = response.status;
   if (shapes.requestId !== 'none') response.headers.set(shapes.requestId, record.id);
-  if (record.path.startsWith('/storage/')) {
+  if (world.settings.storage.hasCors && record.path.startsWith('/storage/')) {
     for (const [name, value] of corsHeaders(request)) response.headers.set(name, value);
   }
   return fault?.truncate || fault?.stall ? spoilBody(response, fault.truncate ? 'truncate' : 'stall') : response;
@@ -143,4 +145,24 @@ function redacted(headers: Headers): Record<string, string> {
     shown[name] = SECRET_HEADERS.test(name) ? value.replace(/^(Bearer +)?.*$/is, '$1[redacted]') : value;
   });
   return shown;
+}
+
+/** The documented service as one function from Request to Response, below the path prefix of the base URL. */
+export function createApp(world: World): Hono {
+  const api = new Hono();
+  for (const routes of [createRoutes, characterRoutes, jobRoutes, uploadRoutes, catalogRoutes, storageRoutes]) {
+    api.route('/', routes(world));
+  }
+  const app = new Hono();
+  app.route(new URL(world.settings.baseUrl).pathname, api);
+  app.notFound(({ req }) => {
+    const advice = req.path.includes('/v1/v1/') ? ' Leave /v1 off the base URL.' : '';
+    throw new Refusal('not_found', `There is no ${req.method} ${req.path}.${advice}`);
+  });
+  app.onError((error, context) => {
+    const { response, code } = answerTo(error, world.settings.shapes);
+    envOf(context).code = code;
+    return response;
+  });
+  return app;
 }

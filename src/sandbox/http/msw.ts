@@ -22,7 +22,7 @@ export function sandboxHandlers(sandbox: MockedService): never[] {
 
 /** What msw asks of a request handler, without its class: msw itself would be 190 kB in the bundle. */
 function createHandler({ baseUrl, fetch }: MockedService) {
-  const root = baseUrl.replace(/\/+$/, '');
+  const root = baseUrl.replace(/(?<!\/)\/+$/, '');
   const isOurs = (url: string) => url === root || url.startsWith(`${root}/`);
   const handler = {
     kind: 'request',

@@ -1,11 +1,13 @@
 // Imported only when a port is asked for, so that the sandbox itself needs no Node API.
+
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
-import { systemClock } from '../../clock.js';
+import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
+import { checkOptions, must, text } from '../../options.js';
+import { systemClock } from '../../runtime/clock.js';
 import { ConnectionDropped } from './fault-effects.js';
-import type { Listening } from './listen-options.js';
 
 /** Where to listen. */
 export interface ServeOptions {
@@ -33,16 +35,10 @@ const ANSWERED = { headers: { 'x-hono-already-sent': '1' } };
  * is taken or not allowed.
  */
 export async function serve(fetch: Fetch, { port, host, prefix = '' }: ServeOptions): Promise<Listening> {
-  const streams = new Set<Socket>();
   const answer = async (request: Request, call: { incoming: unknown }) => {
     const { socket } = call.incoming as IncomingMessage;
     try {
-      const response = await fetch(request);
-      if (response.headers.get('content-type') === 'text/event-stream') {
-        streams.add(socket);
-        socket.once('close', () => streams.delete(socket));
-      }
-      return cuttable(response, socket);
+      return cuttable(await fetch(request), socket);
     } catch (error) {
       if (!(error instanceof ConnectionDropped)) return failed(error);
       reset(socket);
@@ -55,7 +51,7 @@ export async function serve(fetch: Fetch, { port, host, prefix = '' }: ServeOpti
   await listening(server, port, host);
   const address = server.address();
   const bound = typeof address === 'object' && address ? address.port : port;
-  return { url: `http://${urlHost(host)}:${bound}${prefix}`, close: () => drained(server, streams) };
+  return { url: `http://${urlHost(host)}:${bound}${prefix}`, close: () => drained(server) };
 }
 
 function listening(server: Server, port: number, host: string): Promise<void> {
@@ -108,9 +104,8 @@ function reset(socket: Socket): void {
   else socket.destroy();
 }
 
-/** Closes a server. Event streams never end by themselves, so they end at once. */
-function drained(server: Server, streams: ReadonlySet<Socket>): Promise<void> {
-  for (const socket of streams) socket.destroySoon();
+/** Closes a server. */
+function drained(server: Server): Promise<void> {
   return new Promise((resolve) => {
     let cancel = () => {};
     const check = (leftMs: number) => {
@@ -129,4 +124,37 @@ function drained(server: Server, streams: ReadonlySet<Socket>): Promise<void> {
 function urlHost(host: string): string {
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
   return name.includes(':') ? `[${name}]` : name;
+}
+
+/** Where to serve a sandbox. */
+export interface ListenOptions {
+  /** A port, or 0 for any free one. @default 0 */
+  readonly port?: number | undefined;
+  /** The address to listen on. Any but a loopback address lets other machines in. @default '127.0.0.1' */
+  readonly host?: string | undefined;
+}
+
+/** A sandbox that is being served. */
+export interface Listening {
+  /** The base URL for clients. */
+  readonly url: string;
+  /** Takes no new connections, lets requests under way end for two seconds, and resolves when the port is free. */
+  close(): Promise<void>;
+}
+
+const schema = z.strictObject(
+  {
+    port: must(
+      'a whole number from 0 to 65535',
+      (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535,
+    ),
+    host: text,
+  },
+  'an object',
+);
+
+/** The options with the defaults filled in. Throws a GenError that names a wrong or unknown option. */
+export function checkListen(options: ListenOptions): { readonly port: number; readonly host: string } {
+  checkOptions('listen', schema, options);
+  return { port: options.port ?? 0, host: options.host ?? '127.0.0.1' };
 }

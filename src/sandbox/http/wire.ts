@@ -1,6 +1,6 @@
 // The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
-import { onAbort } from '../../abort.js';
-import type { Activity } from '../world/activity.js';
+import { onAbort } from '../../runtime/abort.js';
+import type { Activity } from '../world/real-time.js';
 import { ConnectionDropped } from './fault-effects.js';
 import type { Arrival } from './handle-request.js';
 

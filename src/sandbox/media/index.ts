@@ -1,69 +1,162 @@
 import { encode } from 'fast-png';
-import { encodeFrame, pictureParameters, repeatFrame, sequenceParameters } from './h264.js';
+import { dimensionsFor } from './dimensions.js';
+import { type Color, keyFrame, pictureParameters, sequenceParameters } from './frame.js';
 import { writeMp4 } from './mp4.js';
-import { CELL, createScene, toRgb } from './picture.js';
 
 export { type DimensionsRequest, dimensionsFor } from './dimensions.js';
 
-/** What the sandbox makes for one job. */
-export interface MediaSpec {
+/** What decides how a file looks. */
+export interface FileSpec {
+  readonly kind: 'image' | 'video' | 'audio';
+  readonly aspectRatio: string;
+  readonly resolution: string;
+  readonly durationS: number;
+  /** Picks the colours. */
+  readonly seed: number;
+  /** Written into the file with the prompt: the job's model. */
+  readonly label: string;
+  readonly prompt: string;
+}
+
+/** A finished file. */
+export interface MediaFile {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly contentType: string;
+}
+
+/** Renders files when they are first asked for and keeps them while there is room. */
+export interface MediaCache {
+  /** The file of a spec: always the same bytes. */
+  fileOf(spec: FileSpec): MediaFile;
+}
+
+const BANDS = 16;
+/** Bytes of rendered files that are kept; the oldest go first. */
+const KEPT_BYTES = 64 * 1024 * 1024;
+
+const CONTENT_TYPES = { image: 'image/png', video: 'video/mp4', audio: 'audio/wav' } as const;
+
+/** An empty cache. */
+export function createMediaCache(): MediaCache {
+  const kept = new Map<string, Uint8Array<ArrayBuffer>>();
+  let size = 0;
+  const keep = (name: string, bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> => {
+    kept.set(name, bytes);
+    size += bytes.length;
+    for (const [oldest, dropped] of kept) {
+      if (size <= KEPT_BYTES || kept.size === 1) break;
+      kept.delete(oldest);
+      size -= dropped.length;
+    }
+    return bytes;
+  };
+  return {
+    fileOf(spec) {
+      const name = nameOf(spec);
+      return { bytes: kept.get(name) ?? keep(name, render(spec)), contentType: CONTENT_TYPES[spec.kind] };
+    },
+  };
+}
+
+/** A text that only this file has. */
+export function nameOf({ kind, aspectRatio, resolution, durationS, seed, label, prompt }: FileSpec): string {
+  return JSON.stringify([kind, aspectRatio, resolution, durationS, seed, label, prompt]);
+}
+
+function render(spec: FileSpec): Uint8Array<ArrayBuffer> {
+  const { kind } = spec;
+  return kind === 'audio' ? renderAudio(spec) : renderMedia({ ...spec, kind, ...dimensionsFor({ ...spec, kind }) });
+}
+
+/** A picture or a video of a size. */
+export interface MediaSpec extends Pick<FileSpec, 'seed' | 'label' | 'prompt'> {
   readonly kind: 'image' | 'video';
-  /** Pixels; even for video (see {@link dimensionsFor}). */
+  /** Pixels; even for video. */
   readonly width: number;
   /** Pixels; even for video. */
   readonly height: number;
   /** The length of a video in seconds. @default 5 */
   readonly durationS?: number;
-  /** Picks the colours. */
-  readonly seed: number;
-  /** Written large: the job's model. */
-  readonly label: string;
-  /** Written below it, as far as there is room. */
-  readonly prompt: string;
 }
-
-const FRAMES_PER_SECOND = 24;
-/** How often the bar of a video grows. */
-const STEPS_PER_SECOND = 2;
-const FRAMES_PER_STEP = FRAMES_PER_SECOND / STEPS_PER_SECOND;
 
 /**
- * A PNG, or an MP4 (H.264, without sound) with one key frame, that shows which job it belongs to. The same spec gives the same
- * bytes.
+ * A PNG, or an MP4 (H.264, the same key frame twice a second, without sound). The colours follow from the seed, and the file
+ * contains the model and the prompt as text. The same spec gives the same bytes.
  */
 export function renderMedia(spec: MediaSpec): Uint8Array<ArrayBuffer> {
-  return spec.kind === 'image' ? renderImage(spec) : renderVideo(spec);
+  const { kind, width, height, durationS = 5, label, prompt } = spec;
+  const bands = bandsOf(spec.seed, Math.ceil(width / 16));
+  const comment = `${label}\n${prompt}`;
+  if (kind === 'image') return renderImage(width, height, { bands, comment });
+  const rows = Math.ceil(height / 16);
+  const frames = [keyFrame(bands, rows, 1), keyFrame(bands, rows, 2)] as const;
+  const sequence = sequenceParameters(width, height);
+  return writeMp4({ width, height, seconds: durationS, sequence, parameters: pictureParameters(), frames, comment });
 }
 
-function renderImage({ width, height, ...spec }: MediaSpec): Uint8Array<ArrayBuffer> {
-  const textScale = Math.max(1, Math.floor(Math.min(width, height) / CELL / 110));
-  const { picture } = createScene({ ...spec, width, height, textScale, facts: `${width} X ${height}` });
+function renderImage(
+  width: number,
+  height: number,
+  { bands, comment }: { readonly bands: readonly Color[]; readonly comment: string },
+): Uint8Array<ArrayBuffer> {
   const data = new Uint8Array(width * height);
-  for (let y = 0; y < height; y++) {
-    if (y % CELL > 0) {
-      data.copyWithin(y * width, (y - 1) * width, y * width);
-      continue;
-    }
-    const row = (y / CELL) * picture.columns;
-    for (let x = 0; x < width; x++) data[y * width + x] = picture.cells[row + Math.floor(x / CELL)] ?? 0;
-  }
-  const palette = picture.palette.map(toRgb);
-  return new Uint8Array(encode({ width, height, data, depth: 8, channels: 1, palette }));
+  for (let x = 0; x < width; x++) data[x] = x >> 4;
+  for (let y = 1; y < height; y++) data.copyWithin(y * width, 0, width);
+  // The text of a PNG is Latin-1.
+  const text = { Comment: comment.replace(/[^\n\x20-\x7e]/gu, '?') };
+  return new Uint8Array(encode({ width, height, data, depth: 8, channels: 1, palette: bands.map(toRgb), text }));
 }
 
-function renderVideo({ width, height, durationS = 5, ...spec }: MediaSpec): Uint8Array<ArrayBuffer> {
-  const count = Math.max(1, Math.round(durationS * FRAMES_PER_SECOND));
-  const steps = Math.max(1, Math.round(durationS * STEPS_PER_SECOND));
-  const facts = `${width} X ${height}   ${durationS} S`;
-  const { picture, drawBar } = createScene({ ...spec, width, height, facts, textScale: 1 });
-  let before: Uint8Array | undefined;
-  const frames = Array.from({ length: count }, (_, at) => {
-    if (at % FRAMES_PER_STEP !== 0) return repeatFrame(picture, at);
-    drawBar((1 + at / FRAMES_PER_STEP) / steps);
-    const frame = encodeFrame(picture, at, before);
-    before = picture.cells.slice();
-    return frame;
-  });
-  const format = { width, height, framesPerSecond: FRAMES_PER_SECOND };
-  return writeMp4({ ...format, sequence: sequenceParameters(format), parameters: pictureParameters(), frames });
+/** Half a second of a tone per word of the text: 8 bits, mono, 8 kHz, at most 30 seconds. */
+function renderAudio({ prompt, seed }: FileSpec): Uint8Array<ArrayBuffer> {
+  const rate = 8000;
+  const samples = Math.min(60, Math.max(1, prompt.split(/\s+/).length)) * (rate / 2);
+  const bytes = new Uint8Array(44 + samples);
+  const view = new DataView(bytes.buffer);
+  for (const [at, text] of [
+    [0, 'RIFF'],
+    [8, 'WAVEfmt '],
+    [36, 'data'],
+  ] as const) {
+    bytes.set(new TextEncoder().encode(text), at);
+  }
+  for (const [at, value] of [
+    [4, 36 + samples],
+    [16, 16],
+    [20, 0x0001_0001],
+    [24, rate],
+    [28, rate],
+    [32, 0x0008_0001],
+    [40, samples],
+  ] as const) {
+    view.setUint32(at, value, true);
+  }
+  const pitch = 220 + (Math.abs(seed) % 220);
+  for (let at = 0; at < samples; at++)
+    bytes[44 + at] = 128 + Math.round(60 * Math.sin((2 * Math.PI * pitch * at) / rate));
+  return bytes;
+}
+
+/** Bands of one hue, from dark to light. The seed picks the hue, so that two jobs are told apart at a glance. */
+function bandsOf(seed: number, count: number): Color[] {
+  // By the golden ratio, neighbouring seeds have hues far apart.
+  const hue = 2 * Math.PI * ((seed * 0.618_033_988_749_895) % 1);
+  const colors = Array.from({ length: BANDS }, (_, at) => ({
+    y: Math.round(60 + (110 * at) / BANDS),
+    cb: Math.round(128 + 50 * Math.cos(hue)),
+    cr: Math.round(128 + 50 * Math.sin(hue)),
+  }));
+  return Array.from(
+    { length: count },
+    (_, at) => colors[Math.floor((at * BANDS) / count)] ?? { y: 16, cb: 128, cr: 128 },
+  );
+}
+
+/** The same colour as red, green and blue (BT.709, video range). */
+export function toRgb({ y, cb, cr }: Color): [number, number, number] {
+  const luma = (y - 16) / 219;
+  const blue = (cb - 128) / 112;
+  const red = (cr - 128) / 112;
+  const part = (value: number) => Math.round(255 * Math.min(1, Math.max(0, value)));
+  return [part(luma + 0.7874 * red), part(luma - 0.0937 * blue - 0.2341 * red), part(luma + 0.9278 * blue)];
 }

@@ -1,67 +1,72 @@
 // Written by hand, because the file must be the same bytes each time: muxers stamp it with the time of day.
 
-/** An H.264 track, ready to be put into a file. */
-export interface VideoTrack {
+/** Two equal H.264 key frames that are shown in turn for the whole length. */
+export interface Still {
   readonly width: number;
   readonly height: number;
-  readonly framesPerSecond: number;
+  readonly seconds: number;
   readonly sequence: Uint8Array;
   readonly parameters: Uint8Array;
-  /** The first one is a key frame. */
-  readonly frames: readonly Uint8Array[];
+  /** Of the same size. */
+  readonly frames: readonly [Uint8Array, Uint8Array];
+  /** Kept in the file beside the picture. */
+  readonly comment: string;
 }
 
 type Part = Uint8Array | readonly number[];
 
-/** Ticks a frame takes in the track's time scale. */
-const FRAME_TICKS = 512;
+/** Ticks per second, of the movie and of its track. */
+const TIME_SCALE = 12_288;
+/** Frames per second. A player that seeks finds one at every half second. */
+const RATE = 2;
 const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].flatMap(u32);
 
-/** A whole MP4 file. The index comes before the frames, so that the file plays while it loads. */
-export function writeMp4(track: VideoTrack): Uint8Array<ArrayBuffer> {
+/** A whole MP4 file. The index comes before the frame, so that the file plays while it loads. */
+export function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
   const type = box('ftyp', ascii('isom'), u32(512), ascii('isomiso2avc1mp41'));
-  const size = movie(track, 0).length;
-  const index = movie(track, type.length + size + 8);
-  const frames = track.frames.flatMap((frame) => [u32(frame.length), frame]);
-  return joinBytes([type, index, box('mdat', ...frames)]);
+  const comment = box('free', new TextEncoder().encode(still.comment));
+  const frameAt = type.length + comment.length + movie(still, 0).length + 8;
+  const frames = still.frames.flatMap((frame) => [u32(frame.length), frame]);
+  return joinBytes([type, movie(still, frameAt), comment, box('mdat', ...frames)]);
 }
 
-function movie(track: VideoTrack, firstFrameAt: number): Uint8Array {
-  const { width, height, frames, framesPerSecond } = track;
-  const seconds = frames.length / framesPerSecond;
+function movie(still: Still, frameAt: number): Uint8Array {
+  const { width, height, seconds } = still;
+  const count = Math.max(1, Math.round(seconds * RATE));
+  const frameTicks = Math.max(1, Math.round((seconds * TIME_SCALE) / count));
+  const ticks = count * frameTicks;
   const header = box(
     'mvhd',
-    [...u32(0), ...u32(0), ...u32(0), ...u32(1000), ...u32(Math.round(seconds * 1000))],
+    [...u32(0), ...u32(0), ...u32(0), ...u32(TIME_SCALE), ...u32(ticks)],
     [...u32(0x10000), ...u16(0x100), ...zeros(10), ...MATRIX, ...zeros(24), ...u32(2)],
   );
   const trackHeader = box(
     'tkhd',
-    [...u32(3), ...u32(0), ...u32(0), ...u32(1), ...u32(0), ...u32(Math.round(seconds * 1000))],
+    [...u32(3), ...u32(0), ...u32(0), ...u32(1), ...u32(0), ...u32(ticks)],
     [...zeros(16), ...MATRIX, ...u32(width * 0x10000), ...u32(height * 0x10000)],
   );
-  const mediaHeader = box(
-    'mdhd',
-    [...u32(0), ...u32(0), ...u32(0), ...u32(framesPerSecond * FRAME_TICKS), ...u32(frames.length * FRAME_TICKS)],
-    [...u16(0x55c4), ...u16(0)],
-  );
+  const mediaHeader = box('mdhd', [...zeros(12), ...u32(TIME_SCALE), ...u32(ticks), ...u16(0x55c4), ...u16(0)]);
   const handler = box('hdlr', u32(0), u32(0), ascii('vide'), zeros(12), ascii('Video\0'));
   const location = box('dinf', box('dref', u32(0), u32(1), box('url ', u32(1))));
-  const info = box('minf', box('vmhd', u32(1), zeros(8)), location, samples(track, firstFrameAt));
+  const info = box('minf', box('vmhd', u32(1), zeros(8)), location, samples(still, { count, frameTicks, frameAt }));
   return box('moov', header, box('trak', trackHeader, box('mdia', mediaHeader, handler, info)));
 }
 
-function samples({ frames, ...track }: VideoTrack, firstFrameAt: number): Uint8Array {
+function samples(
+  { width, height, sequence, parameters, frames: [frame] }: Still,
+  { count, frameTicks, frameAt }: { readonly count: number; readonly frameTicks: number; readonly frameAt: number },
+): Uint8Array {
+  const size = frame.length + 4;
+  // Each frame is a chunk of its own, so that all of them lie at one of two places.
+  const places = Array.from({ length: count }, (_, at) => u32(frameAt + (at % 2) * size)).flat();
   const config = box(
     'avcC',
-    [1, ...track.sequence.subarray(1, 4), 0xff, 0xe1],
-    [
-      ...[...u16(track.sequence.length), ...track.sequence, 1],
-      ...[...u16(track.parameters.length), ...track.parameters],
-    ],
+    [1, ...sequence.subarray(1, 4), 0xff, 0xe1, ...u16(sequence.length), ...sequence],
+    [1, ...u16(parameters.length), ...parameters],
   );
   const entry = box(
     'avc1',
-    [...zeros(6), ...u16(1), ...zeros(16), ...u16(track.width), ...u16(track.height)],
+    [...zeros(6), ...u16(1), ...zeros(16), ...u16(width), ...u16(height)],
     [...u32(0x480000), ...u32(0x480000), ...u32(0), ...u16(1), ...zeros(32), ...u16(24), 0xff, 0xff],
     config,
     box('colr', ascii('nclx'), u16(1), u16(1), u16(1), [0]),
@@ -70,17 +75,10 @@ function samples({ frames, ...track }: VideoTrack, firstFrameAt: number): Uint8A
   return box(
     'stbl',
     box('stsd', u32(0), u32(1), entry),
-    box('stts', u32(0), u32(1), u32(frames.length), u32(FRAME_TICKS)),
-    box('stss', u32(0), u32(1), u32(1)),
-    box('stsc', u32(0), u32(1), u32(1), u32(frames.length), u32(1)),
-    box(
-      'stsz',
-      u32(0),
-      u32(0),
-      u32(frames.length),
-      frames.flatMap((frame) => u32(frame.length + 4)),
-    ),
-    box('stco', u32(0), u32(1), u32(firstFrameAt)),
+    box('stts', u32(0), u32(1), u32(count), u32(frameTicks)),
+    box('stsc', u32(0), u32(1), u32(1), u32(1), u32(1)),
+    box('stsz', u32(0), u32(size), u32(count)),
+    box('stco', u32(0), u32(count), places),
   );
 }
 

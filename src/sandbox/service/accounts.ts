@@ -1,5 +1,5 @@
+import type { Lane } from '../../rules/limits.js';
 import { SCOPES, type Scope } from '../world/choices.js';
-import type { Lane } from '../world/limits.js';
 import { secretText } from '../world/random.js';
 import { checkKey, type KeyOptions } from '../world/rule-options.js';
 import type { Account } from '../world/store.js';
@@ -44,7 +44,7 @@ export function addKey(world: World, options: KeyOptions, key = secretText('sk_s
   return key;
 }
 
-/** The account of a request. Throws `invalid_api_key`, `account_not_active` or `scope_missing` (spec: Authentication). */
+/** The account of a request. Throws `invalid_api_key`, `account_not_active` or `scope_missing`. */
 export function authenticate(
   world: World,
   authorization: string | null | undefined,

@@ -1,3 +1,4 @@
+import { CHARACTER_WIDTH } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
 import { REVIEW_WORDS } from '../world/choices.js';
 import { randomId } from '../world/random.js';
@@ -6,7 +7,7 @@ import type { World } from '../world/world.js';
 import { type Caller, secondsFor } from './accounts.js';
 import type { Fields } from './fields.js';
 import { Refusal } from './refusal.js';
-import { findUpload, isWideEnough, LEAST_CHARACTER_WIDTH } from './uploads.js';
+import { findUpload, isWideEnough } from './uploads.js';
 
 /** Registers a character from an owned image. Throws `upload_not_found` or `character_registration_failed`. */
 export function registerCharacter(world: World, account: string, fields: Fields): StoredCharacter {
@@ -17,7 +18,7 @@ export function registerCharacter(world: World, account: string, fields: Fields)
   const upload = findUpload(world, account, uploadId);
   if (upload.readyAt === null) throw new Refusal('upload_not_found', `The upload ${uploadId} is not complete.`);
   if (upload.uploadType !== 'IMAGE' || !isWideEnough(upload.head)) {
-    throw failedReview(`The image must be of a supported format and at least ${LEAST_CHARACTER_WIDTH} px wide.`);
+    throw failedReview(`The image must be of a supported format and at least ${CHARACTER_WIDTH} px wide.`);
   }
   const passes = !upload.fileName.includes(REVIEW_WORDS.rejected);
   const reviewMs = world.settings.characterReviewMs;

@@ -2,8 +2,8 @@ import { QUEUED_SHARE } from '../world/choices.js';
 import type { PlannedEnd } from '../world/outcomes.js';
 import { priceOf } from '../world/prices.js';
 import { hashOf, randomId } from '../world/random.js';
-import type { DocumentedStatus, DueEvent, StoredJob } from '../world/store.js';
-import { notify, type World } from '../world/world.js';
+import type { DueEvent, StoredJob } from '../world/store.js';
+import type { World } from '../world/world.js';
 import type { Caller } from './accounts.js';
 import { type JobPlan, planJob } from './job-plan.js';
 import { reserve, settle } from './ledger.js';
@@ -17,7 +17,7 @@ export function isFinished(job: StoredJob): boolean {
 }
 
 /**
- * Makes a job of an order: dispatch check, reservation, job (spec: billing rule 3). Throws `dispatch_disabled` or
+ * Makes a job of an order: dispatch check, reservation, job. Throws `dispatch_disabled` or
  * `insufficient_balance`, and then nothing has changed.
  */
 export function startJob(world: World, caller: Caller, order: Order): StoredJob {
@@ -60,7 +60,6 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
   };
   state.jobs.set(id, job);
   state.jobIds.push(id);
-  count(world, job.status, 1);
   countUses(world, job, 1);
   if (plan.afterMs <= 0) finishJob(world, job, { end: plan.end, at: now });
   else scheduleJob(world, job, plan);
@@ -68,7 +67,8 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
 }
 
 function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }: JobPlan): void {
-  const now = timeline.now();
+  // From the moment that the job shows: reading the clock again may give a later one.
+  const now = job.createdAt;
   if (job.status !== 'processing' && !isStalled) {
     timeline.schedule({ kind: 'start', id: job.id, isLive: false }, now + Math.ceil(afterMs * QUEUED_SHARE));
   }
@@ -81,7 +81,7 @@ export function runEvent(world: World, event: DueEvent): void {
   if (job === undefined) return;
   if (event.kind === 'deliver') retryDelivery(world, job, event.at);
   else if (event.kind === 'end') finishJob(world, job, { end: job.end, at: event.at });
-  else if (!isFinished(job)) setStatus(world, job, 'processing');
+  else if (!isFinished(job)) job.status = 'processing';
 }
 
 /** Ends a job: charges or releases its tokens and sends its event. A job that has ended does not change. */
@@ -95,22 +95,11 @@ export function finishJob(world: World, job: StoredJob, { end, at }: { end: Plan
   job.errorMessage = end.errorMessage;
   job.errorData = end.errorData;
   if (isCompleted) job.outputExpiresAt = at + world.settings.outputTtlMs;
-  setStatus(world, job, end.status);
+  job.status = end.status;
   const account = world.state.accounts.get(job.account);
   if (account) settle(account, { at, jobId: job.id, quoted: job.quotedTokenCost }, charged);
   countUses(world, job, -1);
   deliverEvent(world, job, at);
-}
-
-function setStatus(world: World, job: StoredJob, status: DocumentedStatus): void {
-  count(world, job.status, -1);
-  job.status = status;
-  count(world, status, 1);
-  notify(world);
-}
-
-function count({ state }: World, status: DocumentedStatus, change: 1 | -1): void {
-  state.jobCounts.set(status, (state.jobCounts.get(status) ?? 0) + change);
 }
 
 function countUses({ state }: World, job: StoredJob, change: 1 | -1): void {

@@ -15,11 +15,11 @@ export class Fields {
     return this.#values[name] ?? undefined;
   }
 
-  /** The first of the names that says something: not missing, empty or an empty list. */
+  /** The first of the names that is given: not missing and not an empty list. */
   given(names: readonly string[]): string | undefined {
     return names.find((name) => {
       const value = this.raw(name);
-      return value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0);
+      return value !== undefined && !(Array.isArray(value) && value.length === 0);
     });
   }
 

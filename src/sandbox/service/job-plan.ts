@@ -4,7 +4,7 @@ import { type Caller, secondsFor } from './accounts.js';
 import type { Order } from './order.js';
 import { type Condition, conditionOf, type Reference } from './references.js';
 
-/** The warning of a job that continues without its clips (spec: reference rule 4). */
+/** The warning of a job that continues without its clips. */
 const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
 
 /** What will happen to a job. */
@@ -82,7 +82,7 @@ function mayBeOmitted(order: Order, { role }: Reference, { is }: Condition): boo
 }
 
 function endFor(caller: Caller, order: Order, condition: Exclude<Condition, { is: 'ready' }>): PlannedEnd {
-  // Whatever happens to the source or a reference of an edit ends the same way (spec: edits, rule 7).
+  // Whatever happens to the source or a reference of an edit ends the same way.
   if (order.kind === 'edit' || condition.is === 'broken') return failure('reference_asset_failed');
   if (condition.is === 'real-person') return failure('reference_rejected');
   const retry_after = condition.is === 'pending' ? secondsFor(caller, condition.retryMs) : 1;

@@ -1,13 +1,12 @@
 import { GenError } from '../../errors/index.js';
+import { USD_PER_TOKEN } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
 import { MOST_TOKENS } from '../world/prices.js';
 import type { LedgerEntry } from '../world/records.js';
 import type { Account } from '../world/store.js';
 import { Refusal } from './refusal.js';
 
-/** What a token costs in dollars (spec: What the service does). */
-const USD_PER_TOKEN = 0.05;
-/** The smallest top-up in dollars (spec: What the service does). */
+/** The smallest top-up in dollars. */
 const LEAST_TOP_UP_USD = 20;
 const MOST_TOP_UP_USD = MOST_TOKENS * USD_PER_TOKEN;
 

@@ -21,7 +21,7 @@ export interface Order {
   /** The caller's `seed`. */
   readonly seed: number | undefined;
   readonly references: readonly Reference[];
-  /** Whether a clip is never left out (spec: reference rule 5, and edits). */
+  /** Whether a clip is never left out. */
   readonly isStrict: boolean;
   readonly webhookUrl: string | null;
   /** An end that the wording of the request causes. */
@@ -93,17 +93,26 @@ export function readChoice<T extends string | number>({ fields, names, offered, 
 /** The URL of the webhook: https, or http on a private host so that a receiver beside the sandbox can be reached. */
 export function readWebhookUrl(fields: Fields): string | null {
   const text = fields.text('webhook_url', 'callback_url');
-  if (text === undefined || text === '') return null;
+  if (text === undefined) return null;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isPrivateHost(url.hostname))) return text;
   const message = `webhook_url must be an HTTPS URL, or an http URL on a private host, not ${show(text)}.`;
   throw new Refusal('invalid_request', message);
 }
 
-/** Checks the types of the fields that change nothing here. */
-export function checkPlainFields(fields: Fields): void {
-  for (const name of ['watermark', 'generate_audio', 'camera_fixed']) fields.flag(name);
-  for (const name of ['safety_identifier', 'response_format', 'intent', 'idempotency_key']) fields.text(name);
+/** Checks the fields that change nothing here: flags are true or false, texts are not empty. */
+export function checkPlainFields(fields: Fields, flags: readonly string[], texts: readonly string[]): void {
+  for (const name of flags) fields.flag(name);
+  for (const name of [...texts, 'idempotency_key']) {
+    if (fields.text(name) === '') throw new Refusal('invalid_request', `${name} must not be an empty string.`);
+  }
+}
+
+/** Refuses a field that has another value than the documented ones. */
+export function requireValue(fields: Fields, name: string, allowed: readonly string[]): void {
+  const value = fields.text(name);
+  if (value === undefined || allowed.includes(value)) return;
+  throw new Refusal('invalid_request', `${name} must be ${allowed.join(', ')} or left out, not ${show(value)}.`);
 }
 
 /** The caller's seed. Throws `invalid_request` for what is not an integer. */

@@ -41,7 +41,7 @@ const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly a
 /** The references in fields that hold lists of upload ids or of URLs. */
 export function listedReferences(fields: Fields, role: ReferenceRole, names: readonly string[]): Reference[] {
   const found = fields.texts(...names).map(({ field, value }): Reference => {
-    if (field.endsWith('_upload_ids')) return { role, field, uploadId: value };
+    if (field.endsWith('_upload_ids')) return { role, field, uploadId: idIn(field, value) };
     return { role, field, url: publicUrl(field, value) };
   });
   if (found.length <= MAX_REFERENCES) return found;
@@ -52,13 +52,13 @@ export function listedReferences(fields: Fields, role: ReferenceRole, names: rea
 export function singleReferences(fields: Fields, role: ReferenceRole, names: readonly string[]): Reference[] {
   return names.flatMap((field): Reference[] => {
     const value = fields.text(field);
-    if (value === undefined || value === '') return [];
-    if (field.endsWith('_upload_id')) return [{ role, field, uploadId: value }];
+    if (value === undefined) return [];
+    if (field.endsWith('_upload_id')) return [{ role, field, uploadId: idIn(field, value) }];
     return [{ role, field, url: publicUrl(field, value) }];
   });
 }
 
-/** The references in the `references` of an image create (spec: POST /v1/images). */
+/** The references in the `references` of an image create. */
 export function referenceItems(fields: Fields): Reference[] {
   const field = 'references';
   return fields.list(field).map((item): Reference => {
@@ -68,7 +68,7 @@ export function referenceItems(fields: Fields): Reference[] {
   });
 }
 
-/** The references among the items of `content` (spec: POST /v1/videos). */
+/** The references among the items of `content`. */
 export function contentReferences(fields: Fields): Reference[] {
   const field = 'content';
   return fields.list(field).flatMap((item): Reference[] => {
@@ -132,6 +132,12 @@ function firstSeen(world: World, account: string, url: string | undefined): numb
   const known = world.state.seenUrls.get(name) ?? world.timeline.now();
   world.state.seenUrls.set(name, known);
   return known;
+}
+
+/** The id of an upload. Throws `invalid_request` for an empty one. */
+function idIn(field: string, given: string): string {
+  if (given.trim() !== '') return given;
+  throw new Refusal('invalid_request', `${field} must have ids of uploads, not an empty string.`);
 }
 
 /** A URL that the service could fetch. Throws `invalid_request` for any other. */

@@ -12,7 +12,7 @@ export interface RefusalDetails {
   readonly retryAfterS?: number | undefined;
 }
 
-/** A request that is refused (spec: Request errors). */
+/** A request that is refused. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: RefusalCode;

@@ -1,3 +1,4 @@
+import { CHARACTER_WIDTH, MB, UPLOAD_BYTES } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
 import { UPLOAD_URL_TTL_MS } from '../world/choices.js';
 import { randomId } from '../world/random.js';
@@ -6,15 +7,8 @@ import type { World } from '../world/world.js';
 import type { Fields } from './fields.js';
 import { Refusal } from './refusal.js';
 
-const MB = 1024 * 1024;
-/** Size limits by type (spec: Limits). */
-const SIZE_LIMITS = { IMAGE: 50 * MB, VIDEO: 200 * MB, AUDIO: 15 * MB } as const;
-
 /** Bytes that are kept of the start of an upload: enough for the header of pictures that people send. */
 const HEAD_BYTES = 256 * 1024;
-
-/** The smallest width of a character image in pixels (spec: Limits). */
-export const LEAST_CHARACTER_WIDTH = 300;
 
 /** Checks step 1 and creates the upload. Throws `upload_invalid` or `upload_too_large`. */
 export function createUpload(world: World, account: string, fields: Fields): StoredUpload {
@@ -136,7 +130,7 @@ export function viewUpload(upload: StoredUpload): Record<string, unknown> {
 
 /** Whether an upload's first bytes are those of a supported picture that is wide enough for a character. */
 export function isWideEnough(head: Uint8Array): boolean {
-  return (imageWidth(head) ?? 0) >= LEAST_CHARACTER_WIDTH;
+  return (imageWidth(head) ?? 0) >= CHARACTER_WIDTH;
 }
 
 /** The width of a picture in pixels from its first bytes (PNG, JPEG, GIF, WebP, BMP); undefined for anything else. */
@@ -170,8 +164,8 @@ function jpegWidth(view: DataView): number | undefined {
 }
 
 function checkSize(type: StoredUpload['uploadType'], size: number): void {
-  if (size <= SIZE_LIMITS[type]) return;
-  throw new Refusal('upload_too_large', `${type} uploads may have at most ${SIZE_LIMITS[type] / MB} MB.`);
+  if (size <= UPLOAD_BYTES[type]) return;
+  throw new Refusal('upload_too_large', `${type} uploads may have at most ${UPLOAD_BYTES[type] / MB} MB.`);
 }
 
 function readType(value: unknown): StoredUpload['uploadType'] {

@@ -14,6 +14,7 @@ import {
   readPrompt,
   readSeed,
   readWebhookUrl,
+  requireValue,
 } from './order.js';
 import { contentReferences, contentText, listedReferences, type Reference, singleReferences } from './references.js';
 import { Refusal } from './refusal.js';
@@ -23,12 +24,14 @@ const IMAGES = ['reference_image_upload_ids', 'reference_image_urls', 'reference
 const CLIPS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
 const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
 const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
-const EDIT_MODES = ['transform', 'restyle', 'extend'];
+const FLAGS = ['watermark', 'generate_audio', 'camera_fixed'];
 
 /** Checks POST /v1/videos, where `intent: video_edit` makes an edit. Throws the code of the first rule that is broken. */
 export function readVideoOrder(fields: Fields, shapes: Shapes): Order {
   if (fields.raw('intent') === 'video_edit') return readEditOrder(fields, DEFAULT_VIDEO_MODEL);
-  checkPlainFields(fields);
+  checkPlainFields(fields, FLAGS, ['safety_identifier']);
+  requireValue(fields, 'intent', ['video_edit']);
+  requireValue(fields, 'video_reference_mode', ['strict']);
   const { alias, row } = readModel(fields, 'video', DEFAULT_VIDEO_MODEL);
   const prompt = readPrompt(fields, 'video', contentText(fields));
   const references = [
@@ -43,18 +46,20 @@ export function readVideoOrder(fields: Fields, shapes: Shapes): Order {
   if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
     throw new Refusal('invalid_request', `camera_fixed must be left out beside ${picture.field}.`);
   }
-  const mode = fields.text('video_reference_mode');
-  if (mode !== undefined && mode !== 'strict') {
-    throw new Refusal('invalid_request', `video_reference_mode must be strict or left out, not ${show(mode)}.`);
-  }
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const end = personMatchEnd(prompt, hasReferences);
-  return { ...videoOrder(fields, { alias, row, prompt }), references, isStrict: mode === 'strict', end };
+  return {
+    ...videoOrder(fields, { alias, row, prompt }),
+    references,
+    isStrict: fields.raw('video_reference_mode') === 'strict',
+    end,
+  };
 }
 
-/** Checks POST /v1/video-edits (spec: its rules 1 to 8). */
+/** Checks POST /v1/video-edits. */
 export function readEditOrder(fields: Fields, fallback?: string): Order {
-  checkPlainFields(fields);
+  checkPlainFields(fields, FLAGS, ['safety_identifier']);
+  requireValue(fields, 'edit_mode', ['transform', 'restyle', 'extend']);
   const alias = fields.raw('model') ?? fallback;
   const row = modelRow(alias);
   if (!row?.edits || typeof alias !== 'string') {
@@ -65,9 +70,13 @@ export function readEditOrder(fields: Fields, fallback?: string): Order {
   const content = contentReferences(fields).map(
     (one): Reference => (one.role === 'clip' ? { ...one, role: 'source' } : one),
   );
-  const source = [...singleReferences(fields, 'source', SOURCES), ...content].find(({ role }) => role === 'source');
+  const sources = [...singleReferences(fields, 'source', SOURCES), ...content].filter(({ role }) => role === 'source');
+  const [source, second] = sources;
   if (source === undefined) {
     throw new Refusal('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
+  }
+  if (second !== undefined) {
+    throw new Refusal('invalid_request', `An edit has one source: send ${source.field} or ${second.field}.`);
   }
   const foreign = fields.given([...FRAMES, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
   if (foreign !== undefined) {
@@ -79,10 +88,6 @@ export function readEditOrder(fields: Fields, fallback?: string): Order {
     const message = 'The prompt names a celebrity, a public figure, a deepfake or an impersonation.';
     throw new Refusal('person_match_prompt_unsafe', message);
   }
-  const mode = fields.text('edit_mode');
-  if (mode !== undefined && !EDIT_MODES.includes(mode)) {
-    throw new Refusal('invalid_request', `edit_mode must be one of ${EDIT_MODES.join(', ')}, not ${show(mode)}.`);
-  }
   const references = [
     source,
     ...listedReferences(fields, 'image', IMAGES),
@@ -92,7 +97,7 @@ export function readEditOrder(fields: Fields, fallback?: string): Order {
   return { ...videoOrder(fields, { alias, row, prompt }, true), references, isStrict: true };
 }
 
-/** One kind of reference per request, as the shapes count kinds (spec: reference rule 1). */
+/** One kind of reference per request, as the shapes count kinds. */
 function checkKinds(references: readonly Reference[], { referenceKinds }: Shapes): void {
   const kindOf = ({ role }: Reference) => (referenceKinds === 'single' || role === 'frame' ? role : 'guide');
   const [first] = references;

@@ -1,11 +1,11 @@
-import { type FileSpec, nameOf } from '../media/cache.js';
+import { type FileSpec, nameOf } from '../media/index.js';
 import { hashOf } from '../world/random.js';
 import type { SandboxJob } from '../world/records.js';
 import type { Shapes } from '../world/shapes.js';
 import type { StoredJob } from '../world/store.js';
 import type { World } from '../world/world.js';
 
-/** The output link of a completed job (spec: Webhook event, shape of providerOutputUrl); null for any other. */
+/** The output link of a completed job; null for any other. */
 export function outputUrl(job: StoredJob, baseUrl: string): string | null {
   return job.status === 'completed' ? linkOf(job, baseUrl) : null;
 }
@@ -15,7 +15,7 @@ export function linkOf({ id }: StoredJob, baseUrl: string): string {
   return `${baseUrl}/v1/jobs/${id}/output`;
 }
 
-/** A job as GET /v1/jobs/{job_id} shows it (spec: Job), with links below `baseUrl`. */
+/** A job as GET /v1/jobs/{job_id} shows it, with links below `baseUrl`. */
 export function viewJob(job: StoredJob, baseUrl: string, { warning }: Pick<Shapes, 'warning'>) {
   const hasWarnings = job.warnings.length > 0 && (warning === 'everywhere' || warning === 'job');
   return {

@@ -1,10 +1,10 @@
-import { reasonOf } from '../../callbacks.js';
+import { reasonOf } from '../../runtime/callbacks.js';
 import { signatureOf, WEBHOOK_HEADERS } from '../../webhooks/signature.js';
 import { DELIVERY_DELAYS_MS, DELIVERY_TIMEOUT_MS, EVENT_OBJECT } from '../world/choices.js';
 import { deadline, realNow } from '../world/real-time.js';
 import type { DeliveryRecord } from '../world/records.js';
 import { keepLatest, type StoredJob } from '../world/store.js';
-import { notify, type World } from '../world/world.js';
+import type { World } from '../world/world.js';
 import { linkOf, outputUrl } from './view-job.js';
 
 /** Sends the event of a job that has just ended, as often as its outcome says. */
@@ -39,7 +39,6 @@ function send(world: World, job: StoredJob, sending: Sending): Promise<void> {
   const attempted = attempt(world, job, { url: job.webhookUrl, ...sending }).finally(() => {
     world.inFlight.delete(attempted);
     underway.end();
-    notify(world);
   });
   world.inFlight.add(attempted);
   return attempted;
@@ -48,7 +47,11 @@ function send(world: World, job: StoredJob, sending: Sending): Promise<void> {
 async function attempt(world: World, job: StoredJob, { url, at, reason }: Sending & { url: string }): Promise<void> {
   const { state } = world;
   const body = JSON.stringify(eventOf(world, job));
-  const headers = await signedHeaders(job, body, state.accounts.get(job.account)?.webhookSecret ?? '');
+  const nowMs = world.settings.signsInOwnTime ? world.timeline.now() : realNow();
+  const headers = await signedHeaders(job, body, {
+    secret: state.accounts.get(job.account)?.webhookSecret ?? '',
+    nowMs,
+  });
   const answer = await post(world, url, { headers, body });
   // After a reset or a restore the job is gone, and this attempt leaves no trace.
   if (state.jobs.get(job.id) !== job) return;
@@ -88,7 +91,7 @@ async function post(
   }
 }
 
-/** The event's id: the same on every attempt and copy (spec: Webhook event). */
+/** The event's id: the same on every attempt and copy. */
 function eventId(job: StoredJob): string {
   return `evt_${job.id}_${job.status}`;
 }
@@ -106,9 +109,13 @@ function eventOf({ settings }: World, job: StoredJob): Record<string, unknown> {
   };
 }
 
-/** Signed with real time, whatever the sandbox's clock says: the receiver compares the stamp with its own clock. */
-async function signedHeaders(job: StoredJob, body: string, secret: string): Promise<Record<string, string>> {
-  const stamp = String(Math.floor(realNow() / 1000));
+/** Signed with real time, except in a simulation: the receiver compares the stamp with its own clock. */
+async function signedHeaders(
+  job: StoredJob,
+  body: string,
+  { secret, nowMs }: { readonly secret: string; readonly nowMs: number },
+): Promise<Record<string, string>> {
+  const stamp = String(Math.floor(nowMs / 1000));
   const signature = `t=${stamp},v1=${await signatureOf(secret, stamp, body)}`;
   const values = [eventId(job), `job.${job.status}`, job.id, stamp, signature];
   const signed = WEBHOOK_HEADERS.map((name, at) => [name, values[at] ?? ''] as const);

@@ -2,10 +2,16 @@
 // them all. Nothing here is a promise about the real service, and no program should rely on it.
 //
 // Creates
-// - A create answers 200. Unknown fields in a body are ignored. The Content-Type of a body is not checked.
+// - A create answers 200. A field that the document does not list for the call is accepted and has no effect: `aspect_ratio` on
+//   POST /v1/images makes no other picture, and `model` on POST /v1/characters no other model. The Content-Type of a body is
+//   not checked.
+// - An empty string is a value, and a wrong one: an id, a URL, a ratio or a key that is empty is refused. An empty
+//   Idempotency-Key header counts as no header.
+// - Where the document gives one value of a field (`intent: 'video_edit'`, `response_format: 'url'`,
+//   `video_reference_mode: 'strict'`, the three values of `edit_mode`), any other value is refused as `invalid_request`.
 // - An image job starts `queued`, a one-off character `created`, a video `processing`.
 // - A repeated Idempotency-Key gives the first result, whatever the body says. A refused create does not use up its key.
-//   The header wins over the body field; an empty header counts as no header.
+//   The header wins over the body field.
 // - Canceled and blocked jobs are charged nothing. Every account opens with the same balance.
 // - Every video model supports sound, so `generate_audio` is always accepted. It does not change the price.
 // - Every create accepts `webhook_url` and `callback_url`. The document demands HTTPS; http is accepted for a private host,
@@ -25,10 +31,18 @@
 //   object with the role `reference_video`, an `audio_url` a string with the role `reference_audio`.
 // - An edit accepts reference images and audio under every name that POST /v1/videos has for them. Frames and reference
 //   clips give `reference_combination_not_supported`. Through `content`, a clip is the source.
+// - An edit has one source: two of `source_video_upload_id`, `video`, `source_video_url` and a clip in `content` are refused as
+//   `invalid_request`.
 // - An upload of the wrong type, or one that is not complete, counts as not found.
 //
 // Uploads
 // - A PUT after step 3 is refused with `upload_completed`: the file can no longer change.
+//
+// Storage
+// - A direct upload URL is signed, needs the headers of step 1 exactly, and lives for 15 minutes. By default it needs no key and
+//   lets the pages of any origin in. `createSandbox({ storage: { cors: false } })` is a storage without CORS: no preflight is
+//   answered, so only a server can send the file. `storage: { requiresKey: true }` is one whose PUT also needs the API key.
+//   `storage: { origin: 'other' }` serves files from another origin, behind redirects.
 //
 // Webhooks
 // - The event of a job without a file has `providerOutputUrl: null`, unless `shapes.failedEventUrl` is `link`.

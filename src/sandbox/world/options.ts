@@ -1,14 +1,36 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
-import { checkOptions, count, must, oneOf, optional, text } from '../../options.js';
+import { callback, checkOptions, count, either, flag, must, oneOf, text } from '../../options.js';
+import { DOCUMENTED_LIMITS, LANES, type Lane, type LaneLimit } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
 import { DISPATCH_STALL_MS, LATEST, LONGEST_MS, OUTPUT_TTL_MS, STALE_AFTER_MS } from './choices.js';
-import { DOCUMENTED_LIMITS, LANES, type RateTable } from './limits.js';
 import { areTokens, type Prices } from './prices.js';
 import { type ResponseShapes, SHAPES, type Shapes, shapesOf } from './shapes.js';
 
 /** Milliseconds, or a range that the seed draws from. */
 export type JobDuration = number | readonly [least: number, most: number];
+
+/** Where the sandbox stores files, and what its storage asks for. The service's document does not say. */
+export interface StorageChoice {
+  /** `same`: beside the API. `other`: another origin, behind signed links and redirects. @default 'same' */
+  readonly origin?: 'same' | 'other' | undefined;
+  /**
+   * Whether the storage answers CORS preflights and lets the pages of any origin in, so that a browser can send a file to it.
+   * @default true
+   */
+  readonly cors?: boolean | undefined;
+  /**
+   * Whether the PUT of an upload also needs the API key. On another origin this is a service that the client cannot use, because
+   * a key never goes to another origin. @default false
+   */
+  readonly requiresKey?: boolean | undefined;
+}
+
+/** Requests that an account may make in a time. */
+export type Rate = LaneLimit;
+
+/** Limits by lane. A lane that is left out has no limit. */
+export type RateTable = { readonly [L in Lane]?: Rate | undefined };
 
 /** How to set up a sandbox. */
 export interface SandboxOptions {
@@ -52,10 +74,11 @@ export interface SandboxOptions {
     | { readonly character?: number | undefined; readonly asset?: number | undefined }
     | undefined;
   /**
-   * Where files are stored: beside the API, or on another origin behind signed links and redirects, as object storage is.
+   * Where files are stored: beside the API, or on another origin behind signed links and redirects, as object storage is; and
+   * how that storage treats the pages of a browser.
    * @default 'same-origin'
    */
-  readonly storage?: 'same-origin' | 'other-origin' | undefined;
+  readonly storage?: 'same-origin' | 'other-origin' | StorageChoice | undefined;
   /** How the sandbox answers where the document leaves the form open. @default the first variant of each shape */
   readonly shapes?: ResponseShapes | undefined;
   /** Milliseconds that an output link stays valid. @default 86_400_000 */
@@ -65,7 +88,7 @@ export interface SandboxOptions {
   /** Milliseconds until a strict job whose dispatch stalled is failed. @default 60_000 */
   readonly dispatchStallMs?: number | undefined;
   /** Sends webhooks. @default globalThis.fetch */
-  readonly webhookFetch?: typeof fetch | undefined;
+  readonly webhookFetch?: ((input: string | URL | Request, init?: RequestInit) => Promise<Response>) | undefined;
   /** The URL for in-process clients; may have a path prefix. @default 'https://sandbox.invalid' */
   readonly baseUrl?: string | undefined;
   /** The first key, where it has to be known beforehand. @default a fresh one */
@@ -93,20 +116,23 @@ export interface Settings {
   readonly dispatch: 'enabled' | 'disabled';
   readonly characterReviewMs: number;
   readonly assetReviewMs: number;
-  readonly isOtherOrigin: boolean;
+  readonly storage: { readonly isOtherOrigin: boolean; readonly hasCors: boolean; readonly requiresKey: boolean };
   readonly shapes: Shapes;
   readonly outputTtlMs: number;
   readonly staleAfterMs: number;
   readonly dispatchStallMs: number;
-  readonly webhookFetch: typeof fetch;
+  readonly webhookFetch: NonNullable<SandboxOptions['webhookFetch']>;
   readonly baseUrl: string;
   readonly logLimit: number;
+  /** Whether webhooks are signed in the sandbox's time: their receiver lives in it. */
+  readonly signsInOwnTime?: boolean;
 }
 
 const OWNER = 'createSandbox';
 /** Faster than that, a day would pass the last year of the clock. */
 const FASTEST = 100_000;
 const DEFAULT_DURATION_MS = 3000;
+const MOST_TOKENS_TEXT = 'a number of tokens from 0 to 1,000,000,000';
 
 /** Milliseconds, 0 or more. */
 export const duration = must<number>('a number of milliseconds from 0 to 100 years', isDuration);
@@ -116,14 +142,36 @@ export const period = must<number>(
   (value) => isDuration(value) && value > 0,
 );
 /** Tokens. */
-export const tokens = must<number>('a number of tokens from 0 to 1,000,000,000', areTokens);
-const jobDuration = must<JobDuration>(
-  'milliseconds from 0 to 100 years, or a range of them such as [1000, 9000]',
+export const tokens = must<number>(MOST_TOKENS_TEXT, areTokens);
+/** A whole number from `least` to `most`. */
+export const whole = (what: string, least: number, most = Number.MAX_SAFE_INTEGER) =>
+  must<number>(what, (value) => isWhole(value) && value >= least && value <= most);
+
+const jobDuration = z.custom<JobDuration>(
   isJobDuration,
+  'milliseconds from 0 to 100 years, or a range of them such as [1000, 9000]',
 );
-const prices = must<Prices>(
+const priceRow = z.strictObject({
+  call: oneOf('images', 'characters', 'videos', 'videoEdits', 'speech'),
+  model: text,
+  resolution: text,
+  duration: count,
+  audio: flag,
+  tokens: z.custom<number>(areTokens, MOST_TOKENS_TEXT),
+});
+const prices = either(
   'a number of tokens, a list of { model, resolution, duration, audio, call, tokens }, or a function',
-  (value) => areTokens(value) || Array.isArray(value) || typeof value === 'function',
+  z.custom((value) => areTokens(value) || typeof value === 'function'),
+  z.array(priceRow),
+);
+const rate = z.strictObject({
+  limit: z.custom((value) => isWhole(value) && value >= 1, 'a whole number, 1 or more'),
+  windowMs: z.custom((value) => isDuration(value) && value > 0, 'a number of milliseconds above 0, up to 100 years'),
+});
+const isOneOf = (...allowed: readonly unknown[]) => z.custom((value) => allowed.includes(value));
+const lanes = z.strictObject(Object.fromEntries(LANES.map((lane) => [lane, z.optional(rate)])));
+const shapes = z.strictObject(
+  Object.fromEntries(Object.entries(SHAPES).map(([name, variants]) => [name, oneOf(...variants)])),
 );
 
 const schema = z.strictObject({
@@ -131,71 +179,51 @@ const schema = z.strictObject({
   speed: must('a number above 0, up to 100,000', (value) => isNumber(value) && value > 0 && value <= FASTEST),
   startTime: must('milliseconds since 1970, before the year 9000', (value) => isNumber(value) && isTime(value)),
   seed: must('an integer', Number.isSafeInteger),
-  jobDurationMs: must(
+  jobDurationMs: either(
     'milliseconds from 0 to 100 years, a range such as [1000, 9000], or those by kind',
-    (value) => isJobDuration(value) || isRecord(value),
+    jobDuration,
+    z.strictObject({ image: z.optional(jobDuration), video: z.optional(jobDuration), edit: z.optional(jobDuration) }),
   ),
   balanceTokens: tokens,
   prices,
-  limits: must(
-    '"documented", "off" or limits by lane',
-    (value) => isRecord(value) || isIn(['documented', 'off'], value),
-  ),
+  limits: either('"documented", "off" or limits by lane', isOneOf('documented', 'off'), lanes),
   limitWindow: oneOf('sliding', 'fixed'),
   dispatch: oneOf('enabled', 'disabled'),
-  review: must('"instant" or { character, asset } in milliseconds', (value) => isRecord(value) || value === 'instant'),
-  storage: oneOf('same-origin', 'other-origin'),
-  shapes: must('an object', isRecord),
+  review: either(
+    '"instant" or { character, asset } in milliseconds',
+    isOneOf('instant'),
+    z.strictObject({ character: duration, asset: duration }),
+  ),
+  storage: either(
+    '"same-origin", "other-origin" or { origin, cors, requiresKey }',
+    isOneOf('same-origin', 'other-origin'),
+    z.strictObject({ origin: oneOf('same', 'other'), cors: flag, requiresKey: flag }),
+  ),
+  shapes: z.optional(shapes),
   outputTtlMs: period,
   staleAfterMs: period,
   dispatchStallMs: period,
-  webhookFetch: must('a function', (value) => typeof value === 'function'),
+  webhookFetch: callback,
   baseUrl: must('an absolute http(s) URL without query and hash', isBaseUrl),
   apiKey: must('a string of visible ASCII characters', (value) => typeof value === 'string' && /^[!-~]+$/.test(value)),
   webhookSecret: text,
-  logLimit: must('a whole number from 1 to 1,000,000', (value) => isWhole(value, 1) && value <= 1_000_000),
+  logLimit: whole('a whole number from 1 to 1,000,000', 1, 1_000_000),
 });
-const kindsSchema = z.strictObject({ image: jobDuration, video: jobDuration, edit: jobDuration }, 'an object');
-const reviewSchema = z.strictObject({ character: duration, asset: duration }, 'an object');
-const lanesSchema = z.strictObject(
-  Object.fromEntries(LANES.map((lane) => [lane, must('{ limit, windowMs }', isRecord)])),
-);
-const rateSchema = z.strictObject(
-  { limit: must('a whole number, 1 or more', (value) => isWhole(value, 1)), windowMs: period },
-  'an object',
-);
-const shapesSchema = z.strictObject(
-  Object.fromEntries(Object.entries(SHAPES).map(([name, variants]) => [name, oneOf(...variants)])),
-);
-const priceRowSchema = z.strictObject(
-  {
-    call: oneOf('images', 'characters', 'videos', 'videoEdits', 'speech'),
-    model: text,
-    resolution: text,
-    duration: count,
-    audio: optional(z.boolean('true or false')),
-    tokens: must('a number of tokens from 0 to 1,000,000,000', areTokens),
-  },
-  'an object',
-);
 
 /** Fills in the defaults. Throws a GenError that names a wrong or unknown option and the fix. */
 export function settingsOf(options: SandboxOptions): Settings {
   checkOptions(OWNER, schema, options);
   const { review = 'instant', limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
-  const { jobDurationMs = DEFAULT_DURATION_MS } = options;
-  if (isRecord(jobDurationMs)) checkOptions(OWNER, kindsSchema, jobDurationMs, { within: 'jobDurationMs' });
-  if (typeof review !== 'string') checkOptions(OWNER, reviewSchema, review, { within: 'review' });
-  if (typeof limits !== 'string') checkLimits(limits);
-  checkOptions(OWNER, shapesSchema, options.shapes, { within: 'shapes' });
-  checkPrices(OWNER, options.prices);
+  const { storage = 'same-origin' } = options;
+  const stored: StorageChoice =
+    typeof storage === 'string' ? { origin: storage === 'other-origin' ? 'other' : 'same' } : storage;
   return {
     isManual: options.clock === 'manual',
     speed: options.speed ?? 1,
     skipsWaits: options.clock !== 'manual' && options.speed === undefined,
     startTime: options.startTime,
     seed: options.seed,
-    durations: durationsOf(jobDurationMs),
+    durations: durationsOf(options.jobDurationMs ?? DEFAULT_DURATION_MS),
     balanceTokens: options.balanceTokens ?? 1000,
     prices: options.prices,
     limits: limits === 'documented' ? DOCUMENTED_LIMITS : limits === 'off' ? {} : limits,
@@ -203,29 +231,25 @@ export function settingsOf(options: SandboxOptions): Settings {
     dispatch: options.dispatch ?? 'enabled',
     characterReviewMs: review === 'instant' ? 0 : (review.character ?? 0),
     assetReviewMs: review === 'instant' ? 0 : (review.asset ?? 0),
-    isOtherOrigin: options.storage === 'other-origin',
+    storage: {
+      isOtherOrigin: stored.origin === 'other',
+      hasCors: stored.cors ?? true,
+      requiresKey: stored.requiresKey ?? false,
+    },
     shapes: shapesOf(options.shapes),
     outputTtlMs: options.outputTtlMs ?? OUTPUT_TTL_MS,
     staleAfterMs: options.staleAfterMs ?? STALE_AFTER_MS,
     dispatchStallMs: options.dispatchStallMs ?? DISPATCH_STALL_MS,
     // Looked up at each call, so that a fetch which a test puts in its place is used.
     webhookFetch: options.webhookFetch ?? ((input, init) => globalThis.fetch(input, init)),
-    baseUrl: baseUrl.replace(/\/+$/, ''),
+    baseUrl: baseUrl.replace(/(?<!\/)\/+$/, ''),
     logLimit: options.logLimit ?? 10_000,
   };
 }
 
 /** Prices, checked. Throws a GenError that names a wrong or unknown field. */
 export function checkPrices(owner: string, given: unknown): Prices | undefined {
-  if (!Array.isArray(given)) checkOptions(owner, z.strictObject({ prices }), { prices: given });
-  else {
-    for (const [at, row] of given.entries()) {
-      const within = `prices.${at}`;
-      checkOptions(owner, priceRowSchema, row, { within });
-      if (isRecord(row) && 'tokens' in row && row.tokens !== undefined) continue;
-      throw new GenError(`${within}.tokens is missing. Give the tokens that the job costs.`);
-    }
-  }
+  checkOptions(owner, z.strictObject({ prices }), { prices: given });
   return given as Prices | undefined;
 }
 
@@ -243,18 +267,6 @@ export function checkAdvance(ms: unknown, now: number): number {
   if (isNumber(ms) && ms >= 0 && ms <= most) return ms;
   if (!isNumber(ms) || ms < 0) throw new GenError(`ms must be a number of milliseconds, 0 or more, not ${show(ms)}.`);
   throw new GenError(`ms must be at most ${most}, not ${ms}: the sandbox's clock ends with the year 8999.`);
-}
-
-function checkLimits(limits: RateTable): void {
-  checkOptions(OWNER, lanesSchema, limits, { within: 'limits' });
-  for (const [lane, rate] of Object.entries(limits)) {
-    const within = `limits.${lane}`;
-    if (rate === undefined) continue;
-    checkOptions(OWNER, rateSchema, rate, { within });
-    for (const name of ['limit', 'windowMs'] as const) {
-      if (rate[name] === undefined) throw new GenError(`${within}.${name} is missing. Give { limit, windowMs }.`);
-    }
-  }
 }
 
 function durationsOf(given: NonNullable<SandboxOptions['jobDurationMs']>): Settings['durations'] {
@@ -283,18 +295,10 @@ function isTime(value: number): boolean {
   return value >= 0 && value < LATEST;
 }
 
-function isWhole(value: unknown, least: number): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= least;
+function isWhole(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value);
 }
 
 function isNumber(value: unknown): value is number {
   return typeof value === 'number' && !Number.isNaN(value);
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function isIn(allowed: readonly unknown[], value: unknown): boolean {
-  return allowed.includes(value);
 }

@@ -13,7 +13,7 @@ export function realNow(): number {
 }
 
 /** Real milliseconds for differences only: they never run backwards. */
-export function elapsed(): number {
+function elapsed(): number {
   return monotonic();
 }
 
@@ -36,7 +36,7 @@ export function afterReal(ms: number, fire: () => void, { holdsProcess }: TimerO
 }
 
 /** Resolves in a later turn of the event loop, when all that is due now has run. */
-export function nextTurn(): Promise<void> {
+function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     if (immediate !== undefined) return void immediate(resolve);
     const { port1, port2 } = new MessageChannel();
@@ -46,4 +46,83 @@ export function nextTurn(): Promise<void> {
     };
     port2.postMessage(null);
   });
+}
+
+/** Turns of the event loop without anything new, after which everybody is taken to be waiting. */
+const QUIET_TURNS = 12;
+/** Real milliseconds after which work that does not move is taken to be waiting, too. */
+const GRACE_MS = { work: 2000, body: 250 } as const;
+
+/** Something under way that goes on by itself, without the sandbox's time passing. */
+export interface Underway {
+  /** Says that it has moved. */
+  touch(): void;
+  /** Ends it, or pauses it while it waits for time to pass. */
+  end(): void;
+  /** Continues after a pause. */
+  resume(): void;
+}
+
+interface Mark {
+  movedAt: number;
+}
+
+/** Knows whether clients and receivers are busy, or only wait for time to pass. */
+export class Activity {
+  readonly #work = new Set<Mark>();
+  readonly #bodies = new Set<Mark>();
+  #changes = 0;
+
+  /** A request or a delivery begins, or the `body` of an answer that is being read. */
+  begin(kind: 'work' | 'body'): Underway {
+    const marks = kind === 'work' ? this.#work : this.#bodies;
+    const mark = { movedAt: elapsed() };
+    marks.add(mark);
+    this.touch();
+    return {
+      touch: () => {
+        mark.movedAt = elapsed();
+        this.touch();
+      },
+      end: () => {
+        if (marks.delete(mark)) this.touch();
+      },
+      resume: () => {
+        mark.movedAt = elapsed();
+        marks.add(mark);
+        this.touch();
+      },
+    };
+  }
+
+  /** Something has happened. */
+  touch(): void {
+    this.#changes += 1;
+  }
+
+  /** Whether nothing is under way, or what is under way has not moved for a while. */
+  get isQuiet(): boolean {
+    return !moves(this.#work, GRACE_MS.work) && !moves(this.#bodies, GRACE_MS.body);
+  }
+
+  /** Resolves when no request or delivery is under way and nothing new happens. */
+  async settle(): Promise<void> {
+    let seen = this.#changes;
+    for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
+      await nextTurn();
+      if (this.#changes === seen && !moves(this.#work, GRACE_MS.work)) continue;
+      seen = this.#changes;
+      quiet = -1;
+    }
+  }
+}
+
+/** Whether one of the marks has moved lately. Those that have not are forgotten. */
+function moves(marks: Set<Mark>, graceMs: number): boolean {
+  const now = elapsed();
+  for (const mark of marks) {
+    if (now - mark.movedAt <= graceMs) return true;
+    marks.delete(mark);
+  }
+  return false;
 }

@@ -1,12 +1,12 @@
 // Checks what a test may ask of the sandbox while it runs: outcomes, faults and keys. In process, over HTTP and on the page.
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
-import { anObject, checkOptions, flag, must, oneOf, optional, text } from '../../options.js';
+import { checkOptions, flag, must, oneOf, optional, text } from '../../options.js';
 import { didYouMean } from '../../schemas/nearest.js';
 import { show } from '../../schemas/show.js';
 import { SCOPES, type Scope } from './choices.js';
 import { EFFECTS, type FaultRule } from './faults.js';
-import { duration, period, tokens } from './options.js';
+import { duration, period, tokens, whole } from './options.js';
 import type { Outcome } from './outcomes.js';
 
 /** The largest Retry-After that a fault may have, in seconds. */
@@ -33,15 +33,24 @@ const outcomeSchema = z.strictObject(
     stall: flag,
     clipsFail: flag,
     finalTokenCost: tokens,
-    webhookCopies: must('a whole number from 0 to 100', (value) => isWhole(value, 0, 100)),
+    webhookCopies: whole('a whole number from 0 to 100', 0, 100),
     kind: oneOf('image', 'video', 'edit', 'speech'),
   },
   'an object',
 );
+const matchSchema = z.strictObject({
+  method: text,
+  path: must(
+    `a path such as /v1/jobs/*, of at most ${LONGEST_PATTERN} characters, or a RegExp`,
+    (value) =>
+      value instanceof RegExp || (typeof value === 'string' && value !== '' && value.length <= LONGEST_PATTERN),
+  ),
+  nth: whole('a whole number, 1 or more', 1),
+});
 const faultSchema = z.strictObject(
   {
-    match: anObject,
-    status: must('a whole number from 400 to 599', (value) => isWhole(value, 400, 599)),
+    match: z.optional(matchSchema),
+    status: whole('a whole number from 400 to 599', 400, 599),
     code: text,
     retryAfterS: must('a number of seconds, 0 or more', (value) => isFrom(value, 0, MOST_RETRY_AFTER_S)),
     commit: flag,
@@ -50,20 +59,12 @@ const faultSchema = z.strictObject(
     commitThenDrop: flag,
     truncate: flag,
     stall: flag,
-    times: must('a whole number, 1 or more', (value) => value === Number.POSITIVE_INFINITY || isWhole(value, 1)),
-    probability: must('a number from 0 to 1', (value) => isFrom(value, 0, 1)),
-  },
-  'an object',
-);
-const matchSchema = z.strictObject(
-  {
-    method: text,
-    path: must(
-      `a path such as /v1/jobs/*, of at most ${LONGEST_PATTERN} characters, or a RegExp`,
+    times: must(
+      'a whole number, 1 or more',
       (value) =>
-        value instanceof RegExp || (typeof value === 'string' && value !== '' && value.length <= LONGEST_PATTERN),
+        value === Number.POSITIVE_INFINITY || (isFrom(value, 1, Number.MAX_SAFE_INTEGER) && Number.isInteger(value)),
     ),
-    nth: must('a whole number, 1 or more', (value) => isWhole(value, 1)),
+    probability: must('a number from 0 to 1', (value) => isFrom(value, 0, 1)),
   },
   'an object',
 );
@@ -82,7 +83,6 @@ export function checkOutcome(owner: string, given: unknown): Outcome {
 export function checkFault(given: unknown): FaultRule {
   checkOptions('faults.add', faultSchema, given);
   const rule = { ...(given as FaultRule) };
-  checkOptions('faults.add', matchSchema, rule.match, { within: 'match' });
   if (EFFECTS.some((effect) => rule[effect])) return { ...rule, ...(rule.match && { match: { ...rule.match } }) };
   throw new GenError(`faults.add got a rule without an effect. Give one of ${EFFECTS.join(', ')}.`);
 }
@@ -108,10 +108,6 @@ function isJsonObject(value: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-function isWhole(value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): boolean {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most;
 }
 
 function isFrom(value: unknown, least: number, most: number): boolean {

@@ -27,7 +27,7 @@ type Variant<K extends keyof typeof SHAPES> = (typeof SHAPES)[K][number];
  */
 export interface ResponseShapes {
   /**
-   * The envelope of an error (spec: Errors). `object`: `{ success: false, error: { code, message }, data }`.
+   * The envelope of an error. `object`: `{ success: false, error: { code, message }, data }`.
    * `code`: `{ success: false, error: code, message, data }`. `flat`: `{ code, message, data }`.
    * `data`: `{ success: false, data: { code, message } }`. `errors`: `{ success: false, errors: [{ code, message }], data }`.
    * `detail`: `{ detail: { code, message }, data }`. @default 'object'
@@ -55,7 +55,7 @@ export interface ResponseShapes {
   /** Where GET /v1/characters/{character_id} puts the record. `nested`: `data.character`. `flat`: `data`. @default 'nested' */
   readonly character?: Variant<'character'> | undefined;
   /**
-   * Where the warning of a create is (spec: Job). `everywhere`: `data.warnings` and `job.warnings`, two lists of codes.
+   * Where the warning of a create is. `everywhere`: `data.warnings` and `job.warnings`, two lists of codes.
    * `data`: `data.warnings` only. `job`: `job.warnings` only. `body`: `warnings` beside `data`. `single`: `data.warning`, a
    * string. `records`: `data.warnings`, a list of `{ code, message }`. @default 'everywhere'
    */
@@ -69,7 +69,7 @@ export interface ResponseShapes {
   /** `providerOutputUrl` in the event of a job without a file. `link`: the link that leads nowhere. @default 'null' */
   readonly failedEventUrl?: Variant<'failedEventUrl'> | undefined;
   /**
-   * What "one kind of reference per request" means (spec: reference rule 1). `grouped`: frames are one kind; images, clips and
+   * What "one kind of reference per request" means. `grouped`: frames are one kind; images, clips and
    * audio together are the other. `single`: frames, images, clips and audio are four kinds. @default 'grouped'
    */
   readonly referenceKinds?: Variant<'referenceKinds'> | undefined;

@@ -1,7 +1,6 @@
 // All that the sandbox remembers, as plain data: a snapshot is a structured clone of it.
 import type { Scope } from './choices.js';
 import type { ArmedFault } from './faults.js';
-import type { Due } from './heap.js';
 import type { Outcome, PlannedEnd } from './outcomes.js';
 import type { DeliveryRecord, LedgerEntry, RequestRecord } from './records.js';
 
@@ -116,8 +115,6 @@ export interface State {
   readonly jobs: Map<string, StoredJob>;
   /** The ids of all jobs, oldest first, so that the newest are found without a walk through the map. */
   readonly jobIds: string[];
-  /** How many jobs have a status. */
-  readonly jobCounts: Map<DocumentedStatus, number>;
   readonly uploads: Map<string, StoredUpload>;
   /** How many unfinished jobs use an upload. */
   readonly uploadUses: Map<string, number>;
@@ -150,7 +147,6 @@ export function createState(seed: number, dispatch: State['dispatch']): State {
     keys: new Map(),
     jobs: new Map(),
     jobIds: [],
-    jobCounts: new Map(),
     uploads: new Map(),
     uploadUses: new Map(),
     characters: new Map(),
@@ -191,4 +187,50 @@ export function overwriteState(state: State, other: State): void {
 export function keepLatest<T>(log: T[], entry: T, limit: number): void {
   log.push(entry);
   if (log.length > limit * 1.1 + 1) log.splice(0, log.length - limit);
+}
+
+/** Something that is due at a moment. */
+export interface Due {
+  readonly at: number;
+  /** Decides between two things that are due at the same moment. */
+  readonly order: number;
+}
+
+/** Adds to a binary heap in an array: ten thousand pending jobs must not cost a scan each. */
+export function push<T extends Due>(heap: T[], item: T): void {
+  let at = heap.length;
+  heap.push(item);
+  while (at > 0) {
+    const above = (at - 1) >> 1;
+    const parent = heap[above];
+    if (parent === undefined || !isBefore(item, parent)) break;
+    heap[at] = parent;
+    at = above;
+  }
+  heap[at] = item;
+}
+
+/** Removes the first item of a heap, if any. */
+export function pop<T extends Due>(heap: T[]): T | undefined {
+  const [first] = heap;
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) return first;
+  let at = 0;
+  for (;;) {
+    let below = 2 * at + 1;
+    const left = heap[below];
+    const right = heap[below + 1];
+    if (left === undefined) break;
+    const least = right !== undefined && isBefore(right, left) ? right : left;
+    if (least === right) below += 1;
+    if (!isBefore(least, last)) break;
+    heap[at] = least;
+    at = below;
+  }
+  heap[at] = last;
+  return first;
+}
+
+function isBefore(left: Due, right: Due): boolean {
+  return left.at < right.at || (left.at === right.at && left.order < right.order);
 }

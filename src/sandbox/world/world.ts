@@ -1,11 +1,11 @@
-import type { MediaCache } from '../media/cache.js';
-import { createMediaCache } from '../media/cache.js';
-import { Activity } from './activity.js';
-import { Timeline } from './clock.js';
+import type { MediaCache } from '../media/index.js';
+import { createMediaCache } from '../media/index.js';
 import type { Settings } from './options.js';
 import type { Prices } from './prices.js';
 import { createRandom, freshSeed, type RandomSource, secretText } from './random.js';
+import { Activity } from './real-time.js';
 import { createState, type DueEvent, type State } from './store.js';
+import { Timeline } from './timeline.js';
 
 /** What every part of one sandbox works on. */
 export interface World {
@@ -21,8 +21,6 @@ export interface World {
   readonly storageSecret: string;
   /** What jobs cost from now on. */
   prices: Prices | undefined;
-  /** Called after every change of what the page shows. */
-  readonly observers: Set<() => void>;
 }
 
 /** What a world begins with. */
@@ -58,12 +56,6 @@ export function createWorld({ settings, run, origin }: WorldOptions): World {
     inFlight: new Set(),
     storageSecret: origin?.storageSecret ?? secretText('storage'),
     prices: origin ? origin.prices : settings.prices,
-    observers: new Set(),
   };
   return world;
-}
-
-/** Tells the observers that something has changed. */
-export function notify({ observers }: World): void {
-  for (const observer of observers) observer();
 }

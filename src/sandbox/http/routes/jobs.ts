@@ -4,8 +4,7 @@ import { fileOf, viewJob } from '../../service/view-job.js';
 import type { StoredJob } from '../../world/store.js';
 import type { World } from '../../world/world.js';
 import { succeed } from '../answers.js';
-import { admit } from '../caller.js';
-import { signLink } from '../links.js';
+import { admit, signLink } from '../caller.js';
 import { serveFile } from '../serve-file.js';
 
 /** GET /v1/jobs/{job_id}, GET and HEAD …/output. Hono gives HEAD to the GET route. */
@@ -29,7 +28,7 @@ async function output(world: World, context: Context, id: string): Promise<Respo
     const when = new Date(job.outputExpiresAt).toISOString();
     throw new Refusal('output_expired', `The output link expired at ${when}.`, { data: { expired_at: when } });
   }
-  if (world.settings.isOtherOrigin) {
+  if (world.settings.storage.isOtherOrigin) {
     const location = await signLink(world, baseUrl, { area: 'outputs', id, expiresAt: job.outputExpiresAt });
     return new Response(null, { status: 302, headers: { location } });
   }

@@ -1,21 +1,23 @@
 import { type Context, Hono } from 'hono';
+import { authenticate } from '../../service/accounts.js';
 import { Refusal } from '../../service/refusal.js';
 import { findUpload, receiveBytes, requiredHeaders } from '../../service/uploads.js';
 import { fileOf } from '../../service/view-job.js';
 import type { World } from '../../world/world.js';
-import { bodyOf } from '../caller.js';
-import { checkLink } from '../links.js';
+import { bodyOf, checkLink } from '../caller.js';
 import { serveFile } from '../serve-file.js';
 
 /** Where direct upload URLs, and outputs on another origin, lead: signed links that work without a key. */
 export function storageRoutes(world: World): Hono {
-  return new Hono()
-    .options('/storage/*', () => new Response(null, { status: 204 }))
+  const app = new Hono();
+  if (world.settings.storage.hasCors) app.options('/storage/*', () => new Response(null, { status: 204 }));
+  return app
     .put('/storage/uploads/:id', async (context) => {
       const id = context.req.param('id');
       await enter(world, context, { area: 'uploads', id });
       const upload = world.state.uploads.get(id);
       if (upload === undefined) throw new Refusal('storage_denied', 'This upload was deleted.');
+      if (world.settings.storage.requiresKey) checkKeyOf(world, context, upload.account);
       for (const [name, value] of Object.entries(requiredHeaders(findUpload(world, upload.account, id)))) {
         if (context.req.header(name) === value) continue;
         throw new Refusal('storage_denied', `The header ${name} must be exactly "${value}".`);
@@ -30,6 +32,11 @@ export function storageRoutes(world: World): Hono {
       if (job === undefined) throw new Refusal('storage_denied', 'This file was deleted.');
       return serveFile(context.req.raw, fileOf(world, job));
     });
+}
+
+function checkKeyOf(world: World, context: Context, account: string): void {
+  const caller = authenticate(world, context.req.header('authorization'), 'uploads:create');
+  if (caller.id !== account) throw new Refusal('storage_denied', 'The API key is of another workspace.');
 }
 
 /**
@@ -60,7 +67,8 @@ async function enter(
 ): Promise<void> {
   await checkLink(world, context.req.url, target);
   // Object storage takes a bearer key for a second way to sign in, and refuses it.
-  if (world.settings.isOtherOrigin && context.req.header('authorization') !== undefined) {
+  const { isOtherOrigin, requiresKey } = world.settings.storage;
+  if (isOtherOrigin && !requiresKey && context.req.header('authorization') !== undefined) {
     throw new Refusal(
       'storage_denied',
       'A signed link takes no Authorization header. Send the API key to the API only.',

@@ -13,8 +13,7 @@ import type { Shapes } from '../../world/shapes.js';
 import type { StoredUpload } from '../../world/store.js';
 import type { World } from '../../world/world.js';
 import { acknowledge, succeed, succeedBare } from '../answers.js';
-import { admit, bodyOf, fieldsIn, once, replayed } from '../caller.js';
-import { signLink } from '../links.js';
+import { admit, bodyOf, fieldsIn, once, replayed, signLink } from '../caller.js';
 
 /** POST and PUT /v1/uploads, POST /v1/uploads/complete, DELETE /v1/uploads/{upload_id}. */
 export function uploadRoutes(world: World): Hono {

@@ -1,0 +1,64 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { GenClient, type Job } from '../src/index.js';
+
+/** What many waits cost without a rate limit. */
+export interface Lifted {
+  readonly readsPerS: number;
+  readonly cpuPerReadMs: number;
+  /** The longest time for which the event loop did nothing else. */
+  readonly stallMs: number;
+  /** Of the heap, per wait, before the first read. */
+  readonly bytes: number;
+}
+
+/** Measures waits on jobs that go on, over a fetch that answers at once in this process. */
+export async function lifted(count: number): Promise<Lifted> {
+  let reads = 0;
+  const client = new GenClient({
+    apiKey: `sk-lifted-${count}`,
+    baseUrl: 'https://service.test',
+    rateLimit: 'off',
+    async fetch(url) {
+      reads++;
+      return Response.json({ success: true, data: { job: running(url.slice(url.lastIndexOf('/') + 1)) } });
+    },
+  });
+  await pause(100);
+  const stop = new AbortController();
+  const jobs = Array.from({ length: count }, (_, at) => running(`job_${at}`));
+  const heap = usedHeap();
+  const waits = jobs.map((job) => client.waitForJob(job, { signal: stop.signal }));
+  for (const wait of waits) wait.catch(() => {});
+  await pause(1_000);
+  const bytes = (usedHeap() - heap) / count;
+  // After the first round the reads are spread.
+  await pause(11_500);
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  const [before, cpu, startMs] = [reads, process.cpuUsage(), performance.now()];
+  await pause(22_000);
+  const seconds = (performance.now() - startMs) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
+  delay.disable();
+  const made = reads - before;
+  stop.abort();
+  await Promise.allSettled(waits);
+  return { readsPerS: made / seconds, cpuPerReadMs: (user + system) / 1000 / made, stallMs: delay.max / 1e6, bytes };
+}
+
+function running(id: string): Job {
+  return {
+    id,
+    status: 'processing',
+    mediaType: 'video',
+    modelId: 'svc-video-fast',
+    createdAt: new Date().toISOString(),
+    providerOutputUrl: null,
+  };
+}
+
+function usedHeap(): number {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
+}

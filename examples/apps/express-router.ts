@@ -1,0 +1,44 @@
+// Express 5: the videos of a user as a router that is mounted below /users/:userId/videos.
+import express, { type NextFunction, type Request, type Response, Router } from 'express';
+import { GenClient, toHttp } from 'gen-client';
+import { toNodeHandler } from 'gen-client/node';
+import { videoParams } from 'gen-client/schemas';
+import { createOutputHandler } from 'gen-client/storage';
+
+const client = new GenClient();
+const owners = new Map<string, string>(); // your database
+const part = (url: string, at: number) => new URL(url).pathname.split('/').at(at) ?? '';
+
+const videos = Router({ mergeParams: true });
+videos.post('/', express.json(), async (request: Request<{ userId: string }>, response) => {
+  const input = videoParams.safeParse(request.body);
+  if (!input.success) return response.status(400).json({ code: 'invalid', issues: input.error.issues });
+  const { prompt, duration } = input.data; // what a user may choose
+  const { job } = await client.videos.create({ prompt, duration });
+  owners.set(job.id, request.params.userId);
+  return response.status(202).json({ id: job.id });
+});
+videos.get('/:id/progress', async (request: Request<{ userId: string; id: string }>, response) => {
+  const { userId, id } = request.params;
+  if (owners.get(id) !== userId) return response.sendStatus(404);
+  const left = new AbortController();
+  response.on('close', () => left.abort());
+  response.type('text/event-stream');
+  for await (const { job, share, etaMs } of client.watchJob(id, { signal: left.signal, throwOnFailure: false }))
+    response.write(`data: ${JSON.stringify({ status: job.status, share, etaMs })}\n\n`);
+  return response.end();
+});
+// The whole path counts here, wherever the router is mounted: /users/ann/videos/job_1/file
+const jobId = ({ url }: globalThis.Request) => part(url, -2);
+const authorize = ({ url }: globalThis.Request, id: string) => owners.get(id) === part(url, -4);
+videos.get('/:id/file', toNodeHandler(createOutputHandler({ client, jobId, authorize })));
+
+export const app = express();
+app.use('/users/:userId/videos', videos); // behind your own check of who :userId is
+app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
+  if (response.destroyed) return; // the user has left
+  const { status, code, message, fault } = toHttp(error);
+  if (fault !== 'caller') console.error(error);
+  if (response.headersSent) next(error);
+  else response.status(status).json({ code, message });
+});

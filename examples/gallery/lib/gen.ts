@@ -1,0 +1,22 @@
+import { createBudget, GenClient } from 'gen-client';
+import { createGenProxy, type DefaultAsk } from 'gen-client/proxy';
+
+export const proxy = createGenProxy({
+  client: new GenClient(), // GEN_API_KEY and GEN_BASE_URL, on the server only
+  secret: process.env.GEN_PAGE_SECRET ?? 'only for this example: 32 random characters in a real app',
+  authorize: (request) => {
+    const id = /user=([\w-]+)/.exec(request.headers.get('cookie') ?? '')?.[1];
+    return id ? { id } : null;
+  },
+  create: {
+    videos: ({ prompt, first_frame_upload_id }: DefaultAsk) => ({
+      model: 'svc-video-fast',
+      duration: 5,
+      prompt,
+      first_frame_upload_id,
+    }),
+  },
+  upload: ({ mime_type, file_size }) => mime_type.startsWith('image/') && file_size <= 25_000_000,
+  budget: (user) => createBudget({ scope: `user-${user.id}`, maxTokens: 100, per: 'day' }),
+  onError: (error) => console.error(error),
+});

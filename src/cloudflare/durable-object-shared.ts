@@ -1,0 +1,86 @@
+import * as workers from 'cloudflare:workers';
+import * as option from '../options.js';
+import { backoff, spread } from '../rules/backoff.js';
+import { callObserver, reasonOf } from '../runtime/callbacks.js';
+import { sleep, systemClock } from '../runtime/clock.js';
+import { systemRandom } from '../runtime/random.js';
+import { type SharedStore, setupError } from '../shared/shared-store.js';
+import type { GenAccount } from './gen-account.js';
+import { ARGUMENTS } from './shared-options.js';
+
+/** What is used of the binding of a {@link GenAccount}. `env.ACCOUNT` has it. */
+export interface GenAccountNamespace {
+  /** The id of the object with a name. */
+  idFromName(name: string): unknown;
+  /** The object with an id. */
+  get(id: never): unknown;
+}
+
+/** The object as another isolate sees it. */
+interface GenAccountStub {
+  read(...values: Parameters<GenAccount['read']>): Promise<ReturnType<GenAccount['read']>>;
+  write(...values: Parameters<GenAccount['write']>): Promise<ReturnType<GenAccount['write']>>;
+}
+
+/** How often an object is asked in all, when it fails. */
+const TRIES = 5;
+const PAUSE = { firstMs: 20, mostMs: 320 } as const;
+
+/**
+ * A {@link SharedStore} in one {@link GenAccount} object, for any number of Workers and isolates. `name` is your name for the
+ * account. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
+ *
+ * @example
+ * const client = new GenClient({ shared: durableObjectShared(env.ACCOUNT, 'main') });
+ */
+export function durableObjectShared(namespace: GenAccountNamespace, name: string): SharedStore {
+  option.checkOptions('durableObjectShared(namespace, name)', ARGUMENTS, { namespace, name });
+  const ask = <T>(act: (stub: GenAccountStub) => Promise<T>): Promise<T> => {
+    const answer = askObject(() => act(namespace.get(namespace.idFromName(name) as never) as GenAccountStub));
+    // The runtime lets it end, also when the request that asks has been answered.
+    callObserver(() => workers.waitUntil?.(answer.catch(() => {})));
+    return answer;
+  };
+  return {
+    read: (group, keys) => ask((stub) => stub.read(group, keys)),
+    write: (group, version, changes) => ask((stub) => stub.write(group, version, changes)),
+  };
+}
+
+/**
+ * Asks again when the object fails: it may be moved, restarted or updated at any time. A write that had arrived all the same
+ * is then refused, and its rule runs again on what it has written.
+ */
+async function askObject<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask();
+    } catch (error) {
+      const setup = misconfiguration(error);
+      if (setup) throw setup;
+      if (tries >= TRIES || isOverloaded(error)) throw error;
+    }
+    await sleep(systemClock, spread(backoff(PAUSE, tries), systemRandom.next()));
+  }
+}
+
+/** An object that has too much to do must not be asked more often for it. */
+function isOverloaded(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && Reflect.get(error, 'overloaded') === true;
+}
+
+function misconfiguration(error: unknown): Error | undefined {
+  const reason = reasonOf(error);
+  if (/SQL is not enabled/i.test(reason))
+    return setupError(
+      'The Durable Object has no SQLite. List GenAccount under new_sqlite_classes in the migrations of the Wrangler configuration, not under new_classes.',
+      error,
+    );
+  const lacksMethod = /does not (implement|have)\b/i.test(reason) && /method/i.test(reason);
+  if (lacksMethod || /not support RPC/i.test(reason))
+    return setupError(
+      'The binding is not one of GenAccount. Bind a class that is exported with: export { GenAccount } from "gen-client/cloudflare".',
+      error,
+    );
+  return undefined;
+}

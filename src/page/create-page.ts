@@ -1,0 +1,170 @@
+import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
+import type { JobCall } from '../schemas/job.js';
+import { type KeptRun, openKeptRuns } from './kept-runs.js';
+import { type OpenRun, openRun, type Run, type RunState } from './run.js';
+import { type PageError, post, upload } from './transfer.js';
+
+/** The fields of a verb, with a file wherever an upload goes. */
+export type PageAsk<Ask> = {
+  [Field in keyof Ask]: Field extends `${string}upload_id`
+    ? Ask[Field] | Blob
+    : Field extends `${string}upload_ids`
+      ? readonly (string | Blob)[] | Extract<Ask[Field], undefined>
+      : Ask[Field];
+};
+
+/** One verb of a page. */
+export interface PageVerb<Ask> {
+  /**
+   * Asks for a job. Returns at once; the run says how far it is. Files are uploaded first.
+   *
+   * @example
+   * const page = createGenPage<typeof proxy>({ url: '/api/gen' });
+   * const run = page.videos.create({ prompt: 'a fox at dawn' });
+   * run.subscribe(() => console.log(run.get().phase));
+   */
+  create(ask: PageAsk<Ask>): Run;
+}
+
+type AsksOf<Proxy> = Proxy extends GenProxy<infer Asks> ? Asks : never;
+
+/** The proxy of a page. */
+export type GenPage<Proxy> = { readonly [Verb in keyof AsksOf<Proxy>]: PageVerb<AsksOf<Proxy>[Verb]> } & {
+  /** The runs of this tab from before a reload, under their own keys: no job is made twice. */
+  resume(): Run[];
+  /** Follows a job that the server has created, by the ticket of `proxy.ticket(job, user)`. */
+  watch(ticket: string): Run;
+};
+
+/** How to reach the proxy. */
+export interface PageOptions {
+  /** The path or URL at which the proxy is mounted. */
+  readonly url: string;
+}
+
+const VERBS = ['images', 'videos', 'videoEdits', 'characters'] as const;
+/** Failures of the network and of the service in a row before a create is given up. It stays kept, for `resume()`. */
+const MOST_FAILURES = 6;
+
+/**
+ * The jobs of a page, created and followed through the proxy of the page's own server. It has no key and no dependency.
+ *
+ * @example
+ * const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
+ * const run = gen.videos.create({ prompt: 'a fox at dawn' });
+ * const { url } = await run.done;
+ */
+export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
+  const base = url.replace(/\/$/, '');
+  const runs = new Map<string, OpenRun>();
+  const kept = openKeptRuns(`gen-page:${base}`, (key, state) => {
+    if (state) return runs.get(key)?.set(state);
+    runs.get(key)?.stop();
+    runs.delete(key);
+    kept.keep(key);
+  });
+
+  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): Run {
+    const known = runs.get(key);
+    if (known && !known.signal.aborted) return known;
+    kept.listen();
+    const run = openRun(key, phase, () => {
+      kept.keep(key);
+      runs.delete(key);
+      kept.announce(key, null);
+    });
+    runs.set(key, run);
+    work(run).catch(({ code = 'network', message }) => run.set({ phase: 'failed', error: { code, message } }));
+    return run;
+  }
+
+  async function follow(run: OpenRun, key: string, ticket: string, first?: WatchAnswer): Promise<void> {
+    let answer = first;
+    while (!run.signal.aborted && !isOver(run.get())) {
+      if (answer) {
+        const { status, etaMs, share, tokens, file, error } = answer;
+        const phase = file ? 'done' : error ? 'failed' : 'waiting';
+        run.set({ phase, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
+        kept.announce(key, run.get());
+        if (phase !== 'waiting') return;
+        if (answer.againMs) await pause(answer.againMs);
+      }
+      const seen = answer?.status;
+      const ask = () => post<WatchAnswer>(`${base}/watch`, { ticket, seen }, run.signal);
+      answer = await retried(run, Number.POSITIVE_INFINITY, ask);
+    }
+  }
+
+  async function createJob(run: OpenRun, key: string, { verb, ask }: KeptRun): Promise<void> {
+    run.set({ phase: 'creating', uploaded: 1 });
+    const send = () => post<WatchAnswer & { readonly ticket: string }>(`${base}/${verb}`, { key, ask }, run.signal);
+    const created = await retried(run, MOST_FAILURES, send);
+    if (!created) return;
+    const { ticket, ...answer } = created;
+    await follow(run, key, ticket, answer);
+  }
+
+  function create(verb: JobCall, ask: object): Run {
+    const key = crypto.randomUUID();
+    return begin(key, 'uploading', async (run) => {
+      const entry = { verb, ask: await uploaded(base, ask, run) };
+      if (run.signal.aborted) return;
+      // Kept before it is sent: after a reload at any moment the same key finds the same job.
+      kept.keep(key, entry);
+      await createJob(run, key, entry);
+    });
+  }
+
+  return {
+    ...Object.fromEntries(VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
+    resume: () =>
+      Object.entries(kept.all()).map(([key, entry]) => begin(key, 'creating', (run) => createJob(run, key, entry))),
+    watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(run, ticket, ticket)),
+  } as GenPage<Proxy>;
+}
+
+function isOver({ phase }: RunState): boolean {
+  return phase === 'done' || phase === 'failed';
+}
+
+/** What is asked, with the tickets of its files in their place. */
+async function uploaded(base: string, ask: object, run: OpenRun): Promise<object> {
+  const files = Object.values(ask)
+    .flat()
+    .filter((value): value is Blob => value instanceof Blob);
+  const totalBytes = files.reduce((sum, { size }) => sum + size, 0);
+  const sent = new Map<Blob, number>();
+  const send = (file: Blob) =>
+    upload(base, file, {
+      signal: run.signal,
+      progress(bytes) {
+        sent.set(file, bytes);
+        run.set({ uploaded: [...sent.values()].reduce((sum, one) => sum + one, 0) / totalBytes });
+      },
+    });
+  const tickets = new Map(
+    await Promise.all([...new Set(files)].map(async (file) => [file, await send(file)] as const)),
+  );
+  const placed = (value: unknown): unknown =>
+    value instanceof Blob ? tickets.get(value) : Array.isArray(value) ? value.map(placed) : value;
+  return Object.fromEntries(Object.entries(ask).map(([field, value]) => [field, placed(value)]));
+}
+
+/** The outcome of `work`, repeated while the network or the service fails; undefined when the run has stopped. */
+async function retried<T>(run: OpenRun, most: number, work: () => Promise<T>): Promise<T | undefined> {
+  for (let failures = 1; !run.signal.aborted; failures++) {
+    try {
+      return await work();
+    } catch (error) {
+      const { status = 0 } = error as PageError;
+      if (run.signal.aborted) return undefined;
+      if ((status > 0 && status < 500 && status !== 429) || failures >= most) throw error;
+      await pause(Math.min(500 * 2 ** failures, 30_000));
+    }
+  }
+  return undefined;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,92 @@
+// One job as a page sees it: a store with `get` and `subscribe`, which every framework can read.
+
+/** Why a run has failed. */
+export interface RunError {
+  /** A value to switch on: `unauthorized`, `budget_exceeded`, `prompt_required`, `network`. */
+  readonly code: string;
+  /** What happened, for the user. */
+  readonly message: string;
+}
+
+/** How far a run is. The same object between two changes. */
+export interface RunState {
+  /** Where the run stands. */
+  readonly phase: 'uploading' | 'creating' | 'waiting' | 'done' | 'failed';
+  /** How much of the files is uploaded, from 0 to 1. */
+  readonly uploaded: number;
+  /** The status of the job. */
+  readonly status?: string | undefined;
+  /** Milliseconds to the end of the job, where they can be estimated. */
+  readonly etaMs?: number | undefined;
+  /** How much of the job is done, from 0 to 1, where it can be estimated. */
+  readonly share?: number | undefined;
+  /** Tokens that the job costs, as far as is known. */
+  readonly tokens?: number | undefined;
+  /** The URL of the finished file, for `<video src>` and `<img src>`. */
+  readonly url?: string | undefined;
+  /** Why the run has failed. */
+  readonly error?: RunError | undefined;
+}
+
+/** A job that the page has asked for. */
+export interface Run {
+  /** The key of the run: the same after a reload. */
+  readonly id: string;
+  /** The state now. The same object until something changes. */
+  get(): RunState;
+  /** Calls the listener after each change, until the returned function is called. */
+  subscribe(listener: () => void): () => void;
+  /** The final state. Rejects with an Error that has the `code` of the failure, also after `stop()`. */
+  readonly done: Promise<RunState>;
+  /** Stops following the job on this page. The job continues, and `resume()` follows it again. */
+  stop(): void;
+  /** Stops, and removes the run from what `resume()` returns, in every tab. */
+  forget(): void;
+}
+
+/** A run with what only its page does. */
+export interface OpenRun extends Run {
+  readonly signal: AbortSignal;
+  set(change: Partial<RunState>): void;
+}
+
+/** Makes a run. `forget` is called once, when the run is forgotten. */
+export function openRun(id: string, phase: RunState['phase'], forget: () => void): OpenRun {
+  const stopped = new AbortController();
+  const listeners = new Set<() => void>();
+  let state: RunState = { phase, uploaded: 0 };
+  let settle: { resolve(state: RunState): void; reject(error: unknown): void };
+  const done = new Promise<RunState>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  // A page that only subscribes must not see an unhandled rejection.
+  done.catch(() => {});
+  const fail = ({ code, message }: RunError) => settle.reject(Object.assign(new Error(message), { code }));
+  const stop = () => {
+    stopped.abort();
+    fail({ code: 'stopped', message: 'This page no longer follows the job.' });
+  };
+  return {
+    id,
+    signal: stopped.signal,
+    done,
+    stop,
+    get: () => state,
+    subscribe(listener) {
+      const own = () => listener();
+      listeners.add(own);
+      return () => listeners.delete(own);
+    },
+    forget() {
+      stop();
+      forget();
+    },
+    set(change) {
+      if (stopped.signal.aborted) return;
+      state = { ...state, ...change };
+      for (const listener of [...listeners]) listener();
+      if (state.phase === 'done') settle.resolve(state);
+      if (state.error) fail(state.error);
+    },
+  };
+}

@@ -1,0 +1,164 @@
+// What a page holds in place of ids, keys and URLs: signed, bound to its use, its user and a time.
+import { isFields } from '../schemas/envelope.js';
+
+/**
+ * What a ticket opens. `job`: progress of a job. `file`: its file, for its user. `link`: its file, for anyone. `put`: the
+ * bytes of one upload. `upload`: a finished upload, where a field takes an upload id.
+ */
+export type TicketKind = 'job' | 'file' | 'link' | 'put' | 'upload';
+
+/** What a ticket says. */
+export interface Ticket {
+  readonly kind: TicketKind;
+  /** Id of the job or upload. */
+  readonly id: string;
+  /** The user that it belongs to; null where anyone may use it. */
+  readonly user: string | null;
+  /** Milliseconds since the epoch. */
+  readonly expiresMs: number;
+  /** What only the server may read, such as the URL and headers of an upload. */
+  readonly sealed?: unknown;
+}
+
+/** Signs and opens tickets. */
+export interface Tickets {
+  /** Makes a ticket. */
+  sign(ticket: Ticket): Promise<string>;
+  /** What a ticket says; undefined for one that is forged, expired, of another kind or of another user. */
+  open(ticket: unknown, as: { readonly kind: TicketKind; readonly user: string | null }): Promise<Ticket | undefined>;
+  /** A keyed hash of a user's id, to be told to the service. */
+  userHash(user: string): Promise<string>;
+}
+
+/** Longest ticket that is looked at. The URL and headers of an upload are inside. */
+const MOST_CHARACTERS = 16_384;
+const text = new TextEncoder();
+
+/** A ticket as it is signed. The user is a keyed hash. */
+interface SignedContent {
+  readonly k: TicketKind;
+  readonly i: string;
+  readonly u: string | null;
+  readonly e: number;
+  readonly s?: string;
+}
+
+/** Keys derived from one secret: one to sign, one to seal. */
+interface Keys {
+  readonly sign: CryptoKey;
+  readonly seal: CryptoKey;
+}
+
+/** Makes tickets under the first secret, and opens those of every secret, so that a secret can be rotated. */
+export function createTickets(secrets: readonly string[], now: () => number): Tickets {
+  const derived = new Map<string, Keys>();
+  const first = secrets[0] ?? '';
+
+  // The keys are kept and not their promise: on Workers a promise belongs to the request that made it.
+  async function keysOf(secret: string): Promise<Keys> {
+    const known = derived.get(secret) ?? (await deriveKeys(secret));
+    derived.set(secret, known);
+    return known;
+  }
+
+  async function openWith(secret: string, [body, signature]: readonly [string, string]): Promise<Ticket | undefined> {
+    const keys = await keysOf(secret);
+    const bytes = fromBase64url(signature);
+    // Verified by the runtime, in a time that does not depend on where the digests differ.
+    if (!bytes || !(await crypto.subtle.verify('HMAC', keys.sign, bytes, signedBytes(body)))) return undefined;
+    const { k: kind, i: id, u: user, e: expiresMs, s: sealed } = JSON.parse(readable(body)) as SignedContent;
+    const ticket = { kind, id, user, expiresMs };
+    return sealed === undefined ? ticket : { ...ticket, sealed: await unseal(keys.seal, sealed) };
+  }
+
+  async function hash(secret: string, user: string): Promise<string> {
+    const { sign } = await keysOf(secret);
+    const digest = await crypto.subtle.sign('HMAC', sign, text.encode(`user.${user}`));
+    return toBase64url(new Uint8Array(digest).subarray(0, 24));
+  }
+
+  return {
+    async sign({ kind, id, user, expiresMs, sealed }) {
+      const keys = await keysOf(first);
+      const content: SignedContent = {
+        k: kind,
+        i: id,
+        u: user === null ? null : await hash(first, user),
+        e: expiresMs,
+        ...(sealed !== undefined && { s: await seal(keys.seal, sealed) }),
+      };
+      const body = toBase64url(text.encode(JSON.stringify(content)));
+      const signature = await crypto.subtle.sign('HMAC', keys.sign, signedBytes(body));
+      return `${body}.${toBase64url(new Uint8Array(signature))}`;
+    },
+    async open(ticket, { kind, user }) {
+      if (typeof ticket !== 'string' || ticket.length > MOST_CHARACTERS) return undefined;
+      const parts = ticket.split('.');
+      const [body = '', signature = ''] = parts;
+      if (parts.length !== 2) return undefined;
+      for (const secret of secrets) {
+        const opened = await openWith(secret, [body, signature]);
+        if (!opened) continue;
+        const owner = user === null ? null : await hash(secret, user);
+        return opened.kind === kind && opened.user === owner && opened.expiresMs > now() ? opened : undefined;
+      }
+      return undefined;
+    },
+    userHash: (user) => hash(first, user),
+  };
+}
+
+async function deriveKeys(secret: string): Promise<Keys> {
+  const hmac = { name: 'HMAC', hash: 'SHA-256' };
+  const sign = await crypto.subtle.importKey('raw', text.encode(secret), hmac, false, ['sign', 'verify']);
+  const sealBytes = await crypto.subtle.sign('HMAC', sign, text.encode('seal'));
+  const seal = await crypto.subtle.importKey('raw', sealBytes, 'AES-GCM', false, ['encrypt', 'decrypt']);
+  return { sign, seal };
+}
+
+/** A signature under the same key for another purpose can never be one of a ticket. */
+function signedBytes(body: string): Uint8Array<ArrayBuffer> {
+  return text.encode(`ticket.${body}`);
+}
+
+const NONCE_BYTES = 12;
+
+async function seal(key: CryptoKey, value: unknown): Promise<string> {
+  const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
+  const closed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, key, text.encode(JSON.stringify(value)));
+  const bytes = new Uint8Array(NONCE_BYTES + closed.byteLength);
+  bytes.set(iv);
+  bytes.set(new Uint8Array(closed), NONCE_BYTES);
+  return toBase64url(bytes);
+}
+
+async function unseal(key: CryptoKey, sealed: string): Promise<unknown> {
+  const bytes = fromBase64url(sealed) ?? new Uint8Array();
+  const iv = bytes.subarray(0, NONCE_BYTES);
+  const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, bytes.subarray(NONCE_BYTES));
+  const value: unknown = JSON.parse(new TextDecoder().decode(plain));
+  return isFields(value) ? value : undefined;
+}
+
+function toBase64url(bytes: Uint8Array): string {
+  let binary = '';
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+function fromBase64url(value: string): Uint8Array<ArrayBuffer> | undefined {
+  // Strict, so that no ticket has two forms.
+  if (!/^[\w-]+$/.test(value)) return undefined;
+  try {
+    const binary = atob(value.replaceAll('-', '+').replaceAll('_', '/'));
+    const bytes = new Uint8Array(binary.length);
+    for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+    return toBase64url(bytes) === value ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readable(body: string): string {
+  return new TextDecoder().decode(fromBase64url(body));
+}

@@ -1,0 +1,121 @@
+// The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy where it cannot.
+import { isFields } from '../schemas/envelope.js';
+import { uploadTypeOf } from '../schemas/media-type.js';
+import { badTicket, Refused } from './answers.js';
+import type { AskedUpload, ProxyClient } from './proxy-options.js';
+import type { Tickets } from './tickets.js';
+
+/** A ticket to send bytes lives so long, and this much longer for each byte: 100 kB a second. */
+const PUT_MS = 600_000;
+const PUT_MS_PER_BYTE = 1 / 100;
+/** A finished upload can be used for so long. */
+const UPLOAD_MS = 24 * 3_600_000;
+
+/** What the steps need. */
+export interface UploadContext {
+  readonly client: ProxyClient;
+  readonly tickets: Tickets;
+  readonly user: string;
+  readonly now: () => number;
+}
+
+/** The file that a page wants to upload. Refused where a field is missing. */
+export function askedUpload({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): AskedUpload {
+  const isText = (value: unknown): value is string => typeof value === 'string' && value !== '' && value.length <= 255;
+  if (!isText(mime_type) || uploadTypeOf(mime_type) === undefined || typeof file_size !== 'number')
+    throw invalidUpload();
+  if (!Number.isSafeInteger(file_size) || file_size < 1) throw invalidUpload();
+  return {
+    file_name: isText(file_name) ? file_name.replace(/^.*[\\/]/, '') || 'upload' : 'upload',
+    mime_type,
+    file_size,
+  };
+}
+
+function invalidUpload(): Refused {
+  return new Refused(
+    400,
+    'upload_invalid',
+    'Send file_name, mime_type of an image, a video or a sound, and file_size in bytes.',
+  );
+}
+
+/** Where and how the bytes go, as a `put` ticket contains it. */
+interface Target {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly sizeBytes: number;
+}
+
+/** Step 1: creates the upload. `direct` is where the page sends the bytes by itself, unless that needs a credential. */
+export async function beginUpload({ client, tickets, user, now }: UploadContext, file: AskedUpload): Promise<object> {
+  const { file_name, mime_type, file_size } = file;
+  const upload_type = uploadTypeOf(mime_type) ?? 'IMAGE';
+  const created = await client.uploads.create({ file_name, mime_type, file_size, upload_type });
+  const { upload_id: id, direct_upload_url: url, headers } = created;
+  const target: Target = { url, headers, sizeBytes: file_size };
+  const expiresMs = now() + PUT_MS + file_size * PUT_MS_PER_BYTE;
+  const put = await tickets.sign({ kind: 'put', id, user, expiresMs, sealed: target });
+  return { put, ...(needsCredential(target, client) ? {} : { direct: { url, headers } }) };
+}
+
+/** Whether the bytes can only be sent with a credential, which a page must not have. */
+function needsCredential({ url, headers }: Target, client: ProxyClient): boolean {
+  const { baseUrl } = client.toJSON();
+  const isServices = typeof baseUrl === 'string' && new URL(url).origin === new URL(baseUrl).origin;
+  return isServices || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));
+}
+
+/** Step 2, where the storage does not admit pages: sends the body of the request to the storage, as it comes. */
+export async function relayBytes({ client, tickets, user }: UploadContext, request: Request): Promise<object> {
+  const ticket = await tickets.open(request.headers.get('x-gen-ticket'), { kind: 'put', user });
+  const sealed = ticket && targetIn(ticket.sealed);
+  if (!ticket || !sealed) throw badTicket();
+  const { url: direct_upload_url, headers, sizeBytes } = sealed;
+  const length = request.headers.get('content-length');
+  if (length !== null && Number(length) !== sizeBytes) {
+    throw new Refused(
+      Number(length) > sizeBytes ? 413 : 400,
+      'size_mismatch',
+      'The file is not as large as announced.',
+    );
+  }
+  if (!request.body) throw new Refused(400, 'size_mismatch', 'The file is empty.');
+  const { body, isTooLarge } = bounded(request.body, sizeBytes);
+  const target = { upload_id: ticket.id, direct_upload_url, headers };
+  await client.uploads.put(target, body, { sizeBytes }).catch((error: unknown) => {
+    throw isTooLarge() ? tooLarge() : error;
+  });
+  return {};
+}
+
+/** Step 3: completes the upload. The answer's ticket goes where a field takes an upload id. */
+export async function endUpload({ client, tickets, user, now }: UploadContext, given: unknown): Promise<object> {
+  const ticket = await tickets.open(given, { kind: 'put', user });
+  if (!ticket) throw badTicket();
+  await client.uploads.complete(ticket.id);
+  return { upload: await tickets.sign({ kind: 'upload', id: ticket.id, user, expiresMs: now() + UPLOAD_MS }) };
+}
+
+function targetIn(sealed: unknown): Target | undefined {
+  return isFields(sealed) && typeof sealed.url === 'string' && isFields(sealed.headers) ? (sealed as never) : undefined;
+}
+
+/** The stream, ended with an error as soon as it is longer than announced. */
+function bounded(body: ReadableStream<Uint8Array>, most: number) {
+  let size = 0;
+  const counted = body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        size += chunk.byteLength;
+        if (size > most) controller.error(tooLarge());
+        else controller.enqueue(chunk);
+      },
+    }),
+  );
+  return { body: counted, isTooLarge: () => size > most };
+}
+
+function tooLarge(): Refused {
+  return new Refused(413, 'size_mismatch', 'The file is larger than announced.');
+}

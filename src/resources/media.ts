@@ -1,0 +1,103 @@
+// The namespaces that create media, as users call them. create.ts makes all of them.
+import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import type { CheckedImageParams, ImageParams } from '../schemas/image-params.js';
+import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
+import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
+import type { CallResult } from '../transport/request-promise.js';
+import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create.js';
+
+/** Image jobs. */
+export interface Images {
+  /**
+   * Starts an image job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
+   * documented rules refuse the params, and an APIError when the service refuses them.
+   *
+   * @example
+   * const { job } = await client.images.create({ prompt: 'a fox at dawn', ratio: '16:9' });
+   * await db.save(job.id);
+   */
+  create<M extends ImageModel | OpenString, P extends ImageParams>(
+    params: CheckedImageParams<M, P>,
+    options?: CreateCallOptions,
+  ): CallResult<CreatedJob, P>;
+
+  /**
+   * Starts an image job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
+   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
+   * and the job is submitted again.
+   *
+   * @example
+   * const image = await client.images.createAndWait({ prompt: 'a fox at dawn' });
+   * await saveOutput(client, image, 'images/');
+   */
+  createAndWait<M extends ImageModel | OpenString, P extends ImageParams, Throws extends boolean = true>(
+    params: CheckedImageParams<M, P>,
+    options?: CreateOptionsOf<Throws>,
+  ): Promise<FinalJob<Throws>>;
+}
+
+/** Video jobs, and source-video edits by `intent`. */
+export interface Videos {
+  /**
+   * Starts a video job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
+   * documented rules refuse the params, and an APIError when the service refuses them.
+   *
+   * @example
+   * const { job } = await client.videos.create(
+   *   { model: 'svc-video-pro', prompt: 'a fox at dawn', webhook_url: 'https://example.com/webhooks' },
+   *   { idempotencyKey: 'order-42' },
+   * );
+   */
+  create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
+    params: CheckedVideoParams<M, P>,
+    options?: CreateCallOptions,
+  ): CallResult<CreatedJob, P>;
+
+  /**
+   * Starts a video job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
+   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
+   * and the job is submitted again.
+   *
+   * @example
+   * const video = await client.videos.createAndWait(
+   *   { prompt: 'a fox at dawn', duration: 6 },
+   *   { onCreated: ({ job }) => db.save(job.id), timeoutMs: 20 * 60_000 },
+   * );
+   * await saveOutput(client, video, 'videos/');
+   */
+  createAndWait<
+    M extends VideoModel | OpenString = DefaultVideoModel,
+    P extends VideoParams = VideoParams,
+    Throws extends boolean = true,
+  >(params: CheckedVideoParams<M, P>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>>;
+}
+
+/** Transforms, restyles and extensions of an existing video. */
+export interface VideoEdits {
+  /**
+   * Starts an edit. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
+   * documented rules refuse the params, and an APIError when the service refuses them.
+   */
+  create<M extends EditModel | OpenString, P extends VideoEditParams>(
+    params: CheckedVideoEditParams<M, P>,
+    options?: CreateCallOptions,
+  ): CallResult<CreatedJob, P>;
+
+  /**
+   * Starts an edit and waits until its file is there. Throws what `create` throws, a JobError when the job does not
+   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
+   * and the job is submitted again.
+   *
+   * @example
+   * const edit = await client.videoEdits.createAndWait({
+   *   model: 'svc-video-pro',
+   *   prompt: 'make it snow',
+   *   source_video_upload_id: fromPath('clip.mp4'),
+   * });
+   */
+  createAndWait<M extends EditModel | OpenString, P extends VideoEditParams, Throws extends boolean = true>(
+    params: CheckedVideoEditParams<M, P>,
+    options?: CreateOptionsOf<Throws>,
+  ): Promise<FinalJob<Throws>>;
+}

@@ -1,0 +1,194 @@
+// What a failed call means. No other code compares a status or decides what an error code means.
+import {
+  APIError,
+  ConnectionError,
+  documentedStatus,
+  GenError,
+  JobError,
+  RateLimitError,
+  ResponseError,
+  TimeoutError,
+} from '../errors/index.js';
+import { isPassing, mayHaveArrived } from '../errors/marks.js';
+
+/**
+ * What a failed create means for its key.
+ *
+ * - `review`: the create was refused because a character is still under review. No job was made.
+ * - `refused`: the service refused the call. No job was made, and the key is used up.
+ * - `unsent`: nothing reached the service.
+ * - `full`: there is no room now: the rate limit is full, or generation is paused. No job was made.
+ * - `lost`: there was no usable answer. A job may have been made, so only the same key may be sent again.
+ */
+export type Fate = 'review' | 'refused' | 'unsent' | 'full' | 'lost';
+
+/** An error as plain data: the part of its JSON form that a run needs. It contains no secret. */
+export interface GenErrorJson {
+  /** The error's class, for example `JobFailedError`. */
+  readonly name: string;
+  /** What happened, and what to do about it. */
+  readonly message: string;
+  /** The service's code, where there is one. */
+  readonly code?: string;
+  /** What to do about it, as a value that a program can switch on. */
+  readonly recovery?: string;
+  /** The job that the error is about. */
+  readonly jobId?: string;
+  /** The key of the create that failed. */
+  readonly idempotencyKey?: string;
+}
+
+/** A failed call of a run, as plain data. */
+export interface CallFailure {
+  /** What it means for the run. */
+  readonly kind: Fate;
+  /** How long the service or the rate limit asks to wait, in milliseconds; null where neither says. */
+  readonly retryAfterMs: number | null;
+  /** The error itself. */
+  readonly error: GenErrorJson;
+  /** Whether the service refused the create before it looked at the key, so that the same key can be sent again. */
+  readonly keyIsUnused?: true;
+}
+
+/** Responses that say nothing about whether a job was made: the request timed out, came too early, or its key is in use. */
+const UNCLEAR: readonly number[] = [408, 409, 425, 499];
+/** Refusals that the service makes before it looks at the key, so that they say nothing about an earlier attempt. */
+const BEFORE_THE_KEY: readonly number[] = [401, 403, 429];
+/** Responses after which the same attempt is made again. 520 to 524 are a proxy's codes for an origin that is away or late. */
+const RETRIED: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523, 524];
+/** The only responses that end a wait: another read cannot change them. */
+const ENDS_A_WAIT: readonly number[] = [400, 401, 403, 404];
+
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+
+/** What the runtimes say of a connection that was never made, as codes and as messages. */
+const NEVER_CONNECTED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|CERT_[A-Z_]+|ERR_TLS_[A-Z_]+|bad port)$/;
+const MOST_CAUSES = 6;
+
+/** What a failed create means. Undefined for an error that is not of this package, such as an abort: a job may exist. */
+export function fateOf(error: unknown): Fate | undefined {
+  if (!GenError.isInstance(error)) return undefined;
+  if (!APIError.isInstance(error)) {
+    if (hasNoAnswer(error) && 'attempts' in error && error.attempts === 0)
+      return mayHaveArrived(error) ? 'lost' : 'unsent';
+    if (ResponseError.isInstance(error) || TimeoutError.isInstance(error)) return 'lost';
+    if (ConnectionError.isInstance(error)) {
+      const isLost = mayHaveArrived(error) || (error.attempts > 0 && wasConnected(error));
+      return isLost ? 'lost' : 'unsent';
+    }
+    return 'unsent';
+  }
+  if (RateLimitError.isInstance(error) && error.attempts === 0) return 'full';
+  if (error.code === 'character_pending') return 'review';
+  const status = documentedStatus(error);
+  if (isBeforeTheKey(error) && mayHaveArrived(error)) return 'lost';
+  if (status === 429 || error.code === 'dispatch_disabled') return 'full';
+  if (status < 400 || status >= 500 || UNCLEAR.includes(status)) return 'lost';
+  return 'refused';
+}
+
+/** Whether a job may exist after this error of a create. */
+export function mayHaveCreated(error: unknown): boolean {
+  const fate = fateOf(error);
+  return fate === undefined || fate === 'lost';
+}
+
+/** Whether the refusal came before the service looked at the key: the key is not used up. */
+export function isBeforeTheKey(error: unknown): boolean {
+  return (
+    APIError.isInstance(error) &&
+    (error.code === 'dispatch_disabled' || BEFORE_THE_KEY.includes(documentedStatus(error)))
+  );
+}
+
+/** Whether a create was refused because the service does not know an upload. */
+export function isForgottenUpload(error: unknown): boolean {
+  const codes = ['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'];
+  return APIError.isInstance(error) && codes.includes(error.code) && !mayHaveArrived(error);
+}
+
+/** What the failed create of a run means, as plain data; undefined for an error that is not of this package. */
+export function callFailure(error: unknown): CallFailure | undefined {
+  const kind = fateOf(error);
+  if (kind === undefined || !GenError.isInstance(error)) return undefined;
+  return { kind, ...details(error), ...(kind === 'refused' && isBeforeTheKey(error) && { keyIsUnused: true }) };
+}
+
+/** What the failed read of a run means: `refused` where another read cannot change it. */
+export function readFailure(error: unknown): CallFailure | undefined {
+  if (!GenError.isInstance(error)) return undefined;
+  const fate = fateOf(error);
+  const kind = endsWait(error) ? (fate === 'unsent' ? 'unsent' : 'refused') : fate === 'full' ? 'full' : 'lost';
+  return { kind, ...details(error) };
+}
+
+/** Whether a failed read ends the wait: only a refusal that another read cannot change. */
+export function endsWait(error: unknown): boolean {
+  if (GenError.isInstance(error) && isPassing(error)) return false;
+  if (APIError.isInstance(error)) return ENDS_A_WAIT.includes(documentedStatus(error));
+  // A plain GenError says that the client cannot make the call: the key is missing, the id cannot be right.
+  return GenError.isInstance(error) && !hasNoAnswer(error);
+}
+
+/** Whether an attempt that failed in this way is made again. A 429 is no failure; see {@link isRateLimited}. */
+export function isTransient(error: unknown): boolean {
+  if (!APIError.isInstance(error)) return hasNoAnswer(error);
+  if (error.code === 'dispatch_disabled' && error.retryAfterMs === undefined) return false;
+  return RETRIED.includes(documentedStatus(error));
+}
+
+/** Whether the service or a full rate limit asks to come back later. */
+export function isRateLimited(error: unknown): error is APIError {
+  return APIError.isInstance(error) && documentedStatus(error) === 429;
+}
+
+/** Whether the response says that a request was counted by nobody: its slot is free again. */
+export function isUncounted(status: number): boolean {
+  return status === 429;
+}
+
+/** Whether a response of this status has no body. */
+export function hasNoBody(status: number): boolean {
+  return status === 204 || status === 205 || status === 304;
+}
+
+/** Whether a response of this status leads elsewhere, by its location. */
+export function isRedirect(status: number): boolean {
+  return REDIRECTS.includes(status);
+}
+
+/** The part of an error's JSON form that {@link GenErrorJson} has. */
+export function errorJson(error: GenError): GenErrorJson {
+  const { name, message, code, recovery, jobId, idempotencyKey } = error.toJSON();
+  const job = JobError.isInstance(error) ? error.job.id : jobId;
+  return {
+    name: String(name),
+    message: String(message),
+    ...textFields({ code, recovery, jobId: job, idempotencyKey }),
+  };
+}
+
+function details(error: GenError): Omit<CallFailure, 'kind'> {
+  const asked = APIError.isInstance(error) ? error.retryAfterMs : undefined;
+  return { retryAfterMs: asked !== undefined && asked > 0 ? asked : null, error: errorJson(error) };
+}
+
+function hasNoAnswer(error: unknown): boolean {
+  return [ConnectionError, TimeoutError, ResponseError].some((kind) => kind.isInstance(error));
+}
+
+/** Whether a connection existed, so that the request may have arrived. */
+function wasConnected(error: ConnectionError): boolean {
+  let cause: unknown = error.cause;
+  for (let depth = 0; cause instanceof Error && depth < MOST_CAUSES; depth++) {
+    if (NEVER_CONNECTED.test('code' in cause ? String(cause.code) : cause.message)) return false;
+    cause = cause.cause;
+  }
+  return true;
+}
+
+function textFields<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {
+  const entries = Object.entries(fields).filter((entry): entry is [K, string] => typeof entry[1] === 'string');
+  return Object.fromEntries(entries) as Partial<Record<K, string>>;
+}

@@ -1,0 +1,48 @@
+// The documented numbers of the service. No other file contains one.
+
+/** The documented rate limits, by the name that the SDK gives each. */
+export type Lane = 'uploads.create' | 'uploads.put' | 'uploads.delete' | 'videos.create' | 'jobs.get' | 'jobs.output';
+
+/** How many calls a lane takes in each window. */
+export interface LaneLimit {
+  /** Calls per window; `Infinity` for no limit. */
+  readonly limit: number;
+  /** The window in milliseconds. */
+  readonly windowMs: number;
+}
+
+const perMinute = (limit: number): LaneLimit => ({ limit, windowMs: 60_000 });
+
+/** The documented limits of one account. */
+export const DOCUMENTED_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
+  'uploads.create': perMinute(60),
+  'uploads.put': perMinute(60),
+  'uploads.delete': perMinute(60),
+  'videos.create': perMinute(20),
+  'jobs.get': perMinute(120),
+  'jobs.output': perMinute(300),
+};
+
+/** Every lane. */
+export const LANES = Object.keys(DOCUMENTED_LIMITS) as readonly Lane[];
+
+/** Bytes of a megabyte. The spec says MB and not which; the larger reading refuses nothing that the service takes. */
+export const MB = 1024 * 1024;
+
+/** Largest upload of each kind, in bytes. */
+export const UPLOAD_BYTES = { IMAGE: 50 * MB, VIDEO: 200 * MB, AUDIO: 15 * MB } as const;
+
+/** Least width of a character's reference image, in pixels. */
+export const CHARACTER_WIDTH = 300;
+
+/** A webhook whose timestamp is this many seconds or more away is refused. */
+export const WEBHOOK_TOLERANCE_S = 300;
+
+/** The service asks for this many milliseconds between two reads of a video job. */
+export const VIDEO_POLL_MS = { least: 10_000, most: 15_000 } as const;
+
+/** Price of one token in US dollars. */
+export const USD_PER_TOKEN = 0.05;
+
+/** How long a wait lasts at most unless it says otherwise. */
+export const DEFAULT_WAIT_MS = 30 * 60_000;

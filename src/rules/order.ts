@@ -1,0 +1,91 @@
+// Which waiting job is read next, and when.
+import type { Job } from '../schemas/job.js';
+import { backoff } from './backoff.js';
+
+/** A job is not left alone for longer after reads that failed, unless the service asks for it. */
+const LONGEST_PAUSE_MS = 60_000;
+
+/** When jobs of one kind are read. */
+export interface Rhythm {
+  /** Milliseconds after its creation at which a job may be done at all. */
+  readonly firstMs: number;
+  /** Least milliseconds between two reads of a job; up to a fifth is added at random. */
+  readonly intervalMs: number;
+  /** What such a job usually takes, in milliseconds. Counts until finished jobs have shown it. */
+  readonly typicalMs: number;
+}
+
+/**
+ * The service asks for 10 to 15 seconds between reads of a video job and says nothing about images. 10 to
+ * 12 s are within its words and notice a completion a tenth sooner than an even spread over 10 to 15 s would.
+ */
+const VIDEO: Rhythm = { firstMs: 10_000, intervalMs: 10_000, typicalMs: 300_000 };
+const FAST_VIDEO: Rhythm = { ...VIDEO, typicalMs: 90_000 };
+const IMAGE: Rhythm = { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 };
+
+/** The rhythm of a job's kind; that of a video for a job of which nothing is known. */
+export function rhythmOf(job: Job | undefined): Rhythm {
+  if (/image|character/i.test(job?.mediaType ?? job?.modelId ?? '')) return IMAGE;
+  return /fast|mini/.test(job?.modelId ?? '') ? FAST_VIDEO : VIDEO;
+}
+
+/** What is known of the jobs of one model. */
+export interface Model {
+  readonly rhythm: Rhythm;
+  /** The shortest of those that have ended, in milliseconds. */
+  readonly shortestMs?: number;
+  /** The oldest that was seen running before any had ended, in milliseconds. */
+  readonly runningMs: number;
+}
+
+/** Jobs with the same key are of the same {@link Model}. */
+export function modelKey(job: Job | undefined): string {
+  return `${job?.mediaType ?? ''}/${job?.modelId ?? ''}`;
+}
+
+/** A model of which no job was read yet. */
+export function newModel(job: Job | undefined): Model {
+  return { rhythm: rhythmOf(job), runningMs: 0 };
+}
+
+/** The model after one of its jobs was read. `ageMs` is the job's age then, or how long it took. */
+export function learned(model: Model, ageMs: number, hasEnded: boolean): Model {
+  const { shortestMs, runningMs } = model;
+  if (hasEnded) return ageMs >= (shortestMs ?? Number.POSITIVE_INFINITY) ? model : { ...model, shortestMs: ageMs };
+  return shortestMs !== undefined || ageMs <= runningMs ? model : { ...model, runningMs: ageMs };
+}
+
+/** A job younger than this share of the shortest length that was seen is probably not done. */
+const YOUNG_SHARE = 3 / 4;
+/** Until one has ended: so is a job that is not much older than one which was seen running. */
+const YOUNG_GROWTH = 1.5;
+/** Until anything has been seen: so is a job younger than this share of the usual length. */
+const YOUNG_PRIOR = 1 / 3;
+/** The wait of a young job counts this much less. It must still be read now and then. */
+const YOUNG_WEIGHT = 1 / 3;
+
+/** What decides which job is read next. */
+export interface Candidate {
+  /** When the job was created, as far as is known. */
+  readonly sinceMs: number;
+  /** When it was last read; before the first read, when the wait for it began. */
+  readonly lastReadMs: number;
+}
+
+/**
+ * The rank of a job that is due: the highest is read first. A job that was read long ago comes before others. The wait of
+ * a short job counts more, and that of a job that is too young to be done counts less. The root of the length keeps the
+ * balance between many short jobs and few long ones; `bench/waiting.ts` shows it beside plain round robin.
+ */
+export function rankOf(model: Model, { sinceMs, lastReadMs }: Candidate, nowMs: number): number {
+  const { rhythm, shortestMs, runningMs } = model;
+  const priorMs = rhythm.typicalMs * YOUNG_PRIOR;
+  const youngMs = shortestMs === undefined ? Math.max(priorMs, runningMs * YOUNG_GROWTH) : shortestMs * YOUNG_SHARE;
+  const weight = nowMs - sinceMs < youngMs ? YOUNG_WEIGHT : 1;
+  return (weight * (nowMs - lastReadMs)) / Math.sqrt(shortestMs ?? priorMs);
+}
+
+/** Milliseconds to leave a job alone after `failures` failed reads in a row: doubling from its interval, up to a minute. */
+export function readPauseMs(intervalMs: number, failures: number, askedMs: number): number {
+  return Math.max(askedMs, backoff({ firstMs: intervalMs, mostMs: Math.max(intervalMs, LONGEST_PAUSE_MS) }, failures));
+}

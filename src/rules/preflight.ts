@@ -1,0 +1,242 @@
+import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
+import { PreflightError, type RequestErrorCode } from '../errors/index.js';
+import { type Fields, isFields } from '../schemas/envelope.js';
+import { show as showValue } from '../schemas/show.js';
+import { refuseForeignFields } from './fields.js';
+import { checkReferences } from './references.js';
+
+/** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
+const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities, code: RequestErrorCode])[] = [
+  ['duration', 'durations', 'duration_not_supported'],
+  ['resolution', 'resolutions', 'resolution_not_supported'],
+  ['ratio', 'aspectRatios', 'aspect_ratio_not_supported'],
+];
+
+/** Parameters that hold a public URL or several. */
+const URL_PARAM = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/;
+
+/** Parameters that hold items with a URL inside. */
+const ITEM_LISTS: readonly string[] = ['references', 'content'];
+
+/** Documented fields of more than one word: those that have a camelCase twin. */
+const WIRE_FIELDS: readonly string[] =
+  'response_format safety_identifier callback_url webhook_url idempotency_key character_ids upload_id reference_upload_ids aspect_ratio generate_audio camera_fixed first_frame_url first_frame_upload_id last_frame_url last_frame_upload_id reference_images reference_image_urls reference_image_upload_ids reference_videos reference_video_urls reference_video_upload_ids reference_audios reference_audio_urls reference_audio_upload_ids video_reference_mode edit_mode source_video_upload_id source_video_url image_url video_url audio_url'.split(
+    ' ',
+  );
+/** Fields that the service documents in camelCase. */
+const DOCUMENTED_CAMEL = /^reference(Image|Video|Audio)Urls$/;
+
+/** What the checks of a call may be told. */
+export interface CheckOptions {
+  /** The row of an alias. @default the compiled table */
+  readonly capabilities?: ((alias: string) => ModelCapabilities | undefined) | undefined;
+  /** The model where the params name none. */
+  readonly fallback?: string;
+  /** Whether every undocumented field is refused. */
+  readonly isStrict?: boolean | undefined;
+}
+
+/** Whether a refusal is about the limits of a model, which the service may have changed. */
+export function isAboutLimits(error: unknown): boolean {
+  return PreflightError.isInstance(error) && OFFERED.some(([, , code]) => code === error.code);
+}
+
+/**
+ * The parameters of a call; none for what is no object. Refuses the camelCase twin of a documented field, which the service
+ * would ignore, and a model that is no string. `ratio` is the call's own name of the aspect ratio.
+ */
+function paramsOf(body: unknown, ratio = 'aspect_ratio'): Fields {
+  if (typeof body === 'string') {
+    refuse('prompt_required', 'prompt', `missing; pass an object, for example { prompt: ${showValue(body)} }.`);
+  }
+  const params = isFields(body) ? body : {};
+  for (const holder of [params, ...ITEM_LISTS.flatMap((name) => [params[name]].flat().filter(isFields))]) {
+    refuseTwins(holder, ratio);
+  }
+  const { model } = params;
+  if (model !== undefined && typeof model !== 'string') {
+    refuse('model_not_found', 'model', `must be a string, not ${showValue(model)}.`);
+  }
+  checkReferences(params);
+  return params;
+}
+
+function refuseTwins(holder: Fields, ratio: string): void {
+  for (const [name, value] of Object.entries(holder)) {
+    const twin = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    if (twin === name || value === undefined || DOCUMENTED_CAMEL.test(name) || !WIRE_FIELDS.includes(twin)) continue;
+    const field = twin === 'aspect_ratio' ? ratio : twin;
+    refuse('http_400', name, `the service ignores this name; write ${field}.`);
+  }
+}
+
+/** Whether a parameter says something: not missing, empty or an empty list. */
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
+}
+
+/** Throws the PreflightError of `param`. */
+function refuse(code: RequestErrorCode, param: string, problem: string): never {
+  throw new PreflightError(`${param}: ${problem}`, { code, param });
+}
+
+/** Refuses a prompt that is missing or blank. */
+function requirePrompt(params: Fields): void {
+  if (!isText(params.prompt)) refuse('prompt_required', 'prompt', `${show(params.prompt)}; give a non-empty text.`);
+}
+
+/**
+ * Refuses a parameter that the spec calls required and gives no code for. Its code is the SDK's own for an answer
+ * without one.
+ */
+function requireText(params: Fields, param: string): void {
+  if (!isText(params[param])) refuse('http_400', param, `${show(params[param])}; a non-empty string is required.`);
+}
+
+/** Refuses a known alias of another kind, and what the row of a known alias does not list. */
+function requireOffered(
+  params: Fields,
+  kind: ModelCapabilities['kind'],
+  { capabilities = modelCapabilities, fallback }: CheckOptions = {},
+): void {
+  const model = params.model ?? fallback;
+  const row = typeof model === 'string' ? capabilities(model) : undefined;
+  if (row === undefined) return;
+  if (row.kind !== kind) {
+    refuse('model_not_found', 'model', `"${model}" makes no ${kind}s; use ${aliases((other) => other.kind === kind)}.`);
+  }
+  for (const [param, list, code] of OFFERED) {
+    const value = params[param];
+    const offered: unknown = row[list];
+    if (value === undefined || value === null || !Array.isArray(offered) || offered.includes(value)) continue;
+    refuse(code, param, `${show(value)} is not offered by ${model}; it offers ${offered.map(show).join(', ')}.`);
+  }
+}
+
+/**
+ * Warns of public URLs that are not https: guidance, since only the service knows what it can reach. Names the
+ * parameter and not the URL, which may carry a secret.
+ */
+function adviseHttps(params: Fields, warn: (message: string) => void): void {
+  for (const [param, value] of Object.entries(params)) {
+    const holders = ITEM_LISTS.includes(param) ? [value].flat().filter(isFields) : [{ [param]: value }];
+    if (holders.some(holdsInsecure)) warn(`${param}: a public URL should start with https://.`);
+  }
+}
+
+function holdsInsecure(holder: Fields): boolean {
+  return Object.entries(holder).some(([name, urls]) => URL_PARAM.test(name) && [urls].flat().some(isInsecure));
+}
+
+/** Whether `value` is a text with more than blanks. */
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== '';
+}
+
+/** The aliases whose row passes, as a message lists them. */
+function aliases(passes: (row: ModelCapabilities) => boolean): string {
+  return Object.entries<ModelCapabilities>(MODELS)
+    .flatMap(([alias, row]) => (passes(row) ? alias : []))
+    .join(', ');
+}
+
+/** The items of `content`. */
+function contentOf(params: Fields): Fields[] {
+  return [params.content].flat().filter(isFields);
+}
+
+/** Refuses a prompt that is missing or blank where no text item of `content` stands in for it. */
+function requirePromptOrContent(params: Fields): void {
+  if (!contentOf(params).some((item) => isText(item.text))) requirePrompt(params);
+}
+
+/** A value as a message shows it. */
+function show(value: unknown): string {
+  return typeof value === 'string' ? `"${value}"` : value === undefined ? 'missing' : String(value);
+}
+
+function isInsecure(value: unknown): boolean {
+  // A clip among the items of `content` is an object with its URL inside.
+  const url = isFields(value) ? value.url : value;
+  return typeof url === 'string' && !/^https:/i.test(url);
+}
+
+/** The documented rules of POST /v1/characters in register mode. */
+export function checkRegistration(body: unknown, _warn?: unknown, options?: CheckOptions): void {
+  const params = paramsOf(body);
+  refuseForeignFields('registration', params, options?.isStrict);
+  requireText(params, 'name');
+  // A file is uploaded, and its description is checked then.
+  if (typeof params.upload_id === 'string' || !isGiven(params.upload_id)) requireText(params, 'upload_id');
+}
+
+/** The documented rules of POST /v1/characters in prompt mode. */
+export function checkCharacter(body: unknown, _warn?: unknown, options?: CheckOptions): void {
+  const params = paramsOf(body);
+  refuseForeignFields('characters', params, options?.isStrict);
+  requireText(params, 'name');
+  requirePrompt(params);
+}
+
+/** The documented rules of POST /v1/images. */
+export function checkImage(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
+  const params = paramsOf(body, 'ratio');
+  refuseForeignFields('images', params, options?.isStrict);
+  requirePrompt(params);
+  requireOffered(params, 'image', options);
+  adviseHttps(params, warn);
+}
+
+const FRAMES = ['first_frame_url', 'first_frame_upload_id', 'last_frame_url', 'last_frame_upload_id'];
+const IMAGES = ['reference_image_urls', 'referenceImageUrls', 'reference_images', 'reference_image_upload_ids'];
+
+/** The documented rules of POST /v1/videos. */
+export function checkVideo(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
+  const rules = { ...options, fallback: DEFAULT_VIDEO_MODEL };
+  const isEdit = isFields(body) && body.intent === 'video_edit';
+  const params = paramsOf(body, isEdit ? 'ratio' : undefined);
+  refuseForeignFields('videos', params, options?.isStrict);
+  if (isEdit) checkEdit(params, warn, rules);
+  else checkNewVideo(params, warn, rules);
+}
+
+function checkNewVideo(params: Fields, warn: (message: string) => void, rules: CheckOptions): void {
+  requirePromptOrContent(params);
+  requireOffered(params, 'video', rules);
+  const given = (names: readonly string[]) => names.find((name) => isGiven(params[name]));
+  const frame =
+    given(FRAMES) ?? (contentOf(params).some((item) => item.role === 'first_frame') ? 'content' : undefined);
+  const image = given(IMAGES);
+  if (frame !== undefined && image !== undefined) {
+    refuse('reference_combination_not_supported', image, `cannot go beside ${frame}; send frames or reference images.`);
+  }
+  if (isGiven(params.camera_fixed) && (frame ?? image) !== undefined) {
+    warn(`camera_fixed: leave it out beside ${frame ?? image}.`);
+  }
+  adviseHttps(params, warn);
+}
+
+const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
+
+/** The documented rules of an edit. With `intent` on a video, `options.fallback` is the model. */
+export function checkVideoEdit(body: unknown, warn: (message: string) => void, options: CheckOptions = {}): void {
+  const params = paramsOf(body, 'ratio');
+  refuseForeignFields('videoEdits', params, options.isStrict);
+  checkEdit(params, warn, options);
+}
+
+function checkEdit(params: Fields, warn: (message: string) => void, options: CheckOptions): void {
+  const model = params.model ?? options.fallback;
+  if (!modelCapabilities(`${model}`)?.edits) {
+    const problem = `${show(model)} takes no edits; use ${aliases(({ edits }) => edits === true)}.`;
+    refuse('video_edit_model_not_supported', 'model', problem);
+  }
+  // A clip in `content` may be meant as the source: the service knows, the document does not say.
+  const hasSource = SOURCES.some((name) => isGiven(params[name])) || contentOf(params).some((item) => item.video_url);
+  if (!hasSource) {
+    refuse('video_edit_source_required', 'source_video_upload_id', `missing; give one of ${SOURCES.join(', ')}.`);
+  }
+  requirePromptOrContent(params);
+  requireOffered(params, 'video', options);
+  adviseHttps(params, warn);
+}

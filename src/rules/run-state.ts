@@ -1,0 +1,196 @@
+import type { Job, JobTry } from '../schemas/job.js';
+import type { CallFailure, GenErrorJson } from './fate.js';
+
+/** The job errors after which the same call may succeed. */
+export type RecoverableCode = 'generation_timeout' | 'generation_failed' | 'generation_unavailable';
+
+/** How to go on after a failed job: a number of further tries, or one try with each of some models. */
+export type RecoverRule = number | { readonly models: readonly string[] };
+
+/** How to go on after a failed job, by its error code. Only a failure that was read from the service counts. */
+export type Recover = { readonly [Code in RecoverableCode]?: RecoverRule | undefined };
+
+/** What a run may do. */
+export interface RunRules {
+  /** Milliseconds from the service's first answer; null for no limit. */
+  readonly timeoutMs: number | null;
+  /** Whether a call that waits for a review is sent again when the service says so. */
+  readonly resubmitPending: boolean;
+  /** How to go on after a failed job. */
+  readonly recover: Recover;
+  /** Whether the run repeats a call that got no usable answer. Where it does not, the error ends the run. */
+  readonly persistent: boolean;
+  /** Whether the finished file is stored before the run ends. */
+  readonly stores: boolean;
+  /** Milliseconds between two reads. null: they grow with the run, from 10 s to five minutes. */
+  readonly pollMs: number | null;
+  /** The longest pause after a call without an answer, in milliseconds. null: as between two reads. */
+  readonly retryMs: number | null;
+}
+
+/** Sends the create under a key. */
+export interface CreateStep {
+  readonly type: 'create';
+  readonly key: string;
+  /** Replaces the model of the call; null keeps it. */
+  readonly model: string | null;
+  /** Follows a refusal of the run's own key. It must not wait for a free slot of its rate limit. */
+  readonly isSecondKey: boolean;
+}
+
+/** Reads a job. */
+export interface ReadStep {
+  readonly type: 'read';
+  readonly jobId: string;
+}
+
+/** Stores the file of a completed job. */
+export interface StoreStep {
+  readonly type: 'store';
+  readonly job: Job;
+}
+
+/** Waits for `ms`, or for the webhook of a job. */
+export interface WaitStep {
+  readonly type: 'wait';
+  /** The job whose webhook ends the wait early; null while there is none. */
+  readonly jobId: string | null;
+  readonly ms: number;
+  /** Milliseconds until the time limit of the run; null without one. */
+  readonly leftMs: number | null;
+  readonly next: CreateStep | ReadStep | StoreStep;
+  /** What follows when the time limit has passed meanwhile; null where the limit does not matter. */
+  readonly late: LastStep | null;
+}
+
+/** Ends the run. `again` is where it goes on when an operator has it tried again; null where there is nothing left to do. */
+export type LastStep = { readonly again: CreateStep | ReadStep | null } & (
+  | {
+      /** With a final job, completed or not. */
+      readonly type: 'end';
+      readonly job: Job;
+      /** What a job that is not completed amounts to. */
+      readonly error: GenErrorJson | null;
+    }
+  | {
+      /** Without a final job: by the error of the last call, or by the time limit. */
+      readonly type: 'fail';
+      readonly reason: CallFailure['kind'] | 'timeout';
+      readonly error: GenErrorJson;
+    }
+);
+
+/** What a run does next. Its driver does it, and says what it saw. */
+export type RunStep = CreateStep | ReadStep | StoreStep | WaitStep | LastStep;
+
+/** What a driver saw when it did a step. */
+export type RunEvent = {
+  /** Milliseconds since the event before, where the driver can tell. */
+  readonly passedMs?: number | undefined;
+} & (
+  | {
+      /** A create or a read was answered with a job. */
+      readonly type: 'job';
+      readonly job: Job;
+      /** What a final job that is not completed amounts to. */
+      readonly error?: GenErrorJson | undefined;
+    }
+  /** A create, a read or the storing of the file failed. */
+  | { readonly type: 'failed'; readonly failure: CallFailure }
+  /** A wait ended: by a webhook, which is only a hint, or because its time has passed. */
+  | { readonly type: 'waited'; readonly woken: boolean }
+  /** The file is stored. */
+  | { readonly type: 'stored' }
+);
+
+/** Where a run stands. Plain data, to be stored and replayed. */
+export interface RunState {
+  /** The version of this form. */
+  readonly version: 1;
+  /** The key of the first create. */
+  readonly key: string;
+  /** Stands for a key that is too long to be extended. */
+  readonly shortKey: string;
+  /** How the run goes on after what it sees. */
+  readonly rules: RunRules;
+  /** What is to be done next. */
+  readonly step: RunStep;
+  /** Every job that the run has made, the present one last. */
+  readonly tries: readonly JobTry[];
+  /** Jobs that have failed. The next one is created under `:r<failedJobs + 1>`. */
+  readonly failedJobs: number;
+  /** Second keys that were refused. The next one ends in `:w<refusedKeys + 1>`. */
+  readonly refusedKeys: number;
+  /** The last refusal of the present key for a review, with the time that it asked for. */
+  readonly refusal: { readonly askedMs: number | null } | null;
+  /** How often something that waits for a review was sent again. */
+  readonly resubmissions: number;
+  /** The recoveries that were used, by error code. */
+  readonly recovered: Readonly<Record<string, number>>;
+  /** The model of the present try; null for the call's own. */
+  readonly model: string | null;
+  /** Milliseconds since the service's first answer; null before it. */
+  readonly elapsedMs: number | null;
+  /** Calls in a row that got no usable answer. */
+  readonly misses: number;
+  /** Waits that a webhook ended. */
+  readonly wakes: number;
+  /** A webhook has announced the end of the job, and no read has shown it yet. */
+  readonly isAnnounced: boolean;
+}
+
+/** What a run begins with. */
+export interface RunStart {
+  /** The key of the first create. */
+  readonly key: string;
+  /** Made of the whole key, at most 200 characters. */
+  readonly shortKey: string;
+  readonly rules: RunRules;
+}
+
+/** A run that has done nothing yet. */
+export function startRun({ key, shortKey, rules }: RunStart): RunState {
+  return {
+    version: 1,
+    key,
+    shortKey,
+    rules,
+    step: { type: 'create', key, model: null, isSecondKey: false },
+    tries: [],
+    failedJobs: 0,
+    refusedKeys: 0,
+    refusal: null,
+    resubmissions: 0,
+    recovered: {},
+    model: null,
+    elapsedMs: null,
+    misses: 0,
+    wakes: 0,
+    isAnnounced: false,
+  };
+}
+
+/**
+ * A run that has ended, tried again: with all its tries and its time anew. It goes on with the job it was waiting for, or
+ * creates under a new key where the old one came to nothing. A run that has not ended, or has
+ * ended with a completed job, stays as it is.
+ */
+export function resumeRun(run: RunState): RunState {
+  const { step, rules, key, shortKey, tries, failedJobs, refusedKeys } = run;
+  if ((step.type !== 'end' && step.type !== 'fail') || step.again === null) return run;
+  return { ...startRun({ key, shortKey, rules }), tries, failedJobs, refusedKeys, step: step.again };
+}
+
+/** Longest key that is sent. */
+const LONGEST_KEY = 255;
+
+/**
+ * The key of the next create of a run. Keys are part of the contract: a run that is repeated from its first key has to
+ * come to the same jobs, so the suffixes count what the service has answered and nothing else.
+ */
+export function nextKey(run: Pick<RunState, 'key' | 'shortKey' | 'failedJobs'>, secondKey?: number): string {
+  const suffix =
+    (run.failedJobs > 0 ? `:r${run.failedJobs + 1}` : '') + (secondKey === undefined ? '' : `:w${secondKey}`);
+  const isTooLong = run.key.length + suffix.length > LONGEST_KEY;
+  return `${suffix !== '' && isTooLong ? run.shortKey : run.key}${suffix}`;
+}

@@ -1,0 +1,282 @@
+import { isSettled, type Job, type JobTry } from '../schemas/job.js';
+import type { CallFailure } from './fate.js';
+import {
+  type CreateStep,
+  type LastStep,
+  nextKey,
+  type ReadStep,
+  type RunEvent,
+  type RunState,
+  type StoreStep,
+} from './run-state.js';
+
+/** Reviews take minutes and name their own wait. This bounds a service that never gets done. */
+const RESUBMISSIONS = 20;
+/** How long to wait for a review whose time the service does not say. Review times are not documented. */
+const UNSAID_REVIEW_MS = 15_000;
+/** How long to wait for a slot of the rate limit when nothing says how long: 20 creates a minute are one every 3 s. */
+const UNSAID_SLOT_MS = 3_000;
+/** No wait is shorter, so that a service which asks for nothing is not called in a loop. */
+const SHORTEST_WAIT_MS = 1_000;
+const FIRST_READ_MS = 10_000;
+const LONGEST_READ_MS = 5 * 60_000;
+/** Waits between two reads grow by this part of the time that has passed: 25 of them in half an hour. */
+const READ_GROWTH = 0.2;
+/** A wait that was ended early adds no time. After so many wakes it does, so that a run always comes to its end. */
+const FREE_WAKES = 50;
+/** How often a finished file that cannot be stored is tried again. */
+const STORE_RETRIES = 10;
+
+/**
+ * What a run does after what it saw: the one set of rules behind `createAndWait`, the queue's worker and durable runs.
+ * A function of its arguments alone, JSON in and JSON out.
+ *
+ * The rules:
+ * - A create goes out under a new key only after the service has said that the key before it led to nothing: its job
+ *   failed, or the create was refused. An answer that was lost says nothing, so the same key is sent again.
+ * - A webhook is a hint. The job is read.
+ * - A wait whose end lies beyond the time limit is not begun.
+ */
+export function nextStep(before: RunState, event: RunEvent): RunState {
+  const run = countTime(before, event);
+  const { step } = run;
+  switch (step.type) {
+    case 'create':
+      if (event.type === 'job') return accepted(run, step, event);
+      return event.type === 'failed' ? notCreated(run, step, event.failure) : run;
+    case 'read':
+      if (event.type === 'job') return event.job.id === step.jobId ? followed(run, event) : readAgain(run, step.jobId);
+      return event.type === 'failed' ? notRead(run, step, event.failure) : run;
+    case 'wait':
+      // A driver may wait for the job itself; then what it saw is the job.
+      if (event.type === 'job') return event.job.id === step.jobId ? followed(run, event) : run;
+      return event.type === 'waited' ? waited(run, event) : run;
+    case 'store':
+      if (event.type === 'stored') return { ...run, step: { type: 'end', job: step.job, error: null, again: null } };
+      return event.type === 'failed' ? notStored(run, step, event.failure) : run;
+    default:
+      return run;
+  }
+}
+
+/** The service has accepted a job. */
+function accepted(run: RunState, { key }: CreateStep, event: JobEvent): RunState {
+  const made: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
+  return followed(
+    { ...run, tries: [...run.tries, made], refusedKeys: 0, refusal: null, misses: 0, isAnnounced: false },
+    event,
+  );
+}
+
+/** The present job has been read. */
+function followed(before: RunState, event: JobEvent): RunState {
+  const { job } = event;
+  const run = { ...before, tries: withJob(before.tries, job), misses: 0 };
+  if (!isSettled(job)) return { ...readAgain(run, job.id), isAnnounced: false };
+  if (job.status !== 'completed') return afterFailure({ ...run, failedJobs: run.failedJobs + 1 }, event);
+  return { ...run, step: run.rules.stores ? { type: 'store', job } : { type: 'end', job, error: null, again: null } };
+}
+
+/** A job has ended without a file, and that is certain: the only place from which another one is created. */
+function afterFailure(run: RunState, { job, error }: JobEvent): RunState {
+  const end: LastStep = { type: 'end', job, error: error ?? null, again: createStep({ ...run, model: null }) };
+  const seconds = Number(job.errorData?.retry_after);
+  const askedMs = seconds > 0 ? seconds * 1000 : null;
+  if (job.status === 'failed' && job.errorCode === 'reference_asset_pending') {
+    return resubmit(run, { waitMs: askedMs ?? UNSAID_REVIEW_MS, late: end });
+  }
+  const recovery = job.status === 'failed' ? recover(run, job) : undefined;
+  if (recovery === undefined) return { ...run, step: end };
+  const isUnavailable = job.errorCode === 'generation_unavailable' && recovery.model === run.model;
+  return pause(recovery, {
+    ms: askedMs ?? (isUnavailable ? UNSAID_REVIEW_MS : 0),
+    next: createStep(recovery),
+    late: end,
+  });
+}
+
+/** The run with one more recovery used, or undefined where its rules allow none. */
+function recover(run: RunState, { errorCode }: Job): RunState | undefined {
+  const code = errorCode ?? '';
+  const rules: Readonly<Record<string, unknown>> = run.rules.recover;
+  const rule = Object.hasOwn(rules, code) ? run.rules.recover[code as keyof typeof run.rules.recover] : undefined;
+  if (rule === undefined) return undefined;
+  const used = Object.hasOwn(run.recovered, code) ? (run.recovered[code] ?? 0) : 0;
+  const recovered = { ...run.recovered, [code]: used + 1 };
+  if (typeof rule === 'number') return used < rule ? { ...run, recovered } : undefined;
+  const model = rule.models[used];
+  return model === undefined ? undefined : { ...run, recovered, model };
+}
+
+/** A create did not lead to a job, or it is not known whether it did. */
+function notCreated(run: RunState, step: CreateStep, failure: CallFailure): RunState {
+  const { kind: reason, retryAfterMs, error } = failure;
+  const late: LastStep = { type: 'fail', reason, error, again: step };
+  if (reason === 'review') return refusedForReview(run, step, failure);
+  if (reason === 'refused') {
+    // An earlier answer under this key may have been lost. The service has not looked at the key, so it stays the same.
+    if (failure.keyIsUnused) return { ...run, step: late };
+    const refused = { ...run, refusedKeys: run.refusedKeys + (step.isSecondKey ? 1 : 0) };
+    return { ...refused, step: { ...late, again: createStep(refused, refused.refusedKeys + 1) } };
+  }
+  if (reason === 'full' && run.refusal !== null && step.isSecondKey && !run.rules.persistent) {
+    // Nothing may be waited for between the two keys, so the next round begins with the own key again. A persistent run may
+    // have sent the second key before, with an answer that was lost or never recorded: it settles that key first.
+    return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, late: { ...late, again: createStep(run) } });
+  }
+  // What was not sent for want of a connection is sent when there is one; any other unsent call would be refused again.
+  const isFinal = reason === 'unsent' && error.name !== 'ConnectionError';
+  if (!run.rules.persistent || isFinal) return { ...run, step: late };
+  if (reason === 'full') return pause(run, { ms: slotMs(failure), next: step, late });
+  const missed = { ...run, misses: run.misses + 1 };
+  return pause(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next: step, late });
+}
+
+/**
+ * A character is still under review. Nothing was reserved, and the spec wants the next create under a new key; but it does
+ * not say whether the refused key may be used again. If only a new key were sent, a run that is repeated from its beginning
+ * could have the first key accepted as well, and be charged twice. So the own key is sent again first. A service that
+ * holds the refusal against the key repeats it as it was: then, at once, the new key goes out.
+ *
+ * What remains is a review that ends between these two creates, at a service that holds no refusals. A persistent run has a
+ * record, so it is not repeated from its beginning; it may wait between the two.
+ */
+function refusedForReview(run: RunState, step: CreateStep, { kind, retryAfterMs, error }: CallFailure): RunState {
+  const late: LastStep = { type: 'fail', reason: kind, error, again: createStep(run) };
+  const waitMs = retryAfterMs ?? UNSAID_REVIEW_MS;
+  if (step.isSecondKey) return resubmit({ ...run, refusedKeys: run.refusedKeys + 1 }, { waitMs, late });
+  const isRepeated = run.refusal !== null && run.refusal.askedMs === retryAfterMs;
+  const refused: RunState = { ...run, refusal: { askedMs: retryAfterMs }, misses: 0 };
+  if (isRepeated && run.rules.resubmitPending && run.resubmissions <= RESUBMISSIONS) {
+    return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
+  }
+  return resubmit(refused, { waitMs, late });
+}
+
+/** Sends what waits for a review again when its time has come, as often as the rules allow. */
+function resubmit(run: RunState, { waitMs, late }: { readonly waitMs: number; readonly late: LastStep }): RunState {
+  if (!run.rules.resubmitPending || run.resubmissions >= RESUBMISSIONS) return { ...run, step: late };
+  const next = { ...run, resubmissions: run.resubmissions + 1 };
+  return pause(next, { ms: Math.max(waitMs, SHORTEST_WAIT_MS), next: createStep(next), late });
+}
+
+function notRead(run: RunState, step: ReadStep, failure: CallFailure): RunState {
+  const { kind: reason, retryAfterMs, error } = failure;
+  if (reason === 'refused' || reason === 'unsent') {
+    return { ...run, step: { type: 'fail', reason, error, again: step } };
+  }
+  if (reason === 'full') return readAgain(run, step.jobId, slotMs(failure));
+  // A longer pause would leave the run blind for a job that is paid.
+  return readAgain({ ...run, misses: run.misses + 1 }, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
+}
+
+function notStored(run: RunState, step: StoreStep, { kind: reason, error }: CallFailure): RunState {
+  const again: ReadStep = { type: 'read', jobId: step.job.id };
+  if (reason !== 'lost' || run.misses >= STORE_RETRIES) {
+    return { ...run, step: { type: 'fail', reason, error, again } };
+  }
+  const missed = { ...run, misses: run.misses + 1 };
+  // The job is paid, so the time limit does not count any more.
+  const ms = retryMs(missed);
+  return { ...missed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, late: null } };
+}
+
+function waited(run: RunState, { woken }: { readonly woken: boolean }): RunState {
+  const { step } = run;
+  if (step.type !== 'wait') return run;
+  if (step.jobId !== null) return { ...run, isAnnounced: run.isAnnounced || woken, step: step.next };
+  // Nobody can announce the end of a review, so a wake is a mistake and the wait goes on.
+  if (woken && run.wakes <= FREE_WAKES) return { ...run, step: { ...step, leftMs: leftMs(run) } };
+  return { ...run, step: step.late !== null && leftMs(run) === 0 ? step.late : step.next };
+}
+
+/** Waits until the job is read again; not beyond the time limit, when it is read for the last time. */
+function readAgain(run: RunState, jobId: string, leastMs = 0): RunState {
+  const left = leftMs(run);
+  const next: ReadStep = { type: 'read', jobId };
+  if (left === 0) return { ...run, step: timeout(run, next) };
+  // What a webhook has announced is not left until the next read is due by itself.
+  const isMissed = run.isAnnounced && run.misses > 0;
+  const ms = Math.max(isMissed ? Math.min(retryMs(run), readMs(run)) : readMs(run), leastMs);
+  const within = Math.max(1, Math.ceil(left === null ? ms : Math.min(ms, left)));
+  return { ...run, step: { type: 'wait', jobId, ms: within, leftMs: left, next, late: null } };
+}
+
+/** Waits before `next`; ends with `late` at once where the time limit does not allow it. */
+function pause(
+  run: RunState,
+  { ms, next, late }: { readonly ms: number; readonly next: CreateStep | StoreStep; readonly late: LastStep },
+): RunState {
+  const left = leftMs(run);
+  if (left !== null && ms >= left) return { ...run, step: late };
+  if (ms === 0) return { ...run, step: next };
+  return { ...run, step: { type: 'wait', jobId: null, ms: Math.ceil(ms), leftMs: left, next, late } };
+}
+
+function timeout({ rules }: RunState, again: ReadStep): LastStep {
+  const { jobId } = again;
+  const message = `Job ${jobId} did not end within ${rules.timeoutMs} ms (timeoutMs). It goes on: wait again, or raise timeoutMs.`;
+  return { type: 'fail', reason: 'timeout', error: { name: 'WaitTimeoutError', message, jobId }, again };
+}
+
+function createStep(run: RunState, secondKey?: number): CreateStep {
+  const isSecondKey = secondKey !== undefined;
+  return { type: 'create', key: nextKey(run, secondKey), model: run.model, isSecondKey };
+}
+
+/** Milliseconds between two reads. */
+function readMs({ rules, elapsedMs, isAnnounced }: RunState): number {
+  if (rules.pollMs !== null) return rules.pollMs;
+  if (isAnnounced) return FIRST_READ_MS;
+  return Math.min(Math.max(FIRST_READ_MS, Math.round((elapsedMs ?? 0) * READ_GROWTH)), LONGEST_READ_MS);
+}
+
+/** Milliseconds until a call that got no answer is sent again; doubles with each. */
+function retryMs(run: RunState): number {
+  const { retryMs: longest } = run.rules;
+  return longest === null ? readMs(run) : Math.min(longest, SHORTEST_WAIT_MS * 2 ** Math.min(run.misses - 1, 20));
+}
+
+/** Milliseconds until the rate limit has a free slot. */
+function slotMs({ retryAfterMs }: CallFailure): number {
+  return Math.max(retryAfterMs ?? UNSAID_SLOT_MS, SHORTEST_WAIT_MS);
+}
+
+/** Milliseconds left of the time limit; null without one, and before the service's first answer. */
+function leftMs({ rules, elapsedMs }: RunState): number | null {
+  return rules.timeoutMs === null || elapsedMs === null ? null : Math.max(0, rules.timeoutMs - elapsedMs);
+}
+
+type JobEvent = Extract<RunEvent, { readonly type: 'job' }>;
+
+/**
+ * Adds the time that has passed. It counts from the service's first answer: time spent in the queue of a rate limit is not
+ * taken off a wait. A clock that was set back adds nothing, and a wait that ran its time adds at least that.
+ */
+function countTime(before: RunState, event: RunEvent): RunState {
+  const run = event.type === 'waited' && event.woken ? { ...before, wakes: before.wakes + 1 } : before;
+  const { step, elapsedMs, wakes } = run;
+  if (elapsedMs === null) {
+    const isAnswered = event.type === 'job' || (event.type === 'failed' && !isUnsent(event.failure));
+    return isAnswered ? { ...run, elapsedMs: 0 } : run;
+  }
+  const measuredMs = Math.max(0, event.passedMs ?? 0);
+  const isEarly = event.type === 'waited' && event.woken && wakes <= FREE_WAKES;
+  const leastMs = event.type === 'waited' && step.type === 'wait' && !isEarly ? step.ms : 0;
+  return { ...run, elapsedMs: elapsedMs + Math.max(measuredMs, leastMs) };
+}
+
+function isUnsent({ kind }: CallFailure): boolean {
+  return kind === 'full' || kind === 'unsent';
+}
+
+/** The tries with what is known of the last one's job. */
+function withJob(tries: readonly JobTry[], job: Job): readonly JobTry[] {
+  const last = tries.at(-1);
+  if (last === undefined) return tries;
+  const { modelId, status, errorCode } = job;
+  return [
+    ...tries.slice(0, -1),
+    { ...last, status, ...(modelId && { model: modelId }), ...(errorCode && { errorCode }) },
+  ];
+}

@@ -1,0 +1,48 @@
+// What the answer of an object store means for a copy. It is not the service: these are the codes of S3 and of stores like it.
+import { GenError, StorageError } from '../errors/index.js';
+
+/** Statuses of a request that may succeed when it is repeated. */
+const PASSING: readonly number[] = [408, 409, 425, 429];
+/** Statuses that say that an object is already there, or that another request is storing it. */
+const TAKEN: readonly number[] = [409, 412];
+/** Codes of a request whose signature is wrong. Every other 403 says only that this request is not allowed. */
+const BAD_SIGNATURE =
+  /^(SignatureDoesNotMatch|InvalidAccessKeyId|RequestTimeTooSkewed|ExpiredToken|ExpiredTokenException|TokenRefreshRequired|InvalidToken|InvalidSecurity)$/;
+
+/** The status of a store's answer, where there was one, and the code in its body. */
+export interface StoreAnswer {
+  readonly status: number | undefined;
+  readonly code: string;
+}
+
+/** Whether a failed request may succeed when it is repeated: not when the store says that the request itself is wrong. */
+export function isPassingStore(error: StorageError): boolean {
+  const { status, code, cause } = error;
+  if (GenError.isInstance(cause) && !StorageError.isInstance(cause)) return false;
+  return status === undefined || status >= 500 || PASSING.includes(status) || code === 'RequestTimeout';
+}
+
+/** Whether an error says that an object is there already. */
+export function isTaken({ status }: StorageError): boolean {
+  return status !== undefined && TAKEN.includes(status);
+}
+
+/** Whether the object may be there all the same: the answer was lost, or the store failed after it had all bytes. */
+export function mayHaveStored({ code, status = 0 }: StorageError): boolean {
+  return code === 'unreachable' || code === 'timeout' || status >= 500;
+}
+
+/** Whether there is no such object. A bucket that does not exist is another matter. */
+export function isAbsent({ status, code }: StoreAnswer): boolean {
+  return status === 404 && code !== 'NoSuchBucket';
+}
+
+/** Whether credentials may not look, so that nothing is known of the object: those of a policy that only allows to put. */
+export function isUnknown({ status, code }: StoreAnswer): boolean {
+  return status === 403 && !BAD_SIGNATURE.test(code);
+}
+
+/** Whether a store does not know the condition of a put. Backblaze B2 answers If-None-Match so. */
+export function refusesCondition({ status, code }: StoreAnswer): boolean {
+  return status === 501 || code === 'NotImplemented';
+}

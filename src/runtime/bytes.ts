@@ -1,0 +1,100 @@
+/** The chunks as one piece. */
+export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const joined = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    joined.set(chunk, at);
+    at += chunk.length;
+  }
+  return joined;
+}
+
+/** What was read of a stream, and whether that is all of it. */
+export interface ReadBytes {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly whole: boolean;
+}
+
+/** Reads a stream to its end, or up to `maxBytes` and no further. */
+export async function readUpTo(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<ReadBytes> {
+  const reader = stream.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return { bytes: joinBytes(chunks), whole: true };
+    chunks.push(value);
+    size += value.length;
+    if (size > maxBytes) {
+      // Not awaited: the sender may take its time to notice.
+      reader.cancel().catch(() => {});
+      return { bytes: joinBytes(chunks).subarray(0, maxBytes), whole: false };
+    }
+  }
+}
+
+/**
+ * Whether the stream hands each chunk over for good. By the standard a byte stream detaches the buffer from whoever
+ * enqueued it, and copies it for a second branch, so nobody else can still be reading what comes out of it.
+ */
+export function isByteStream(stream: ReadableStream): boolean {
+  try {
+    stream.getReader({ mode: 'byob' }).releaseLock();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What Cloudflare Workers have: a stream whose length the runtime knows. */
+type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
+
+/**
+ * The same bytes as a stream of known length, where the runtime has a way to say it. On Cloudflare Workers only such a stream
+ * can be put into R2, or sent with a Content-Length.
+ */
+export function withKnownLength(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  sizeBytes: number | undefined,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const { FixedLengthStream }: { FixedLengthStream?: FixedLength } = globalThis as { FixedLengthStream?: FixedLength };
+  if (FixedLengthStream === undefined || sizeBytes === undefined) return stream;
+  const { readable, writable } = new FixedLengthStream(sizeBytes);
+  // What ends the one side ends the other, with the same reason.
+  stream.pipeTo(writable).catch(() => undefined);
+  return readable;
+}
+
+/**
+ * A request body that is sent with its length, as object storage requires it. Where the runtime has no way to send the length
+ * of a stream (Deno, browsers), it is a Blob: the given one of the same content, or else one that the bytes are gathered in.
+ */
+export async function bodyOfLength(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  sizeBytes: number,
+  blob?: Blob,
+): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | Blob> {
+  if ('FixedLengthStream' in globalThis) return withKnownLength(stream, sizeBytes);
+  if (!('Deno' in globalThis) && 'process' in globalThis) return stream;
+  if (blob === undefined) return (await new Response(stream).blob()).slice(0, sizeBytes, '');
+  stream.cancel().catch(() => undefined);
+  return blob.slice(0, sizeBytes, '');
+}
+
+/** The chunks of an async iterable, such as a stream of Node's, as a stream. */
+export function streamOf(chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

@@ -1,0 +1,18 @@
+// Which runtime this is, where fetch or the risk differs.
+
+/** Whether this is Node.js itself, whose fetch keeps a copy of a request body unless redirects are errors. */
+export function isNode(): boolean {
+  return nodeVersion() !== undefined;
+}
+
+/** The version of Node.js, and undefined on the runtimes that only name one for compatibility. */
+export function nodeVersion(): string | undefined {
+  const versions: Readonly<Record<string, string | undefined>> | undefined = globalThis.process?.versions;
+  const agent = globalThis.navigator?.userAgent ?? '';
+  return versions?.bun || 'Deno' in globalThis || /Cloudflare|Edge/.test(agent) ? undefined : versions?.node;
+}
+
+/** Whether this is a page in a browser, where everyone who opens it can read the key. */
+export function isBrowser(): boolean {
+  return typeof window === 'object' && typeof document === 'object' && typeof navigator === 'object';
+}

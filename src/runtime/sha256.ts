@@ -1,0 +1,57 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex } from '@noble/hashes/utils.js';
+
+/** A digest that is fed piece by piece. */
+export interface Sha256 {
+  /** Adds bytes. A promise, where there is one, is to be awaited before the next bytes. */
+  update(bytes: Uint8Array<ArrayBuffer>): unknown;
+  /** The digest of all that was added, as 64 hex digits. Called once, at the end. */
+  hex(): string | Promise<string>;
+}
+
+/** The hash of node:crypto, as far as it is used. */
+interface NodeHash {
+  update(bytes: Uint8Array): unknown;
+  digest(encoding: 'hex'): string;
+}
+
+interface Runtime {
+  readonly process?: { getBuiltinModule?(name: string): { createHash?(name: string): NodeHash } | undefined };
+  readonly crypto?: { DigestStream?: new (name: string) => WritableStream & { readonly digest: Promise<ArrayBuffer> } };
+}
+
+/**
+ * SHA-256 of a stream. WebCrypto has none, so it is Node's own where the runtime hands it over without an import (400 MB a
+ * second), the digest stream of Cloudflare Workers, or plain JavaScript (100 MB a second).
+ */
+export function createSha256(): Sha256 {
+  const runtime = globalThis as Runtime;
+  const hash = runtime.process?.getBuiltinModule?.('node:crypto')?.createHash?.('sha256');
+  if (hash) return { update: (bytes) => hash.update(bytes), hex: () => hash.digest('hex') };
+  const { DigestStream } = runtime.crypto ?? {};
+  if (DigestStream) return streamed(new DigestStream('SHA-256'));
+  const plain = sha256.create();
+  return { update: (bytes) => plain.update(bytes), hex: () => bytesToHex(plain.digest()) };
+}
+
+function streamed(stream: WritableStream & { readonly digest: Promise<ArrayBuffer> }): Sha256 {
+  const writer = stream.getWriter();
+  stream.digest.catch(() => undefined);
+  return {
+    update: (bytes) => writer.write(bytes),
+    async hex() {
+      await writer.close();
+      return bytesToHex(new Uint8Array(await stream.digest));
+    },
+  };
+}
+
+/** SHA-256 of all that an iterator gives, as 64 hex digits. */
+export async function sha256Of(chunks: AsyncIterator<Uint8Array>): Promise<string> {
+  const digest = createSha256();
+  for (;;) {
+    const { done, value } = await chunks.next();
+    if (done) return digest.hex();
+    await digest.update(new Uint8Array(value));
+  }
+}

@@ -1,0 +1,213 @@
+import { GenClient } from '../../client.js';
+import { CLOCK, type Clock } from '../../runtime/clock.js';
+import type { Random } from '../../runtime/random.js';
+import type { NotifyingStore } from '../../shared/memory.js';
+import { type Fault, randomFor } from './chance.js';
+import type { SimulatedWorld } from './world.js';
+
+/** One life of a simulated process: from its start until it ends or is killed. Whatever it does goes through here. */
+export class ProcessLife {
+  readonly number: number;
+  readonly random: Random;
+  readonly clock: Clock;
+  readonly store: NotifyingStore;
+  readonly client: GenClient;
+  /** Resolves when the process is killed. */
+  readonly killed: Promise<void>;
+  readonly #world: SimulatedWorld;
+  readonly #timers = new Set<() => void>();
+  /** Timers that would not keep a process alive. */
+  readonly #idleTimers = new Set<() => void>();
+  readonly #unsubscribe: (() => void)[] = [];
+  #tellKilled: () => void = () => {};
+  #isAlive = true;
+  #skewMs: number;
+  #requests = 0;
+
+  constructor(world: SimulatedWorld, { number, life, skewMs }: { number: number; life: number; skewMs: number }) {
+    this.#world = world;
+    this.number = number;
+    this.#skewMs = skewMs;
+    this.random = randomFor(world.seed, `process ${number}, life ${life}`);
+    this.killed = new Promise((resolve) => {
+      this.#tellKilled = resolve;
+    });
+    const clockRandom = randomFor(world.seed, `client ${number}, life ${life}`);
+    this.clock = {
+      now: () => world.now() + this.#skewMs,
+      elapsed: () => world.elapsedMs,
+      after: (ms, fire, options) => this.#after(ms, fire, options?.isIdle === true),
+      random: clockRandom,
+    };
+    this.store = this.#storeOf(world.store);
+    const { apiKey, baseUrl, webhookSecret } = world.service;
+    const own = { apiKey, baseUrl, webhookSecret, shared: this.store, dangerouslyAllowBrowser: true };
+    const fetch = (url: string, init?: RequestInit) => this.#fetch(url, init);
+    this.client = new GenClient({ ...own, ...world.clientOptions(number), ...{ fetch, [CLOCK]: this.clock } });
+  }
+
+  get isAlive(): boolean {
+    return this.#isAlive;
+  }
+
+  /** Requests and timers that are pending. */
+  get pending(): { readonly requests: number; readonly timers: number } {
+    return { requests: this.#requests, timers: this.#timers.size };
+  }
+
+  /** How far the clock of this process is off, in milliseconds. */
+  get skewMs(): number {
+    return this.#skewMs;
+  }
+
+  /** Ends the process where it stands: no timer fires, no answer arrives, and nothing that it still does has an effect. */
+  kill(): void {
+    if (!this.#isAlive) return;
+    this.#isAlive = false;
+    for (const cancel of [...this.#timers, ...this.#idleTimers]) cancel();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    this.#world.note(`process ${this.number} is killed`);
+    this.#tellKilled();
+  }
+
+  /** Sets the clock of the process. */
+  stepClock(ms: number): void {
+    this.#skewMs += ms;
+    this.#world.note(`the clock of process ${this.number} moves by ${Math.round(ms / 1000)} s`);
+  }
+
+  #after(ms: number, fire: () => void, isIdle: boolean): () => void {
+    if (!this.#isAlive) return () => {};
+    const cancel = this.#world.after(ms, () => {
+      this.#timers.delete(stop);
+      this.#idleTimers.delete(stop);
+      this.#pause();
+      if (this.#isAlive) fire();
+    });
+    const stop = () => {
+      this.#timers.delete(stop);
+      this.#idleTimers.delete(stop);
+      cancel();
+    };
+    (isIdle ? this.#idleTimers : this.#timers).add(stop);
+    return stop;
+  }
+
+  /** A place at which the process may be killed. */
+  #pause(): void {
+    if (this.#isAlive && this.#world.faultsAt('pause', this.number).length > 0) this.kill();
+  }
+
+  /** What a promise of the world outside gives this process; a killed process never gets it. */
+  async #arriving<T>(work: () => Promise<T>): Promise<T> {
+    this.#pause();
+    if (!this.#isAlive) return never();
+    const result = await settled(work);
+    this.#pause();
+    if (!this.#isAlive) return never();
+    if (!result.ok) throw result.error;
+    return result.value;
+  }
+
+  #storeOf(store: NotifyingStore): NotifyingStore {
+    return {
+      ...{ [CLOCK]: this.clock },
+      read: (group, keys) => this.#arriving(() => store.read(group, keys)),
+      write: (group, version, changes) => this.#arriving(() => store.write(group, version, changes)),
+      publish: (topic, message) => this.#arriving(() => store.publish(topic, message)),
+      subscribe: (topic, listener) => {
+        const unsubscribe = store.subscribe(topic, (message) => {
+          if (this.#isAlive) listener(message);
+        });
+        this.#unsubscribe.push(unsubscribe);
+        return unsubscribe;
+      },
+    };
+  }
+
+  async #fetch(url: string, init?: RequestInit): Promise<Response> {
+    if (!this.#isAlive) return never();
+    this.#requests += 1;
+    try {
+      return await this.#exchange(url, init);
+    } finally {
+      this.#requests -= 1;
+    }
+  }
+
+  async #exchange(url: string, init?: RequestInit): Promise<Response> {
+    const world = this.#world;
+    const faults = world.faultsAt('request', this.number);
+    const find = <K extends Fault['kind']>(kind: K) =>
+      faults.find((fault): fault is Fault & { readonly kind: K } => fault.kind === kind);
+    const sent = world.begin(this, url, init);
+    const step = find('clock');
+    if (step) this.stepClock(step.ms);
+    const kill = find('kill');
+    const lost = find('lostAnswer');
+    if (kill && !kill.isHandled) {
+      sent.end('is killed before it sends this');
+      this.kill();
+      return never();
+    }
+    if (lost && !lost.isHandled) {
+      sent.end('the connection breaks before the service gets it');
+      throw networkError();
+    }
+    const response = await world.fetch(url, init);
+    const text = await bodyOf(response);
+    const slow = find('slow');
+    if (slow) await this.#delay(slow.ms, init?.signal ?? undefined);
+    if (kill) {
+      sent.end(`${response.status}, and the process is killed before it gets the answer`, text);
+      this.kill();
+    }
+    if (!this.#isAlive) return never();
+    if (lost) {
+      sent.end(`${response.status}, and the answer is lost`, text);
+      throw networkError();
+    }
+    sent.end(`${response.status}${slow ? ` after ${Math.round(slow.ms / 1000)} s` : ''}`, text);
+    sent.reported(text);
+    return response;
+  }
+
+  #delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#world.after(ms, resolve);
+      signal?.addEventListener(
+        'abort',
+        () => {
+          cancel();
+          reject(signal.reason);
+        },
+        { once: true },
+      );
+    });
+  }
+}
+
+/** The text of a JSON answer, read from a copy; undefined for any other answer. */
+async function bodyOf(response: Response): Promise<string | undefined> {
+  if (!response.headers.get('content-type')?.includes('json')) return undefined;
+  return response.clone().text();
+}
+
+async function settled<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown }> {
+  try {
+    return { ok: true, value: await work() };
+  } catch (error) {
+    return { ok: false, error };
+  }
+}
+
+function never<T>(): Promise<T> {
+  return new Promise(() => {});
+}
+
+function networkError(): TypeError {
+  const cause = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  return new TypeError('fetch failed', { cause });
+}

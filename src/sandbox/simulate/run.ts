@@ -1,0 +1,210 @@
+import type { GenClient } from '../../client.js';
+import { GenError } from '../../errors/index.js';
+import { reasonOf } from '../../runtime/callbacks.js';
+import type { Random } from '../../runtime/random.js';
+import type { NotifyingStore } from '../../shared/memory.js';
+import type { SandboxService } from '../control/contract.js';
+import { randomFor } from './chance.js';
+import { leftovers, type Violation, violationsOf } from './checks.js';
+import { ProcessLife } from './process.js';
+import { SimulatedWorld, WEBHOOK_URL, type WorldSetup } from './world.js';
+
+/** The service as a program of a simulation sees it. */
+export interface SimulatedService
+  extends Pick<
+    SandboxService,
+    | 'baseUrl'
+    | 'apiKey'
+    | 'webhookSecret'
+    | 'now'
+    | 'outcomes'
+    | 'dispatch'
+    | 'jobs'
+    | 'requests'
+    | 'deliveries'
+    | 'ledger'
+  > {
+  /** Give it to a create as `webhook_url`: its webhook is delivered to one of the processes, which notifies its waits. */
+  readonly webhookUrl: string;
+  /** Waits in simulated time. A timer of the runtime does not move in a simulation. */
+  sleep(ms: number): Promise<void>;
+  /**
+   * Rejects with a GenError unless each job was reported to some call, charges are the quotes, and the service returned no 429.
+   * Calls that are under way and processes that are down are left out. `simulate` runs it once more when all have ended.
+   */
+  check(): Promise<void>;
+}
+
+/** What a program of a simulation gets. */
+export interface SimulatedProcess {
+  /** A fresh client for each life of the process. The clients of all processes share one store. */
+  readonly client: GenClient;
+  /** The number of the process, from 0. It stays the same when the process is started again. */
+  readonly process: number;
+  /** The service, and its checks. */
+  readonly service: SimulatedService;
+  /** Chance that follows from the seed. Other chance makes a failure that cannot be replayed. */
+  readonly random: Random;
+  /** The store that the processes share, for budgets and for state of the program's own. */
+  readonly shared: NotifyingStore;
+  /** What the processes keep on disk or in a database: it survives a kill, and is empty when a simulation begins. */
+  readonly storage: Map<string, unknown>;
+}
+
+/** The program that each process runs. */
+export type SimulatedProgram = (context: SimulatedProcess) => unknown;
+
+/** A run that has ended. */
+export interface RunResult {
+  readonly violation: Violation | undefined;
+  readonly world: SimulatedWorld;
+}
+
+/** What a run is made of. */
+export interface RunOptions extends WorldSetup {
+  readonly processes: number;
+  /** Simulated milliseconds in which every program has to end. */
+  readonly timeoutMs: number;
+}
+
+/** How often a process is started again after a failure that passes. */
+const MOST_CRASHES = 20;
+const MOST_DOWN_MS = 30_000;
+/** Simulated milliseconds after the last program in which timers may still end. */
+const REST_MS = 900_000;
+/** Turns of the event loop, in real time, after which a program that waits for nothing simulated is given up. */
+const PATIENCE_TURNS = 200;
+/** Failures of a call after which a supervisor starts the program again. */
+const PASSING: readonly unknown[] = ['retry', 'retry_later', 'wait_and_retry', 'wait_again'];
+
+/** Runs the program in every process until all have ended, or something does not hold. */
+export async function run(options: RunOptions, program: SimulatedProgram): Promise<RunResult> {
+  const world = new SimulatedWorld(options);
+  const ended = new Set<number>();
+  const storage = new Map<string, unknown>();
+  let violation: Violation | undefined;
+  const fail = (found: Violation) => {
+    violation ??= found;
+  };
+  const start = (process: number, life: number, crashes: number): void => {
+    const { next } = randomFor(options.seed, `start of process ${process}, life ${life}`);
+    const current = new ProcessLife(world, { number: process, life, skewMs: 0 });
+    world.lives.set(process, current);
+    if (life > 0) world.note(`process ${process} starts again`);
+    const again = (count: number) => world.after(next() * MOST_DOWN_MS, () => start(process, life + 1, count));
+    const service = serviceFor(world, () => ({ asker: process, ended }));
+    const { client, random, store: shared } = current;
+    const work = (async () => program({ client, process, service, random, shared, storage }))();
+    Promise.race([work, current.killed]).then(
+      () => {
+        if (!current.isAlive) again(crashes);
+        else ended.add(process);
+      },
+      (error: unknown) => {
+        if (!current.isAlive) again(crashes);
+        else if (error instanceof BrokenPromise) fail(error.violation);
+        else if (!isPassing(error) || crashes >= MOST_CRASHES) fail({ rule: 'program', text: crash(process, error) });
+        else {
+          world.note(`process ${process} ends with ${reasonOf(error)}`);
+          current.kill();
+          again(crashes + 1);
+        }
+      },
+    );
+    // A rejection after a kill concerns nobody.
+    work.catch(() => {});
+  };
+  for (let process = 0; process < options.processes; process++) start(process, 0, 0);
+  const untilMs = world.now() + options.timeoutMs;
+  const isOver = () => violation !== undefined || ended.size === options.processes;
+  await drive(world, { isOver, untilMs, fail, waiting: () => waitingOf(options.processes, ended) });
+  if (violation === undefined) {
+    await rest(world);
+    violation = [...violationsOf(world, { ended }), ...leftovers(world)][0];
+  }
+  return { violation, world };
+}
+
+interface Driving {
+  readonly isOver: () => boolean;
+  readonly untilMs: number;
+  readonly fail: (violation: Violation) => void;
+  readonly waiting: () => string;
+}
+
+async function drive(world: SimulatedWorld, { isOver, untilMs, fail, waiting }: Driving): Promise<void> {
+  let idleTurns = 0;
+  for (;;) {
+    await world.settle();
+    if (isOver()) return;
+    if (world.now() > untilMs) {
+      fail({ rule: 'waits', text: `${waiting()} did not end within the simulated time (timeoutMs)` });
+    } else if (world.step()) idleTurns = 0;
+    else if (idleTurns < PATIENCE_TURNS) idleTurns += 1;
+    else fail({ rule: 'waits', text: `${waiting()} waits for something that never happens in simulated time` });
+  }
+}
+
+/** Gives timers that end by themselves the time to do so. */
+async function rest(world: SimulatedWorld): Promise<void> {
+  const untilMs = world.now() + REST_MS;
+  const isResting = () => [...world.lives.values()].every(({ pending }) => pending.timers + pending.requests === 0);
+  do await world.settle();
+  while (!isResting() && world.now() < untilMs && world.step());
+}
+
+function serviceFor(world: SimulatedWorld, asking: () => Parameters<typeof violationsOf>[1]): SimulatedService {
+  const { service } = world;
+  return {
+    baseUrl: service.baseUrl,
+    apiKey: service.apiKey,
+    webhookSecret: service.webhookSecret,
+    webhookUrl: WEBHOOK_URL,
+    outcomes: service.outcomes,
+    now: () => service.now(),
+    get dispatch() {
+      return service.dispatch;
+    },
+    set dispatch(dispatch) {
+      service.dispatch = dispatch;
+    },
+    get jobs() {
+      return service.jobs;
+    },
+    get requests() {
+      return service.requests;
+    },
+    get deliveries() {
+      return service.deliveries;
+    },
+    ledger: (choice) => service.ledger(choice),
+    sleep: (ms) => new Promise((resolve) => void world.after(ms, resolve)),
+    async check() {
+      const [violation] = violationsOf(world, asking());
+      if (violation) throw new BrokenPromise(violation);
+    },
+  };
+}
+
+/** What `service.check()` rejects with. */
+class BrokenPromise extends GenError {
+  readonly violation: Violation;
+
+  constructor(violation: Violation) {
+    super(`The simulation found that ${violation.text}.`, { recovery: 'none' });
+    this.violation = violation;
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  return GenError.isInstance(error) && PASSING.includes(error.recovery);
+}
+
+function crash(process: number, error: unknown): string {
+  return `the program of process ${process} failed: ${reasonOf(error)}`;
+}
+
+function waitingOf(processes: number, ended: ReadonlySet<number>): string {
+  const numbers = Array.from({ length: processes }, (_, at) => at).filter((at) => !ended.has(at));
+  return `process ${numbers.join(', ')}`;
+}

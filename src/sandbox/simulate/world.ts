@@ -1,0 +1,214 @@
+import type { ClientOptions } from '../../client-options.js';
+import { isFields } from '../../schemas/envelope.js';
+import type { NotifyingStore } from '../../shared/memory.js';
+import { memoryStore } from '../../shared/memory.js';
+import type { SandboxService } from '../control/contract.js';
+import { type OpenSandbox, openSandbox } from '../sandbox.js';
+import type { SandboxOptions } from '../world/options.js';
+import { type Chances, type Fault, type Place, randomFor } from './chance.js';
+import type { ProcessLife } from './process.js';
+
+/** What a world is made of. */
+export interface WorldSetup {
+  readonly seed: number;
+  readonly chances: Chances;
+  /** The client options of a process, asked for each of its lives. */
+  readonly client: (process: number) => ClientOptions;
+  readonly sandbox: SandboxOptions;
+}
+
+/** A create that the service has answered, whether or not the answer arrived. */
+interface MadeJob {
+  readonly key: string | null;
+  readonly process: number;
+  readonly life: ProcessLife;
+}
+
+/** An exchange under way. */
+export interface Sent {
+  /** Says how it ended. `text` is the body of the answer. */
+  end(how: string, text?: string): void;
+  /** The answer has arrived at the process. */
+  reported(text: string | undefined): void;
+}
+
+const START = Date.UTC(2026, 0, 1);
+/** A fixed key and secret: they are no secrets, and a world repeats. */
+const API_KEY = 'sk_sandbox_simulation';
+const WEBHOOK_SECRET = 'whsec_simulation';
+/** Where the webhooks of a simulation go. Each is delivered to one of its processes. */
+export const WEBHOOK_URL = 'https://app.example/webhooks';
+
+/** The service, the shared store and the network of one simulation, on one clock. */
+export class SimulatedWorld {
+  readonly seed: number;
+  readonly service: SandboxService;
+  readonly store: NotifyingStore;
+  readonly clientOptions: (process: number) => ClientOptions;
+  /** The processes that run now. */
+  readonly lives = new Map<number, ProcessLife>();
+  /** What happened, oldest first. */
+  readonly history: string[] = [];
+  /** How often things happened, for those who want to know what a run has reached. */
+  readonly counts = { requests: 0, kills: 0, lostAnswers: 0, webhooks: 0, rateLimited: 0 };
+  readonly made = new Map<string, MadeJob>();
+  /** What calls were told of a job, and when last. */
+  readonly reported = new Map<string, { readonly quoted: unknown; readonly atMs: number }>();
+  readonly #opened: OpenSandbox;
+  readonly #startMs: number;
+  readonly #chances: Chances;
+  readonly #pendingKeys = new Map<string, number>();
+  readonly #places = new Map<string, number>();
+  readonly #kills = new Map<number, number>();
+
+  constructor({ seed, chances, client, sandbox }: WorldSetup) {
+    this.seed = seed;
+    this.#chances = chances;
+    this.clientOptions = client;
+    this.#opened = openSandbox(
+      {
+        jobDurationMs: [2000, 90_000],
+        balanceTokens: 1_000_000,
+        ...sandbox,
+        clock: 'manual',
+        seed,
+        startTime: sandbox.startTime ?? START,
+        apiKey: API_KEY,
+        webhookSecret: WEBHOOK_SECRET,
+        webhookFetch: (input, init) => this.#deliver(new Request(input, init)),
+      },
+      { signsInOwnTime: true },
+    );
+    this.service = this.#opened.service;
+    this.#startMs = this.service.now();
+    this.store = memoryStore(this.#opened.clock);
+  }
+
+  now(): number {
+    return this.service.now();
+  }
+
+  /** How long the simulation has taken so far, in simulated milliseconds. */
+  get elapsedMs(): number {
+    return this.now() - this.#startMs;
+  }
+
+  after(ms: number, fire: () => void): () => void {
+    return this.#opened.clock.after(ms, fire);
+  }
+
+  fetch(url: string, init?: RequestInit): Promise<Response> {
+    return this.#opened.clientFetch(url, init);
+  }
+
+  /** Moves on to what is due next. Gives false where nothing is due. */
+  step(): boolean {
+    return this.#opened.step();
+  }
+
+  /** Lets everything happen that needs no time. */
+  settle(): Promise<void> {
+    return this.service.settled();
+  }
+
+  note(text: string): void {
+    const seconds = (this.elapsedMs / 1000).toFixed(1);
+    this.history.push(`${seconds.padStart(9)} s  ${text}`);
+  }
+
+  /** The faults of the next place of this kind. */
+  faultsAt(of: Place['of'], process: Place['process']): readonly Fault[] {
+    const name = `${of} ${process}`;
+    const nth = (this.#places.get(name) ?? 0) + 1;
+    this.#places.set(name, nth);
+    const killed = typeof process === 'number' ? (this.#kills.get(process) ?? 0) : 0;
+    const found = this.#chances.at({ of, process, nth }, { mayKill: killed < MOST_KILLS });
+    if (typeof process === 'number' && found.some(({ kind }) => kind === 'kill')) {
+      this.#kills.set(process, killed + 1);
+      this.counts.kills += 1;
+    }
+    return found;
+  }
+
+  /** Notes a request of a process. */
+  begin(life: ProcessLife, url: string, init: RequestInit = {}): Sent {
+    const method = init.method ?? 'GET';
+    const key = new Headers(init.headers).get('idempotency-key');
+    const path = new URL(url).pathname;
+    const isCreate = method === 'POST' && key !== null && !path.includes('/uploads');
+    this.counts.requests += 1;
+    if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 0) + 1);
+    const jobIn = (text: string | undefined) => (isCreate && text !== undefined ? createdIn(text) : undefined);
+    return {
+      end: (how, text) => {
+        if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 1) - 1);
+        const created = jobIn(text);
+        if (created && !this.made.has(created.id)) this.made.set(created.id, { key, process: life.number, life });
+        if (how.startsWith('429')) this.counts.rateLimited += 1;
+        if (how.endsWith('lost')) this.counts.lostAnswers += 1;
+        const job = created === undefined ? '' : `, ${created.id}`;
+        if (!/^200$/.test(how) || isCreate) {
+          this.note(`process ${life.number}: ${method} ${path}${key === null ? '' : `, key ${key}`}: ${how}${job}`);
+        }
+      },
+      reported: (text) => {
+        const created = jobIn(text);
+        if (created) this.reported.set(created.id, { quoted: created.quoted, atMs: this.now() });
+      },
+    };
+  }
+
+  /** Whether a call with this key is at the service now. */
+  isPending(key: string | null): boolean {
+    return key !== null && (this.#pendingKeys.get(key) ?? 0) > 0;
+  }
+
+  /** Delivers a webhook to one of the processes that run, which verifies it and notifies its waits. */
+  async #deliver(request: Request): Promise<Response> {
+    this.counts.webhooks += 1;
+    const body = await request.text();
+    const { headers } = request;
+    const [fault] = this.faultsAt('webhook', 'w');
+    const event = headers.get('x-service-event-id');
+    if (fault?.kind === 'lostWebhook') {
+      this.note(`webhook ${event} is never delivered`);
+      return new Response(null, { status: 204 });
+    }
+    if (fault?.kind !== 'lateWebhook') return this.#handOver(headers, body);
+    this.note(`webhook ${event} is ${Math.round(fault.ms / 1000)} s late`);
+    this.after(fault.ms, () => void this.#handOver(headers, body));
+    return new Response(null, { status: 204 });
+  }
+
+  async #handOver(headers: Headers, body: string): Promise<Response> {
+    const { next } = randomFor(this.seed, `receiver of webhook ${this.counts.webhooks}`);
+    const alive = [...this.lives.values()].filter(({ isAlive }) => isAlive);
+    const life = alive[Math.floor(next() * alive.length)];
+    if (life === undefined) return new Response(null, { status: 503 });
+    try {
+      const event = await life.client.verifyWebhook({ headers, body }, { now: () => life.clock.now() });
+      life.client.notify(event);
+      return new Response(null, { status: 204 });
+    } catch {
+      // Where the clock of the process is off, the timestamp is too old or too new.
+      return new Response(null, { status: 400 });
+    }
+  }
+}
+
+/** A process is killed at most so often, so that every run ends. */
+const MOST_KILLS = 10;
+
+/** The job that an answer to a create contains. */
+function createdIn(text: string): { readonly id: string; readonly quoted: unknown } | undefined {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const data = isFields(body) && isFields(body.data) ? body.data : body;
+  if (!isFields(data)) return undefined;
+  const job = isFields(data.job) ? data.job : data;
+  return typeof job.id === 'string' ? { id: job.id, quoted: data.quoted_token_cost } : undefined;
+}

@@ -1,0 +1,1 @@
+export { characterParams, imageParams, videoEditParams, videoParams } from './params.js';

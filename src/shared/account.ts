@@ -1,0 +1,220 @@
+// Holds the one piece of mutable module state there is: a limit is the account's, not a client's, so every client of an
+// account must count together, also when the ESM and the CommonJS copy of this package are both loaded.
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { InProcessLimiter, type LanePool } from '../limits/in-process-limiter.js';
+import type { AnyLimiter } from '../limits/rate-limiter.js';
+import type { Lengths } from '../rules/lengths.js';
+import type { LaneLimit } from '../rules/limits.js';
+import { type Clock, randomOf, systemClock, wallOf } from '../runtime/clock.js';
+import { Facts } from './facts.js';
+import { SharedLimiter } from './shared-limiter.js';
+import type { SharedStore } from './shared-store.js';
+
+/** What every client of one account (base URL and key) in this process shares, whichever copy of the package made it. */
+export interface Account {
+  /** Names the account in a shared store. It does not tell the key. */
+  readonly id: string;
+  /** The limiter of the account's lanes, the same for all clients with the same settings. */
+  limiterFor(settings: LimitSettings): AnyLimiter;
+  /** What its clients learn from the service. It is shared with other processes where a client has a shared store. */
+  readonly facts: AccountFacts;
+  /** The one thing of this name for the account, made on first use: the poll scheduler, for example. */
+  shared<T extends object>(name: string, make: () => T): T;
+  /** The one thing of this name for all accounts of the process. */
+  ofProcess<T extends object>(name: string, make: () => T): T;
+}
+
+/** What the clients of an account learn. */
+export interface AccountFacts {
+  /** Tokens by price class. */
+  readonly prices: Facts<number>;
+  /** How long jobs took, by class. */
+  readonly lengths: Facts<Lengths>;
+}
+
+/** How a client keeps the limits of its account. */
+export interface LimitSettings {
+  /** Where the limits are shared with other processes. @default they are kept in this process */
+  readonly shared?: SharedStore | undefined;
+  /** Limits by lane, in place of the documented ones of the same lane. */
+  readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
+  readonly onUnavailable?: 'local' | 'throw' | undefined;
+  /** Writes to the client's logger. */
+  readonly warn: (message: string) => void;
+}
+
+/** Something shared may say that it is in use, which keeps its account. */
+interface MaybeBusy {
+  readonly busy?: boolean;
+}
+
+interface RegisteredAccount extends Account {
+  readonly busy: boolean;
+}
+
+interface Registry {
+  /** Never leaves the process, so that the ids below cannot be used to test a guessed key. */
+  readonly salt: string;
+  /** Accounts in use, and those that were used last. */
+  readonly accounts: Map<string, RegisteredAccount>;
+  /** All other accounts that a client still holds. */
+  readonly held: Map<string, WeakRef<RegisteredAccount>>;
+  /** What all accounts share, by name. */
+  readonly things: Map<string, object>;
+  pruneAt: number;
+}
+
+/** The key that a client used before, and its account. */
+export interface PreviousKey {
+  readonly account: Account;
+  readonly apiKey: string;
+}
+
+/** The number is the protocol's: copies that share the symbol must agree on what is behind it. */
+const REGISTRY = Symbol.for('gen-client.accounts');
+/** The accounts of clients with a clock of their own, such as a sandbox's: they cannot count together with the others. */
+const OF_CLOCKS = new WeakMap<Clock, Registry>();
+/** A service for many tenants may use any number of keys. Idle accounts beyond this are kept only while a client holds them. */
+const KEPT_ACCOUNTS = 1000;
+
+/**
+ * The account behind a base URL and key: the same object for all who ask in this process. With a rotated key the account
+ * of the key before goes on, so that its limits are not counted afresh, and the old key is forgotten.
+ */
+export function accountFor(
+  baseUrl: string,
+  apiKey: string,
+  previous?: PreviousKey,
+  options: { readonly clock?: Clock } = {},
+): Account {
+  const { clock = systemClock } = options;
+  const wall = wallOf(clock);
+  const registry = wall === systemClock ? openRegistry() : registryOf(wall);
+  const { accounts, held } = registry;
+  const idOf = (key: string) => bytesToHex(sha256(utf8ToBytes(`${registry.salt}\n${baseUrl}\n${key}`)));
+  const id = idOf(apiKey);
+  const account =
+    accounts.get(id) ??
+    held.get(id)?.deref() ??
+    (isRegistered(previous?.account) ? previous.account : createAccount(sharedIdOf(baseUrl, apiKey), clock, registry));
+  if (previous?.account === account) {
+    accounts.delete(idOf(previous.apiKey));
+    held.delete(idOf(previous.apiKey));
+  }
+  held.delete(id);
+  // Taken out and put back at the end: the least recently used come first.
+  accounts.delete(id);
+  accounts.set(id, account);
+  if (accounts.size > registry.pruneAt) prune(registry, account);
+  return account;
+}
+
+/** Half a hash is enough to tell accounts apart. */
+const ID_LENGTH = 32;
+
+/** The same in every process. Of a key that nobody could guess it tells nothing. */
+function sharedIdOf(baseUrl: string, apiKey: string): string {
+  return bytesToHex(sha256(utf8ToBytes(`gen-client\n${baseUrl}\n${apiKey}`))).slice(0, ID_LENGTH);
+}
+
+function prune(registry: Registry, spared: RegisteredAccount): void {
+  const { accounts, held } = registry;
+  for (const [id, account] of accounts) {
+    if (accounts.size <= KEPT_ACCOUNTS / 2) break;
+    if (account === spared || account.busy) continue;
+    accounts.delete(id);
+    held.set(id, new WeakRef(account));
+  }
+  for (const [id, account] of held) if (account.deref() === undefined) held.delete(id);
+  // Looking again only after as many more keeps the cost of a new account constant on average.
+  registry.pruneAt = accounts.size + KEPT_ACCOUNTS / 2;
+}
+
+function createAccount(id: string, clock: Clock, registry: Registry): RegisteredAccount {
+  const things = new Map<string, object & MaybeBusy>();
+  const pool: LanePool = new Map();
+  const facts: AccountFacts = { prices: new Facts(), lengths: new Facts() };
+  return {
+    id,
+    facts,
+    limiterFor: limitersOf({ id, clock, pool, facts }),
+    get busy() {
+      const lanes = [...pool.values()].map((lane) => lane.snapshot());
+      return (
+        lanes.some((lane) => lane.inUse + lane.queued + lane.nextFreeMs > 0) ||
+        [...things.values()].some((thing) => thing.busy)
+      );
+    },
+    shared<T extends object>(name: string, make: () => T): T {
+      const made = things.get(name) ?? make();
+      things.set(name, made);
+      return made as T;
+    },
+    ofProcess<T extends object>(name: string, make: () => T): T {
+      const made = registry.things.get(name) ?? make();
+      registry.things.set(name, made);
+      return made as T;
+    },
+  };
+}
+
+interface LimitersOf {
+  readonly id: string;
+  readonly clock: Clock;
+  readonly pool: LanePool;
+  readonly facts: AccountFacts;
+}
+
+/** Makes each limiter once: clients with the same settings use the same one. */
+function limitersOf({ id: account, clock, pool, facts }: LimitersOf): Account['limiterFor'] {
+  const random = randomOf(clock);
+  const inProcess = new Map<string, AnyLimiter>();
+  const inStores = new WeakMap<SharedStore, Map<string, SharedLimiter>>();
+  return ({ shared: store, limits, onUnavailable = 'local', warn }) => {
+    const settings = JSON.stringify([onUnavailable, Object.entries(limits ?? {})], (_, value) =>
+      value === Number.POSITIVE_INFINITY ? 'Infinity' : value,
+    );
+    if (store === undefined) {
+      const limiter = inProcess.get(settings) ?? new InProcessLimiter({ limits }, clock, { pool, random });
+      inProcess.set(settings, limiter);
+      return limiter;
+    }
+    for (const [name, learned] of Object.entries(facts))
+      learned.share({ store, group: `${account}/${name}`, clock, random });
+    const inStore = inStores.get(store) ?? new Map<string, SharedLimiter>();
+    inStores.set(store, inStore);
+    const limiter =
+      inStore.get(settings) ?? new SharedLimiter({ store, account, limits, onUnavailable, clock, random, pool });
+    inStore.set(settings, limiter);
+    return limiter.for(warn);
+  };
+}
+
+function isRegistered(account: Account | undefined): account is RegisteredAccount {
+  return account !== undefined && 'busy' in account;
+}
+
+function openRegistry(): Registry {
+  const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
+  if (home[REGISTRY]) return home[REGISTRY];
+  const value = createRegistry();
+  Object.defineProperty(home, REGISTRY, { value });
+  return value;
+}
+
+function registryOf(clock: Clock): Registry {
+  const known = OF_CLOCKS.get(clock) ?? createRegistry();
+  OF_CLOCKS.set(clock, known);
+  return known;
+}
+
+function createRegistry(): Registry {
+  return {
+    salt: crypto.randomUUID(),
+    accounts: new Map(),
+    held: new Map(),
+    things: new Map(),
+    pruneAt: KEPT_ACCOUNTS,
+  };
+}

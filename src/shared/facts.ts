@@ -1,0 +1,91 @@
+import type { Clock } from '../runtime/clock.js';
+import { keepLast } from '../runtime/keep-last.js';
+import { type SharedGroup, type SharedValues, updateShared } from './shared-store.js';
+
+/** Facts that are remembered. The oldest are forgotten first. */
+const MOST_FACTS = 1_000;
+/** Facts are shared at most this often. */
+const PAUSE_MS = 1_000;
+/** What other processes have learned is read again after this time, when a fact is asked for that is known, or is not. */
+const STALE_MS = { known: 5 * 60_000, unknown: 15_000 } as const;
+/** Facts that nobody has added to for so long are forgotten. */
+const KEPT_MS = 30 * 24 * 60 * 60_000;
+const KEY = 'facts';
+
+type Change<V> = (known: V | undefined) => V;
+
+/**
+ * Facts of one kind that an account learns, by name: prices, for example. They are in the memory of this process, and in a
+ * shared store once there is one. Nothing waits for the store: it is read and written in the background, and may fail.
+ */
+export class Facts<V> {
+  readonly #known = new Map<string, V>();
+  readonly #changes: [name: string, change: Change<V>][] = [];
+  #group: SharedGroup | undefined;
+  #isSyncing = false;
+  #timer: (() => void) | undefined;
+  #readMs = Number.NEGATIVE_INFINITY;
+  #writtenMs = Number.NEGATIVE_INFINITY;
+
+  /** Shares the facts with the other processes that use the group. */
+  share(group: SharedGroup): void {
+    if (this.#group?.store === group.store) return;
+    this.#group = group;
+    void this.#sync();
+  }
+
+  /** What is known. */
+  get(name: string): V | undefined {
+    const staleMs = this.#known.has(name) ? STALE_MS.known : STALE_MS.unknown;
+    if (this.#group && this.#group.clock.now() - this.#readMs > staleMs) void this.#sync();
+    return this.#known.get(name);
+  }
+
+  /** Learns a fact. `change` may run again, on what other processes have learned. */
+  learn(name: string, change: Change<V>): void {
+    const before = this.#known.get(name);
+    const after = change(before);
+    keepLast(this.#known, name, after, MOST_FACTS);
+    if (!this.#group || before === after) return;
+    this.#changes.push([name, change]);
+    this.#syncSoon(this.#group.clock);
+  }
+
+  #syncSoon(clock: Clock): void {
+    const waitMs = this.#writtenMs + PAUSE_MS - clock.now();
+    // Where timers belong to requests, the fact is shared with the next one.
+    if (waitMs <= 0) void this.#sync();
+    else if (!clock.perRequest) this.#timer ??= clock.after(waitMs, () => void this.#sync());
+  }
+
+  async #sync(): Promise<void> {
+    const group = this.#group;
+    if (!group || this.#isSyncing) return;
+    this.#isSyncing = true;
+    this.#timer?.();
+    this.#timer = undefined;
+    this.#readMs = group.clock.now();
+    const changes = [...this.#changes];
+    if (changes.length > 0) this.#writtenMs = this.#readMs;
+    try {
+      const facts = await updateShared(group, [KEY], (seen) => withChanges(seen, changes));
+      this.#changes.splice(0, changes.length);
+      for (const [name, value] of facts) keepLast(this.#known, name, value, MOST_FACTS);
+    } catch {
+      // Tried again with the next fact.
+      this.#changes.splice(0, Math.max(0, this.#changes.length - MOST_FACTS));
+      this.#isSyncing = false;
+      return;
+    }
+    this.#isSyncing = false;
+    if (this.#changes.length > 0) this.#syncSoon(group.clock);
+  }
+}
+
+function withChanges<V>({ values }: SharedValues, changes: readonly (readonly [string, Change<V>])[]) {
+  const facts = new Map<string, V>(Object.entries(JSON.parse(values[KEY] ?? '{}')));
+  for (const [name, change] of changes) keepLast(facts, name, change(facts.get(name)), MOST_FACTS);
+  const value = JSON.stringify(Object.fromEntries(facts));
+  const isNew = changes.length > 0 && value !== values[KEY];
+  return { changes: isNew ? { [KEY]: { value, ttlMs: KEPT_MS } } : {}, result: facts };
+}

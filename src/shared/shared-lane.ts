@@ -1,0 +1,353 @@
+import { ConnectionError } from '../errors/client-errors.js';
+import type { InProcessLimiter } from '../limits/in-process-limiter.js';
+import type { LaneSnapshot, Release } from '../limits/rate-limiter.js';
+import { type Joining, WaitingLine } from '../limits/waiting-line.js';
+import { emptyLane, type LaneReply, type LaneState, type LaneTurn, lookAtLane, takeTurn } from '../rules/lane.js';
+import { decodeLane, encodeLane } from '../rules/lane-record.js';
+import type { LaneLimit } from '../rules/limits.js';
+import type { Clock } from '../runtime/clock.js';
+import type { Random } from '../runtime/random.js';
+import { AskRate } from './ask-rate.js';
+import type { Outage } from './outage.js';
+import { isSetupError, type SharedStore, type SharedValues, setupError, updateShared } from './shared-store.js';
+
+/** What all lanes of a limiter have in common. */
+export interface SharedLaneSettings {
+  readonly store: SharedStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Counts the calls of this process, for the time that the store is unavailable. */
+  readonly local: InProcessLimiter;
+  readonly onUnavailable: 'local' | 'throw';
+  readonly outage: Outage;
+}
+
+/** A lane, and who uses it. */
+export interface SharedLaneOptions {
+  readonly name: string;
+  /** Where its state is in the store. */
+  readonly group: string;
+  readonly limit: LaneLimit;
+  /** The name of this process among the others. */
+  readonly member: string;
+}
+
+/** A process that takes no turn for so long is taken for dead: it loses its places, and its calls count as answered. */
+const LEASE_MS = 15_000;
+/** A process whose calls wait or are under way takes a turn at least this often. */
+const TURN_MS = LEASE_MS / 3;
+/** Clocks of processes agree by the store's, give or take its delay. Calls that come so close together come at once. */
+const MOMENT_MS = 100;
+const SKEW_MS = 1_000;
+/** Answered calls are counted together, a hundredth of the window and at most this long after the first. */
+const MOST_FLUSH_MS = 250;
+/** An answer is not believed to be older when it is counted: a clock may have been set ahead. */
+const MOST_AGO_MS = 2_000;
+/** After so many failures in a row, calls that were answered are counted with the next call. */
+const MOST_FAILURES = 3;
+const RETRY_MS = 5_000;
+
+/** The one key of a lane's group. */
+const KEY = 'lane';
+
+/** A call that does not queue. */
+interface Try {
+  readonly warn: Joining['warn'];
+  readonly resolve: (taken: Release | number | PromiseLike<Release | number>) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** A turn that was taken. */
+interface Taken {
+  readonly reply: LaneReply;
+  readonly turn: LaneTurn;
+  readonly lane: LaneState;
+  readonly nowMs: number;
+}
+
+/**
+ * One lane that many processes share, as this process sees it: its calls wait here in order, and it takes turns at the
+ * state in the store for all of them. Where promises belong to requests, each call has a lane object of its own.
+ */
+export class SharedLane {
+  readonly #options: SharedLaneOptions;
+  readonly #settings: SharedLaneSettings;
+  readonly #line: WaitingLine;
+  readonly #tries: Try[] = [];
+  readonly #flushMs: number;
+  readonly #rate: AskRate;
+  #offsetMs = Number.NEGATIVE_INFINITY;
+  #open = 0;
+  /** How many answered calls the store has counted, and when the others were answered. */
+  #counted = 0;
+  #answeredAtMs: number[] = [];
+  #askedMs = 0;
+  #received = 0;
+  /** What the store knows of this process; NaN when an answer was lost. */
+  #known = { open: 0, waiting: 0 };
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  #isPauseKnown = true;
+  #isTurning = false;
+  #restlessMs = TURN_MS;
+  #turnedMs = Number.NEGATIVE_INFINITY;
+  #nextFreeMs = Number.NEGATIVE_INFINITY;
+  #unknownSinceMs = Number.POSITIVE_INFINITY;
+  #failures = 0;
+  #seen = { inUse: 0, untilMs: Number.NEGATIVE_INFINITY };
+  #timer: { readonly dueMs: number; readonly stop: () => void } | undefined;
+
+  constructor(options: SharedLaneOptions, settings: SharedLaneSettings) {
+    this.#options = options;
+    this.#settings = settings;
+    this.#rate = new AskRate(settings.clock);
+    const moment = () => Math.floor(settings.clock.now() / MOMENT_MS) * MOMENT_MS;
+    this.#line = new WaitingLine(() => this.#changed(), moment);
+    this.#flushMs = settings.clock.perRequest ? 0 : Math.min(options.limit.windowMs / 100, MOST_FLUSH_MS);
+  }
+
+  acquire(call: Joining): Promise<Release> {
+    if (this.#isAway()) return this.#acquireLocally(call);
+    const slot = this.#line.join(call);
+    this.#changed();
+    return slot;
+  }
+
+  /** A slot that is free now, or the milliseconds until one may be free. */
+  tryAcquire(warn: Joining['warn']): Promise<Release | number> {
+    return new Promise((resolve, reject) => {
+      if (this.#isAway()) return resolve(this.#tryLocally(warn));
+      this.#tries.push({ warn, resolve, reject });
+      this.#plan();
+    });
+  }
+
+  pause(ms: number): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#settings.clock.now() + ms);
+    this.#isPauseKnown = false;
+    this.#plan();
+  }
+
+  /** The state as far as this process knows it. */
+  snapshot(): LaneSnapshot {
+    const { limit, windowMs } = this.#options.limit;
+    const nowMs = this.#settings.clock.now();
+    const local = this.#settings.local.snapshot()[this.#options.name];
+    const waitMs = this.#nextFreeMs - nowMs;
+    const nextFreeMs = Math.max(local?.nextFreeMs ?? 0, this.#line.size > 0 ? Math.max(1, waitMs) : 0);
+    const seen = this.#seen.untilMs > nowMs ? this.#seen.inUse : 0;
+    return { inUse: Math.max(local?.inUse ?? 0, seen), queued: this.#line.size, nextFreeMs, limit, windowMs };
+  }
+
+  /** This process knows something that the store does not. */
+  #changed(): void {
+    this.#unknownSinceMs = Math.min(this.#unknownSinceMs, this.#settings.clock.now());
+    this.#plan();
+  }
+
+  /** Sets the one timer, or takes a turn that is due. */
+  #plan(): void {
+    if (this.#isTurning) return;
+    const nowMs = this.#settings.clock.now();
+    const dueMs = this.#dueMs(nowMs);
+    if (this.#timer?.dueMs === dueMs) return;
+    this.#timer?.stop();
+    this.#timer = undefined;
+    if (dueMs <= nowMs) void this.#takeTurn();
+    else if (dueMs < Number.POSITIVE_INFINITY) {
+      const fire = () => {
+        this.#timer = undefined;
+        this.#plan();
+      };
+      this.#timer = { dueMs, stop: this.#settings.clock.after(dueMs - nowMs, fire) };
+    }
+  }
+
+  /** When the next turn is due. */
+  #dueMs(nowMs: number): number {
+    const waiting = this.#line.size;
+    if (this.#tries.length > 0 || (waiting > 0 && !(this.#known.waiting > 0))) return nowMs;
+    if (this.#failures > MOST_FAILURES) return Number.POSITIVE_INFINITY;
+    if (this.#failures > 0) return this.#isInStep() ? Number.POSITIVE_INFINITY : this.#turnedMs + RETRY_MS;
+    const lookMs = waiting > 0 || this.#open > 0 ? this.#lookMs(waiting) : Number.POSITIVE_INFINITY;
+    const freeMs = waiting > 0 ? this.#nextFreeMs : Number.POSITIVE_INFINITY;
+    const tellMs = this.#isInStep() ? Number.POSITIVE_INFINITY : this.#unknownSinceMs + this.#flushMs;
+    const newsMs = Math.min(lookMs, this.#isPauseKnown ? tellMs : nowMs);
+    // A slot that is free is worth its asks at once.
+    return Math.min(freeMs, this.#known.waiting > 0 ? Math.max(newsMs, nowMs + this.#rate.waitMs()) : newsMs);
+  }
+
+  /** When the process shows that it lives: not at the same time as others, and not just before its slot is free. */
+  #lookMs(waiting: number): number {
+    const lookMs = this.#turnedMs + this.#restlessMs;
+    const freeMs = waiting > 0 ? this.#nextFreeMs : lookMs;
+    return freeMs > lookMs && freeMs < lookMs + TURN_MS ? freeMs : lookMs;
+  }
+
+  /** Whether the store knows what this process knows. */
+  #isInStep(): boolean {
+    const { open, waiting } = this.#known;
+    return open === this.#open && waiting === this.#line.size && this.#answeredAtMs.length === 0 && this.#isPauseKnown;
+  }
+
+  async #takeTurn(): Promise<void> {
+    const { clock, random, outage } = this.#settings;
+    this.#isTurning = true;
+    this.#turnedMs = clock.now();
+    this.#restlessMs = TURN_MS * (0.6 + 0.4 * random.next());
+    this.#unknownSinceMs = Number.POSITIVE_INFINITY;
+    try {
+      const taken = await this.#swap();
+      this.#failures = 0;
+      outage.ended();
+      this.#settle(taken);
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#isTurning = false;
+    this.#changed();
+  }
+
+  #swap(): Promise<Taken> {
+    const { store, clock, random } = this.#settings;
+    const counting: SharedStore = {
+      read: (group, keys) => {
+        this.#rate.asked();
+        this.#askedMs = clock.now();
+        return store.read(group, keys);
+      },
+      write: (group, version, changes) => {
+        this.#rate.asked();
+        return store.write(group, version, changes);
+      },
+    };
+    return updateShared({ store: counting, group: this.#options.group, clock, random }, [KEY], (seen) =>
+      this.#rule(seen),
+    );
+  }
+
+  #rule({ values, nowMs }: SharedValues) {
+    const { group, limit, member } = this.#options;
+    const stored = values[KEY];
+    const lane = stored === undefined ? emptyLane() : decodeLane(stored);
+    if (lane === undefined)
+      throw setupError(`The shared store has something else under "${group}". Give gen-client a prefix of its own.`);
+    const turn: LaneTurn = {
+      member,
+      open: this.#open,
+      counted: this.#counted,
+      // The store's time is not before the time at which it was asked.
+      answeredAgoMs: this.#answeredAtMs.map((atMs) => Math.max(0, Math.min(this.#askedMs - atMs, MOST_AGO_MS))),
+      received: this.#received,
+      helps: true,
+      waiting: this.#line.arrivals.map(({ atMs, calls }) => ({ atMs: atMs + this.#aheadMs(nowMs), calls })),
+      tries: this.#tries.length,
+      pauseMs: this.#isPauseKnown ? 0 : Math.max(0, this.#pausedUntilMs - this.#settings.clock.now()),
+      leaseMs: LEASE_MS,
+    };
+    const reply = takeTurn(lane, turn, limit, nowMs);
+    const state = encodeLane(lane, limit);
+    const isWritten = reply.isChanged && (state !== null || stored !== undefined);
+    return { changes: isWritten ? { [KEY]: state } : {}, result: { reply, turn, lane, nowMs } };
+  }
+
+  /** By how much the store's clock is ahead, in whole moments. Small changes are the delay's. */
+  #aheadMs(storeMs: number): number {
+    const aheadMs = storeMs - this.#settings.clock.now();
+    if (Math.abs(aheadMs - this.#offsetMs) > SKEW_MS) this.#offsetMs = Math.round(aheadMs / MOMENT_MS) * MOMENT_MS;
+    return this.#offsetMs;
+  }
+
+  /** The first in the queue serves those behind it. They come a little later, and find their slots. */
+  #staggerMs({ rank }: LaneReply): number {
+    const { clock, random } = this.#settings;
+    if (rank === 0) return 0;
+    return Math.min((clock.now() - this.#turnedMs) * (1.5 + random.next()), this.#options.limit.windowMs / 50);
+  }
+
+  /** Gives out what the turn has brought. */
+  #settle({ reply, turn, lane, nowMs }: Taken): void {
+    const { clock } = this.#settings;
+    const waiting = turn.waiting.reduce((sum, { calls }) => sum + calls, 0);
+    const { granted, taken, ahead, waitMs, isPaused } = reply;
+    this.#counted += turn.answeredAgoMs.length;
+    this.#answeredAtMs.splice(0, turn.answeredAgoMs.length);
+    this.#received = reply.received;
+    this.#known = { open: turn.open + granted + taken, waiting: waiting - granted };
+    this.#rate.earned(granted + taken);
+    if (turn.pauseMs > 0 || this.#pausedUntilMs <= clock.now()) this.#isPauseKnown = true;
+    const { limit } = this.#options;
+    this.#nextFreeMs = clock.now() + waitMs + this.#staggerMs(reply);
+    this.#seen = { inUse: lookAtLane(lane, limit, nowMs).inUse, untilMs: clock.now() + limit.windowMs };
+    for (let slot = 0; slot < granted; slot++) {
+      const waiter = this.#line.next();
+      waiter?.resolve(this.#slot(waiter.signal));
+    }
+    for (const [at, { resolve }] of this.#tries.splice(0, turn.tries).entries())
+      resolve(at < taken ? this.#slot(undefined) : Math.max(1, waitMs));
+    this.#line.tell({ lane: this.#options.name, reason: isPaused ? 'pause' : 'limit' }, (place) => ({
+      waitMs: lookAtLane(lane, limit, nowMs, ahead + place).waitMs,
+      queued: ahead + place + 1,
+    }));
+  }
+
+  /** Counted by this process as well: it goes on by that when the store becomes unavailable, or has lost its data. */
+  async #slot(signal: AbortSignal | undefined): Promise<Release> {
+    const { local } = this.#settings;
+    const { name } = this.#options;
+    this.#open++;
+    let isOpen = true;
+    const release: Release = (outcome) => {
+      if (!isOpen) return;
+      isOpen = false;
+      this.#open--;
+      if (outcome !== 'unused') this.#answeredAtMs.push(this.#settings.clock.now());
+      this.#changed();
+    };
+    const taken = local.tryAcquire(name);
+    try {
+      const counted = typeof taken === 'function' ? taken : await local.acquire(name, signal);
+      return (outcome) => {
+        counted(outcome);
+        release(outcome);
+      };
+    } catch (error) {
+      release('unused');
+      throw error;
+    }
+  }
+
+  #isAway(): boolean {
+    const { outage, onUnavailable } = this.#settings;
+    return onUnavailable === 'local' && outage.isFresh();
+  }
+
+  #failed(error: unknown): void {
+    const { onUnavailable, outage } = this.#settings;
+    this.#failures += 1;
+    this.#known = { open: Number.NaN, waiting: Number.NaN };
+    const isSetup = isSetupError(error);
+    if (!isSetup) outage.began(error);
+    const reason = isSetup
+      ? error
+      : new ConnectionError('The shared store is unavailable, and onUnavailable is "throw"', { cause: error });
+    const isLocal = !isSetup && onUnavailable === 'local';
+    for (let waiter = this.#line.next(); waiter; waiter = this.#line.next()) {
+      if (isLocal) waiter.resolve(this.#acquireLocally(waiter));
+      else waiter.reject(reason);
+    }
+    for (const { warn, resolve, reject } of this.#tries.splice(0)) {
+      if (isLocal) resolve(this.#tryLocally(warn));
+      else reject(reason);
+    }
+  }
+
+  #acquireLocally({ signal, onWait, warn }: Joining): Promise<Release> {
+    this.#settings.outage.warn(warn);
+    return this.#settings.local.acquire(this.#options.name, signal, onWait);
+  }
+
+  #tryLocally(warn: Joining['warn']): Release | number {
+    this.#settings.outage.warn(warn);
+    return this.#settings.local.tryAcquire(this.#options.name);
+  }
+}

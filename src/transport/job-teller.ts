@@ -1,0 +1,135 @@
+// What is told of jobs: to the hooks, the channels and the budgets of one client.
+import { heard } from '../events.js';
+import type { JournalEntry } from '../rules/journal.js';
+import { lengthClassOf } from '../rules/lengths.js';
+import { priceClassOf, priceOf } from '../rules/price.js';
+import { reasonOf } from '../runtime/callbacks.js';
+import { wallOf } from '../runtime/clock.js';
+import type { Budget, PricedCall } from '../schemas/budget.js';
+import { tokensIn } from '../schemas/job.js';
+import { lengthsOf } from '../shared/job-lengths.js';
+import { timestamp } from '../shared/journal.js';
+import type { Core, JobTeller } from './call.js';
+import { type EndedJob, type JobEnd, type JobListeners, JobLog, JobMemory } from './job-log.js';
+import { noteIn } from './layers/journal.js';
+
+/** Copies of the package share the log by this name. The number is the protocol's. */
+const LOG = 'jobs/1';
+const MEMORY = 'job-memory/1';
+
+/** Makes the teller of one client. */
+export function createJobTeller(
+  core: Pick<Core, 'config' | 'credentials' | 'clock' | 'channels' | 'observer' | 'warn'>,
+): JobTeller {
+  const { config, credentials, clock } = core;
+  const log = () => {
+    const account = credentials.account();
+    return account?.shared(
+      LOG,
+      () =>
+        new JobLog(
+          account.ofProcess(MEMORY, () => new JobMemory()),
+          account.facts.prices,
+        ),
+    );
+  };
+  const listeners = (notes: Promise<void>[] = []): JobListeners => ({
+    now: clock.now,
+    channel: heard(core.channels()?.job),
+    budget: config.budget,
+    journal: config.journal,
+    note: (journal, end) => void notes.push(noteIn(core, journal, entryOf(end, wallOf(clock).now()))),
+    tell(event) {
+      core.observer()?.job(event);
+      const events = core.channels()?.events;
+      if (events?.hasSubscribers) events.publish(event);
+    },
+  });
+  const learn = (priced: PricedCall, jobId: string, tokens: number | undefined) => {
+    const account = credentials.account();
+    if (account) lengthsOf(account).created(jobId, lengthClassOf(priced));
+    if (tokens !== undefined) log()?.learn(priceClassOf(priced), tokens);
+  };
+  const watches = (jobId: string, budgets: readonly Budget[] = []) =>
+    isWatched(core, budgets) || log()?.knows(jobId) === true;
+  return {
+    async seen({ kind, body, options, idempotencyKey, label, trace }, shown) {
+      const notes: Promise<void>[] = [];
+      const call = kind.type === 'json' ? kind.request.call : undefined;
+      const budgets = call ? budgetsOf(config.budget, options.budget) : [];
+      const tokens = tokensIn(shown.quotedTokens) ?? tokensIn(shown.job.quotedTokenCost);
+      if (call) learn(priceOf(call, body).job, shown.job.id, tokens);
+      if (!watches(shown.job.id, budgets)) return;
+      const origin = call && { call, idempotencyKey, label, budgets, trace: trace?.job };
+      const ended = log()?.seen(shown, listeners(notes), origin);
+      if (ended) await correct(core, ended, shown.job.id);
+      if (notes.length > 0) await Promise.all(notes);
+    },
+    announced(job) {
+      if (!watches(job.id)) return;
+      const ended = log()?.announced(job, listeners());
+      if (ended) void correct(core, ended, job.id);
+    },
+    async stored(jobId) {
+      if (!watches(jobId)) return;
+      const notes: Promise<void>[] = [];
+      log()?.stored(jobId, listeners(notes));
+      await Promise.all(notes);
+    },
+    isWatched: (jobId) => watches(jobId),
+    priceOf(job) {
+      // What other processes have learned is read with the first use of the limiter.
+      credentials.limiter();
+      return log()?.priceOf(priceClassOf(job));
+    },
+    durationOf(job) {
+      const account = credentials.account();
+      return account && lengthsOf(account).expectedMs(lengthClassOf(job));
+    },
+  };
+}
+
+function entryOf({ phase, jobId, status, errorCode, facts }: JobEnd, nowMs: number): JournalEntry {
+  const { idempotencyKey: key, chargedTokens, model } = facts;
+  const entry = { jobId, at: timestamp(nowMs), ...(key !== undefined && { key }) };
+  if (phase === 'stored') return { ...entry, phase };
+  return {
+    ...entry,
+    phase,
+    status,
+    ...(errorCode !== undefined && { errorCode }),
+    ...(chargedTokens !== undefined && { chargedTokens }),
+    ...(model !== undefined && { model }),
+  };
+}
+
+/** Whether somebody wants to know of a job. Nothing is kept for nobody. */
+function isWatched({ config, channels }: Pick<Core, 'config' | 'channels'>, budgets: readonly Budget[]): boolean {
+  return (
+    budgets.length > 0 ||
+    config.budget !== undefined ||
+    config.hooks.onJob !== undefined ||
+    config.journal !== undefined ||
+    heard(channels()?.job) !== undefined ||
+    channels()?.events.hasSubscribers === true
+  );
+}
+
+/** The budgets that a create counts against: the client's and its own. */
+export function budgetsOf(own: Budget | undefined, ofCall: Budget | undefined): readonly Budget[] {
+  return [...new Set([own, ofCall])].filter((it) => it !== undefined);
+}
+
+/** Corrects the budgets by what a job was charged in the end. */
+async function correct(
+  { config, warn }: Pick<Core, 'config' | 'warn'>,
+  { budgets, chargedTokens }: EndedJob,
+  jobId: string,
+): Promise<void> {
+  const { clock } = config;
+  try {
+    await Promise.all(budgets.map((budget) => budget.refund(jobId, chargedTokens, clock.wall)));
+  } catch (error) {
+    warn(`the tokens of job ${jobId} could not be given back to its budget: ${reasonOf(error)}`);
+  }
+}

@@ -1,0 +1,82 @@
+import { TimeoutError } from '../../errors/index.js';
+import type { ResponseEvent } from '../../hooks.js';
+import { isUncounted } from '../../rules/fate.js';
+import { Deadline } from '../../runtime/deadline.js';
+import { readAnswer } from '../answer.js';
+import { type Attempt, type Call, detailsOf, eventOf, type ToldResponse } from '../call.js';
+import { requestIdOf } from '../decode-error.js';
+import { asFailure, dropBody, send } from '../http.js';
+import type { Answer } from '../request-promise.js';
+
+/** What the listeners are told of an attempt when it has ended. */
+interface Ended extends ToldResponse {
+  startMs?: number;
+  status?: number;
+  requestId?: string | undefined;
+  error?: unknown;
+}
+
+/** One attempt under its deadline: authorized, sent and decoded. The bottom of the pipeline. */
+export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
+  const { core, trace, turn } = call;
+  const observer = core.observer();
+  const told: Ended | undefined = observer && {};
+  const deadline = newDeadline(call);
+  if (trace) trace.attempts = turn.number;
+  let secret = turn.secret;
+  try {
+    if (secret === undefined && call.toService && !call.isPublic) secret = await keyOf(call, deadline);
+    call.sent.attempts += 1;
+    if (turn.slot) turn.slot.isUsed = true;
+    if (told) told.startMs = core.clock.now();
+    observer?.request(eventOf(call));
+    const current: Attempt = { call, deadline, secret, told };
+    const response = await deadline.race(send(current), dropBody);
+    const { status } = response;
+    if (told) Object.assign(told, { status, requestId: requestIdOf(response.headers) });
+    if (turn.slot && isUncounted(status)) turn.slot.isUsed = false;
+    else turn.slot?.end();
+    return await readAnswer(call, current, response);
+  } catch (thrown) {
+    const error = asFailure(thrown, { call, deadline, secret });
+    if (told) told.error = error;
+    deadline.end();
+    throw error;
+  } finally {
+    if (told?.startMs !== undefined) observer?.response(endedEvent(call, told, core.clock.now() - told.startMs));
+  }
+}
+
+/** The key of the call. A function is asked for it within the deadline. */
+function keyOf(call: Call<unknown>, deadline: Deadline): string | Promise<string> {
+  const key = call.core.credentials.key(call);
+  return typeof key === 'string' ? key : deadline.race(key);
+}
+
+/** Asks a key function under a deadline of its own, before it is known whose limits count. */
+export async function askKey(call: Call<unknown>): Promise<string> {
+  const deadline = newDeadline(call);
+  try {
+    return await keyOf(call, deadline);
+  } finally {
+    deadline.end();
+  }
+}
+
+function newDeadline(call: Call<unknown>): Deadline {
+  const { core, method, url, timeoutMs, signal } = call;
+  const late = (ms: number) => {
+    const plain = `the response was not complete within ${timeoutMs} ms (timeoutMs)`;
+    const moving = `no bytes moved and no response came for ${Math.ceil(ms)} ms (timeoutMs plus time for buffered bytes)`;
+    return new TimeoutError(`${method} ${url}: ${ms === timeoutMs ? plain : moving}`, {
+      ...detailsOf(call),
+      timeoutMs,
+    });
+  };
+  return new Deadline({ clock: core.clock, ms: timeoutMs, signal, late });
+}
+
+function endedEvent(call: Call<unknown>, told: Ended, durationMs: number): ResponseEvent {
+  const { status, requestId, error, receivedBytes, quotedTokens } = told;
+  return { ...eventOf(call), status, requestId, error, durationMs, receivedBytes, quotedTokens };
+}

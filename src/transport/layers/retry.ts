@@ -1,0 +1,85 @@
+// Only importer of p-retry: sends a call until an attempt succeeds or the policy gives up.
+import pRetry from 'p-retry';
+import { APIError, GenError } from '../../errors/index.js';
+import { markArrived } from '../../errors/marks.js';
+import { backoff, noEarlier, spread } from '../../rules/backoff.js';
+import { fateOf, isRateLimited, isTransient } from '../../rules/fate.js';
+import { sleep } from '../../runtime/clock.js';
+import { type Call, eventOf, type Layer, type Turn } from '../call.js';
+import { waitsInLane } from './lane.js';
+
+/** The pauses between two attempts. */
+const RETRY = { firstMs: 500, mostMs: 8_000 };
+/** A call stops waiting for 429s that name a time after this many times `maxRetryAfterMs` in all: it must come to an end. */
+const MOST_WAITS = 10;
+
+/** How the attempts of a call have gone. */
+interface Progress {
+  turn: Turn;
+  /** How often and how long the call has waited for 429s; the count starts again after another failure. */
+  waits: number;
+  waitedMs: number;
+  /** Whether an attempt had no usable answer, so that it may have arrived. */
+  wasLost: boolean;
+}
+
+/** Makes attempts until one succeeds or the policy gives up. Rejects with the last error. */
+export const retried: Layer = async (call, next) => {
+  const progress: Progress = { turn: call.turn, waits: 0, waitedMs: 0, wasLost: false };
+  try {
+    return await pRetry(
+      (number) => {
+        progress.turn = { number, failures: progress.turn.failures };
+        return next({ ...call, turn: progress.turn });
+      },
+      {
+        // Whether to go on is decided below: p-retry would end on a 429 when no failure may be retried.
+        retries: Number.POSITIVE_INFINITY,
+        minTimeout: 0,
+        signal: call.signal,
+        shouldConsumeRetry: ({ error }) => !isRateLimited(error),
+        shouldRetry: ({ error, retriesConsumed }) =>
+          goesOn({ ...call, turn: progress.turn }, progress, error, retriesConsumed),
+      },
+    );
+  } catch (error) {
+    if (progress.wasLost && GenError.isInstance(error)) markArrived(error);
+    throw error;
+  }
+};
+
+/** Whether the call is sent again. Resolves when it is time to. */
+async function goesOn<T>(call: Call<T>, progress: Progress, error: Error, failures: number): Promise<boolean> {
+  const { core, signal } = call;
+  const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
+  if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
+  if (isRateLimited(error)) return waitOut(call, progress, askedMs);
+  if (failures >= call.maxRetries || !isTransient(error)) return false;
+  progress.wasLost ||= fateOf(error) === 'lost';
+  progress.waits = 0;
+  progress.turn = { ...progress.turn, failures: failures + 1 };
+  const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, failures + 1), core.config.random.next()));
+  core.observer()?.retry({ ...eventOf(call), delayMs, error });
+  await sleep(core.clock, delayMs, signal);
+  return true;
+}
+
+/** Waits out a 429. False when the call must not wait any longer. */
+async function waitOut<T>(call: Call<T>, progress: Progress, askedMs: number | undefined): Promise<boolean> {
+  const { core, lane, trace } = call;
+  const { maxRetryAfterMs, random } = core.config;
+  const pauseMs = spread(backoff(RETRY, progress.waits + 1), random.next());
+  const waitMs = Math.max(askedMs ?? 0, pauseMs);
+  const mostMs = Math.max(maxRetryAfterMs * (askedMs === undefined ? 1 : MOST_WAITS), askedMs ?? 0);
+  if (call.neverWaits || progress.waitedMs + waitMs > mostMs) return false;
+  progress.waits += 1;
+  progress.waitedMs += waitMs;
+  // The account's own limiter pauses the lane for everyone on it. It pauses for no longer than was asked.
+  if (askedMs !== undefined && askedMs >= pauseMs && waitsInLane(call)) return true;
+  // Never earlier than asked, and not all at once.
+  const delayMs = noEarlier(waitMs, random.next());
+  core.observer()?.wait({ callId: trace?.callId ?? '', lane, waitMs: delayMs, queued: 0, reason: 'pause' });
+  await sleep(core.clock, delayMs, call.signal);
+  if (trace) trace.laneWaitMs += delayMs;
+  return true;
+}

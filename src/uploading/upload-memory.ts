@@ -1,0 +1,160 @@
+// Which object was uploaded as what, so that one object is uploaded once while its upload lives.
+import { abortable } from '../runtime/abort.js';
+import type { CreateUploadParams } from '../schemas/upload.js';
+
+/** An upload that a call uses. */
+export interface UploadUse {
+  readonly id: string;
+  /** Whether the upload was there before the call. */
+  readonly isOld: boolean;
+  /** What other processes know it by. */
+  readonly key: string | undefined;
+  /**
+   * Ends the use. An upload that no call has `kept` and that one has left as `unwanted` is to be deleted after its last use:
+   * true says that this was it.
+   */
+  end(as: 'kept' | 'unwanted'): boolean;
+  /** The service does not know the upload any more. */
+  forget(): void;
+}
+
+/** What was uploaded. */
+export interface KnownUpload {
+  readonly id: string;
+  readonly params: CreateUploadParams;
+  /** What other processes know it by. */
+  readonly key?: string | undefined;
+  /** Whether another process has made it. */
+  readonly isForeign?: boolean;
+}
+
+interface Entry {
+  /** Changes with the content of an object that can change. */
+  readonly print: string;
+  known?: KnownUpload;
+  /** Settles with the upload, whichever way; never rejects. */
+  uploading: Promise<unknown>;
+  users: number;
+  isKept: boolean;
+  isUnwanted: boolean;
+}
+
+/** How an object is looked up. */
+export interface Lookup {
+  /** See {@link printOf}. Undefined for an object that is uploaded each time. */
+  readonly print: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Deleted uploads that are remembered. */
+const MOST_DELETED = 10_000;
+
+/** The uploads of one account in this process. */
+export class UploadMemory {
+  readonly #entries = new WeakMap<object, Entry>();
+  readonly #deleted = new Set<string>();
+  readonly #waits: boolean;
+
+  /** `waits` says whether a call may wait for the upload of another one. */
+  constructor(waits: boolean) {
+    this.#waits = waits;
+  }
+
+  /** The upload of an object, where there is one. Waits for one that is under way. */
+  async find(source: unknown, lookup: Lookup): Promise<KnownUpload | undefined> {
+    return (await this.#settled(source, lookup))?.known;
+  }
+
+  /** Uses the upload of an object. `upload` makes it where there is none. */
+  async use(source: unknown, lookup: Lookup, upload: () => Promise<KnownUpload>): Promise<UploadUse> {
+    const { print = '' } = lookup;
+    const found = await this.#settled(source, lookup);
+    // Another call may have begun in the meantime.
+    if (found === undefined && this.#waits && this.#entryOf(source, lookup.print))
+      return this.use(source, lookup, upload);
+    if (found?.known) return this.#use(source, found, true);
+    let settle = () => {};
+    const uploading = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const entry: Entry = { print, uploading, users: 0, isKept: false, isUnwanted: false };
+    if (lookup.print !== undefined && isObject(source)) this.#entries.set(source, entry);
+    try {
+      entry.known = await upload();
+      entry.isKept = entry.known.isForeign ?? false;
+      return this.#use(source, entry, entry.isKept);
+    } catch (error) {
+      this.#drop(source, entry);
+      throw error;
+    } finally {
+      settle();
+    }
+  }
+
+  /** An upload was deleted: its object is uploaded again. */
+  deleted(id: string): void {
+    this.#deleted.add(id);
+    const [oldest] = this.#deleted;
+    if (this.#deleted.size > MOST_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
+  }
+
+  #entryOf(source: unknown, print: string | undefined): Entry | undefined {
+    const entry = isObject(source) ? this.#entries.get(source) : undefined;
+    return entry?.print === print && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
+  }
+
+  /** The entry of an object once its upload is there. */
+  async #settled(source: unknown, { print, signal }: Lookup): Promise<Entry | undefined> {
+    const entry = this.#entryOf(source, print);
+    if (entry !== undefined && entry.known === undefined && this.#waits) await abortable(entry.uploading, signal);
+    const found = this.#entryOf(source, print);
+    return found?.known ? found : undefined;
+  }
+
+  #drop(source: unknown, entry: Entry): void {
+    if (isObject(source) && this.#entries.get(source) === entry) this.#entries.delete(source);
+  }
+
+  #use(source: unknown, entry: Entry, isOld: boolean): UploadUse {
+    const id = entry.known?.id ?? '';
+    entry.users += 1;
+    return {
+      id,
+      isOld,
+      key: entry.known?.key,
+      end: (as) => {
+        entry.users -= 1;
+        if (as === 'kept') entry.isKept = true;
+        else entry.isUnwanted = true;
+        const isOver = entry.users === 0 && entry.isUnwanted && !entry.isKept;
+        if (isOver) this.#drop(source, entry);
+        return isOver;
+      },
+      forget: () => this.#drop(source, entry),
+    };
+  }
+}
+
+/**
+ * What tells whether an object still has the content that was uploaded: the digest of bytes, the size and the time of a file.
+ * Undefined for a function, which may give something else each time.
+ */
+export async function printOf(source: unknown): Promise<string | undefined> {
+  if (!isObject(source)) return undefined;
+  if (source instanceof ArrayBuffer) return digest(source);
+  if (ArrayBuffer.isView(source)) {
+    const { buffer, byteOffset, byteLength } = source;
+    return digest(new Uint8Array(buffer, byteOffset, byteLength).slice());
+  }
+  const { size, lastModified }: { readonly size?: unknown; readonly lastModified?: unknown } = source;
+  return `${String(size)}:${String(lastModified)}`;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+async function digest(bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,120 @@
+// How the end of a job becomes known to the waits of a process: by an event of a webhook, here or in another process.
+import { GenError } from '../errors/index.js';
+import { callObserver, reasonOf } from '../runtime/callbacks.js';
+import { type Clock, wallOf } from '../runtime/clock.js';
+import { isFields } from '../schemas/envelope.js';
+import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
+import type { SharedStore } from '../shared/shared-store.js';
+import { type VerifiedWebhook, verifiedWebhook } from '../webhooks/verified.js';
+import { verifyWebhook } from '../webhooks/verify.js';
+import type { Notice } from './watch.js';
+
+/** A verified webhook event, or the part of it that says which job it is about. */
+export type JobNotice = WebhookEvent | { readonly data: { readonly job: { readonly id: string } } };
+
+/** What notices need of the client. */
+export interface NoticesContext {
+  readonly clock: Clock;
+  /** The store through which the processes of an account notify each other. */
+  readonly shared?: SharedStore | undefined;
+  /** The client's signing secrets: what another process has received is verified again. */
+  readonly secrets?: (() => readonly string[]) | undefined;
+  /** The base URL, where it is known. */
+  readonly baseUrl?: (() => string | undefined) | undefined;
+  readonly warn?: ((message: string) => void) | undefined;
+}
+
+/** Between the processes that share a store. */
+export interface Notices {
+  /** Tells the other processes. */
+  publish(event: JobNotice): void;
+  /** Gives each notice of the other processes to the watcher, while at least one wait is open. Returns the end of this wait. */
+  listen(watcher: NoticeTaker): () => void;
+}
+
+/** The scheduler of waits, as far as it takes notices. */
+export interface NoticeTaker {
+  notify(notice: Notice): unknown;
+}
+
+const TOPIC = 'jobs';
+
+/** What an event says of a job. An event that was not verified, or whose file is elsewhere, only says that it is to be read. */
+export function noticeOf(event: unknown, baseUrl: string | undefined): Notice | undefined {
+  if (!isFields(event)) {
+    throw new GenError(
+      'notify takes the event that verifyWebhook gave: client.notify(await client.verifyWebhook(request)).',
+    );
+  }
+  const job = verifiedWebhook(event)?.job;
+  const id = job?.id ?? jobIdIn(event);
+  if (id === undefined) return undefined;
+  if (!job) return { id };
+  const isShown = job.status === 'completed' && isOnOrigin(job.providerOutputUrl, baseUrl);
+  return { id, isVerified: true, ...(isShown && { event: { ...job } }) };
+}
+
+/** Makes the notices of one client. The store may fail or throw: then the waits of other processes go on by their reads. */
+export function createNotices(context: NoticesContext): Notices {
+  const { shared, warn } = context;
+  const failed = (reason: string) => warn?.(`the waits of other processes are not notified: ${reason}`);
+  let listening = 0;
+  let stop: (() => void) | undefined;
+  const watchers = new Set<NoticeTaker>();
+  const receive = async (message: string) => {
+    const notice = await noticeIn(message, context);
+    if (notice) for (const watcher of watchers) watcher.notify(notice);
+  };
+  return {
+    publish(event) {
+      if (shared?.publish) callObserver(() => shared.publish?.(TOPIC, messageOf(event)), failed);
+    },
+    listen(watcher) {
+      if (!shared?.subscribe) return () => {};
+      watchers.add(watcher);
+      listening++;
+      if (listening === 1) {
+        try {
+          stop = shared.subscribe(TOPIC, (message) => callObserver(() => receive(message)));
+        } catch (error) {
+          failed(reasonOf(error));
+        }
+      }
+      return () => {
+        listening--;
+        if (listening > 0) return;
+        watchers.clear();
+        callObserver(() => stop?.(), failed);
+        stop = undefined;
+      };
+    },
+  };
+}
+
+/** The whole webhook where there is one, so that its receiver can verify it. */
+function messageOf(event: JobNotice): string {
+  const webhook: Partial<VerifiedWebhook> = verifiedWebhook(event) ?? {};
+  const { body, signature } = webhook;
+  const text = body === undefined || typeof body === 'string' ? body : new TextDecoder().decode(body);
+  return JSON.stringify({ id: webhook.job?.id ?? jobIdIn(event), body: text, signature });
+}
+
+async function noticeIn(message: string, context: NoticesContext): Promise<Notice | undefined> {
+  const { id, body, signature }: Readonly<Record<string, unknown>> = JSON.parse(message) ?? {};
+  if (typeof id !== 'string' || id === '') return undefined;
+  const secret = context.secrets?.() ?? [];
+  if (typeof body !== 'string' || typeof signature !== 'string' || secret.length === 0) return { id };
+  try {
+    const headers = { 'x-service-signature': signature };
+    const event = await verifyWebhook({ body, headers }, { secret, now: () => wallOf(context.clock).now() });
+    return noticeOf(event, context.baseUrl?.());
+  } catch {
+    return { id };
+  }
+}
+
+/** Whether the file is where the client's key may be sent. */
+function isOnOrigin(url: string | null | undefined, baseUrl: string | undefined): boolean {
+  if (!url || !baseUrl || !URL.canParse(url)) return false;
+  return new URL(url).origin === new URL(baseUrl).origin;
+}

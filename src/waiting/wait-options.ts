@@ -1,0 +1,89 @@
+import * as z from 'zod/mini';
+import * as option from '../options.js';
+import type { JobProgress } from '../rules/lengths.js';
+import type { Recover, RecoverRule } from '../rules/run-state.js';
+import type { Budget } from '../schemas/budget.js';
+import type { Job } from '../schemas/job.js';
+
+/** How to wait for a job. */
+export interface WaitOptions {
+  /** Ends the wait at once with the signal's own reason. The job goes on. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds to wait at most; `false` for no limit. @default 1_800_000 (30 min) */
+  readonly timeoutMs?: number | false | undefined;
+  /** Milliseconds between two reads of this job. @default 10 to 12 s for videos and edits, 2.5 to 3 s for images */
+  readonly pollIntervalMs?: number | undefined;
+  /**
+   * Called with each state that a read shows and how far the job is, in the async context of this call. It may be async.
+   * What it throws changes nothing and goes to the logger as a warning.
+   */
+  readonly onUpdate?: ((job: Job, progress: JobProgress) => unknown) | undefined;
+  /** Whether a failed, canceled or blocked job throws its JobError. `false` resolves with the final job. @default true */
+  readonly throwOnFailure?: boolean | undefined;
+  /**
+   * What ends the wait after a verified webhook of a completed job. `'event'`: the job is read at once, and where no read is
+   * free within two seconds, the event itself ends the wait; the result then has no `finalTokenCost` and no expiry. `'read'`:
+   * the job is always read. @default the client's `settleOn`, which is `'event'`
+   */
+  readonly settleOn?: SettleOn | undefined;
+}
+
+/** What ends a wait after a verified webhook: the event itself where no read is free, or always a read. */
+export type SettleOn = 'event' | 'read';
+
+/** The options of a wait, as fields for the schemas of calls that take more. */
+const WAIT_FIELDS = {
+  signal: option.abortSignal,
+  timeoutMs: option.must<number | false>(
+    'a positive number of milliseconds, or false for no limit',
+    (value) => value === false || (typeof value === 'number' && value > 0),
+  ),
+  pollIntervalMs: option.must<number>(
+    'a positive number of milliseconds',
+    (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
+  ),
+  onUpdate: option.callback,
+  throwOnFailure: option.flag,
+  settleOn: option.oneOf('event', 'read'),
+} as const;
+
+/** The options of `waitForJob`, `waitForJobs` and `watchJob`. */
+export const WAIT_OPTIONS = z.strictObject(WAIT_FIELDS);
+
+/** The options of `createAndWait`. The options of its requests are checked with them. */
+export const CREATE_AND_WAIT_OPTIONS = z.strictObject({
+  ...WAIT_FIELDS,
+  maxRetries: option.count,
+  headers: option.anObject,
+  preflight: option.preflight,
+  budget: option.methods<Budget>('reserve', 'refund'),
+  idempotencyKey: option.anything,
+  onCreated: option.callback,
+  resubmitPending: option.flag,
+  recover: option.anything,
+  onUploadProgress: option.callback,
+  cleanup: option.oneOf('after-job'),
+  label: option.text,
+});
+
+const rule = option.must<RecoverRule>(
+  'a whole number of further tries, or { models: [...] } with the models to try once each',
+  (value) => (typeof value === 'number' ? value >= 0 && Number.isInteger(value) : hasModels(value)),
+);
+const RULES = { generation_timeout: rule, generation_failed: rule, generation_unavailable: rule } as const;
+const RECOVER = z.strictObject({ recover: z.optional(z.looseObject(RULES, 'an object with rules by error code')) });
+
+/** The `recover` option as plain data. Throws a GenError for a code after which another try is of no use, and a wrong rule. */
+export function recoverRules(recover: Recover | undefined): Recover {
+  option.checkOptions('recover', RECOVER, { recover });
+  const codes = Object.keys(RULES);
+  const unknown = Object.keys(recover ?? {}).find((code) => !codes.includes(code));
+  if (unknown !== undefined) throw option.unknownOption('recover', unknown, codes);
+  return JSON.parse(JSON.stringify(recover ?? {})) as Recover;
+}
+
+function hasModels(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Object.keys(value).join() !== 'models') return false;
+  const models: unknown = Reflect.get(value, 'models');
+  return Array.isArray(models) && models.every((model) => typeof model === 'string' && model !== '');
+}

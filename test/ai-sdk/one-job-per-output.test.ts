@@ -1,0 +1,61 @@
+// Under a key of the caller's, each output has one job, on every way in which the AI SDK's core splits a call.
+import { experimental_generateVideo as generateVideo } from 'ai';
+import { describe, expect, it } from 'vitest';
+import { providerOnSandbox, QUICK } from './provider-setup.js';
+
+const prompt = 'a fox runs through snow';
+const KEY_IN_HEADERS = { headers: { 'Idempotency-Key': 'order-19' }, providerOptions: QUICK };
+const KEY_IN_OPTIONS = { providerOptions: { gen: { ...QUICK.gen, idempotencyKey: 'order-19' } } };
+
+function webhooks() {
+  let opened = 0;
+  return {
+    async webhook() {
+      // The second part of a call has its webhook later than the first.
+      const part = opened++ % 2;
+      for (let turn = 0; turn < part * 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+      return { url: `https://example.com/hook/${part}`, received: Promise.resolve({ headers: {}, body: '{}' }) };
+    },
+  };
+}
+
+const WAYS: readonly (readonly [string, () => object])[] = [
+  ['a wait of the SDK', () => ({})],
+  ['poll', () => ({ poll: { intervalMs: 5 } })],
+  ['a webhook', webhooks],
+];
+
+describe.each(WAYS)('with %s', (_way, how) => {
+  it.each([
+    [undefined, 'headers', KEY_IN_HEADERS],
+    [1, 'headers', KEY_IN_HEADERS],
+    [1, 'providerOptions', KEY_IN_OPTIONS],
+  ])('two videos are two jobs, and the same two again (maxVideosPerCall %s, key in %s)', async (most, _in, key) => {
+    const { gen, sandbox } = providerOnSandbox();
+    const ask = () =>
+      generateVideo({
+        model: gen.video('svc-video-fast'),
+        prompt,
+        n: 2,
+        ...(most !== undefined && { maxVideosPerCall: most }),
+        ...key,
+        ...how(),
+      });
+    const { videos, providerMetadata } = await ask();
+    expect(videos).toHaveLength(2);
+    const jobs = (providerMetadata.gen?.videos ?? []) as { jobId: string }[];
+    expect(new Set(jobs.map(({ jobId }) => jobId))).toEqual(new Set(sandbox.jobs.map(({ id }) => id)));
+    expect(sandbox.jobs).toHaveLength(2);
+    await ask();
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+
+  it('a request that comes twice while its job runs makes one job', async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 100 });
+    const ask = () => generateVideo({ model: gen.video('svc-video-fast'), prompt, ...KEY_IN_HEADERS, ...how() });
+    const first = ask();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await Promise.all([first, ask()]);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+});

@@ -1,0 +1,213 @@
+// What is paid for is not lost: a cut download goes on, and a file that cannot be read names its job and its key.
+import {
+  generateImage,
+  experimental_generateVideo as generateVideo,
+  experimental_getVideoStatus as getVideoStatus,
+  experimental_startVideo as startVideo,
+} from 'ai';
+import { AuthenticationError, DownloadError, GenClient, WaitTimeoutError } from 'gen-client';
+import { createGen } from 'gen-client/ai-sdk';
+import { createSandbox, type SandboxOptions } from 'gen-client/sandbox';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { pass } from '../support/pass.js';
+import { providerOnSandbox, QUICK } from './provider-setup.js';
+
+const prompt = 'a fox at dawn';
+const OUTPUT = /\/output$/;
+const KEYED = { gen: { ...QUICK.gen, idempotencyKey: 'order-17' } };
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A provider whose downloads break after some bytes, `times` times in all. */
+function cutting(times: number, options: SandboxOptions & { bytes?: number } = {}) {
+  const { bytes = 100, ...rest } = options;
+  const sandbox = createSandbox({ jobDurationMs: 0, limits: 'off', ...rest });
+  let left = times;
+  const fetch: typeof globalThis.fetch = async (input, init) => {
+    const response = await sandbox.fetch(new Request(input, init));
+    const isFile = response.ok && /^(image|video)\//.test(response.headers.get('content-type') ?? '');
+    if (!isFile || !response.body || left <= 0) return response;
+    left--;
+    const { status, headers } = response;
+    return new Response(response.body.pipeThrough(cutAfter(bytes)), { status, headers });
+  };
+  const { apiKey, baseUrl } = sandbox;
+  const client = new GenClient({ apiKey, baseUrl, fetch, rateLimit: 'off', maxRetries: 1 });
+  return { sandbox, gen: createGen({ client }) };
+}
+
+function cutAfter(bytes: number): TransformStream<Uint8Array, Uint8Array> {
+  return new TransformStream({
+    transform(chunk, controller) {
+      controller.enqueue(chunk.slice(0, bytes));
+      controller.error(new TypeError('terminated'));
+    },
+  });
+}
+
+describe('a download', () => {
+  it.each([
+    [
+      'generateImage',
+      (gen: ReturnType<typeof createGen>) =>
+        generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK }),
+    ],
+    [
+      'generateVideo',
+      (gen: ReturnType<typeof createGen>) =>
+        generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: QUICK }),
+    ],
+    [
+      'generateVideo with poll',
+      (gen: ReturnType<typeof createGen>) =>
+        generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 1 } }),
+    ],
+  ])('that is cut goes on where it was (%s)', async (_name, ask) => {
+    const { gen, sandbox } = cutting(1);
+    await ask(gen);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(sandbox.requests.filter(({ headers }) => headers.range === 'bytes=100-')).not.toHaveLength(0);
+  });
+
+  it.each([{}, { poll: { intervalMs: 1 } }])(
+    'that stays cut is a DownloadError with the job and its key (%o)',
+    async (how) => {
+      vi.useFakeTimers();
+      const { gen, sandbox } = cutting(1_000, { bytes: 0 });
+      sandbox.faults.add({ match: { method: 'HEAD', path: OUTPUT }, status: 500 });
+      const asked = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...how });
+      const error = await pass(asked).catch((thrown: unknown) => thrown);
+      const [job] = sandbox.jobs;
+      expect(error).toBeInstanceOf(DownloadError);
+      expect(error).toMatchObject({ jobId: job?.id, idempotencyKey: 'order-17', recovery: 'retry' });
+      expect(sandbox.jobs).toHaveLength(1);
+    },
+  );
+
+  it('that fails among others is a warning with its job and key, and an entry of the metadata', async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
+    sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 404, code: 'not_found', times: 1 });
+    const model = gen.image('svc-image-fast');
+    const { images, warnings, providerMetadata } = await generateImage({ model, prompt, n: 3, providerOptions: KEYED });
+    expect(images).toHaveLength(2);
+    expect(providerMetadata.gen?.images).toHaveLength(3);
+    const lost = providerMetadata.gen?.images[2] as Record<string, string>;
+    expect(sandbox.jobs.map(({ id }) => id)).toContain(lost.jobId);
+    expect(lost).toMatchObject({ status: 'completed', error: expect.stringContaining('could not be read') });
+    expect(warnings).toEqual([
+      expect.objectContaining({
+        message: expect.stringContaining(`job ${lost.jobId}, idempotency key ${lost.idempotencyKey}`),
+      }),
+    ]);
+  });
+
+  it('of which none succeeds names every job that is paid for', async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
+    sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 404, code: 'not_found', times: 3 });
+    const asked = generateImage({ model: gen.image('svc-image-fast'), prompt, n: 3, providerOptions: QUICK });
+    const error = await asked.catch((thrown: Error) => thrown);
+    for (const { id } of sandbox.jobs) expect(String(error)).toContain(id);
+  });
+});
+
+describe('a wait', () => {
+  it('that takes too long among others leaves an entry of the job that still runs', async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
+    sandbox.outcomes.next({ status: 'completed', durationMs: 600_000 });
+    const options = { gen: { ...QUICK.gen, timeoutMs: 200 } };
+    const { images, providerMetadata } = await generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt,
+      n: 2,
+      providerOptions: options,
+    });
+    expect(images).toHaveLength(1);
+    const running = sandbox.jobs.find(({ status }) => status !== 'completed');
+    expect(providerMetadata.gen?.images).toEqual([
+      expect.objectContaining({ status: 'completed' }),
+      expect.objectContaining({ jobId: running?.id }),
+    ]);
+  });
+
+  it("survives nine seconds of a service that fails, under the core's own poll", async () => {
+    vi.useFakeTimers();
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 1_000 });
+    const model = gen.video('svc-video-fast');
+    const asked = generateVideo({ model, prompt, poll: { intervalMs: 1_000 } });
+    sandbox.faults.add({ match: { method: 'GET', path: /^\/v1\/jobs\/[^/]+$/ }, status: 500, times: 20 });
+    const { videos, providerMetadata } = await pass(asked);
+    expect(videos).toHaveLength(1);
+    expect(providerMetadata.gen?.videos).toHaveLength(1);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('ends with the error of a read that no other read can change, which names the job', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const model = gen.video('svc-video-fast');
+    const { operation } = await startVideo({ model, prompt });
+    sandbox.faults.add({ match: { method: 'GET' }, status: 401, code: 'invalid_api_key' });
+    const error = await getVideoStatus(model, { operation }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(AuthenticationError);
+    expect(error).toMatchObject({ message: expect.stringContaining(sandbox.jobs[0]?.id ?? '') });
+  });
+
+  it('ends after timeoutMs in another process too', async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
+    const model = gen.video('svc-video-fast');
+    const { operation } = await startVideo({ model, prompt, providerOptions: { gen: { timeoutMs: 1 } } });
+    const asked = expect.poll(() => getVideoStatus(model, { operation }).catch((thrown: unknown) => thrown));
+    await asked.toBeInstanceOf(WaitTimeoutError);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+});
+
+describe('the files of a call', () => {
+  const image = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  const deletes = (sandbox: ReturnType<typeof createSandbox>) =>
+    sandbox.requests.filter(({ method, path }) => method === 'DELETE' && path.startsWith('/v1/uploads/'));
+
+  it('are deleted when the create is refused', async () => {
+    const { gen, sandbox } = providerOnSandbox({ balanceTokens: 0 });
+    const model = gen.image('svc-image-fast');
+    const asked = generateImage({ model, prompt: { text: prompt, images: [image] }, providerOptions: QUICK });
+    await expect(asked).rejects.toMatchObject({ name: 'InsufficientBalanceError' });
+    expect(deletes(sandbox)).toHaveLength(1);
+  });
+
+  it('stay when the answer of the create is lost: a job may use them', async () => {
+    vi.useFakeTimers();
+    const { gen, sandbox } = providerOnSandbox();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 10 });
+    const model = gen.video('svc-video-fast');
+    const asked = generateVideo({ model, prompt: { text: prompt, image }, providerOptions: QUICK });
+    await expect(pass(asked)).rejects.toMatchObject({ name: 'ConnectionError' });
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(deletes(sandbox)).toHaveLength(0);
+  });
+
+  it("are deleted after the job with cleanup: 'after-job', and stay without it", async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
+    const model = gen.image('svc-image-fast');
+    const ask = (options: object) =>
+      generateImage({
+        model,
+        prompt: { text: prompt, images: [image] },
+        providerOptions: { gen: { ...QUICK.gen, ...options } },
+      });
+    await ask({});
+    expect(deletes(sandbox)).toHaveLength(0);
+    await ask({ cleanup: 'after-job' });
+    expect(deletes(sandbox)).toHaveLength(1);
+  });
+
+  it('are checked before any of them is sent', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const references = [image, { data: image, mediaType: 'application/pdf' }];
+    const model = gen.video('svc-video-fast');
+    const asked = generateVideo({ model, prompt, inputReferences: references, providerOptions: QUICK });
+    await expect(asked).rejects.toMatchObject({ name: 'PreflightError' });
+    expect(sandbox.requests).toHaveLength(0);
+  });
+});

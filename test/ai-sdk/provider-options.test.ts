@@ -1,0 +1,111 @@
+import { generateImage, experimental_generateVideo as generateVideo, experimental_startVideo as startVideo } from 'ai';
+import { GenClient, WaitTimeoutError } from 'gen-client';
+import { createGen } from 'gen-client/ai-sdk';
+import { createSandbox } from 'gen-client/sandbox';
+import { describe, expect, it } from 'vitest';
+import { createsOf, providerOnSandbox, QUICK } from './provider-setup.js';
+
+const prompt = 'a fox at dawn';
+
+describe('providerOptions.gen', () => {
+  it.each([
+    ['idempotencykey', 'Did you mean "idempotencyKey"?'],
+    ['idempotency-key', 'Did you mean "idempotencyKey"?'],
+    ['waitTimeoutMs', 'Did you mean "timeoutMs"?'],
+    ['timeout', 'Did you mean "timeoutMs"?'],
+    ['pollInterval', 'Did you mean "pollIntervalMs"?'],
+    ['poll_interval_ms', 'Did you mean "pollIntervalMs"?'],
+    ['clean_up', 'Did you mean "cleanup"?'],
+    ['labels', 'Did you mean "label"?'],
+    ['signal', 'Pass abortSignal beside providerOptions.'],
+    ['headers', 'Pass headers beside providerOptions.'],
+    ['budget', 'createGen({ client })'],
+    ['onUpdate', 'Use the client itself'],
+    ['throwOnFailure', 'A failed job rejects the call.'],
+  ])('refuses %s, which is no field of the service, before anything is sent', async (name, advice) => {
+    const { gen, sandbox } = providerOnSandbox();
+    const model = gen.image('svc-image-fast');
+    const asked = generateImage({ model, prompt, providerOptions: { gen: { [name]: 'x' } } });
+    await expect(asked).rejects.toThrow(`providerOptions.gen has no option "${name}". `);
+    await expect(asked).rejects.toThrow(advice);
+    expect(sandbox.requests).toHaveLength(0);
+  });
+
+  it.each([
+    [{ timeoutMs: '1000' }, 'timeoutMs'],
+    [{ pollIntervalMs: 0 }, 'pollIntervalMs'],
+    [{ cleanup: true }, 'cleanup'],
+    [{ recover: { generation_rejected: 1 } }, 'generation_rejected'],
+    [{ idempotencyKey: '' }, 'idempotencyKey'],
+    [{ label: 7 }, 'label'],
+  ])('refuses a wrong value (%o), before anything is sent', async (options, named) => {
+    const { gen, sandbox } = providerOnSandbox();
+    const model = gen.video('svc-video-fast');
+    for (const how of [{}, { poll: { intervalMs: 5 } }]) {
+      const asked = generateVideo({ model, prompt, providerOptions: { gen: options }, ...how });
+      await expect(asked).rejects.toThrow(named);
+    }
+    expect(sandbox.requests).toHaveLength(0);
+  });
+
+  it('sends the fields of the service as they are given', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const model = gen.video('svc-video-fast');
+    const fields = { resolution: '720p', camera_fixed: true, watermark: false, safety_identifier: 'user-1' };
+    await generateVideo({ model, prompt, providerOptions: { gen: { ...QUICK.gen, ...fields } } });
+    const [body] = createsOf(sandbox, '/v1/videos');
+    expect(body).toEqual({ model: 'svc-video-fast', prompt, ...fields });
+  });
+
+  it('waits for timeoutMs at most', async () => {
+    const { gen } = providerOnSandbox({ jobDurationMs: 60_000 });
+    const asked = generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt,
+      providerOptions: { gen: { timeoutMs: 50 } },
+    });
+    await expect(asked).rejects.toBeInstanceOf(WaitTimeoutError);
+  });
+
+  it('goes on after a failed job as recover says, and counts the job that was given', async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const { images, providerMetadata } = await generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt,
+      providerOptions: { gen: { ...QUICK.gen, recover: { generation_failed: 1 } } },
+    });
+    expect(images).toHaveLength(1);
+    expect(sandbox.jobs).toHaveLength(2);
+    const [entry] = (providerMetadata.gen?.images ?? []) as Record<string, string>[];
+    expect(entry?.jobId).toBe(sandbox.jobs.find(({ status }) => status === 'completed')?.id);
+  });
+
+  it.each([{}, { poll: { intervalMs: 5 } }])(
+    'puts the label into the events of the job, and never on the wire (%o)',
+    async (how) => {
+      const sandbox = createSandbox({ jobDurationMs: 0, limits: 'off' });
+      const { apiKey, baseUrl, fetch } = sandbox;
+      const labels: unknown[] = [];
+      const hooks = {
+        onJob: (event: { phase: string; label?: string | undefined }) => void labels.push([event.phase, event.label]),
+      };
+      const model = createGen({ client: new GenClient({ apiKey, baseUrl, fetch, hooks }) }).video('svc-video-fast');
+      await generateVideo({ model, prompt, providerOptions: { gen: { ...QUICK.gen, label: 'user-7' } }, ...how });
+      expect(labels.slice(0, 2)).toEqual([
+        ['accepted', 'user-7'],
+        ['final', 'user-7'],
+      ]);
+      expect(JSON.stringify(sandbox.requests)).not.toContain('user-7');
+    },
+  );
+
+  it.each(['recover', 'cleanup'])('refuses %s where the AI SDK waits, before anything is sent', async (name) => {
+    const { gen, sandbox } = providerOnSandbox();
+    const value = name === 'cleanup' ? 'after-job' : { generation_failed: 1 };
+    const asked = { model: gen.video('svc-video-fast'), prompt, providerOptions: { gen: { [name]: value } } };
+    await expect(startVideo(asked)).rejects.toThrow(`providerOptions.gen.${name}`);
+    await expect(generateVideo({ ...asked, poll: { intervalMs: 5 } })).rejects.toThrow('without poll and webhook');
+    expect(sandbox.requests).toHaveLength(0);
+  });
+});

@@ -1,0 +1,16 @@
+import { createSandbox, type SandboxOptions } from 'gen-client/sandbox';
+import { vi } from 'vitest';
+
+/** A sandbox that every `new GenClient()` reaches through the environment and the global fetch, as an app's own client does. */
+export function serveApps(options: SandboxOptions = {}) {
+  const sandbox = createSandbox(options);
+  vi.stubEnv('GEN_API_KEY', sandbox.apiKey);
+  vi.stubEnv('GEN_BASE_URL', sandbox.baseUrl);
+  vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
+  const { fetch } = globalThis;
+  vi.stubGlobal('fetch', (input: RequestInfo | URL, init?: RequestInit) => {
+    const asked = new Request(input, init);
+    return asked.url.startsWith(sandbox.baseUrl) ? sandbox.fetch(asked) : fetch(asked);
+  });
+  return sandbox;
+}

@@ -1,0 +1,232 @@
+// What the service answers must not decide whether a create is counted.
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { BudgetExceededError, type GenClient, type Logger } from '../../src/index.js';
+import { json, rejection } from '../transport/support.js';
+import { inTurn, openService, quoted, spenderOn, VIDEO } from './service.js';
+
+const LIMIT = 24;
+const PRICE = 12;
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+describe('50 creates of 12 tokens with a limit of 24 charge at most 36', () => {
+  test.each([
+    ['every answer is cut after the job is made', () => new TypeError('terminated')],
+    ['the job has no status', ({ id }) => json({ success: true, data: { job: { id } } })],
+    ['the body is not JSON', () => new Response('<html>', { headers: { 'content-type': 'text/html' } })],
+    ['a proxy answers 502', () => json('bad gateway', { status: 502 })],
+    [
+      'the cost is a string',
+      ({ id }) => json({ data: { job: { id, status: 'processing' }, quoted_token_cost: '12' } }),
+    ],
+    ['the cost is null', ({ id }) => json({ data: { job: { id, status: 'processing' }, quoted_token_cost: null } })],
+    ['there is no cost', ({ id }) => json({ data: { job: { id, status: 'processing' } } })],
+  ] as readonly (readonly [string, NonNullable<Parameters<typeof openService>[0]>['answer']])[])(
+    'where %s',
+    async (_case, answer) => {
+      for (const atOnce of [false, true]) {
+        const service = openService({ answer: answer ?? quoted });
+        const { client } = spenderOn(service, { maxTokens: LIMIT });
+        const create = () => client.videos.create(VIDEO);
+        if (atOnce) await Promise.allSettled(Array.from({ length: 50 }, create));
+        else await inTurn(50, create);
+        expect(service.charged()).toBeLessThanOrEqual(LIMIT + PRICE);
+        expect(service.jobs.size).toBeGreaterThan(0);
+      }
+    },
+  );
+
+  const source = { model: 'svc-video-fast', prompt: 'snow', source_video_url: 'https://x.test/a.mp4' } as const;
+  test.each([
+    ['images', (client: GenClient) => client.images.create({ prompt: 'a fox' })],
+    ['characters', (client: GenClient) => client.characters.create({ name: 'Fox', prompt: 'a fox' })],
+    ['edits', (client: GenClient) => client.videoEdits.create(source)],
+  ])('of %s without a cost', async (_name, create) => {
+    const answer = ({ id }: { readonly id: string }) => json({ data: { job: { id, status: 'processing' } } });
+    const service = openService({ answer });
+    const { client } = spenderOn(service, { maxTokens: LIMIT }, { preflight: false });
+    await inTurn(50, () => create(client));
+    expect(service.jobs.size).toBe(1);
+  });
+
+  test.each([
+    '2026-11-22T03:24:11',
+    '2026-11-22',
+    '1970-01-01T00:00:00Z',
+    new Date(Date.now() - 360_000).toISOString(),
+  ])('where createdAt is %s, in any time zone and period', async (createdAt) => {
+    vi.stubEnv('TZ', 'Asia/Tokyo');
+    for (const per of ['day', 'total', 3_600_000] as const) {
+      const service = openService({
+        answer: ({ id }) => json({ data: { job: { id, status: 'processing', createdAt }, quoted_token_cost: PRICE } }),
+      });
+      const { client } = spenderOn(service, { maxTokens: LIMIT, per });
+      await inTurn(20, () => client.videos.create(VIDEO));
+      expect(service.charged()).toBe(LIMIT);
+    }
+  });
+});
+
+describe('a price that the answer lacks', () => {
+  const unpriced = ({ id }: { readonly id: string }) => json({ data: { job: { id, status: 'processing' } } });
+
+  test('is learned from what the finished job was charged, and written to the log until then', async () => {
+    const service = openService({ answer: unpriced, final: (finalTokenCost) => ({ finalTokenCost }) });
+    const warn = vi.fn();
+    const logger: Logger = { error() {}, warn, info() {}, debug() {} };
+    const { client, budget } = spenderOn(service, { maxTokens: LIMIT }, { logger });
+    const outcomes = await inTurn(50, async () => client.jobs.get((await client.videos.create(VIDEO)).job.id));
+    expect(outcomes.slice(0, 3)).toEqual([undefined, undefined, expect.any(BudgetExceededError)]);
+    expect(service.charged()).toBe(LIMIT);
+    expect(await budget.usage()).toMatchObject({ spentTokens: LIMIT, reservedTokens: 0 });
+    expect(warn.mock.calls[0]?.[0]).toContain('the answer to the create of job job_1 has no price');
+  });
+
+  test('leaves creates of learned prices alone, as long as they hold if prices rise', async () => {
+    const service = openService({ answer: (job) => (job.number === 2 ? unpriced(job) : quoted(job)) });
+    const { client } = spenderOn(service, { maxTokens: 1_000 });
+    await client.videos.create(VIDEO);
+    await client.images.create({ prompt: 'a fox' });
+    await client.videos.create(VIDEO);
+    const refused = await inTurn(1, () => client.images.create({ prompt: 'a fox' }));
+    expect(refused).toEqual([expect.objectContaining({ code: 'budget_exceeded' })]);
+    expect(String(refused[0])).toContain('contains a create whose price is not known yet');
+    expect(service.jobs.size).toBe(3);
+  });
+
+  test('is corrected where a job was charged something else than its quote', async () => {
+    const service = openService({ final: (tokens) => ({ finalTokenCost: tokens / 2 }) });
+    const { client, budget } = spenderOn(service, { maxTokens: LIMIT });
+    await client.jobs.get((await client.videos.create(VIDEO)).job.id);
+    expect(await budget.usage()).toMatchObject({ spentTokens: 6, leftTokens: 18 });
+  });
+});
+
+describe('lost answers', () => {
+  test('are filled in with the price once one of their class is answered', async () => {
+    let cut = 1;
+    const service = openService({ answer: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
+    const { client, budget } = spenderOn(service, { maxTokens: 100 });
+    const outcomes = await inTurn(20, (number) => client.videos.create(VIDEO, { idempotencyKey: `order-${number}` }));
+    // What has no price holds all that is left.
+    expect(service.jobs.size).toBe(1);
+    expect(String(outcomes[1])).toContain('1 create has lost its answer: send it again under its key');
+    expect(await budget.usage()).toMatchObject({ reservedTokens: 100, leftTokens: 0, unresolved: 1 });
+    await client.videos.create(VIDEO, { idempotencyKey: 'order-0' });
+    expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0, unresolved: 0 });
+    await inTurn(20, () => client.videos.create(VIDEO));
+    expect(service.charged()).toBe(96);
+  });
+
+  test('use the price that another budget of the process has learned', async () => {
+    let cut = 0;
+    const service = openService({ answer: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
+    const { client, budget } = spenderOn(service, { maxTokens: 100 });
+    await client.withOptions({ budget: undefined }).videos.create(VIDEO);
+    cut = 1;
+    await inTurn(1, () => client.videos.create(VIDEO));
+    expect(await budget.usage()).toMatchObject({ reservedTokens: 12, leftTokens: 88, unresolved: 1 });
+  });
+
+  test('stay reserved until release', async () => {
+    const service = openService({ answer: (job) => (job.number === 2 ? new TypeError('terminated') : quoted(job)) });
+    const { client, budget } = spenderOn(service, { maxTokens: LIMIT });
+    await client.videos.create(VIDEO);
+    await inTurn(1, () => client.videos.create(VIDEO, { idempotencyKey: 'lost' }));
+    expect(await budget.usage()).toMatchObject({ leftTokens: 0, unresolved: 1 });
+    await budget.release('lost');
+    expect(await budget.usage()).toMatchObject({ spentTokens: 12, leftTokens: 12, unresolved: 0 });
+  });
+
+  test('stay reserved when the retry of the same call is refused before the service looks at its key', async () => {
+    let sent = 0;
+    const service = openService();
+    const { client, budget } = spenderOn(service, { maxTokens: 100 });
+    await client.videos.create(VIDEO);
+    const flaky = client.withOptions({
+      maxRetries: 1,
+      fetch: async () => {
+        sent += 1;
+        if (sent === 1) throw new TypeError('terminated');
+        return json({ error: { code: 'invalid_api_key' } }, { status: 401 });
+      },
+    });
+    await inTurn(1, () => flaky.videos.create(VIDEO));
+    expect(sent).toBe(2);
+    expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 12, unresolved: 1 });
+  });
+
+  test.each([409, 408, 425, 499])('stay reserved after a %i, which says nothing of the job', async (status) => {
+    const service = openService({
+      answer: (job) => (job.number === 1 ? quoted(job) : json({ error: { code: 'conflict' } }, { status })),
+    });
+    const { client, budget } = spenderOn(service, { maxTokens: 100 });
+    await client.videos.create(VIDEO);
+    await inTurn(1, () => client.videos.create(VIDEO));
+    expect(await budget.usage()).toMatchObject({ reservedTokens: 12, unresolved: 1 });
+  });
+});
+
+describe('creates that were never sent', () => {
+  test.each([
+    ['Node, no listener', 'fetch failed', { code: 'ECONNREFUSED' }],
+    ['Node, no such host', 'fetch failed', { code: 'ENOTFOUND' }],
+    ['Node, no name server', 'fetch failed', { code: 'EAI_AGAIN' }],
+    ['Node, no route', 'fetch failed', { code: 'EHOSTUNREACH' }],
+    ['Node, connect time-out', 'fetch failed', { code: 'UND_ERR_CONNECT_TIMEOUT' }],
+    ['Node, certificate', 'fetch failed', { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }],
+    ['Node, expired certificate', 'fetch failed', { code: 'CERT_HAS_EXPIRED' }],
+  ])('use none of the budget (%s)', async (_runtime, message, cause) => {
+    const service = openService();
+    const { client, budget } = spenderOn(service, { maxTokens: 1_000, per: 'day' });
+    await client.videos.create(VIDEO);
+    const away = client.withOptions({
+      fetch: () => Promise.reject(new TypeError(message, { cause: Object.assign(new Error('connect'), cause) })),
+    });
+    await Promise.allSettled(Array.from({ length: 82 }, () => away.videos.create(VIDEO)));
+    expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0, unresolved: 0 });
+  });
+});
+
+describe('edits, whose source sets the price', () => {
+  test('pass the limit by one job at most', async () => {
+    const service = openService({ price: (number) => (number === 1 ? 2 : 60) });
+    const { client } = spenderOn(service, { maxTokens: 100 }, { preflight: false });
+    const params = { model: 'svc-video-fast', prompt: 'snow', source_video_url: 'https://x.test/a.mp4' } as const;
+    await client.videoEdits.create(params);
+    await Promise.allSettled(Array.from({ length: 40 }, () => client.videoEdits.create(params)));
+    expect(service.charged()).toBeLessThanOrEqual(160);
+    expect(service.charged()).toBeGreaterThanOrEqual(100);
+  });
+
+  test('and an estimate that is too low do so too', async () => {
+    const service = openService();
+    const { client } = spenderOn(service, { maxTokens: 100, unknownPrice: () => 1 });
+    await Promise.allSettled(Array.from({ length: 40 }, () => client.videos.create(VIDEO)));
+    expect(service.charged()).toBeLessThanOrEqual(112);
+    expect(service.charged()).toBeGreaterThanOrEqual(96);
+  });
+});
+
+test('one key in two calls at once is counted once, whichever of them is refused', async () => {
+  let posts = 0;
+  const service = openService();
+  const { client, budget } = spenderOn(service, { maxTokens: 100 });
+  await client.videos.create(VIDEO);
+  const busy = client.withOptions({
+    maxRetryAfterMs: 0,
+    fetch: async (input, init) => {
+      posts += 1;
+      if (posts === 1) return json({ error: { code: 'rate_limited' } }, { status: 429 });
+      await refused;
+      return service.fetch(input, init);
+    },
+  });
+  const [first, second] = [1, 2].map(() => busy.videos.create(VIDEO, { idempotencyKey: 'twice' }));
+  const refused = rejection(Promise.resolve(first));
+  await second;
+  expect(service.charged()).toBe(24);
+  expect(await budget.usage()).toMatchObject({ spentTokens: 24, reservedTokens: 0 });
+});

@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type Fault, type Happening, runWorld, type WorldOptions } from './world.js';
+
+/** How many worlds each test runs. */
+const WORLDS = Number(process.env.WORLDS ?? 400);
+
+const process3 = fc.nat({ max: 2 });
+const faults = (list: readonly Fault[]) => fc.constantFrom<Fault>(...list);
+
+function happenings(list: readonly Fault[]): fc.Arbitrary<Happening[]> {
+  const create = fc.record({
+    type: fc.constant('create' as const),
+    process: process3,
+    kind: fc.nat({ max: 2 }),
+    key: fc.nat({ max: 30 }),
+    fault: fc.oneof({ weight: 3, arbitrary: fc.constant<Fault>('none') }, { weight: 4, arbitrary: faults(list) }),
+    ms: fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 40_000 })),
+  });
+  return fc.array(
+    fc.oneof(
+      { weight: 12, arbitrary: create },
+      {
+        weight: 4,
+        arbitrary: fc.record({
+          type: fc.constant('advance' as const),
+          ms: fc.oneof(fc.nat({ max: 2_000 }), fc.nat({ max: 90_000 })),
+        }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          type: fc.constant('jump' as const),
+          share: fc.oneof(
+            fc.constantFrom(-1, -0.1, -0.01, 0.01, 0.1, 0.99),
+            fc.double({ min: -1, max: 1, noNaN: true }),
+          ),
+        }),
+      },
+      { weight: 1, arbitrary: fc.record({ type: fc.constant('kill' as const), process: process3 }) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          type: fc.constant('outage' as const),
+          process: process3,
+          fault: fc.constantFrom('reads' as const, 'writes' as const, 'lost writes' as const, 'none' as const),
+        }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          type: fc.constant('read job' as const),
+          process: process3,
+          job: fc.nat({ max: 30 }),
+          isUncharged: fc.constant(false),
+        }),
+      },
+    ),
+    { minLength: 10, maxLength: 60, size: 'max' },
+  );
+}
+
+function options(unknownPrice: WorldOptions['unknownPrice']): fc.Arbitrary<WorldOptions> {
+  return fc.record({
+    maxTokens: fc.integer({ min: 1, max: 400 }),
+    per: fc.constantFrom('total' as const, 'day' as const, 'month' as const),
+    prices: fc.tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 120 })),
+    unknownPrice: fc.constant(unknownPrice),
+    startMs: fc.integer({ min: 0, max: 1_000_000 }).map((ms) => Date.parse('2026-01-31T23:45:00Z') + ms),
+  });
+}
+
+const ALL: readonly Fault[] = ['no price', 'lost', 'late', 'not made', 'refused', 'busy', 'unsent'];
+
+describe('whatever the service, the processes, the store and the clock do', () => {
+  test.each([
+    ['one at a time', options('one-at-a-time'), ALL],
+    // An estimate is the user's word: what is not answered with a price counts as estimated.
+    ['estimated', options('estimate'), ['lost', 'late', 'not made', 'refused', 'busy', 'unsent'] as const],
+  ] as const)(
+    'the jobs of a period cost at most its limit and one job, with unknown prices %s',
+    async (_name, anyOptions, list) => {
+      let jobs = 0;
+      await fc.assert(
+        fc.asyncProperty(anyOptions, happenings(list), async (world, history) => {
+          const run = await runWorld(world, history);
+          jobs += run.jobs;
+          for (const [period, tokens] of run.charged) {
+            expect({ period, tokens, isOver: tokens > world.maxTokens + run.dearest }).toMatchObject({ isOver: false });
+          }
+        }),
+        { numRuns: WORLDS },
+      );
+      // The worlds are no deserts.
+      expect(jobs).toBeGreaterThan(WORLDS);
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,134 @@
+// Budgets in a real Redis that is frozen, killed or full of other things. Waits in real time.
+
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createBudget } from '../../src/index.js';
+import { redisShared } from '../../src/redis/index.js';
+import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
+import { inTurn, openService, spenderOn, VIDEO } from './service.js';
+
+describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
+  let redis: RealRedis;
+  /** As a user makes it: commands wait for the connection, and are repeated. */
+  let plain: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    plain = new Redis({ port: redis.port, host: '127.0.0.1' });
+    plain.on('error', () => {});
+  });
+  afterAll(async () => {
+    plain.disconnect();
+    await redis.close();
+  });
+
+  async function frozen(work: () => Promise<void>): Promise<void> {
+    const pid = Number(/process_id:(\d+)/.exec(await redis.ioredis.info('server'))?.[1]);
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await work();
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+  }
+
+  test('that is frozen between a create and its answer delays the answer by two seconds at most', async () => {
+    const service = openService();
+    const { client, budget } = spenderOn(service, { maxTokens: 100, scope: 'frozen', shared: redisShared(plain) });
+    const pid = Number(/process_id:(\d+)/.exec(await redis.ioredis.info('server'))?.[1]);
+    const freezing = client.withOptions({
+      async fetch(input, init) {
+        process.kill(pid, 'SIGSTOP');
+        return service.fetch(input, init);
+      },
+    });
+    const began = performance.now();
+    const { job } = await freezing.videos.create(VIDEO);
+    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(job.id).toBe('job_1');
+    process.kill(pid, 'SIGCONT');
+    expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0 });
+  });
+
+  test('that is frozen delays neither an abort nor a time limit, and nothing is sent', async () => {
+    const service = openService();
+    const { client } = spenderOn(service, { maxTokens: 100, scope: 'aborted', shared: redisShared(plain) });
+    await frozen(async () => {
+      const began = performance.now();
+      await expect(client.videos.create(VIDEO, { signal: AbortSignal.timeout(500) })).rejects.toMatchObject({
+        name: 'TimeoutError',
+      });
+      await expect(client.videos.create(VIDEO, { timeoutMs: 500 })).rejects.toMatchObject({
+        name: 'ConnectionError',
+        attempts: 0,
+      });
+      expect(performance.now() - began).toBeLessThan(2_500);
+    });
+    expect(service.jobs.size).toBe(0);
+  });
+
+  test('that is away refuses creates within its time limit, and nothing is sent', async () => {
+    const own = await startRedis({ keeps: true });
+    const client = new Redis({ port: own.port, host: '127.0.0.1', retryStrategy: () => 50 });
+    client.on('error', () => {});
+    const service = openService();
+    const { client: spender, budget } = spenderOn(service, { maxTokens: 30, shared: redisShared(client) });
+    await spender.videos.create(VIDEO);
+    await own.stop();
+    const began = performance.now();
+    await expect(spender.videos.create(VIDEO)).rejects.toMatchObject({ name: 'ConnectionError', attempts: 0 });
+    expect(performance.now() - began).toBeLessThan(4_000);
+    expect(service.jobs.size).toBe(1);
+    await own.restart();
+    await expect.poll(() => client.status).toBe('ready');
+    await inTurn(5, () => spender.videos.create(VIDEO));
+    expect(service.charged()).toBe(24);
+    await expect.poll(() => budget.usage(), { timeout: 10_000 }).toMatchObject({ spentTokens: 24, reservedTokens: 0 });
+    client.disconnect();
+    await own.close();
+  }, 30_000);
+
+  test('gives each key a time to live that is longer than the period, so that prices outlive it', async () => {
+    const { client } = spenderOn(openService(), {
+      maxTokens: 100,
+      per: 'day',
+      scope: 'ttl',
+      shared: redisShared(plain),
+    });
+    await client.videos.create(VIDEO);
+    const keys = (await redis.ioredis.keys('*')).filter((key) => key.includes('ttl'));
+    expect(keys.length).toBeGreaterThan(1);
+    for (const key of keys) expect(await redis.ioredis.pttl(key)).toBeGreaterThan(0);
+    const ledger = keys.find((key) => key.endsWith('ledger')) ?? '';
+    expect(await redis.ioredis.pttl(ledger)).toBeGreaterThan(40 * 86_400_000);
+  });
+
+  test('of a cluster holds too', async () => {
+    const cluster = await startCluster();
+    for (const [name, client] of Object.entries({ ioredis: cluster.ioredis, node: cluster.nodeRedis })) {
+      const service = openService();
+      const { client: spender } = spenderOn(service, { maxTokens: 30, scope: name, shared: redisShared(client) });
+      await Promise.allSettled(Array.from({ length: 10 }, () => spender.videos.create(VIDEO)));
+      expect(service.charged()).toBe(24);
+    }
+    await cluster.close();
+  });
+
+  test('serves 500 creates that wait with two commands a second', async () => {
+    const shared = redisShared(plain);
+    const { client } = spenderOn(openService(), { maxTokens: 100, scope: 'many', shared });
+    const stuck = client.withOptions({ fetch: () => new Promise<Response>(() => {}) });
+    stuck.videos.create(VIDEO).catch(() => {});
+    const reserved = async () => (await createBudget({ maxTokens: 100, scope: 'many', shared }).usage()).reservedTokens;
+    await expect.poll(reserved).toBe(100);
+    for (let count = 0; count < 500; count++) stuck.videos.create(VIDEO).catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await redis.ioredis.info('stats'))?.[1]);
+    // The calls inside of the script count as commands too: time, version and keys.
+    const perScript = 3 + 32;
+    const before = await commands();
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    expect((await commands()) - before).toBeLessThanOrEqual(8 * perScript);
+    const evals = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.ioredis.info('commandstats'))?.[1];
+    expect(Number(evals)).toBeLessThan(500);
+  }, 20_000);
+});

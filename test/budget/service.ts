@@ -1,0 +1,72 @@
+import { type BudgetOptions, type ClientOptions, createBudget, GenClient } from '../../src/index.js';
+import { BASE_URL, freshKey, json } from '../transport/support.js';
+
+export const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
+
+/** What a service charges and answers. */
+export interface ServiceOptions {
+  /** The real price of the job with this number. */
+  readonly price?: (job: number) => number;
+  /** The answer to the create of a job; an error is thrown by fetch. */
+  readonly answer?: (job: {
+    readonly id: string;
+    readonly tokens: number;
+    readonly number: number;
+  }) => Response | Error;
+  /** Fields of a job that is read. */
+  readonly final?: (tokens: number) => object;
+}
+
+/** A service that makes a job for each key, and what it has charged. */
+export function openService({ price = () => 12, answer = quoted, final }: ServiceOptions = {}) {
+  const jobs = new Map<string, { readonly id: string; readonly tokens: number; readonly number: number }>();
+  const fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const { method, url, headers } = new Request(input, init);
+    if (method === 'GET') {
+      const job = [...jobs.values()].find(({ id }) => url.endsWith(id));
+      const shown = { id: job?.id, status: 'completed', ...final?.(job?.tokens ?? 0) };
+      return json({ success: true, data: { job: shown } });
+    }
+    const key = headers.get('idempotency-key') ?? '';
+    const number = jobs.size + 1;
+    const job = jobs.get(key) ?? { id: `job_${number}`, tokens: price(number), number };
+    jobs.set(key, job);
+    const answered = answer(job);
+    if (answered instanceof Error) throw answered;
+    return answered;
+  };
+  const charged = () => [...jobs.values()].reduce((sum, { tokens }) => sum + tokens, 0);
+  return { fetch, charged, jobs };
+}
+
+/** The documented answer to a create. */
+export function quoted({ id, tokens }: { readonly id: string; readonly tokens: number }): Response {
+  return json({ success: true, data: { job: { id, status: 'processing' }, quoted_token_cost: tokens } });
+}
+
+/** A client on a service, with a budget. */
+export function spenderOn(service: ReturnType<typeof openService>, options: BudgetOptions, client: ClientOptions = {}) {
+  const budget = createBudget(options);
+  const base = {
+    apiKey: freshKey(),
+    baseUrl: BASE_URL,
+    fetch: service.fetch,
+    rateLimit: 'off',
+    maxRetries: 0,
+  } as const;
+  return { budget, client: new GenClient({ ...base, ...client, budget }) };
+}
+
+/** What each call came to. */
+export async function inTurn(count: number, call: (number: number) => Promise<unknown>): Promise<readonly unknown[]> {
+  const outcomes: unknown[] = [];
+  for (let number = 0; number < count; number++) {
+    outcomes.push(
+      await call(number).then(
+        () => undefined,
+        (error: unknown) => error,
+      ),
+    );
+  }
+  return outcomes;
+}

@@ -1,0 +1,192 @@
+// What a budget does when its store hangs, fails or is far away, and what it asks of it.
+import { describe, expect, test } from 'vitest';
+import { ConnectionError, createBudget, GenClient, GenError } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { memoryShared } from '../../src/shared/memory.js';
+import type { SharedStore } from '../../src/shared/shared-store.js';
+import { rejection } from '../transport/support.js';
+import { openService, spenderOn, VIDEO } from './service.js';
+
+/** A store whose calls can be held up, and how often it was called. */
+function heldStore() {
+  const kept = memoryShared();
+  const never = new Promise<never>(() => {});
+  const held = { hangs: 'nothing' as 'nothing' | 'reads' | 'writes', calls: 0 };
+  const shared: SharedStore = {
+    read(...args) {
+      held.calls += 1;
+      return held.hangs === 'reads' ? never : kept.read(...args);
+    },
+    write(...args) {
+      held.calls += 1;
+      return held.hangs === 'writes' ? never : kept.write(...args);
+    },
+  };
+  return { held, shared };
+}
+
+async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; readonly error: unknown }> {
+  const began = performance.now();
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return { ms: performance.now() - began, error };
+}
+
+describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => {
+  test('delays no abort, and nothing is sent', async () => {
+    const { held, shared } = heldStore();
+    const service = openService();
+    const { client } = spenderOn(service, { maxTokens: 100, shared });
+    held.hangs = hangs;
+    const { ms, error } = await timed(client.videos.create(VIDEO, { signal: AbortSignal.timeout(200) }));
+    expect(error).toMatchObject({ name: 'TimeoutError' });
+    expect(ms).toBeLessThan(1_500);
+    expect(service.jobs.size).toBe(0);
+  });
+
+  test('delays no time limit, and the error says that nothing was sent', async () => {
+    const { held, shared } = heldStore();
+    const { client } = spenderOn(openService(), { maxTokens: 100, shared });
+    held.hangs = hangs;
+    const { ms, error } = await timed(client.videos.create(VIDEO, { timeoutMs: 200 }));
+    expect(ConnectionError.isInstance(error)).toBe(true);
+    expect(error).toMatchObject({
+      attempts: 0,
+      message: 'The budget did not admit the create within 200 ms (timeoutMs), so it was not sent',
+    });
+    expect(ms).toBeLessThan(1_500);
+  });
+
+  test('delays the answer of a paid create by two seconds at most, and learns of it afterwards', async () => {
+    const { held, shared } = heldStore();
+    const service = openService();
+    const { client, budget } = spenderOn(service, { maxTokens: 100, shared });
+    const going = client.withOptions({
+      fetch(input, init) {
+        held.hangs = hangs;
+        return service.fetch(input, init);
+      },
+    });
+    const { ms, error } = await timed(going.videos.create(VIDEO));
+    expect(error).toBeUndefined();
+    expect(ms).toBeLessThan(2_000);
+    held.hangs = 'nothing';
+    expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0 });
+  }, 20_000);
+
+  test('delays the read of a failed job by two seconds at most', async () => {
+    const { held, shared } = heldStore();
+    const service = openService({ final: () => ({ status: 'failed' }) });
+    const { client, budget } = spenderOn(service, { maxTokens: 100, shared });
+    const { job } = await client.videos.create(VIDEO);
+    held.hangs = hangs;
+    const { ms, error } = await timed(client.jobs.get(job.id));
+    expect(error).toBeUndefined();
+    expect(ms).toBeLessThan(2_000);
+    held.hangs = 'nothing';
+    await expect.poll(() => budget.usage(), { timeout: 15_000 }).toMatchObject({ spentTokens: 0 });
+  }, 20_000);
+});
+
+test('what a store says of its own configuration reaches the caller', async () => {
+  const misconfigured = () => Promise.reject(new GenError('The user of Redis may not use EVAL. Allow +eval.'));
+  const { client } = spenderOn(openService(), {
+    maxTokens: 100,
+    shared: { read: misconfigured, write: misconfigured },
+  });
+  const error = await rejection(client.videos.create(VIDEO));
+  expect(error).toMatchObject({ message: 'The user of Redis may not use EVAL. Allow +eval.' });
+});
+
+describe('a job that ends uncharged', () => {
+  test('is given back to every budget of the store, whichever process learns of it', async () => {
+    const shared = memoryShared();
+    const sandbox = createSandbox({ prices: 15, limits: 'off', clock: 'manual' });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    // Each process has its own view of the store, and its own clients.
+    const view = (): SharedStore => ({ read: shared.read, write: shared.write });
+    const open = (scope: string, store: SharedStore) =>
+      createBudget({ maxTokens: 100, scope, per: 'day', shared: store });
+    const [one, two] = [view(), view()];
+    const { apiKey, baseUrl, fetch } = sandbox;
+    const creator = new GenClient({ apiKey, baseUrl, fetch, budget: open('all', one) });
+    const { job } = await creator.videos.create(VIDEO, { budget: open('tenant-7', one) });
+    // A client of the sandbox has its clock, and with it an account state of its own, as another process has.
+    const receiver = sandbox.client({ budget: open('all', two) });
+    await sandbox.advance(120_000);
+    for (const scope of ['all', 'tenant-7']) expect(await open(scope, two).usage()).toMatchObject({ spentTokens: 15 });
+    await receiver.jobs.get(job.id);
+    for (const scope of ['all', 'tenant-7']) expect(await open(scope, two).usage()).toMatchObject({ spentTokens: 0 });
+  });
+});
+
+describe('creates that wait for a budget', () => {
+  test('are served in order, ask the store at most twice a second together, and leave at once when they are aborted', async () => {
+    const { held, shared } = heldStore();
+    const answers: (() => void)[] = [];
+    const service = openService();
+    const { client, budget } = spenderOn(service, { maxTokens: 10_000, shared });
+    const slow = client.withOptions({
+      fetch: async (input, init) => {
+        await new Promise<void>((resolve) => answers.push(resolve));
+        return service.fetch(input, init);
+      },
+    });
+    const first = slow.videos.create(VIDEO);
+    await expect.poll(() => answers.length).toBe(1);
+    const controller = new AbortController();
+    const order: number[] = [];
+    const waiting = Array.from({ length: 500 }, async (_, number) => {
+      const signal = number % 10 === 0 ? controller.signal : undefined;
+      await client.videos.create(VIDEO, signal && { signal }).then(
+        () => order.push(number),
+        () => {},
+      );
+    });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const before = held.calls;
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    expect(held.calls - before).toBeLessThanOrEqual(8);
+    const { ms } = await timed(
+      (async () => {
+        controller.abort();
+        await Promise.all(waiting.filter((_, number) => number % 10 === 0));
+      })(),
+    );
+    expect(ms).toBeLessThan(500);
+    for (const answer of answers) answer();
+    await first;
+    await Promise.all(waiting);
+    expect(order).toHaveLength(450);
+    expect(order).toEqual([...order].sort((one, two) => one - two));
+    expect(await budget.usage()).toMatchObject({ spentTokens: 451 * 12, reservedTokens: 0 });
+  }, 30_000);
+
+  test('of budgets that are made anew for each request share one queue', async () => {
+    const { held, shared } = heldStore();
+    const service = openService();
+    const tenant = () => createBudget({ maxTokens: 1_000, scope: 'tenant-7', shared });
+    const { client } = spenderOn(service, { maxTokens: 1_000 });
+    const own = client.withOptions({ budget: undefined, fetch: () => new Promise<Response>(() => {}) });
+    own.videos.create(VIDEO, { budget: tenant() }).catch(() => {});
+    await expect.poll(() => held.calls).toBe(2);
+    for (let count = 0; count < 100; count++) own.videos.create(VIDEO, { budget: tenant() }).catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const before = held.calls;
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect(held.calls - before).toBeLessThanOrEqual(4);
+  });
+});
+
+test('budgets of one name share their tokens in a process, and one without a name counts alone', async () => {
+  const service = openService();
+  const { client } = spenderOn(service, { maxTokens: 1_000 });
+  const named = () => createBudget({ maxTokens: 12, scope: 'shared-in-process' });
+  await client.videos.create(VIDEO, { budget: named() });
+  await expect(client.videos.create(VIDEO, { budget: named() })).rejects.toMatchObject({ code: 'budget_exceeded' });
+  await client.videos.create(VIDEO, { budget: createBudget({ maxTokens: 12 }) });
+  await client.videos.create(VIDEO, { budget: createBudget({ maxTokens: 12 }) });
+  expect(service.jobs.size).toBe(3);
+});

@@ -1,0 +1,220 @@
+// Periods, leases and clocks. Time is held by the sandbox.
+import { describe, expect, test } from 'vitest';
+import { type BudgetOptions, createBudget } from '../../src/index.js';
+import { CLOCK } from '../../src/runtime/clock.js';
+import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
+import { memoryStore } from '../../src/shared/memory.js';
+import type { SharedStore } from '../../src/shared/shared-store.js';
+import { HeldClock } from './held-clock.js';
+import { VIDEO } from './service.js';
+
+const DAY_MS = 86_400_000;
+
+function heldSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOptions> = {}) {
+  const sandbox = createSandbox({ clock: 'manual', prices: 10, balanceTokens: 1e9, limits: 'off', ...sandboxOptions });
+  const budget = createBudget(options);
+  const client = sandbox.client({ budget });
+  const chargedFrom = (since: string) =>
+    sandbox.jobs
+      .filter(({ createdAt = '' }) => createdAt >= since)
+      .reduce((sum, { quotedTokenCost = 0 }) => sum + quotedTokenCost, 0);
+  return { sandbox, budget, client, chargedFrom };
+}
+
+describe('the clock of a budget', () => {
+  test('is that of the client: a day that a sandbox advances begins a new period', async () => {
+    const { sandbox, budget, client } = heldSpender({ maxTokens: 10, per: 'day' });
+    await client.videos.create(VIDEO);
+    await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded' });
+    await sandbox.advance(25 * 3_600_000);
+    await client.videos.create(VIDEO);
+    expect(await budget.usage()).toMatchObject({ spentTokens: 10 });
+  });
+
+  test('is that of a shared store, whatever the clocks of the processes say', async () => {
+    const clock = new HeldClock(Date.parse('2026-01-31T12:00:00Z'));
+    const { read, write } = memoryStore(clock);
+    const { client } = heldSpender({ maxTokens: 10, per: 'day', shared: { read, write } });
+    await client.videos.create(VIDEO);
+    await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ resetsAt: '2026-02-01T00:00:00.000Z' });
+    await clock.advance(DAY_MS);
+    await client.videos.create(VIDEO);
+  });
+});
+
+describe('a period that ends while creates are under way', () => {
+  test('counts them in the period in which they are answered', async () => {
+    const midnight = '2026-03-02T00:00:00.000Z';
+    const { sandbox, budget, client, chargedFrom } = heldSpender(
+      { maxTokens: 5_000, per: 'day' },
+      { limits: 'documented', startTime: Date.parse(midnight) - 20 * 60_000 },
+    );
+    await client.videos.create(VIDEO);
+    const evening = Promise.allSettled(Array.from({ length: 489 }, () => client.videos.create(VIDEO)));
+    await sandbox.advance(30 * 60_000);
+    await evening;
+    const spilled = chargedFrom(midnight);
+    expect(spilled).toBeGreaterThan(0);
+    expect(await budget.usage()).toMatchObject({ spentTokens: spilled, reservedTokens: 0 });
+    const day = Promise.allSettled(Array.from({ length: 600 }, () => client.videos.create(VIDEO)));
+    await sandbox.advance(60 * 60_000);
+    await day;
+    expect(chargedFrom(midnight)).toBe(5_000);
+  }, 60_000);
+});
+
+describe('a reservation', () => {
+  test('lives as long as its call queues in its lane, so that a price that rises meanwhile is met by one job', async () => {
+    const { sandbox, client } = heldSpender({ maxTokens: 1_000 }, { limits: 'documented' });
+    await client.videos.create(VIDEO);
+    const calls = Promise.allSettled(Array.from({ length: 120 }, () => client.videos.create(VIDEO)));
+    await sandbox.advance(58_000);
+    sandbox.setPrices(30);
+    await sandbox.advance(30 * 60_000);
+    await calls;
+    const charged = sandbox.jobs.reduce((sum, { quotedTokenCost = 0 }) => sum + quotedTokenCost, 0);
+    expect(charged).toBeLessThanOrEqual(1_030);
+    expect(charged).toBeGreaterThan(900);
+  }, 60_000);
+});
+
+/** Budgets as processes have them: each with its own view of one store. */
+function processes(options: Omit<BudgetOptions, 'shared'>, start = '2026-01-10T12:00:00Z') {
+  const clock = new HeldClock(Date.parse(start));
+  const store = memoryStore(clock);
+  const open = () => {
+    const process = { isDead: false };
+    const never = new Promise<never>(() => {});
+    const budget = createBudget({
+      scope: 'tenant',
+      ...options,
+      shared: {
+        [CLOCK]: clock,
+        read: (...args: Parameters<SharedStore['read']>) => (process.isDead ? never : store.read(...args)),
+        write: (...args: Parameters<SharedStore['write']>) => (process.isDead ? never : store.write(...args)),
+      } as SharedStore,
+    });
+    const reserve = (idempotencyKey: string, { learnedTokens }: { learnedTokens?: number } = { learnedTokens: 10 }) =>
+      budget.reserve({
+        job: { call: 'videos' },
+        priceClass: 'video',
+        isFixedPrice: true,
+        learnedTokens,
+        idempotencyKey,
+        timeoutMs: 2_000,
+        clock,
+      });
+    return Object.assign(process, { budget, reserve });
+  };
+  return { clock, open };
+}
+
+const LOST = { error: new TypeError('terminated'), wasSent: true };
+const answered = (jobId: string, quotedTokens: number | null = 10) => ({
+  jobId,
+  quotedTokens: quotedTokens ?? undefined,
+  balanceTokens: undefined,
+  isUncharged: false,
+});
+
+describe('a process that dies', () => {
+  test('leaves its creates reserved as lost after 30 seconds, and holds up nobody after that', async () => {
+    const { clock, open } = processes({ maxTokens: 25 });
+    const [one, two] = [open(), open()];
+    await one.reserve('a');
+    one.isDead = true;
+    expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: 0 });
+    await clock.advance(31_000);
+    expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: 1 });
+    const next = await two.reserve('b');
+    await next.answered(answered('job_b'));
+    await expect(two.reserve('c')).rejects.toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
+    // The key is tried again, and the service shows the job that it made.
+    const again = await two.reserve('a');
+    await again.answered(answered('job_a'));
+    expect(await two.budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0, unresolved: 0 });
+  });
+
+  test('while one that lives keeps its own by renewing them', async () => {
+    const { clock, open } = processes({ maxTokens: 100 });
+    const [one, two] = [open(), open()];
+    const reservation = await one.reserve('a');
+    await clock.advance(600_000);
+    expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: 0 });
+    await reservation.failed({ error: new Error('aborted in its lane'), wasSent: false });
+    await clock.advance(60_000);
+    expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: 0 });
+  });
+});
+
+describe('a create that lost its answer', () => {
+  test.each([
+    ['day', '2026-01-12T00:00:00.000Z'],
+    ['month', '2026-03-01T00:00:00.000Z'],
+    ['total', '2026-01-11T12:00:00.000Z'],
+    [3_600_000, '2026-01-10T14:00:00.000Z'],
+  ] as const)('is reserved until the end of the next period (%s)', async (per, end) => {
+    const { clock, open } = processes({ maxTokens: 100, per });
+    const { budget, reserve } = open();
+    await (await reserve('a')).failed(LOST);
+    await clock.advance(Date.parse(end) - clock.now() - 1);
+    expect(await budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: 1 });
+    await clock.advance(1);
+    expect(await budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: 0 });
+  });
+});
+
+describe('a key that was answered', () => {
+  test('counts once within seven days, across periods', async () => {
+    const { clock, open } = processes({ maxTokens: 100, per: 'day' });
+    const { budget, reserve } = open();
+    const run = async () => (await reserve('order-1')).answered(answered('job_1'));
+    await run();
+    await run();
+    expect(await budget.usage()).toMatchObject({ spentTokens: 10 });
+    await clock.advance(6.9 * DAY_MS);
+    await run();
+    expect(await budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
+    await clock.advance(0.2 * DAY_MS);
+    await run();
+    expect(await budget.usage()).toMatchObject({ spentTokens: 10 });
+  });
+
+  test('counts again where the service has forgotten it and makes another job', async () => {
+    const { open } = processes({ maxTokens: 100 });
+    const { budget, reserve } = open();
+    await (await reserve('order-1')).answered(answered('job_1'));
+    await (await reserve('order-1')).answered(answered('job_2'));
+    expect(await budget.usage()).toMatchObject({ spentTokens: 20 });
+  });
+});
+
+test('a learned price outlives its period', async () => {
+  const { clock, open } = processes({ maxTokens: 100, per: 'day' });
+  const { reserve } = open();
+  await (await reserve('a', {})).answered(answered('job_1', 60));
+  await clock.advance(30 * DAY_MS);
+  await (await reserve('b', {})).answered(answered('job_2', null));
+  await expect(reserve('c', {})).rejects.toMatchObject({ estimateTokens: 60, leftTokens: 40 });
+});
+
+test.each([
+  ['day', 40],
+  ['total', 3_650],
+] as const)('a budget per %s is forgotten when it is not used for long: after %i days or more', async (per, days) => {
+  const clock = new HeldClock(Date.parse('2026-01-10T12:00:00Z'));
+  const store = memoryStore(clock);
+  const ttls: number[] = [];
+  const shared: SharedStore = {
+    read: store.read,
+    write(group, version, changes) {
+      for (const change of Object.values(changes)) ttls.push(change?.ttlMs ?? 0);
+      return store.write(group, version, changes);
+    },
+  };
+  const budget = createBudget({ maxTokens: 10, per, shared });
+  const job = { job: { call: 'videos' }, priceClass: 'video', isFixedPrice: true } as const;
+  await (await budget.reserve({ ...job, idempotencyKey: 'a', clock })).answered(answered('job_1'));
+  expect(Math.min(...ttls)).toBe(7 * DAY_MS);
+  expect(Math.max(...ttls)).toBeGreaterThanOrEqual(days * DAY_MS);
+});

@@ -1,0 +1,198 @@
+// A random service, processes that spend one budget, a store, and a clock, all in one seeded run.
+
+import { ConnectionError, GenError, RateLimitError } from '../../src/errors/index.js';
+import { createBudget } from '../../src/index.js';
+import { CLOCK, type Clock } from '../../src/runtime/clock.js';
+import type { BudgetOrder } from '../../src/schemas/budget.js';
+import { memoryStore } from '../../src/shared/memory.js';
+import type { SharedStore } from '../../src/shared/shared-store.js';
+import { HeldClock, turn } from './held-clock.js';
+
+/** What the service does with a create. `late`: the answer is lost, and the job is made a while later. */
+export type Fault = 'none' | 'no price' | 'lost' | 'late' | 'not made' | 'refused' | 'busy' | 'unsent';
+
+/** What happens next. */
+export type Happening =
+  | {
+      readonly type: 'create';
+      readonly process: number;
+      /** Of the three kinds, the last one is an edit, whose price depends on its source. */
+      readonly kind: number;
+      readonly key: number;
+      readonly fault: Fault;
+      /** How long the answer takes, and for an edit what it costs. */
+      readonly ms: number;
+    }
+  | { readonly type: 'advance'; readonly ms: number }
+  /** Sets the clock by a share of a period. */
+  | { readonly type: 'jump'; readonly share: number }
+  | { readonly type: 'kill'; readonly process: number }
+  | { readonly type: 'outage'; readonly process: number; readonly fault: 'reads' | 'writes' | 'lost writes' | 'none' }
+  | { readonly type: 'read job'; readonly process: number; readonly job: number; readonly isUncharged: boolean };
+
+/** A world. */
+export interface WorldOptions {
+  readonly maxTokens: number;
+  readonly per: 'total' | 'day' | 'month';
+  /** The real prices. */
+  readonly prices: readonly [number, number];
+  readonly unknownPrice: 'one-at-a-time' | 'estimate';
+  readonly startMs: number;
+}
+
+interface MadeJob {
+  readonly id: string;
+  readonly tokens: number;
+  readonly period: string;
+}
+
+const PROCESSES = 3;
+const DAY_MS = 86_400_000;
+const PERIOD_MS = { total: DAY_MS, day: DAY_MS, month: 28 * DAY_MS } as const;
+
+/** Runs a world to its end. Gives what was charged in each period, and the highest price of a job. */
+export async function runWorld(
+  options: WorldOptions,
+  happenings: readonly Happening[],
+): Promise<{ readonly charged: ReadonlyMap<string, number>; readonly dearest: number; readonly jobs: number }> {
+  const clock = new HeldClock(options.startMs);
+  const store = memoryStore(clock);
+  const jobs = new Map<string, MadeJob>();
+  const refusedKeys = new Set<string>();
+  let latestMs = options.startMs;
+  let jumpedMs = 0;
+
+  function periodNow(): string {
+    // A clock that is set back does not begin an earlier period again.
+    latestMs = Math.max(latestMs, clock.now());
+    const { per } = options;
+    return per === 'total' ? per : new Date(latestMs).toISOString().slice(0, per === 'day' ? 10 : 7);
+  }
+
+  function makeJob(key: string, tokens: number): MadeJob {
+    const job = jobs.get(key) ?? { id: `job-${key}`, tokens, period: periodNow() };
+    jobs.set(key, job);
+    return job;
+  }
+
+  const processes = Array.from({ length: PROCESSES }, () => openProcess(options, store, clock));
+  for (const happening of happenings) {
+    periodNow();
+    if (happening.type === 'advance') await clock.advance(happening.ms);
+    else if (happening.type === 'jump') {
+      // A create in flight may count as lost, and is given up when the next period has passed.
+      const ms = happening.share * PERIOD_MS[options.per];
+      if (jumpedMs + ms > 0.9 * PERIOD_MS[options.per]) continue;
+      jumpedMs += Math.max(0, ms);
+      clock.jump(ms);
+    } else {
+      const process = processes[happening.process % PROCESSES];
+      if (!process) continue;
+      if (happening.type === 'outage') process.fault = happening.fault;
+      else if (happening.type === 'kill') {
+        process.fault = 'dead';
+        processes[happening.process % PROCESSES] = openProcess(options, store, clock);
+      } else if (happening.type === 'create') void create(process, happening);
+      else {
+        const job = [...jobs.values()][happening.job % Math.max(1, jobs.size)];
+        if (job) void process.budget.refund(job.id, happening.isUncharged ? 0 : job.tokens);
+      }
+    }
+    await turn();
+    periodNow();
+  }
+  await clock.advance(120_000);
+
+  const charged = new Map<string, number>();
+  for (const { period, tokens } of jobs.values()) charged.set(period, (charged.get(period) ?? 0) + tokens);
+  const dearest = Math.max(0, ...[...jobs.values()].map(({ tokens }) => tokens));
+  return { charged, dearest, jobs: jobs.size };
+
+  async function create(process: Process, { kind, key: number, fault, ms }: Happening & { type: 'create' }) {
+    const isEdit = kind === 2;
+    const key = `${kind}-${number}`;
+    const tokens = isEdit ? 1 + (ms % 60) : (options.prices[kind] ?? 1);
+    const order: BudgetOrder = {
+      job: { call: isEdit ? 'videoEdits' : 'videos' },
+      priceClass: `kind ${kind}`,
+      isFixedPrice: !isEdit,
+      idempotencyKey: key,
+      timeoutMs: 20_000,
+      clock,
+    };
+    const reservation = await process.budget.reserve(order).catch(() => undefined);
+    if (!reservation) return;
+    await pause(clock, ms);
+    if (isDead(process)) return;
+    const failed = async (error: Error, wasSent = true) => {
+      await pause(clock, ms);
+      if (!isDead(process)) await reservation.failed({ error, wasSent });
+    };
+    if (fault === 'unsent') return failed(new GenError('aborted in the lane'), false);
+    if (fault === 'busy') return failed(new RateLimitError('busy', BUSY));
+    if (fault === 'refused' && !jobs.has(key)) refusedKeys.add(key);
+    if (refusedKeys.has(key)) return failed(new GenError('refused'), false);
+    if (fault === 'not made') return failed(new ConnectionError('reset', { attempts: 1 }));
+    if (fault === 'late') {
+      const lost = failed(new ConnectionError('reset', { attempts: 1 }));
+      const sentMs = clock.now();
+      await pause(clock, ms * 20);
+      // A day later nobody waits for it any longer.
+      if (Math.abs(clock.now() - sentMs) < DAY_MS) makeJob(key, tokens);
+      return lost;
+    }
+    const job = makeJob(key, tokens);
+    if (fault === 'lost') return failed(new ConnectionError('reset', { attempts: 1 }));
+    await pause(clock, ms);
+    if (isDead(process)) return;
+    const quotedTokens = fault === 'no price' ? undefined : job.tokens;
+    await reservation.answered({ jobId: job.id, quotedTokens, balanceTokens: undefined, isUncharged: false });
+  }
+}
+
+const isDead = ({ fault }: Process) => fault === 'dead';
+
+const BUSY = {
+  status: 429,
+  code: 'rate_limited',
+  recovery: 'wait_and_retry',
+  method: 'POST',
+  url: 'https://service.test/v1/videos',
+} as const;
+
+interface Process {
+  fault: 'reads' | 'writes' | 'lost writes' | 'none' | 'dead';
+  readonly budget: ReturnType<typeof createBudget>;
+}
+
+function openProcess({ maxTokens, per, unknownPrice }: WorldOptions, store: SharedStore, clock: Clock): Process {
+  const never = new Promise<never>(() => {});
+  const process: Pick<Process, 'fault'> = { fault: 'none' };
+  const shared: SharedStore & { readonly [CLOCK]: Clock } = {
+    [CLOCK]: clock,
+    read(group, keys) {
+      if (process.fault === 'dead') return never;
+      if (process.fault === 'reads') return Promise.reject(new Error('connection lost'));
+      return store.read(group, keys);
+    },
+    async write(...args) {
+      if (process.fault === 'dead') return never;
+      if (process.fault === 'writes') throw new Error('connection lost');
+      const isWritten = await store.write(...args);
+      if (process.fault === 'lost writes') throw new Error('connection lost');
+      return isWritten;
+    },
+  };
+  const budget = createBudget({
+    maxTokens,
+    per,
+    scope: 'tenant',
+    shared,
+    unknownPrice: unknownPrice === 'estimate' ? () => 5 : unknownPrice,
+  });
+  return Object.assign(process, { budget });
+}
+
+function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => clock.after(ms, resolve));
+}

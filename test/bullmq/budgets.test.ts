@@ -1,0 +1,68 @@
+import { createBudget } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
+
+describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
+  const { open } = queuesOnSandboxes();
+
+  it('wait for the next period when they are over it', async () => {
+    const budget = createBudget({ maxTokens: 25, per: 2_000 });
+    const { sandbox, queue, work, ended } = open({ prices: 10, client: { budget } });
+    const failures: unknown[] = [];
+    work({ timeoutMs: 500, onFailed: (error) => void failures.push(error) });
+    for (let at = 0; at < 5; at++) await queue.videos.create(PARAMS, { jobId: `order-${at}` });
+    await expect.poll(() => sandbox.jobs.length, { timeout: 5_000 }).toBe(2);
+    await ended(5);
+    expect(await queue.queue.getCompletedCount()).toBe(5);
+    expect(failures).toEqual([]);
+    expect(sandbox.jobs).toHaveLength(5);
+  }, 20_000);
+
+  it('fail with its error where there is no next period', async () => {
+    const budget = createBudget({ maxTokens: 15 });
+    const { sandbox, queue, work, ended } = open({ prices: 10, client: { budget } });
+    const failures: unknown[] = [];
+    work({ onFailed: (error) => void failures.push(error) });
+    for (let at = 0; at < 2; at++) await queue.videos.create(PARAMS, { jobId: `order-${at}` });
+    await ended(2);
+    expect(failures).toMatchObject([{ name: 'BudgetExceededError', code: 'budget_exceeded' }]);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('spend from the budget of their tenant with budgetScope', async () => {
+    const budget = createBudget({ maxTokens: 15 });
+    const { sandbox, queue, work, ended, record } = open({ prices: 10, client: { budget } });
+    work({ concurrency: 1 });
+    for (const budgetScope of ['fox', 'owl']) {
+      for (let at = 0; at < 2; at++) await queue.videos.create(PARAMS, { jobId: `${budgetScope}-${at}`, budgetScope });
+    }
+    await ended(4);
+    expect(sandbox.jobs).toHaveLength(2);
+    for (const tenant of ['fox', 'owl']) {
+      expect((await record(`${tenant}-1`)).data.failure).toMatchObject({ scope: tenant, code: 'budget_exceeded' });
+    }
+    expect(await budget.usage()).toMatchObject({ spentTokens: 0 });
+  });
+
+  it('spend from what the worker gives for a scope', async () => {
+    const budgets = new Map(['fox', 'owl'].map((name, at) => [name, createBudget({ maxTokens: 10 + 10 * at })]));
+    const none = createBudget({ maxTokens: 1 });
+    const { sandbox, queue, work, ended } = open({ prices: 10 });
+    work({ concurrency: 1, budget: (scope) => budgets.get(scope) ?? none });
+    for (const budgetScope of ['fox', 'fox', 'owl', 'owl']) await queue.videos.create(PARAMS, { budgetScope });
+    await ended(4);
+    expect(sandbox.jobs).toHaveLength(3);
+  });
+
+  it('fail with the fix where the worker has no budget for the scope', async () => {
+    const { sandbox, queue, work, ended } = open();
+    const failures: unknown[] = [];
+    work({ onFailed: (error) => void failures.push(error) });
+    await queue.videos.create(PARAMS, { budgetScope: 'fox' });
+    await ended();
+    expect(failures).toMatchObject([{ message: expect.stringContaining('createBudget'), recovery: 'fix_setup' }]);
+    expect(sandbox.requests).toHaveLength(0);
+  });
+});

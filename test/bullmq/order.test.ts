@@ -1,0 +1,117 @@
+// Priority, order and the rate limit of creates are the engine's own: calls wait for their create in a queue of their own.
+import { Queue } from 'bullmq';
+import { InProcessLimiter } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { noRedis, type QueueOnSandbox, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+const HOUR_MS = 3_600_000;
+const WINDOW = 20;
+
+/** The rate limit of creates, with shorter windows than the documented minute. */
+function client(windowMs: number) {
+  const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: WINDOW, windowMs } } });
+  return { limiter, rateLimit: 'wait' as const };
+}
+
+/** The prompts in the order in which their jobs were created. */
+function created({ sandbox }: QueueOnSandbox): string[] {
+  return sandbox.requests
+    .filter(({ method, path }) => method === 'POST' && path === '/v1/videos')
+    .map(({ body }) => String(JSON.parse(body ?? '{}').prompt));
+}
+
+async function enqueue(on: QueueOnSandbox, name: string, calls: number, options: object = {}) {
+  for (let at = 0; at < calls; at++) {
+    await on.queue.videos.create({ prompt: `${name}-${at}` }, { jobId: `${name}-${at}`, ...options });
+  }
+}
+
+const QUIET = { pollIntervalMs: HOUR_MS };
+
+describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
+  const { open } = queuesOnSandboxes();
+
+  it.each([1, 4, 8])(
+    'go out in the order of their calls: none loses more than a window of places (%i workers)',
+    async (workers) => {
+      const calls = 200;
+      const on = open({ jobDurationMs: HOUR_MS, client: client(Number(process.env.WINDOW_MS ?? 800)) });
+      await enqueue(on, 'order', calls);
+      const start = performance.now();
+      for (let at = 0; at < workers; at++) on.work(QUIET);
+      await expect.poll(() => created(on).length, { timeout: 80_000, interval: 100 }).toBe(calls);
+      const places = created(on).map((prompt, place) => place - Number(prompt.split('-')[1]));
+      if (process.env.TABLE)
+        console.log(
+          `workers ${workers}: worst loss ${Math.max(...places)} places, ${Math.round(performance.now() - start)} ms`,
+        );
+      expect(Math.max(...places)).toBeLessThanOrEqual(WINDOW);
+    },
+    90_000,
+  );
+
+  it.each([1, 4])(
+    'let calls of a higher priority go next, behind a backlog (%i workers)',
+    async (workers) => {
+      const on = open({ jobDurationMs: HOUR_MS, client: client(1_000) });
+      await enqueue(on, 'backlog', 150);
+      for (let at = 0; at < workers; at++) on.work(QUIET);
+      await expect.poll(() => created(on).length, { timeout: 20_000 }).toBeGreaterThanOrEqual(2 * WINDOW);
+      await enqueue(on, 'urgent', 10, { priority: 1 });
+      const before = created(on).length;
+      const urgent = () => created(on).filter((prompt) => prompt.startsWith('urgent'));
+      await expect.poll(() => urgent().length, { timeout: 20_000, interval: 20 }).toBe(10);
+      const last = created(on).findLastIndex((prompt) => prompt.startsWith('urgent'));
+      if (process.env.TABLE) console.log(`workers ${workers}: the last urgent call went at place ${last - before + 1}`);
+      expect(last - before).toBeLessThan(2 * WINDOW);
+    },
+    60_000,
+  );
+
+  it('are not delayed by a backlog that was drained', async () => {
+    const on = open({ jobDurationMs: HOUR_MS, client: client(1_000) });
+    await enqueue(on, 'mistake', 300);
+    on.work(QUIET);
+    await expect.poll(() => on.queue.queue.getDelayedCount(), { timeout: 20_000 }).toBeGreaterThan(290);
+    await on.queue.queue.drain(true);
+    const before = created(on).length;
+    await enqueue(on, 'order', 30);
+    const start = performance.now();
+    const made = () =>
+      created(on)
+        .slice(before)
+        .filter((prompt) => prompt.startsWith('order'));
+    await expect.poll(() => made().length, { timeout: 20_000, interval: 20 }).toBe(30);
+    // Thirty calls are two windows of twenty.
+    expect(performance.now() - start).toBeLessThan(6_000);
+    expect(made()).toHaveLength(30);
+  }, 60_000);
+
+  it('take place for a call that fell asleep without seeing its turn, as when its worker is killed then', async () => {
+    const on = open({ jobDurationMs: 30 });
+    on.work();
+    const turns = new Queue(`${on.name}-creates`, { connection: on.connection });
+    try {
+      // The turn comes while the call is not asleep, so nobody is woken.
+      await turns.add('create', { version: 1 }, { jobId: 'order-1' });
+      await expect.poll(() => turns.getCompletedCount(), { timeout: 10_000, interval: 5 }).toBe(1);
+      const data = { call: 'videos', params: { prompt: 'a fox' } } as const;
+      await on.queue.queue.add('videos', data, { jobId: 'order-1', delay: HOUR_MS });
+      await on.ended();
+      expect(await on.queue.queue.getCompletedCount()).toBe(1);
+      await expect.poll(() => turns.getCompletedCount()).toBe(0);
+    } finally {
+      await turns.close();
+    }
+  }, 30_000);
+
+  it('leave the reads of running jobs before those that are still to be made', async () => {
+    const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: HOUR_MS } } });
+    const on = open({ jobDurationMs: 300, client: { limiter, rateLimit: 'wait' } });
+    on.work({ concurrency: 1, pollIntervalMs: 100 });
+    await enqueue(on, 'order', 20);
+    await expect.poll(() => on.queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(1);
+    expect((await on.record('order-0')).returnvalue.status).toBe('completed');
+    expect(created(on)).toHaveLength(1);
+  });
+});

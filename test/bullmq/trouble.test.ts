@@ -1,0 +1,133 @@
+// Failures that say nothing about the job use up no attempts of the engine, and none ends a call without a word.
+import { UnrecoverableError } from 'bullmq';
+import { describe, expect, it, vi } from 'vitest';
+import { isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+const DAY_MS = 86_400_000;
+const prompt = 'a fox at dawn';
+const PNG = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])], { type: 'image/png' });
+const QUICK = { retryDelayMs: 20 };
+
+describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
+  const { open } = queuesOnSandboxes();
+
+  it('uploads its files again, past the attempts of the engine, and fails after timeoutMs with its error', async () => {
+    const { sandbox, queue, work, ended, record } = open({ client: { maxRetries: 0 } });
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, status: 503, times: 8 });
+    const failures: unknown[] = [];
+    work({ ...QUICK, onFailed: (error) => void failures.push(error) });
+    const params = { prompt, first_frame_upload_id: PNG };
+    await queue.videos.create(params, { jobId: 'order-1', attempts: 1 });
+    await ended();
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+    expect((await record('order-1')).data.trouble).toBeUndefined();
+    expect(failures).toEqual([]);
+
+    const other = open({ client: { maxRetries: 0 } });
+    other.sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, status: 503, times: 1_000 });
+    other.work({ ...QUICK, timeoutMs: 200, onFailed: (error) => void failures.push(error) });
+    await other.queue.videos.create(params, { jobId: 'order-2' });
+    await other.ended();
+    expect(failures).toMatchObject([{ name: 'UploadError' }]);
+    expect((await other.record('order-2')).data.failure).toMatchObject({ name: 'UploadError' });
+    expect(other.sandbox.jobs).toHaveLength(0);
+  });
+
+  it('calls onCompleted again for a day with the same job and without a read, then fails with its error', async () => {
+    const { sandbox, queue, work, ended, record } = open();
+    const failures: unknown[] = [];
+    const seen: string[] = [];
+    work({
+      ...QUICK,
+      onCompleted: (job) => {
+        seen.push(job.id);
+        throw new Error('S3 is away');
+      },
+      onFailed: (error) => void failures.push(error),
+    });
+    await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 1 });
+    await expect.poll(() => seen.length, { timeout: 10_000 }).toBeGreaterThan(6);
+    expect(new Set(seen).size).toBe(1);
+    // The service no longer knows the job: nothing is read.
+    const reads = sandbox.requests.length;
+    expect(failures).toEqual([]);
+    // A day later. The clock goes on: a call that falls asleep at this moment still wakes.
+    const now = Date.now.bind(Date);
+    const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + DAY_MS);
+    try {
+      await ended();
+    } finally {
+      later.mockRestore();
+    }
+    expect(sandbox.requests).toHaveLength(reads);
+    expect(failures).toMatchObject([{ name: 'GenError', message: 'onCompleted failed: S3 is away' }]);
+    expect((await record('order-1')).data.failure).toMatchObject({ message: 'onCompleted failed: S3 is away' });
+  });
+
+  it('calls onCompleted again when an operator has a call tried again that had failed with it', async () => {
+    const { sandbox, queue, work, ended, record } = open();
+    const failures: string[] = [];
+    let disk = false;
+    work({
+      onCompleted: () => {
+        if (!disk) throw new UnrecoverableError('no disk');
+      },
+      onFailed: (error) => void failures.push(error.message),
+    });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await ended();
+    expect(failures).toEqual(['onCompleted failed: no disk']);
+    disk = true;
+    await (await record('order-1')).retry();
+    await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
+    expect((await record('order-1')).data.failure).toBeUndefined();
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('goes on when its own parts fail, for example a key that cannot be read', async () => {
+    let broken = 12;
+    const apiKey = () => {
+      if (broken-- > 0) throw new Error('the vault is sealed');
+      return sandbox.apiKey;
+    };
+    const errors: string[] = [];
+    const { sandbox, queue, work, ended } = open({ client: { apiKey: () => apiKey(), maxRetries: 0 } });
+    work({ ...QUICK, onError: (error) => void errors.push(error.message) });
+    await queue.videos.create({ prompt }, { attempts: 1 });
+    await ended();
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('is handed on without using up an attempt when its worker closes', async () => {
+    const { sandbox, queue, work, record } = open({
+      wrap: (fetch) => async (input, init) => {
+        if (isCreate(input, init)) await new Promise((_, reject) => init?.signal?.addEventListener('abort', reject));
+        return fetch(input, init);
+      },
+    });
+    for (let at = 0; at < 3; at++) {
+      const worker = work();
+      if (at === 0) await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 2 });
+      await expect.poll(() => queue.queue.getActiveCount(), { timeout: 10_000 }).toBe(1);
+      await worker.close();
+      expect((await record('order-1')).attemptsMade).toBe(0);
+    }
+    expect(await queue.queue.getFailedCount()).toBe(0);
+    expect(sandbox.jobs).toHaveLength(0);
+  });
+
+  it('reads its running job before queued creates', async () => {
+    const { queue, work, record } = open({ jobDurationMs: DAY_MS });
+    const worker = work({ pollIntervalMs: 3_600_000 });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(async () => (await record('order-1')).data.jobId, { timeout: 10_000 }).toBeDefined();
+    await expect.poll(() => queue.queue.getDelayedCount()).toBe(1);
+    await worker.close();
+    for (let at = 0; at < 5; at++) await queue.images.create({ prompt }, { jobId: `image-${at}` });
+    await (await record('order-1')).promote();
+    // A read that is due stands before all calls whose job is not made.
+    expect((await queue.queue.getWaiting()).map(({ id }) => id)).toEqual(['order-1']);
+    expect((await queue.queue.getPrioritized()).map(({ id }) => id)).toHaveLength(5);
+  });
+});

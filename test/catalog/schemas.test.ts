@@ -1,0 +1,72 @@
+import { MODELS, type ModelCapabilities } from 'gen-client';
+import { createSandbox } from 'gen-client/sandbox';
+import { characterParams, imageParams, videoEditParams, videoParams } from 'gen-client/schemas';
+import { describe, expect, expectTypeOf, it, test } from 'vitest';
+import * as z from 'zod';
+import { DOCUMENTED_FIELDS } from '../../src/rules/fields.js';
+
+const SCHEMAS = { images: imageParams, videos: videoParams, videoEdits: videoEditParams, characters: characterParams };
+
+/** What a schema says of params: nothing, or its issues. */
+function issuesOf(schema: z.ZodType, params: unknown): string[] {
+  const { error } = schema.safeParse(params);
+  return (error?.issues ?? []).map(({ path, message }) => `${path.join('.')} | ${message}`);
+}
+
+test.each(Object.entries(SCHEMAS))('%s: the fields are the documented ones', (call, schema) => {
+  const beside = ['intent', 'mode'];
+  const documented: readonly string[] = DOCUMENTED_FIELDS[call as keyof typeof SCHEMAS];
+  expect(Object.keys(schema.shape).sort()).toEqual(documented.filter((name) => !beside.includes(name)).sort());
+});
+
+describe('params that depend on the model', () => {
+  const videos = Object.entries<ModelCapabilities>(MODELS).filter(([, { kind }]) => kind === 'video');
+  it.each(videos)('%s takes its own durations and no others', (model, row) => {
+    const all = [...new Set(videos.flatMap(([, { durations }]) => durations ?? []))];
+    const taken = all.filter((duration) => issuesOf(videoParams, { model, prompt: 'x', duration }).length === 0);
+    expect(taken).toEqual(all.filter((duration) => row.durations?.includes(duration)));
+  });
+
+  it('are refused with the message of the call, at the field', () => {
+    expect(issuesOf(videoParams, { model: 'svc-video-fast', prompt: 'x', duration: 12 })).toEqual([
+      'duration | duration: 12 is not offered by svc-video-fast; it offers 4, 5, 6, 8, 10.',
+    ]);
+  });
+
+  it('are in the JSON form too, for tools that only know JSON Schema', () => {
+    const json = z.toJSONSchema(videoParams, { io: 'input' });
+    expect(json).toMatchObject({ type: 'object', additionalProperties: false });
+    const fast = json.allOf?.find((rule) => JSON.stringify(rule).includes('"const":"svc-video-fast"'));
+    expect(JSON.stringify(fast)).toContain(
+      '"then":{"properties":{"duration":{"enum":[4,5,6,8,10]},"resolution":{"enum":["480p","720p"]}}}',
+    );
+  });
+});
+
+describe('a schema', () => {
+  it('refuses a frame beside reference images, as the call does', () => {
+    const params = { prompt: 'x', first_frame_upload_id: 'upl_1', reference_image_upload_ids: ['upl_2'] };
+    expect(issuesOf(videoParams, params).join()).toContain('cannot go beside first_frame_upload_id');
+  });
+
+  it('refuses an unknown field, and an edit without a source', () => {
+    expect(issuesOf(imageParams, { prompt: 'x', aspect_ratio: '16:9' }).join()).toContain('aspect_ratio');
+    expect(issuesOf(videoEditParams, { model: 'svc-video-pro', prompt: 'x' }).join()).toContain(
+      'source_video_upload_id',
+    );
+  });
+
+  it('is a Standard Schema, and gives params that the call takes', async () => {
+    const checked = await videoParams['~standard'].validate({ prompt: 'a fox', duration: 5 });
+    expect(checked).toEqual({ value: { prompt: 'a fox', duration: 5 } });
+    const client = createSandbox().client();
+    const job = await client.videos.createAndWait({
+      prompt: 'a fox',
+      ...videoParams.parse({ prompt: 'a fox', duration: 5 }),
+    });
+    expect(job.status).toBe('completed');
+    expectTypeOf(imageParams.parse({ prompt: 'x' }).prompt).toEqualTypeOf<string>();
+    const { images } = client;
+    await images.create(imageParams.parse({ prompt: 'a fox', ratio: '16:9' }));
+  });
+});

@@ -1,0 +1,228 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Machine } from '../../src/cli/machine.js';
+import type { JobEvent } from '../../src/index.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runCli } from './run-cli.js';
+
+const place = cliOnSandbox();
+const { sandbox, cli } = place;
+const QUICK = ['--out', 'out/', '--poll', '100ms'];
+const inFolder = (name: string) => join(place.folder, name);
+const IMAGE = { call: 'images', model: 'svc-image-fast' };
+const prompts = (...rows: readonly object[]) =>
+  writeFileSync(inFolder('prompts.jsonl'), rows.map((row) => JSON.stringify(row)).join('\n'));
+const images = (count: number) =>
+  prompts(...Array.from({ length: count }, (_, at) => ({ ...IMAGE, prompt: `fox ${at}` })));
+async function batch(...words: string[]) {
+  const { code, stdout, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK, '--json', ...words);
+  const lines = stdout.trim().split('\n');
+  const documents = stdout === '' ? [] : lines.map((line) => JSON.parse(line));
+  const { report } = documents.at(-1) ?? {};
+  return { code, stderr, report, rows: documents.filter(({ line }) => line !== undefined) };
+}
+const LOST = { match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true };
+
+describe('--max-tokens', () => {
+  it('holds while answers are lost: the row is sent again under its key before another unknown price', async () => {
+    prompts(...Array.from({ length: 6 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` })));
+    // The client makes four attempts, and the batch takes the row up again.
+    sandbox.faults.add({ ...LOST, times: 4 });
+    const { report } = await batch('--max-tokens', '4');
+    expect(report).toMatchObject({ completed: 2, notStarted: 4, tokens: 4 });
+    expect(sandbox.jobs).toHaveLength(2);
+    expect(sandbox.ledger().spentTokens).toBe(4);
+  }, 30_000);
+
+  it.each([408, 425])(
+    'takes a %d for a lost answer, not for a refusal',
+    async (status) => {
+      images(3);
+      sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status, commitThenDrop: false, times: 1 });
+      const { report } = await batch('--max-tokens', '4');
+      expect(report).toMatchObject({ completed: 2, failed: 0, notStarted: 1, tokens: 4 });
+      expect(sandbox.ledger().spentTokens).toBe(4);
+    },
+    30_000,
+  );
+
+  it('stops the batch when an outcome stays unknown, and the next run resolves it', async () => {
+    // A price that no other test has learned.
+    prompts(...Array.from({ length: 4 }, (_, at) => ({ call: 'images', model: 'svc-image-pro', prompt: `fox ${at}` })));
+    sandbox.faults.add({ ...LOST, times: 1_000 });
+    const stopped = await batch('--max-tokens', '500');
+    expect(stopped.report).toMatchObject({ completed: 0, failed: 1, notStarted: 3 });
+    expect(sandbox.jobs).toHaveLength(1);
+    sandbox.faults.clear();
+    const { report } = await batch('--max-tokens', '500');
+    expect(report).toMatchObject({ completed: 4, tokens: sandbox.ledger().spentTokens });
+    expect(sandbox.jobs).toHaveLength(4);
+  }, 60_000);
+
+  it('holds when the wait of an accepted row fails, and the command that goes on is printed', async () => {
+    images(3);
+    sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
+    const { report } = await batch('--max-tokens', '4', '--concurrency', '1');
+    expect(report).toMatchObject({ completed: 1, failed: 1, notStarted: 1 });
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+
+  it('gives the tokens of a failed job to another row', async () => {
+    prompts({ ...IMAGE, prompt: 'a [fail:generation_failed]' }, { ...IMAGE, prompt: 'b' }, { ...IMAGE, prompt: 'c' });
+    const { report } = await batch('--max-tokens', '4');
+    expect(report).toMatchObject({ completed: 2, failed: 1, notStarted: 0, tokens: 4 });
+  });
+
+  it('starts no row at 0', async () => {
+    images(2);
+    expect((await batch('--max-tokens', '0')).report).toMatchObject({ notStarted: 2 });
+    expect(sandbox.jobs).toEqual([]);
+  });
+});
+
+describe('the name of a row', () => {
+  const row = { id: 'fox', ...IMAGE };
+
+  it('is refused before the row is paid for when another file has it', async () => {
+    prompts({ ...row, prompt: 'a fox' });
+    mkdirSync(inFolder('out'));
+    writeFileSync(inFolder('out/fox.jpg'), 'mine');
+    const { code, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(
+        /line 1: ".*fox\.jpg" is there already\. Pass --force to replace it, or give the row another id/,
+      ),
+    });
+    expect(sandbox.requests).toEqual([]);
+    expect((await batch('--force')).code).toBe(0);
+    expect(readdirSync(inFolder('out')).sort()).toEqual(
+      ['fox.jpg', 'fox.png', 'prompts.journal.jsonl', 'prompts.journal.jsonl.lock'].slice(0, 3),
+    );
+  });
+
+  it('is not free after the prompt has changed: the file belongs to the earlier job', async () => {
+    prompts({ ...row, prompt: 'a fox' });
+    await batch();
+    const first = readFileSync(inFolder('out/fox.png'));
+    prompts({ ...row, prompt: 'another fox' });
+    expect((await batch()).code).toBe(2);
+    expect((await batch('--run', 'second')).code).toBe(2);
+    expect(sandbox.jobs).toHaveLength(1);
+    const { code, rows } = await batch('--force');
+    expect({ code, status: rows[0].status }).toEqual({ code: 0, status: 'completed' });
+    expect(readFileSync(inFolder('out/fox.png')).equals(first)).toBe(false);
+    expect((await batch()).code).toBe(0);
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+
+  it('is taken by a directory', async () => {
+    prompts({ ...row, prompt: 'a fox' });
+    mkdirSync(inFolder('out/fox.png'), { recursive: true });
+    for (const words of [[], ['--force']]) expect((await batch(...words)).code).toBe(2);
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('belongs to the row when a killed run was writing there', async () => {
+    prompts({ ...row, prompt: 'a fox' });
+    await batch();
+    const journal = inFolder('out/prompts.journal.jsonl');
+    const lines = readFileSync(journal, 'utf8').trim().split('\n');
+    writeFileSync(journal, `${lines.filter((entry) => !entry.includes('"stored"')).join('\n')}\n`);
+    writeFileSync(inFolder('out/fox.png'), 'half of it');
+    const { code, rows } = await batch();
+    expect({ code, status: rows[0].status, jobs: sandbox.jobs.length }).toEqual({
+      code: 0,
+      status: 'completed',
+      jobs: 1,
+    });
+    expect(readFileSync(inFolder('out/fox.png')).subarray(1, 4).toString()).toBe('PNG');
+  });
+});
+
+describe('a file that cannot be saved', () => {
+  const rows = () =>
+    prompts(...Array.from({ length: 8 }, (_, at) => ({ id: `fox-${at}`, ...IMAGE, prompt: `fox ${at}` })));
+  /** Runs the batch, and does something to the directory when the first job has ended. */
+  const disturbed = (disturb: () => void) => {
+    let isFirst = true;
+    const onJob = ({ phase }: JobEvent) => {
+      if (phase === 'final' && isFirst) disturb();
+      isFirst &&= phase !== 'final';
+    };
+    const createClient: Machine['createClient'] = (options) =>
+      place.options.createClient({ ...options, hooks: { ...options.hooks, onJob } });
+    return runCli(['batch', 'prompts.jsonl', ...QUICK, '--concurrency', '1'], { ...place.options, createClient });
+  };
+
+  it('is told apart from a failed job, and the command that fetches it is printed', async () => {
+    rows();
+    const { code, stdout, stderr } = await disturbed(() => mkdirSync(inFolder('out/fox-0.png')));
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/line 1 {2}fox-0 {2}not saved .* Go on with: gen-client download job_\w+ --out out\//);
+    expect(stdout).toContain('8 rows: 7 completed, 0 failed, 1 not saved, 0 not started.');
+    expect(stderr).not.toContain('--retry-failed');
+    expect(stderr).toContain('Fetch the files that were not saved: gen-client batch prompts.jsonl --out out/');
+  });
+
+  it('starts no further row when the disk is gone', async () => {
+    rows();
+    const { code, stdout, stderr } = await disturbed(() => rmSync(inFolder('out'), { recursive: true }));
+    expect(code).not.toBe(0);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(stdout).toContain('1 not saved, 6 not started.');
+    expect(stderr).toContain('Stopped: The journal');
+  });
+});
+
+describe('rows', () => {
+  it('of one key are one job, and the second one says so', async () => {
+    prompts(
+      { ...IMAGE, prompt: 'a', idempotency_key: 'order-1' },
+      { ...IMAGE, prompt: 'a', idempotency_key: 'order-1' },
+    );
+    const { code, report, rows } = await batch();
+    expect({ code, jobs: sandbox.jobs.length }).toEqual({ code: 0, jobs: 1 });
+    expect(report).toMatchObject({ rows: 2, completed: 2, tokens: 2 });
+    expect(rows.map(({ sameAs }) => sameAs)).toEqual([undefined, 1]);
+  });
+
+  it('have their cost added up by label, which is never sent', async () => {
+    prompts(
+      { ...IMAGE, prompt: 'a', label: 'ann' },
+      { ...IMAGE, prompt: 'b', label: 'ann' },
+      { ...IMAGE, prompt: 'c' },
+    );
+    const { report } = await batch();
+    expect(report.byLabel).toEqual([{ label: 'ann', jobs: 2, tokens: 4 }]);
+    expect(JSON.stringify(sandbox.requests)).not.toContain('ann');
+  });
+
+  it('name no call by a property of every object', async () => {
+    prompts({ call: 'constructor', prompt: 'a' });
+    expect((await batch()).stderr).toBe('');
+    expect((await cli('batch', 'prompts.jsonl', ...QUICK)).stderr).toContain('call "constructor" does not exist');
+  });
+
+  it('are read from CSV: quotes, line breaks, numbers, lists and empty cells', async () => {
+    const csv =
+      'id,call,prompt,model,duration,generate_audio,reference_image_urls\n' +
+      'fox,videos,"a fox, ""red""\nat dawn",svc-video-pro,5,false,https://x.test/a.png; https://x.test/b.png\n' +
+      'owl,images,007,,,,\n';
+    writeFileSync(inFolder('prompts.csv'), csv);
+    const { code, stderr } = await cli('batch', 'prompts.csv', ...QUICK);
+    expect({ code, stderr: stderr.includes('Error') }).toEqual({ code: 0, stderr: false });
+    const bodies = sandbox.requests.filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(body ?? ''));
+    expect(bodies).toContainEqual({
+      prompt: 'a fox, "red"\nat dawn',
+      model: 'svc-video-pro',
+      duration: 5,
+      generate_audio: false,
+      reference_image_urls: ['https://x.test/a.png', 'https://x.test/b.png'],
+    });
+    expect(bodies).toContainEqual({ prompt: '007' });
+    writeFileSync(inFolder('broken.csv'), 'id,prompt\n"a,b\n');
+    expect((await cli('batch', 'broken.csv', ...QUICK)).stderr).toContain('broken.csv: not CSV');
+  });
+});

@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createSandbox, type Listening } from '../../src/sandbox/index.js';
+import { BIN, buildBin, runSpawned, spawnCli } from './spawn-cli.js';
+
+// What only a process shows: pipes that close, signals, and how it ends.
+
+const sandbox = createSandbox({ jobDurationMs: 150 });
+let server: Listening | undefined;
+let folder = '';
+beforeAll(async () => {
+  await buildBin();
+  server = await sandbox.listen();
+}, 240_000);
+afterAll(() => server?.close());
+beforeEach(() => {
+  sandbox.reset();
+  folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+const env = () => ({ GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server?.url ?? '', PATH: process.env.PATH ?? '' });
+const shell = (line: string) =>
+  promisify(execFile)('bash', ['-o', 'pipefail', '-c', line.replace('gen-client', `"${process.execPath}" "${BIN}"`)], {
+    env: env(),
+    cwd: folder,
+  });
+const saved = () => readdirSync(folder, { recursive: true }).filter((name) => /\.(mp4|png)$/.test(String(name)));
+
+describe('a reader that closes early ends nothing that is paid for', () => {
+  it('of stdout', async () => {
+    const { stdout } = await shell('gen-client models --json | head -c 1');
+    expect(stdout).toBe('{');
+  });
+
+  it('of stderr, while a job runs', async () => {
+    await shell('gen-client video "a fox" --poll 100ms --out a.mp4 2>&1 | head -1');
+    expect(saved()).toEqual(['a.mp4']);
+  });
+
+  it('of both, while a batch runs', async () => {
+    const rows = Array.from({ length: 8 }, (_, at) => JSON.stringify({ call: 'images', prompt: `fox ${at}` }));
+    writeFileSync(join(folder, 'prompts.jsonl'), rows.join('\n'));
+    await shell('gen-client batch prompts.jsonl --poll 100ms --out out/ 2>&1 | head -1');
+    expect({ jobs: sandbox.jobs.length, files: saved().length }).toEqual({ jobs: 8, files: 8 });
+  });
+});
+
+it.skipIf(process.platform !== 'linux')(
+  'a full disk behind stderr ends nothing, and one behind stdout is said without a stack',
+  async () => {
+    await shell('gen-client video "a fox" --poll 100ms --out a.mp4 2>/dev/full');
+    expect(saved()).toEqual(['a.mp4']);
+    const failed = await shell('gen-client models >/dev/full').catch(
+      (error: { code: number; stderr: string }) => error,
+    );
+    expect(failed).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/(^|\n)Error: stdout cannot be written: ENOSPC[^\n]*\n$/),
+    });
+  },
+);
+
+it('Ctrl-C ends a wait with 130 and the command that goes on', async () => {
+  const run = spawnCli(['video', 'a [slow:60s]', '--poll', '100ms'], { env: env(), cwd: folder });
+  await run.shows('processing');
+  run.interrupt();
+  expect(await run.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('gen-client wait job_') });
+});
+
+it('Ctrl-C ends the doctor at once', async () => {
+  sandbox.faults.add({ match: { path: '/v1/models' }, latencyMs: 60_000 });
+  const run = spawnCli(['doctor'], { env: env(), cwd: folder });
+  await expect.poll(() => sandbox.requests.length, { timeout: 10_000 }).toBe(1);
+  const begun = Date.now();
+  run.interrupt();
+  expect((await run.ended).code).toBe(130);
+  expect(Date.now() - begun).toBeLessThan(3_000);
+});
+
+it('--json without a command is one document that says so', async () => {
+  const { code, stdout, stderr } = await runSpawned(['--json'], { env: env(), cwd: folder });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
+  expect(JSON.parse(stdout).error).toEqual({
+    name: 'UsageError',
+    message: 'A command is missing. See "gen-client --help".',
+  });
+});

@@ -1,0 +1,122 @@
+// Hundreds of runs that wait for one rate limit: each has a place in one line, kept in the shared store.
+import { GenClient, memoryShared } from 'gen-client';
+import { createActivities, type DurableEngine, generate } from 'gen-client/durable';
+import { createSandbox } from 'gen-client/sandbox';
+import { expect, test } from 'vitest';
+import { seeded } from '../support/seeded.js';
+
+const PER_MINUTE = 20;
+
+interface Run {
+  readonly at: number;
+  /** Steps until the create was accepted. */
+  steps: number;
+  isMade: boolean;
+}
+
+/** Time that is held: sleepers wake in the order of their times. */
+function heldTime(advance: (ms: number) => Promise<void>) {
+  const asleep: { until: number; wake: () => void }[] = [];
+  let now = 0;
+  return {
+    sleep: (ms: number) => new Promise<void>((wake) => void asleep.push({ until: now + ms, wake })),
+    async run(isOver: () => boolean) {
+      while (!isOver()) {
+        for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+        asleep.sort((a, b) => a.until - b.until);
+        const next = asleep.shift();
+        if (!next) {
+          await advance(1);
+          now += 1;
+          continue;
+        }
+        await advance(Math.max(0, next.until - now));
+        now = Math.max(now, next.until);
+        next.wake();
+        while (asleep[0] && asleep[0].until <= now) asleep.shift()?.wake();
+      }
+    },
+  };
+}
+
+async function crowd(count: number, processes: number) {
+  const chance = seeded(1);
+  const sandbox = createSandbox({ clock: 'manual', balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
+  const time = heldTime((ms) => sandbox.advance(ms));
+  const clients = Array.from({ length: processes }, () => sandbox.client());
+  const activities = clients.map((client) => createActivities(client));
+  const runs: Run[] = Array.from({ length: count }, (_, at) => ({ at, steps: 0, isMade: false }));
+  const order: number[] = [];
+  const engineOf = (run: Run): DurableEngine => ({
+    async call(_step, activity, input) {
+      const event = await (activities[run.at % processes] ?? activities[0])?.[activity](input);
+      if (!run.isMade) run.steps++;
+      if (activity === 'create' && JSON.stringify(event).includes('"type":"job"')) {
+        run.isMade = true;
+        order.push(run.at);
+      }
+      return event ?? null;
+    },
+    async wait(_step, jobId, ms) {
+      // Its job runs for an hour, and the run is not followed any longer.
+      if (jobId !== null) await new Promise(() => {});
+      run.steps++;
+      // An engine wakes a run up to two seconds late.
+      await time.sleep(ms + chance() * 2_000);
+      return false;
+    },
+    fail: (error) => {
+      throw new Error(error.message);
+    },
+  });
+  for (const run of runs) {
+    generate(engineOf(run), { call: 'videos', params: { prompt: `fox ${run.at}` }, key: `run-${run.at}` }).catch(
+      () => {},
+    );
+  }
+  await time.run(() => order.length === count);
+  const steps = runs.map((run) => run.steps);
+  const minutes =
+    (Date.parse(String(sandbox.jobs.at(-1)?.createdAt)) - Date.parse(String(sandbox.jobs[0]?.createdAt))) / 60_000;
+  return {
+    steps: Math.max(...steps),
+    loss: Math.max(...order.map((at, place) => place - at)),
+    minutes,
+    refused: sandbox.requests.filter(({ status }) => status === 429).length,
+  };
+}
+
+test.each([
+  [200, 1],
+  [200, 4],
+  [1_000, 4],
+])(
+  '%i runs that start together take at most five steps each to their create, in order (%i processes)',
+  async (count, processes) => {
+    const seen = await crowd(count, processes);
+    if (process.env.TABLE) console.log(count, processes, seen);
+    expect(seen.steps).toBeLessThanOrEqual(5);
+    expect(seen.loss).toBeLessThanOrEqual(PER_MINUTE);
+    expect(seen.refused).toBe(0);
+    expect(seen.minutes).toBeLessThan((count / PER_MINUTE) * 1.1);
+  },
+  60_000,
+);
+
+test('the line is kept in the store of the clients, and a run keeps its place however often it asks', async () => {
+  const shared = memoryShared();
+  const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const [one, other] = [0, 1].map(() => createActivities(new GenClient({ apiKey, baseUrl, fetch, shared })));
+  const ask = (at: number, activities = at % 2 === 0 ? one : other) =>
+    activities?.create({ call: 'videos', params: { prompt: 'a fox' }, key: `run-${at}`, model: null });
+  const first = await Promise.all(Array.from({ length: 30 }, (_, at) => ask(at)));
+  expect(sandbox.jobs).toHaveLength(PER_MINUTE);
+  const waiting = first.flatMap((event, at) => (JSON.stringify(event).includes('"type":"job"') ? [] : [at]));
+  expect(waiting).toHaveLength(10);
+  for (const activities of [one, other]) {
+    const again = await ask(waiting[0] ?? 0, activities);
+    expect(again).toMatchObject({ type: 'failed', failure: { kind: 'full' } });
+  }
+  expect(sandbox.jobs).toHaveLength(PER_MINUTE);
+});

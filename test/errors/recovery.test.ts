@@ -1,0 +1,105 @@
+import { describe, expect, it, test } from 'vitest';
+import * as gen from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { rejection } from '../transport/support.js';
+
+const jobId = 'job_1';
+const job = { id: jobId, status: 'failed', errorCode: 'generation_rejected' };
+const api = {
+  status: 400,
+  code: 'http_400',
+  recovery: 'change_request',
+  method: 'POST',
+  url: 'https://a.test',
+} as const;
+
+/** One error of every class that this package throws, with what to do about it. */
+const ERRORS: readonly (readonly [gen.Recovery, gen.GenError])[] = [
+  ['fix_setup', new gen.GenError('an option is wrong')],
+  ['change_request', new gen.PreflightError('no', { code: 'prompt_required', param: 'prompt' })],
+  ['retry', new gen.ConnectionError('no')],
+  ['retry', new gen.TimeoutError('no')],
+  ['retry', new gen.ResponseError('no')],
+  ['wait_again', new gen.WaitTimeoutError('no', { jobId, timeoutMs: 1 })],
+  ['change_request', new gen.JobFailedError('no', { job })],
+  ['none', new gen.JobCanceledError('no', { job: { id: jobId, status: 'canceled' } })],
+  ['none', new gen.JobBlockedError('no', { job: { id: jobId, status: 'blocked' } })],
+  ['top_up', new gen.BudgetExceededError('no', { estimateTokens: 1, leftTokens: 0, resetsAt: null, scope: 'all' })],
+  ['retry', new gen.UploadError('no', { step: 'put' })],
+  ['change_reference', new gen.UploadError('no', { step: 'prepare' })],
+  ['change_request', new gen.UploadError('no', { step: 'create', cause: new gen.BadRequestError('no', api) })],
+  ['retry', new gen.DownloadError('no', { jobId, code: 'interrupted' })],
+  ['wait_again', new gen.DownloadError('no', { jobId, code: 'job_not_finished' })],
+  ['none', new gen.DownloadError('no', { jobId, code: 'output_expired' })],
+  ['fix_setup', new gen.DownloadError('no', { jobId, code: 'cannot_write' })],
+  ['retry', new gen.StorageError('no', { code: 'SlowDown', status: 503, store: 's3' })],
+  ['fix_credentials', new gen.StorageError('no', { code: 'AccessDenied', status: 403, store: 's3' })],
+  ['change_request', new gen.StorageError('no', { code: 'object_exists', store: 's3' })],
+  ['none', new gen.WebhookVerificationError('no', { reason: 'signature_mismatch' })],
+  ['fix_setup', new gen.WebhookVerificationError('no', { reason: 'secret_missing' })],
+];
+
+describe('every error says what to do', () => {
+  test.each(ERRORS.map(([recovery, error]) => [error.name, recovery, error] as const))(
+    '%s: %s',
+    (_name, recovery, error) => {
+      expect(error.recovery).toBe(recovery);
+      expect(error.toJSON().recovery).toBe(recovery);
+    },
+  );
+
+  it('names every class that the package exports', () => {
+    const classes = Object.values(gen).filter(
+      (value) => typeof value === 'function' && (value === gen.GenError || value.prototype instanceof gen.GenError),
+    );
+    const ofStatus = [
+      gen.APIError,
+      ...classes.filter((one) => Object.getPrototypeOf(one) === gen.APIError),
+      gen.JobError,
+    ];
+    const made = new Set<unknown>(ERRORS.map(([, error]) => error.constructor));
+    expect(classes.filter((one) => !made.has(one) && !ofStatus.some((other) => other === one))).toEqual([]);
+  });
+
+  it('gives an API error the recovery of its code', async () => {
+    const client = createSandbox({ balanceTokens: 0 }).client();
+    const error = await rejection(client.videos.create({ prompt: 'a fox' }));
+    expect(error).toMatchObject({ code: 'insufficient_balance', recovery: 'top_up' });
+  });
+});
+
+describe('toHttp says whom an error concerns', () => {
+  const refused = (status: number, code: string) => new gen.APIError('no', { ...api, status, code });
+  test.each([
+    ['caller', 400, new gen.PreflightError('no', { code: 'prompt_required', param: 'prompt' })],
+    ['caller', 404, refused(404, 'job_not_found')],
+    ['app', 402, refused(402, 'insufficient_balance')],
+    ['app', 502, refused(401, 'invalid_api_key')],
+    ['app', 502, refused(403, 'scope_missing')],
+    ['service', 429, refused(429, 'rate_limited')],
+    ['service', 502, refused(503, 'dispatch_disabled')],
+    ['service', 502, new gen.ConnectionError('no')],
+    ['service', 504, new gen.TimeoutError('no')],
+    ['caller', 422, new gen.JobFailedError('no', { job })],
+    ['service', 502, new gen.JobFailedError('no', { job: { ...job, errorCode: 'generation_timeout' } })],
+    [
+      'caller',
+      402,
+      new gen.BudgetExceededError('no', { estimateTokens: 1, leftTokens: 0, resetsAt: null, scope: 'a' }),
+    ],
+    ['app', 500, new gen.GenError('baseUrl is missing')],
+    ['app', 500, new TypeError('a defect of the app')],
+    ['caller', 400, new gen.WebhookVerificationError('no', { reason: 'signature_mismatch' })],
+    ['app', 500, new gen.WebhookVerificationError('no', { reason: 'secret_missing' })],
+  ] as const)('%s, answered with %i: %s', (fault, status, error) => {
+    expect(gen.toHttp(error)).toMatchObject({ fault, status });
+  });
+});
+
+describe('undocumented fields of a result', () => {
+  it('are read with extra, as unknown', () => {
+    const seen = { ...job, queue_position: 3 };
+    expect(gen.extra(seen).queue_position).toBe(3);
+    expect(gen.extra(seen).never_sent).toBeUndefined();
+  });
+});

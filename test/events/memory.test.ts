@@ -1,0 +1,99 @@
+import diagnostics from 'node:diagnostics_channel';
+import { afterEach, describe, expect, test } from 'vitest';
+import { GenClient, type JobEvent } from '../../src/index.js';
+import { accountFor } from '../../src/shared/account.js';
+import { JobMemory } from '../../src/transport/job-log.js';
+import { BASE_URL, freshKey, json } from '../transport/support.js';
+
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+interface Trace {
+  readonly params: unknown;
+  readonly jobId?: string;
+}
+
+/** Listens to the traces of jobs. */
+function listen() {
+  const started: Trace[] = [];
+  const ended: Trace[] = [];
+  const channel = diagnostics.tracingChannel<unknown, Trace>('gen-client:job');
+  const handlers = {
+    start: (trace: Trace) => void started.push(trace),
+    end() {},
+    asyncStart() {},
+    asyncEnd: (trace: Trace) => void ended.push(trace),
+    error() {},
+  };
+  channel.subscribe(handlers);
+  stops.push(() => channel.unsubscribe(handlers));
+  return { started, ended };
+}
+
+let jobs = 0;
+
+/** A client whose service accepts every call, and what is remembered of its jobs. */
+function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
+  const apiKey = freshKey();
+  const fetch = async () => {
+    jobs += 1;
+    const upload = { upload_id: `upl_${jobs}`, put_url: 'https://files.test/put', status: 'ready' };
+    const job = { id: `job_memory_${jobs}`, status: 'processing' };
+    return json({ success: true, data: { job, upload, ...upload, quoted_token_cost: 4 } });
+  };
+  const client = new GenClient({ apiKey, baseUrl: BASE_URL, fetch, rateLimit: 'off', hooks: options });
+  const remembered = () =>
+    accountFor(BASE_URL, apiKey).ofProcess<JobMemory>('job-memory/1', () => new JobMemory()).jobs.size;
+  return { client, remembered };
+}
+
+describe('a trace of a job', () => {
+  test('describes the files among the params by name, type and size, and does not hold their bytes', async () => {
+    const { started } = listen();
+    const { client } = open();
+    const file = new File(['x'.repeat(1_000)], 'fox.png', { type: 'image/png' });
+    const gone = {
+      get size(): number {
+        throw new Error('no such file');
+      },
+      stream: () => new ReadableStream<Uint8Array>(),
+    };
+    const params = { prompt: 'a fox', reference_image_upload_ids: [file, new Uint8Array(10), 'upl_1'], other: gone };
+    await client.images.create(params as never, { preflight: false }).catch(() => {});
+    expect(started[0]?.params).toMatchObject({
+      prompt: 'a fox',
+      reference_image_upload_ids: [{ name: 'fox.png', type: 'image/png', size: 1_000 }, { size: 10 }, 'upl_1'],
+    });
+    expect(JSON.stringify(started[0]?.params)).not.toContain('xxx');
+  });
+
+  test('is ended for the oldest of more than 1,000 jobs that are open', async () => {
+    const { started, ended } = listen();
+    const { client } = open();
+    for (let count = 0; count < 1_010; count++) await client.images.create({ prompt: 'a fox' });
+    expect(started).toHaveLength(1_010);
+    expect(ended.map(({ jobId }) => jobId)).toEqual(started.slice(0, 10).map(({ jobId }) => jobId));
+  });
+});
+
+describe('what a process remembers of jobs', () => {
+  test('is nothing but prices while nobody listens and nothing is limited', async () => {
+    const { client, remembered } = open();
+    const before = remembered();
+    for (let count = 0; count < 20; count++) await client.videos.create({ prompt: 'a fox', duration: 4 });
+    expect(remembered()).toBe(before);
+    expect(client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 4, basis: 'learned' });
+  });
+
+  test('is bounded by 10,000 jobs for all accounts together', async () => {
+    const { client, remembered } = open({ onJob() {} });
+    const other = open({ onJob() {} });
+    for (let count = 0; count < 5_100; count++) {
+      await client.videos.create({ prompt: 'a fox', duration: 4 });
+      await other.client.videos.create({ prompt: 'a fox', duration: 4 });
+    }
+    expect(remembered()).toBe(10_000);
+  }, 60_000);
+});

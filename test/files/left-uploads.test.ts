@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import type { SandboxOptions } from '../../src/sandbox/index.js';
+import { calls, caught, count, left, png, prompt, start } from './by-value-setup.js';
+
+describe('what was uploaded for a create that made nothing is deleted', () => {
+  const cases: [string, SandboxOptions, string][] = [
+    ['no balance', { balanceTokens: 0 }, 'insufficient_balance'],
+    ['generation is paused', { dispatch: 'disabled' }, 'dispatch_disabled'],
+  ];
+  it.each(cases)('%s', async (_, options, code) => {
+    const { sandbox } = start(options);
+    const client = sandbox.client({ maxRetries: 0 });
+    for (const call of calls(client)) {
+      const params = { prompt, first_frame_upload_id: png(), last_frame_upload_id: png() };
+      await expect(call(params)).rejects.toMatchObject({ code });
+    }
+    expect(await left(sandbox)).toBe(0);
+  });
+
+  it('a full rate limit of the service', async () => {
+    const { sandbox } = start();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, code: 'rate_limited', times: 2 });
+    const client = sandbox.client({ rateLimit: 'throw' });
+    for (const call of calls(client)) {
+      await expect(call({ prompt, first_frame_upload_id: png() })).rejects.toMatchObject({ status: 429 });
+    }
+    expect(await left(sandbox)).toBe(0);
+  });
+
+  it('nothing is uploaded for a body that JSON cannot carry', async () => {
+    const { client, log } = start();
+    for (const call of calls(client)) {
+      const error = await caught(call({ prompt, first_frame_upload_id: png(), seed: 1n }));
+      expect(error).toMatchObject({ name: 'GenError' });
+      expect(error.message).toContain('cannot be written as JSON');
+    }
+    expect(log()).toEqual([]);
+  });
+
+  it('nothing is uploaded while the rate limit is full and the call does not wait', async () => {
+    const { sandbox, log } = start();
+    const client = sandbox.client({ rateLimit: 'throw' });
+    for (let at = 0; at < 20; at++) await client.videos.create({ prompt });
+    const before = log().length;
+    const full = client.videos.create({ prompt, first_frame_upload_id: png() });
+    await expect(full).rejects.toMatchObject({ name: 'RateLimitError', attempts: 0 });
+    expect(log().length).toBe(before);
+  });
+
+  it('an error after which a job may exist lists the uploads, and no other error does', async () => {
+    const { sandbox } = start({ jobDurationMs: 60_000 });
+    const client = sandbox.client({ maxRetries: 0 });
+    for (const call of calls(client)) {
+      sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
+      const error = await call({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() }).then(
+        () => expect.fail('it resolved'),
+        (reason: { uploadIds?: string[] }) => reason,
+      );
+      const { uploadIds } = sandbox.jobs.at(-1) ?? { uploadIds: [] };
+      expect(error.uploadIds?.toSorted()).toEqual([...uploadIds].sort());
+      expect(error.uploadIds).toHaveLength(2);
+    }
+    const refused = await caught(
+      client.videos.create({ prompt: '[refuse]', model: 'svc-none', first_frame_upload_id: png() } as never),
+    );
+    expect(refused).not.toHaveProperty('uploadIds');
+  });
+
+  it('the uploads of the other files end at once when one is refused', async () => {
+    const { sandbox } = start();
+    const ended: string[] = [];
+    let begun = () => {};
+    const putBegun = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    let creates = 0;
+    const fetch = async (url: string, init: RequestInit) => {
+      if (init.method !== 'PUT') {
+        if (url.endsWith('/v1/uploads') && init.method === 'POST' && ++creates === 2) {
+          await putBegun;
+          return Response.json({ error: { code: 'upload_invalid', message: 'No.' } }, { status: 400 });
+        }
+        return sandbox.fetch(new Request(url, init));
+      }
+      return new Promise<Response>((_, reject) => {
+        begun();
+        init.signal?.addEventListener('abort', () => {
+          ended.push(url);
+          reject(init.signal?.reason);
+        });
+      });
+    };
+    const client = sandbox.client({ fetch, maxRetries: 0 });
+    const params = { prompt, first_frame_upload_id: png(), last_frame_upload_id: png() };
+    await expect(client.videos.create(params)).rejects.toMatchObject({ step: 'create' });
+    expect(ended).toHaveLength(1);
+  });
+
+  it('an answer that was lost leaves them: the job may exist', async () => {
+    const { sandbox } = start();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
+    const client = sandbox.client({ maxRetries: 0 });
+    await expect(client.videos.create({ prompt, first_frame_upload_id: png() })).rejects.toThrow();
+    expect(await left(sandbox)).toBe(1);
+  });
+
+  it('a register that is refused', async () => {
+    const { sandbox } = start();
+    sandbox.faults.add({
+      match: { method: 'POST', path: '/v1/characters' },
+      status: 422,
+      code: 'character_registration_failed',
+    });
+    await expect(sandbox.client().characters.register({ name: 'Fox', upload_id: png() })).rejects.toMatchObject({
+      code: 'character_registration_failed',
+    });
+    expect(await left(sandbox)).toBe(0);
+  });
+
+  it('ids that the caller gave stay', async () => {
+    const { sandbox, client } = start();
+    const { upload_id } = await client.uploads.upload(png());
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
+    const params = { prompt, first_frame_upload_id: upload_id, last_frame_upload_id: png() };
+    await expect(client.videos.create(params)).rejects.toMatchObject({ status: 402 });
+    const deleted = sandbox.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
+    expect(deleted).toHaveLength(1);
+    expect(deleted[0]).not.toContain(upload_id);
+  });
+
+  it('one upload that fails ends the others, and the create is not sent', async () => {
+    const { sandbox, log } = start();
+    sandbox.faults.add({
+      match: { method: 'POST', path: '/v1/uploads/complete', nth: 2 },
+      status: 400,
+      code: 'upload_invalid',
+    });
+    const error = await caught(
+      sandbox.client().videos.create({ prompt, reference_image_upload_ids: [png(), png(), png()] }),
+    );
+    expect(error).toMatchObject({ name: 'UploadError', step: 'complete' });
+    expect(error.message).toMatch(/^reference_image_upload_ids\[\d\]: /);
+    expect(count(log(), 'POST /v1/videos')).toBe(0);
+    await expect.poll(() => count(log(), 'DELETE')).toBe(3);
+  });
+
+  it('an abort during the upload rejects with its reason, and nothing stays', async () => {
+    const { sandbox, log } = start();
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const client = sandbox.client({
+      fetch: (input, init) => {
+        const request = new Request(input, init);
+        if (request.method === 'PUT') controller.abort(reason);
+        return sandbox.fetch(request);
+      },
+    });
+    const params = { prompt, first_frame_upload_id: png() };
+    expect(await caught(client.videos.createAndWait(params, { signal: controller.signal }))).toBe(reason);
+    await expect.poll(() => count(log(), 'DELETE')).toBe(1);
+    expect(count(log(), 'POST /v1/videos')).toBe(0);
+  });
+});

@@ -1,0 +1,196 @@
+import { utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { memoryShared, type SharedStore } from '../../src/index.js';
+import { fromPath } from '../../src/node/index.js';
+import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
+
+const prompt = 'the fox runs';
+const png = (seed = 0) => new Blob([new Uint8Array(3_000).fill(seed)], { type: 'image/png' });
+
+function start(options: SandboxOptions = {}) {
+  const sandbox = createSandbox({ balanceTokens: 1e6, jobDurationMs: 0, limits: 'off', ...options });
+  const sent = (line: string) => sandbox.requests.filter(({ method, path }) => `${method} ${path}`.startsWith(line));
+  const uploads = () => sent('POST /v1/uploads/complete').length;
+  const frames = () =>
+    sent('POST /v1/videos').map(({ body }) => JSON.parse(body ?? '{}').first_frame_upload_id as string);
+  return { sandbox, client: sandbox.client(), sent, uploads, frames };
+}
+
+describe('one object is uploaded once while its upload lives', () => {
+  it('over calls one after the other and at the same time, and by clients of the same account', async () => {
+    const { sandbox, client, uploads, frames } = start();
+    const file = png();
+    await client.videos.create({ prompt, first_frame_upload_id: file });
+    const create = () => client.videos.create({ prompt, first_frame_upload_id: file });
+    await Promise.all([create(), create(), client.videos.createAndWait({ prompt, first_frame_upload_id: file })]);
+    await sandbox.client().videos.create({ prompt, first_frame_upload_id: file, last_frame_upload_id: file });
+    expect(uploads()).toBe(1);
+    expect(new Set(frames()).size).toBe(1);
+    const other = sandbox.client({ apiKey: sandbox.createKey({ account: 'other' }) });
+    await other.videos.create({ prompt, first_frame_upload_id: file });
+    expect(uploads()).toBe(2);
+  });
+
+  it('also a stream that was read for its first upload', async () => {
+    const { client, uploads } = start();
+    const file = new Response(png(), { headers: { 'content-type': 'image/png', 'content-length': '3000' } });
+    await client.videos.create({ prompt, first_frame_upload_id: file });
+    await client.videos.create({ prompt, first_frame_upload_id: file });
+    expect(uploads()).toBe(1);
+  });
+
+  it('two calls at once share an upload that is under way, and one that fails does not end the other', async () => {
+    const { sandbox, client, uploads } = start();
+    const file = png();
+    const abort = new AbortController();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads', nth: 1 }, status: 400, code: 'upload_invalid' });
+    const first = client.videos.create({ prompt, first_frame_upload_id: file }, { signal: abort.signal });
+    const second = client.videos.create({ prompt, first_frame_upload_id: file });
+    await expect(first).rejects.toMatchObject({ name: 'UploadError' });
+    expect((await second).job.id).toBeTruthy();
+    expect(uploads()).toBe(1);
+  });
+
+  it('bytes and files that have changed are uploaded again', async () => {
+    const { client, uploads } = start();
+    const bytes = Buffer.from(new Uint8Array(await png().arrayBuffer()));
+    bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+    const path = join(tmpdir(), `one-upload-${process.pid}.png`);
+    await writeFile(path, bytes);
+    const onDisk = fromPath(path);
+    for (let at = 0; at < 2; at++) {
+      await client.videos.create({ prompt, first_frame_upload_id: bytes, last_frame_upload_id: onDisk });
+    }
+    expect(uploads()).toBe(2);
+    bytes[100] = 7;
+    await utimes(path, 1, 1);
+    await client.videos.create({ prompt, first_frame_upload_id: bytes, last_frame_upload_id: onDisk });
+    expect(uploads()).toBe(4);
+  });
+
+  it('an upload that was deleted is made again', async () => {
+    const { client, uploads, frames, sent } = start();
+    const file = png();
+    await client.videos.createAndWait({ prompt, first_frame_upload_id: file });
+    await client.uploads.delete(frames()[0] ?? '');
+    await client.videos.createAndWait({ prompt, first_frame_upload_id: file });
+    expect(uploads()).toBe(2);
+    expect(sent('POST /v1/videos').map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  it('with cleanup it is deleted after the last job that uses it, and uploaded again for the next', async () => {
+    const { client, uploads, sent } = start();
+    const file = png();
+    const run = () => client.videos.createAndWait({ prompt, first_frame_upload_id: file }, { cleanup: 'after-job' });
+    await Promise.all([run(), run()]);
+    expect([uploads(), sent('DELETE').length]).toEqual([1, 1]);
+    await run();
+    expect([uploads(), sent('DELETE').length]).toEqual([2, 2]);
+  });
+
+  it('an upload that an earlier call keeps is not deleted for a refused one', async () => {
+    const { sandbox, client, sent } = start();
+    const file = png();
+    await client.videos.create({ prompt, first_frame_upload_id: file });
+    sandbox.faults.add({
+      match: { method: 'POST', path: '/v1/videos' },
+      status: 400,
+      code: 'invalid_request',
+      times: 1,
+    });
+    await expect(client.videos.create({ prompt, first_frame_upload_id: file })).rejects.toMatchObject({ status: 400 });
+    expect(sent('DELETE')).toEqual([]);
+  });
+});
+
+describe('an upload that the service has forgotten', () => {
+  const forgotten = { status: 404, code: 'reference_upload_not_found' };
+
+  it('is made again, once, and the create is sent again under its key', async () => {
+    const { sandbox, client, uploads, frames, sent } = start();
+    const file = png();
+    await client.videos.create({ prompt, first_frame_upload_id: file });
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 1 });
+    const { idempotencyKey } = await client.videos.create({ prompt, first_frame_upload_id: file });
+    expect(uploads()).toBe(2);
+    const [first, refused, again] = frames();
+    expect(refused).toBe(first);
+    expect(again).not.toBe(first);
+    const keys = sent('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
+    expect(keys.slice(1)).toEqual([idempotencyKey, idempotencyKey]);
+    await client.videos.create({ prompt, first_frame_upload_id: file });
+    expect(frames().at(-1)).toBe(again);
+  });
+
+  it('is sent under a derived key where the service repeats the refusal of the first', async () => {
+    const { sandbox, client, uploads, sent } = start();
+    const file = png();
+    await client.videos.create({ prompt, first_frame_upload_id: file });
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 2 });
+    const params = { prompt, first_frame_upload_id: file };
+    const { idempotencyKey } = await client.videos.create(params, { idempotencyKey: 'order-1' });
+    expect(idempotencyKey).toBe('order-1:f1');
+    expect(
+      sent('POST /v1/videos')
+        .slice(1)
+        .map(({ headers }) => headers['idempotency-key']),
+    ).toEqual(['order-1', 'order-1', 'order-1:f1']);
+    expect(uploads()).toBe(2);
+  });
+
+  it('is an error where it was made for this very call', async () => {
+    const { sandbox, client, uploads } = start();
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 1 });
+    const create = client.videos.create({ prompt, first_frame_upload_id: png() });
+    await expect(create).rejects.toMatchObject({ code: 'reference_upload_not_found' });
+    expect(uploads()).toBe(1);
+  });
+});
+
+describe('with uploads.remember, files are uploaded once for all processes', () => {
+  const forget = { status: 404, code: 'reference_upload_not_found' };
+
+  it('by their content, whatever object holds it', async () => {
+    const { sandbox, uploads, frames } = start();
+    const uploadsOption = { remember: memoryShared() };
+    const [first, second] = [1, 2].map(() => sandbox.client({ uploads: uploadsOption }));
+    await first?.videos.create({ prompt, first_frame_upload_id: png(1) });
+    await second?.videos.create({ prompt, first_frame_upload_id: png(1), last_frame_upload_id: png(2) });
+    expect(uploads()).toBe(2);
+    expect(new Set(frames()).size).toBe(1);
+    await first?.videos.create({
+      prompt,
+      first_frame_upload_id: new Blob([await png(1).bytes()], { type: 'image/jpeg' }),
+    });
+    expect(uploads()).toBe(3);
+  });
+
+  it('again, once, where the service has forgotten the upload', async () => {
+    const { sandbox, uploads, frames } = start();
+    const client = sandbox.client({ uploads: { remember: memoryShared() } });
+    await client.videos.create({ prompt, first_frame_upload_id: png() });
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forget, times: 1 });
+    await client.videos.create({ prompt, first_frame_upload_id: png() });
+    await client.videos.create({ prompt, first_frame_upload_id: png() });
+    expect(uploads()).toBe(2);
+    expect(new Set(frames()).size).toBe(2);
+  });
+
+  it('and a store that fails or never answers only costs an upload', async () => {
+    const { sandbox, uploads } = start();
+    const fails: SharedStore = { read: () => Promise.reject(new Error('away')), write: async () => false };
+    const hangs: SharedStore = { read: () => new Promise(() => {}), write: async () => false };
+    for (const remember of [fails, hangs]) {
+      await sandbox.client({ uploads: { remember } }).videos.create({ prompt, first_frame_upload_id: png() });
+    }
+    expect(uploads()).toBe(2);
+  });
+
+  it('and a wrong store is refused by name', () => {
+    const { sandbox } = start();
+    expect(() => sandbox.client({ uploads: { remember: {} as never } })).toThrow('remember');
+    expect(() => sandbox.client({ uploads: { remembr: memoryShared() } as never })).toThrow('remembr');
+  });
+});

@@ -1,0 +1,120 @@
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { GenError } from '../../src/index.js';
+import { fileJournal } from '../../src/node/index.js';
+import { foldJournal, type JournalEntry } from '../../src/rules/journal.js';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gen-journal-'));
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+
+const at = '2026-01-01T00:00:00.000Z';
+const path = () => join(folder, 'jobs.jsonl');
+const opened = (key: string): JournalEntry => ({ key, call: 'videos', params: { prompt: `a fox ${key}` }, at });
+const wholeLife = (key: string): JournalEntry[] => [
+  opened(key),
+  { phase: 'accepted', key, jobId: `job_${key}`, at },
+  { phase: 'final', key, jobId: `job_${key}`, status: 'completed', at },
+  { phase: 'stored', jobId: `job_${key}`, at },
+];
+
+describe('a journal in a file', () => {
+  test('returns what was appended, in its order, also to the next process', async () => {
+    const journal = fileJournal(path());
+    for (const entry of wholeLife('one')) await journal.append(entry);
+    await fileJournal(pathToFileURL(path())).append(opened('two'));
+    expect(await fileJournal(path()).entries()).toEqual([...wholeLife('one'), opened('two')]);
+  });
+
+  test('is empty before its first entry', async () => {
+    expect(await fileJournal(path()).entries()).toEqual([]);
+  });
+
+  test('skips a line that was cut, and ends it before the next one', async () => {
+    const journal = fileJournal(path());
+    await journal.append(opened('one'));
+    appendFileSync(path(), '{"key":"two","call":"vid');
+    const after = fileJournal(path());
+    expect(await after.entries()).toEqual([opened('one')]);
+    await after.append(opened('three'));
+    expect(await after.entries()).toEqual([opened('one'), opened('three')]);
+  });
+
+  test('is readable by its owner only, also when the file was there before', async () => {
+    await fileJournal(path()).append(opened('one'));
+    expect(statSync(path()).mode & 0o777).toBe(0o600);
+    const other = join(folder, 'other.jsonl');
+    writeFileSync(other, '', { mode: 0o644 });
+    await fileJournal(other).append(opened('one'));
+    expect(statSync(other).mode & 0o777).toBe(0o600);
+  });
+
+  test('compacts itself, and loses no create that something is left to do for', async () => {
+    const journal = fileJournal(path());
+    await journal.append(opened('open'));
+    for (let at = 0; at < 1_000; at++) for (const entry of wholeLife(`done-${at}`)) await journal.append(entry);
+    await journal.append(opened('last'));
+    expect(statSync(path()).size).toBeLessThan(160 * 1024);
+    const creates = foldJournal(await journal.entries());
+    expect(creates.filter(({ state }) => state === 'open').map(({ key }) => key)).toEqual(['open', 'last']);
+    expect(statSync(path()).mode & 0o777).toBe(0o600);
+  });
+
+  test('keeps every create that is done when it is told to', async () => {
+    const journal = fileJournal(path(), { keep: Number.POSITIVE_INFINITY });
+    for (let at = 0; at < 300; at++) for (const entry of wholeLife(`done-${at}`)) await journal.append(entry);
+    expect(foldJournal(await journal.entries())).toHaveLength(300);
+  });
+
+  test('refuses a second process while the first one runs, and not when it was killed', async () => {
+    writeFileSync(`${path()}.lock`, `${process.ppid}@${hostname()}\n`);
+    await expect(fileJournal(path()).append(opened('one'))).rejects.toThrow(/is using it/);
+    const { pid } = spawnSync(process.execPath, ['-e', '']);
+    writeFileSync(`${path()}.lock`, `${pid}@${hostname()}\n`);
+    const journal = fileJournal(path());
+    await journal.append(opened('one'));
+    journal.close();
+    await fileJournal(path()).append(opened('two'));
+    expect(await journal.entries()).toHaveLength(2);
+  });
+
+  test('reads without the lock', async () => {
+    await fileJournal(path()).append(opened('one'));
+    writeFileSync(`${path()}.lock`, `${process.ppid}@${hostname()}\n`);
+    expect(await fileJournal(path()).entries()).toEqual([opened('one')]);
+  });
+
+  test('rejects what it cannot write or read with a GenError that names the file', async () => {
+    mkdirSync(path());
+    for (const place of [path(), join(folder, 'missing', 'jobs.jsonl')]) {
+      const error = await fileJournal(place)
+        .append(opened('one'))
+        .catch((reason: unknown) => reason);
+      expect(GenError.isInstance(error) && error.message).toContain(place);
+    }
+    await expect(fileJournal(path()).entries()).rejects.toThrow(/could not be read/);
+    for (const wrong of ['', undefined, 7, new URL('https://example.com/jobs')]) {
+      expect(() => fileJournal(wrong as string)).toThrow(GenError);
+    }
+  });
+
+  test('does not append to a file that is something else', async () => {
+    writeFileSync(path(), '{"prompt":"a fox"}\n');
+    await expect(fileJournal(path()).append(opened('one'))).rejects.toThrow(/other content/);
+    expect(readFileSync(path(), 'utf8')).toBe('{"prompt":"a fox"}\n');
+  });
+
+  test('notes a stored file by the id of its job', async () => {
+    const journal = fileJournal(path());
+    for (const entry of wholeLife('one').slice(0, 3)) await journal.append(entry);
+    await journal.stored('job_one');
+    expect(foldJournal(await journal.entries())).toMatchObject([{ key: 'one', state: 'stored' }]);
+    await expect(journal.stored('')).rejects.toThrow(GenError);
+  });
+});

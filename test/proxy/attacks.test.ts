@@ -1,0 +1,377 @@
+import { createBudget } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { APP, type App, KEY, openApp, type PageRequest, SECRET } from './support.js';
+
+const ASK = { prompt: 'a fox' };
+
+/** A job of a user, with its ticket. */
+async function jobOf(app: App, user = 'ann'): Promise<string> {
+  const { body } = await app.post('videos', { key: KEY, ask: ASK }, { user });
+  return String(body.ticket);
+}
+
+/** A finished upload of a user, as its ticket, and the raw id. */
+async function uploadOf(
+  app: App,
+  user = 'ann',
+): Promise<{ readonly ticket: string; readonly id: string; readonly put: string }> {
+  const image = await (await app.client.jobs.output(await app.client.images.createAndWait({ prompt: 'x' }))).bytes();
+  const { body } = await app.post(
+    'upload',
+    { file_name: 'a.png', mime_type: 'image/png', file_size: image.length },
+    { user },
+  );
+  const put = String(body.put);
+  const headers = { 'x-gen-page': '1', 'x-session': user, 'x-gen-ticket': put };
+  await app.ask('bytes', { method: 'POST', headers, body: image });
+  const ended = await app.post('uploaded', { put }, { user });
+  const id = JSON.parse(Buffer.from(put.split('.')[0] ?? '', 'base64url').toString()).i;
+  return { ticket: String(ended.body.upload), id, put };
+}
+
+describe('who may ask', () => {
+  const cases: readonly (readonly [name: string, status: number, as: PageRequest])[] = [
+    ['nobody without a session', 401, { user: null }],
+    ['no page of another site', 403, { headers: { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' } }],
+    ['no page of a sister site', 403, { headers: { 'sec-fetch-site': 'same-site', origin: 'https://a.app.test' } }],
+    [
+      'no page of an old browser on another origin',
+      403,
+      { headers: { 'sec-fetch-site': '', origin: 'https://evil.test' } },
+    ],
+    ['no sandboxed frame', 403, { headers: { 'sec-fetch-site': 'cross-site', origin: 'null' } }],
+    ['no address typed into the browser', 403, { headers: { 'sec-fetch-site': 'none' } }],
+  ];
+  it.each(cases)('%s: %i', async (_name, status, as) => {
+    const app = openApp();
+    const answer = await app.post('videos', { key: KEY, ask: ASK }, as);
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+    expect(app.sandbox.jobs).toHaveLength(0);
+  });
+
+  it('no form: it can set neither the header nor the type of the body', async () => {
+    const app = openApp();
+    const form = { method: 'POST', headers: { 'x-session': 'ann', 'content-type': 'text/plain' }, body: '{}' };
+    expect((await app.ask('videos', form)).status).toBe(403);
+    const typed = { ...form, headers: { ...form.headers, 'x-gen-page': '1' } };
+    expect((await app.ask('videos', typed)).status).toBe(415);
+    expect(app.sandbox.jobs).toHaveLength(0);
+  });
+
+  it('a listed origin, which alone gets CORS headers', async () => {
+    const app = openApp({ origins: ['https://shop.test'] });
+    const preflight = (origin: string) => app.ask('videos', { method: 'OPTIONS', headers: { origin } });
+    expect((await preflight('https://shop.test')).headers.get('access-control-allow-origin')).toBe('https://shop.test');
+    const refused = await preflight('https://evil.test');
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([405, null]);
+    const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://shop.test' };
+    const answer = await app.post('videos', { key: KEY, ask: ASK }, { headers });
+    expect([answer.status, answer.headers.get('access-control-allow-credentials')]).toEqual([200, 'true']);
+    expect(answer.headers.get('vary')).toContain('Origin');
+  });
+
+  it('no origin but the own is the default, a preflight of the own included', async () => {
+    expect((await openApp().ask('videos', { method: 'OPTIONS', headers: { origin: APP } })).status).toBe(405);
+  });
+});
+
+describe('what a page may ask for', () => {
+  it.each(['images', 'speech', 'models', '__proto__', 'constructor', 'toString', 'v1', ''])(
+    'no verb %j',
+    async (verb) => {
+      expect((await openApp().post(verb, { key: KEY, ask: ASK })).status).toBe(404);
+    },
+  );
+
+  it('no uploads where the app has no policy for them', async () => {
+    const app = openApp({ upload: undefined });
+    for (const verb of ['upload', 'uploaded', 'bytes']) expect((await app.post(verb, {})).status).toBe(404);
+  });
+
+  it('no verb by another method, and no file by POST', async () => {
+    const app = openApp();
+    expect((await app.ask('videos', { method: 'GET' })).status).toBe(405);
+    expect((await app.ask('watch', { method: 'DELETE' })).status).toBe(405);
+    expect((await app.ask('file?t=x', { method: 'POST' })).status).toBe(405);
+  });
+
+  it.each(['webhook_url', 'callback_url', 'idempotency_key'])('no %s', async (name) => {
+    const app = openApp();
+    const answer = await app.post('videos', { key: KEY, ask: { ...ASK, [name]: 'https://evil.test' } });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'field_not_accepted' } });
+    expect(app.sandbox.jobs).toHaveLength(0);
+  });
+
+  it('no webhook by another field of a careless app, and no key', async () => {
+    const app = openApp({
+      create: {
+        videos: (ask: Record<string, string>) => ({ prompt: 'a', webhook_url: ask.hook, idempotency_key: ask.own }),
+      },
+    });
+    const smuggled = await app.post('videos', { key: KEY, ask: { hook: 'https://evil.test/hook' } });
+    expect(smuggled.status).toBe(400);
+    await app.post('videos', { key: KEY, ask: { own: 'the key of another job' } });
+    expect(app.sandbox.requests.at(-1)?.headers['idempotency-key']).not.toContain('another');
+  });
+
+  it('no model, no resolution and nothing else that the app does not pass on', async () => {
+    const app = openApp();
+    await app.post('videos', { key: KEY, ask: { ...ASK, model: 'svc-video-pro', resolution: '4k', seed: 7 } });
+    expect(app.sandbox.jobs[0]).toMatchObject({ modelId: 'svc-video-fast' });
+  });
+
+  it.each([
+    ['a prototype', '{"key":"b5f1c0de-0000-4000-8000-000000000001","ask":{"__proto__":{"model":"svc-video-pro"}}}'],
+    ['a prototype further in', '{"key":"b5f1c0de-0000-4000-8000-000000000001","ask":{"a":[{"constructor":1}]}}'],
+    ['no JSON', 'prompt=fox'],
+    ['a list', '[]'],
+    ['an ask that is a list', '{"key":"b5f1c0de-0000-4000-8000-000000000001","ask":[]}'],
+    ['JSON as deep as a stack', `{"ask":${'['.repeat(5_000)}${']'.repeat(5_000)}}`],
+    ['a key that is an object', '{"key":{},"ask":{}}'],
+    ['a short key', '{"key":"1","ask":{"prompt":"a"}}'],
+  ])('a body with %s is a 400', async (_name, body) => {
+    const app = openApp();
+    expect((await app.post('videos', body)).status).toBe(400);
+    expect(app.sandbox.jobs).toHaveLength(0);
+  });
+
+  it('an array where a string goes is refused before it is paid for', async () => {
+    const app = openApp();
+    const answer = await app.post('videos', { key: KEY, ask: { prompt: ['a', 'b'] } });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'prompt_required' } });
+    expect(app.sandbox.jobs).toHaveLength(0);
+  });
+
+  it('a body of 10 MB is refused before it is read whole', async () => {
+    const app = openApp();
+    let sent = 0;
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent += 65_536;
+        if (sent > 10_000_000) controller.close();
+        else controller.enqueue(new Uint8Array(65_536));
+      },
+    });
+    const headers = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
+    const response = await app.ask('videos', { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
+    expect(response.status).toBe(413);
+    expect(sent).toBeLessThan(1_000_000);
+  });
+
+  it('a body that never ends is given up after ten seconds', async () => {
+    const app = openApp({}, { clock: 'manual' });
+    const body = new ReadableStream<Uint8Array>({ start: (it) => it.enqueue(new TextEncoder().encode('{"key":')) });
+    const headers = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
+    const answer = app.ask('videos', { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
+    await app.sandbox.advance(10_001);
+    expect((await answer).status).toBe(408);
+  });
+});
+
+describe('tickets', () => {
+  it('of another user open nothing: job, file and upload', async () => {
+    const app = openApp();
+    const ticket = await jobOf(app);
+    expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
+    let { body } = await app.post('watch', { ticket });
+    while (!body.final) ({ body } = await app.post('watch', { ticket, seen: body.status }));
+    const file = (user: string) => app.ask(`file?t=${body.file}`, { headers: { 'x-session': user } });
+    expect((await file('ben')).status).toBe(404);
+    expect((await file('ann')).status).toBe(200);
+    const { put } = await uploadOf(app);
+    expect((await app.post('uploaded', { put }, { user: 'ben' })).status).toBe(404);
+    expect((await app.ask(`file?t=${body.file}`)).status).toBe(401);
+  });
+
+  it('of another kind open nothing', async () => {
+    const app = openApp();
+    const ticket = await jobOf(app);
+    const { ticket: upload, put } = await uploadOf(app);
+    const link = (await app.proxy.link('job_x', { expiresInMs: 1000 })).split('=')[1];
+    for (const wrong of [upload, put, link]) expect((await app.post('watch', { ticket: wrong })).status).toBe(404);
+    for (const wrong of [ticket, upload, link]) expect((await app.post('uploaded', { put: wrong })).status).toBe(404);
+    for (const wrong of [ticket, upload, put]) {
+      expect((await app.ask(`file?t=${wrong}`, { headers: { 'x-session': 'ann' } })).status).toBe(404);
+    }
+  });
+
+  it('of another proxy, rewritten, cut, doubled or empty open nothing', async () => {
+    const app = openApp();
+    const ticket = await jobOf(app);
+    const other = await openApp({ secret: `${SECRET} of another app` }).proxy.ticket('job_1', { id: 'ann' });
+    const [body = '', signature = ''] = ticket.split('.');
+    const content = JSON.parse(Buffer.from(body, 'base64url').toString());
+    const rewritten = Buffer.from(JSON.stringify({ ...content, i: 'job_other' })).toString('base64url');
+    const forged = [
+      other,
+      `${rewritten}.${signature}`,
+      body,
+      `${body}.`,
+      `${ticket}.${signature}`,
+      '',
+      '.',
+      `${ticket}=`,
+      'x'.repeat(20_000),
+    ];
+    for (const wrong of [...forged, null, 5, {}, [ticket]]) {
+      expect((await app.post('watch', { ticket: wrong })).status).toBe(404);
+    }
+  });
+
+  it('expire', async () => {
+    const app = openApp({}, { clock: 'manual' });
+    const link = await app.proxy.link('job_1', { expiresInMs: 1_000 });
+    const ticket = await app.proxy.ticket('job_1', { id: 'ann' }, { expiresInMs: 1_000 });
+    await app.sandbox.advance(1_000);
+    expect((await app.ask(link)).status).toBe(401);
+    expect((await app.post('watch', { ticket })).status).toBe(404);
+  });
+
+  it('of the secret before are open during a rotation', async () => {
+    const before = openApp();
+    const ticket = await jobOf(before);
+    const rotated = openApp({ client: before.client, secret: [`${SECRET} that is new`, SECRET] });
+    expect((await rotated.post('watch', { ticket })).status).toBe(200);
+    const after = openApp({ client: before.client, secret: `${SECRET} that is new` });
+    expect((await after.post('watch', { ticket })).status).toBe(404);
+  });
+
+  it('show neither the user nor a credential of the storage', async () => {
+    const app = openApp();
+    const { put, id } = await uploadOf(app);
+    const readable = Buffer.from(put.split('.')[0] ?? '', 'base64url').toString();
+    expect(readable).toContain(id);
+    expect(readable).not.toMatch(/ann|https?:|Authorization|Bearer/i);
+  });
+});
+
+describe('uploads', () => {
+  it('count by their ticket only: a raw id of the workspace does not pass, not even trimmed', async () => {
+    const app = openApp({
+      create: { videos: (ask: { id: string }) => ({ prompt: 'a fox', first_frame_upload_id: ask.id.trim() }) },
+    });
+    const { id, ticket } = await uploadOf(app);
+    for (const raw of [id, ` ${id} `]) {
+      expect((await app.post('videos', { key: KEY, ask: { id: raw } })).status).toBe(404);
+    }
+    expect((await app.post('videos', { key: KEY, ask: { id: ticket } }, { user: 'ben' })).status).toBe(404);
+    expect(app.sandbox.jobs.filter(({ mediaType }) => mediaType === 'video')).toHaveLength(0);
+    expect((await app.post('videos', { key: KEY, ask: { id: ticket } })).status).toBe(200);
+  });
+
+  it('may be ids that the app itself has', async () => {
+    const app = openApp();
+    const { id } = await uploadOf(app);
+    const own = openApp({
+      client: app.client,
+      create: { videos: () => ({ prompt: 'a fox', first_frame_upload_id: id }) },
+    });
+    expect((await own.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
+  });
+
+  it.each([
+    ['a type that the app refuses', { mime_type: 'video/mp4', file_size: 10 }],
+    ['a size that the app refuses', { mime_type: 'image/png', file_size: 2_000_000 }],
+    ['no size', { mime_type: 'image/png' }],
+    ['a negative size', { mime_type: 'image/png', file_size: -1 }],
+    ['a page', { mime_type: 'text/html', file_size: 10 }],
+  ])('of %s are a 400', async (_name, file) => {
+    const app = openApp();
+    expect((await app.post('upload', file)).status).toBe(400);
+    expect(app.sandbox.requests).toHaveLength(0);
+  });
+
+  it('are relayed to their own target only, and not beyond their size', async () => {
+    const app = openApp();
+    const { body } = await app.post('upload', { mime_type: 'image/png', file_size: 10 });
+    const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': String(body.put) };
+    const send = (bytes: number, more: Record<string, string> = {}) =>
+      app.ask('bytes?url=https://evil.test', {
+        method: 'POST',
+        headers: { ...headers, ...more, 'x-target': 'https://evil.test' },
+        body: new Uint8Array(bytes),
+      });
+    expect((await send(11, { 'content-length': '11' })).status).toBe(413);
+    expect((await send(11)).status).toBe(413);
+    const paths = app.sandbox.requests.map(({ method, path }) => `${method} ${path}`);
+    expect(paths).toEqual(['POST /v1/uploads', expect.stringMatching(/^PUT \/storage\/uploads\/upl_/)]);
+  });
+});
+
+describe('money', () => {
+  it('one user cannot spend the budget of another', async () => {
+    const budgets = new Map(['ann', 'ben'].map((id) => [id, createBudget({ maxTokens: 16, scope: `page-${id}` })]));
+    const app = openApp({ budget: ({ id }) => budgets.get(id) ?? createBudget({ maxTokens: 0 }) });
+    expect((await app.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
+    const over = await app.post('videos', { key: `${KEY}2`, ask: ASK });
+    expect(over).toMatchObject({ status: 402, body: { code: 'budget_exceeded' } });
+    expect((await app.post('videos', { key: KEY, ask: ASK }, { user: 'ben' })).status).toBe(200);
+    expect((await app.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
+    expect(app.sandbox.jobs).toHaveLength(2);
+  });
+
+  it('a limit of the app is a 429', async () => {
+    const app = openApp({ limit: ({ verb }) => verb !== 'videos' });
+    const answer = await app.post('videos', { key: KEY, ask: ASK });
+    expect(answer).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
+    expect(answer.headers.get('retry-after')).not.toBeNull();
+  });
+
+  it('held requests of one user are bounded', async () => {
+    const app = openApp({}, { clock: 'manual' });
+    const ticket = await jobOf(app);
+    // After the first read there is nothing new until the clock moves.
+    await app.post('watch', { ticket });
+    const held = Array.from({ length: 1_000 }, () => app.post('watch', { ticket, seen: 'processing' }));
+    const first = await Promise.race(held);
+    expect(first.status).toBe(429);
+    await app.sandbox.advance(120_000);
+    const answers = await Promise.all(held);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(64);
+    expect(app.sandbox.requests.filter(({ method }) => method === 'GET').length).toBeLessThan(20);
+  });
+});
+
+describe('errors of the app are not those of the page', () => {
+  it.each([
+    ['a wrong key', { apiKey: 'wrong' }, {}],
+    ['an empty balance', {}, { balanceTokens: 0 }],
+  ])('%s is a 502 without the code of the service, and onError gets it', async (_name, options, sandboxOptions) => {
+    const app = openApp({}, sandboxOptions);
+    const own = openApp({ client: app.client.withOptions(options) });
+    const { status, body } = await own.post('videos', { key: KEY, ask: ASK });
+    expect([status, body.code]).toEqual([502, 'service_error']);
+    expect(JSON.stringify(body)).not.toMatch(/key|balance|token|top/i);
+    expect(own.errors).toHaveLength(1);
+  });
+
+  it('a function of the app that throws is a 500, and says nothing of itself', async () => {
+    const app = openApp({
+      authorize: () => {
+        throw new Error('password of the database');
+      },
+    });
+    const { status, body } = await app.post('videos', { key: KEY, ask: ASK });
+    expect([status, JSON.stringify(body)]).toEqual([500, expect.not.stringContaining('password')]);
+    expect(app.errors).toHaveLength(1);
+  });
+
+  it('what a page sends wrongly is not told to onError', async () => {
+    const app = openApp();
+    await app.post('videos', { key: KEY, ask: { prompt: '' } });
+    await app.post('videos', { key: 'x', ask: ASK });
+    expect(app.errors).toEqual([]);
+  });
+});
+
+describe('answers', () => {
+  it('are never cached, and tell no other site where the page was', async () => {
+    const app = openApp();
+    for (const { headers } of [await app.post('videos', { key: KEY, ask: ASK }), await app.post('nothing', {})]) {
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+    }
+  });
+});

@@ -1,0 +1,86 @@
+import type { GenClient } from 'gen-client';
+import { createGenProxy, type DefaultAsk, type GenProxy } from 'gen-client/proxy';
+import { createSandbox, type Sandbox } from 'gen-client/sandbox';
+
+/** Where the app of these tests is. */
+export const APP = 'https://app.test';
+export const SECRET = 'a secret of the app that has more than 32 characters';
+
+/** Options of the proxy that a test may set. */
+type Overrides = Omit<Partial<Parameters<typeof createGenProxy>[0]>, 'create'> & {
+  readonly create?: Readonly<Record<string, (ask: never) => object>>;
+};
+
+/** An app with a proxy on the sandbox. Its sessions are the header `x-session`. */
+export interface App {
+  readonly sandbox: Sandbox;
+  readonly client: GenClient;
+  readonly proxy: GenProxy;
+  /** Errors that `onError` was called with. */
+  readonly errors: unknown[];
+  /** POSTs as the page of a user does. */
+  post(verb: string, body: unknown, as?: PageRequest): Promise<PageAnswer>;
+  /** Any request to the proxy. */
+  ask(path: string, init?: RequestInit): Promise<Response>;
+}
+
+export interface PageRequest {
+  readonly user?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface PageAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** Opens the app. */
+export function openApp(overrides: Overrides = {}, sandboxOptions: Parameters<typeof createSandbox>[0] = {}): App {
+  const sandbox = createSandbox(sandboxOptions);
+  const client = sandbox.client();
+  const errors: unknown[] = [];
+  const proxy: GenProxy = createGenProxy({
+    client,
+    secret: SECRET,
+    authorize: (request: Request) => {
+      const id = request.headers.get('x-session');
+      return id === null ? null : { id };
+    },
+    create: {
+      videos: (ask: DefaultAsk) => ({
+        model: 'svc-video-fast',
+        prompt: ask.prompt,
+        first_frame_upload_id: ask.first_frame_upload_id,
+      }),
+    },
+    upload: ({ mime_type, file_size }) => mime_type.startsWith('image/') && file_size < 1_000_000,
+    onError: (error: unknown) => errors.push(error),
+    ...overrides,
+  } as Parameters<typeof createGenProxy>[0]);
+  const ask = (path: string, init?: RequestInit) => proxy(new Request(`${APP}/api/gen/${path}`, init));
+  return {
+    sandbox,
+    client,
+    proxy,
+    errors,
+    ask,
+    async post(verb, body, { user = 'ann', headers = {} } = {}) {
+      const response = await ask(verb, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'x-gen-page': '1',
+          'sec-fetch-site': 'same-origin',
+          ...(user !== null && { 'x-session': user }),
+          ...headers,
+        },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      });
+      return { status: response.status, headers: response.headers, body: await response.json() };
+    },
+  };
+}
+
+/** A key as a page makes it. */
+export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';

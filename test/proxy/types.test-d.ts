@@ -1,0 +1,36 @@
+import { GenClient } from 'gen-client';
+import { createGenPage } from 'gen-client/page';
+import { createGenProxy } from 'gen-client/proxy';
+import { expectTypeOf, test } from 'vitest';
+
+const secret = 'a secret of the app that has more than 32 characters';
+const proxy = createGenProxy({
+  client: new GenClient(),
+  secret,
+  authorize: async () => ({ id: 'ann', plan: 'pro' as const }),
+  create: {
+    videos: (ask, user) => ({
+      model: user.plan === 'pro' ? 'svc-video-pro' : 'svc-video-fast',
+      prompt: ask.prompt,
+      first_frame_upload_id: ask.first_frame_upload_id,
+    }),
+    images: (ask: { readonly subject: string; readonly reference_upload_ids?: readonly string[] }) => ({
+      prompt: `a picture of ${ask.subject}`,
+      reference_upload_ids: ask.reference_upload_ids,
+    }),
+  },
+});
+const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
+
+test('the fields that a page asks for are those of the functions of the server, with files where uploads go', () => {
+  const file = new Blob([]);
+  gen.videos.create({ prompt: 'a fox', first_frame_upload_id: file });
+  gen.images.create({ subject: 'a fox', reference_upload_ids: [file] });
+  // @ts-expect-error: the server's function takes a subject.
+  gen.images.create({ prompt: 'a fox' });
+  // @ts-expect-error: a number is not a prompt.
+  gen.videos.create({ prompt: 5 });
+  expectTypeOf(gen.videos.create({ prompt: 'a fox' }).get().phase).toEqualTypeOf<
+    'uploading' | 'creating' | 'waiting' | 'done' | 'failed'
+  >();
+});

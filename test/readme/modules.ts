@@ -1,0 +1,96 @@
+// Turns the blocks of a page into modules. A block uses what it declares and imports itself, and what the blocks above it on
+// the page declare or import: nothing else.
+import ts, { type Node, type SourceFile } from 'typescript';
+import type { Block } from './blocks.js';
+
+/** A block as a file. */
+export interface BlockModule {
+  readonly block: Block;
+  /** The name of the file, without its folder. */
+  readonly file: string;
+  readonly code: string;
+}
+
+interface Parsed {
+  readonly module: string;
+  /** Names that a block below may use: how it imports each. */
+  readonly offers: ReadonlyMap<string, string>;
+}
+
+/** The modules of the blocks of one page, in order. */
+export function modulesOf(page: readonly Block[]): BlockModule[] {
+  const above: Parsed[] = [];
+  return page.map((block) => {
+    // A whole file, at its place beside the others of the page.
+    const name = block.marks.find((mark) => /\.[cm]?tsx?$/.test(mark));
+    const page = block.file.replace('/', '-');
+    if (name !== undefined) return { block, file: `${page}/${name}`, code: `${block.code}\nexport {};\n` };
+    const file = `${page}-${block.line}.${block.language}`;
+    const ast = ts.createSourceFile(file, block.code, ts.ScriptTarget.Latest, true);
+    const own = declaredIn(ast, file);
+    const used = namesUsedIn(ast);
+    const imports = [...used]
+      .filter((name) => !own.offers.has(name))
+      .flatMap((name) => above.findLast(({ offers }) => offers.has(name))?.offers.get(name) ?? []);
+    const { exports } = own;
+    above.push(own);
+    return { block, file, code: [...new Set(imports), block.code, exports, 'export {};', ''].join('\n') };
+  });
+}
+
+/** What a block declares and imports, and the statement that exports what it does not export itself. */
+function declaredIn(ast: SourceFile, file: string): Parsed & { readonly exports: string } {
+  const offers = new Map<string, string>();
+  const values: string[] = [];
+  const types: string[] = [];
+  const from = `'./${file}'`;
+  const declare = (name: string, node: Node, isType: boolean) => {
+    offers.set(name, `import ${isType ? 'type ' : ''}{ ${name} } from ${from};`);
+    const isExported =
+      ts.canHaveModifiers(node) && ts.getModifiers(node)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
+    if (!isExported) (isType ? types : values).push(name);
+  };
+  for (const statement of ast.statements) {
+    if (ts.isImportDeclaration(statement)) {
+      const clause = statement.importClause;
+      const named = clause?.namedBindings;
+      const text = statement.getText();
+      for (const name of [clause?.name, named && ts.isNamespaceImport(named) ? named.name : undefined])
+        if (name) offers.set(name.text, text);
+      if (named && ts.isNamedImports(named)) for (const { name } of named.elements) offers.set(name.text, text);
+    } else if (ts.isVariableStatement(statement)) {
+      for (const { name } of statement.declarationList.declarations)
+        for (const bound of boundNames(name)) declare(bound, statement, false);
+    } else if (ts.isFunctionDeclaration(statement) || ts.isClassDeclaration(statement)) {
+      if (statement.name) declare(statement.name.text, statement, false);
+    } else if (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) {
+      declare(statement.name.text, statement, true);
+    }
+  }
+  const list = (word: string, names: readonly string[]) =>
+    names.length > 0 ? `export ${word}{ ${names.join(', ')} };` : '';
+  return { module: file, offers, exports: `${list('', values)}\n${list('type ', types)}` };
+}
+
+function boundNames(name: ts.BindingName): string[] {
+  if (ts.isIdentifier(name)) return [name.text];
+  return name.elements.flatMap((element) => (ts.isBindingElement(element) ? boundNames(element.name) : []));
+}
+
+/** Every name that a block reads: no property, no key, and nothing that it binds inside. */
+function namesUsedIn(ast: SourceFile): Set<string> {
+  const used = new Set<string>();
+  const visit = (node: Node) => {
+    if (ts.isIdentifier(node)) {
+      const { parent } = node;
+      const isName =
+        (ts.isPropertyAccessExpression(parent) && parent.name === node) ||
+        (ts.isPropertyAssignment(parent) && parent.name === node) ||
+        (ts.isBindingElement(parent) && parent.propertyName === node);
+      if (!isName) used.add(node.text);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(ast);
+  return used;
+}

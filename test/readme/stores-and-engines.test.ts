@@ -1,0 +1,213 @@
+// Every block of the guides about queues, many processes and Workers runs, and what it exports does what the page says. The
+// blocks say Redis' usual port; here they get that of a Redis of this test.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GenClient, SharedStore } from 'gen-client';
+import { createSandbox } from 'gen-client/sandbox';
+import { signWebhook } from 'gen-client/webhooks';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { memoryShared } from '../../src/shared/memory.js';
+import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
+import { ROOT } from '../support/build.js';
+import { completedEvent } from '../support/completed-event.js';
+import { blocksOf } from './blocks.js';
+import { type BlockModule, modulesOf } from './modules.js';
+
+vi.mock('cloudflare:workers', () => ({ DurableObject: class {}, waitUntil: undefined }));
+
+type Handler = (request: Request) => Promise<Response>;
+/** What the blocks of the pages export. */
+interface Exported {
+  readonly client?: GenClient;
+  readonly redis?: { disconnect(): void };
+  readonly POST?: Handler;
+  readonly receive?: Handler;
+  readonly queue?: { readonly queue: { getJob(id: string): Promise<unknown> }; close(): Promise<void> };
+  readonly shared?: SharedStore & { close?(): Promise<void> };
+  readonly makeVideo?: (step: object, key: string, options: object) => Promise<{ status: string }>;
+  readonly worker?: { fetch(request: Request, env: object): Promise<Response> };
+}
+
+/** The JSON of an answer that has to be there. */
+async function jsonOf<T>(answer: Response | undefined): Promise<T> {
+  if (!answer) throw new Error('There is no answer');
+  return (await answer.json()) as T;
+}
+
+const FOLDER = join(ROOT, '.guide-blocks');
+const PAGES = ['docs/queues-and-durable-runs.md', 'docs/many-processes.md', 'docs/quickstart-workers.md'];
+const modules = PAGES.flatMap((page) => modulesOf(blocksOf(page).filter(({ language }) => language === 'ts')));
+const used = new Set<BlockModule>();
+const opened: Exported[] = [];
+
+describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processes and Workers', () => {
+  let redis: RealRedis;
+  const sandbox = createSandbox({ jobDurationMs: 20, limits: 'off', balanceTokens: 100_000 });
+  const printed: string[] = [];
+  const stored = memoryShared();
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    rmSync(FOLDER, { recursive: true, force: true });
+    mkdirSync(FOLDER);
+    for (const { file, code } of modules)
+      writeFileSync(join(FOLDER, file), code.replaceAll('6379', String(redis.port)));
+  });
+  afterAll(async () => {
+    rmSync(FOLDER, { recursive: true, force: true });
+    for (const { redis: connection, queue } of opened) {
+      connection?.disconnect();
+      await queue?.close();
+    }
+    await redis.close();
+  });
+  beforeEach(() => {
+    vi.stubEnv('GEN_API_KEY', sandbox.apiKey);
+    vi.stubEnv('GEN_BASE_URL', sandbox.baseUrl);
+    vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
+    vi.stubGlobal('fetch', (input: RequestInfo | URL, init?: RequestInit) => sandbox.fetch(new Request(input, init)));
+    vi.stubGlobal('database', { read: stored.read, swap: stored.write });
+    vi.spyOn(console, 'log').mockImplementation((text) => void printed.push(String(text)));
+  });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    vi.unstubAllGlobals();
+    vi.restoreAllMocks();
+  });
+
+  /** The block of a page that contains `text`. */
+  async function block(page: string, text: string): Promise<Exported> {
+    const found = modules.find((module) => module.block.file === page && module.block.code.includes(text));
+    if (!found) throw new Error(`${page} has no block with ${text}`);
+    used.add(found);
+    const exported = (await import(/* @vite-ignore */ join(FOLDER, found.file))) as Exported;
+    opened.push(exported);
+    return exported;
+  }
+
+  /** A signed webhook about a job of the sandbox. */
+  async function webhook(jobId: string, url = 'https://example.com/webhook'): Promise<Request> {
+    const { body, headers } = await signWebhook(completedEvent(jobId, sandbox.baseUrl), {
+      secret: sandbox.webhookSecret,
+    });
+    return new Request(url, { method: 'POST', body, headers });
+  }
+
+  test('the queue makes the order, tells its worker, and takes webhooks', async () => {
+    const { queue, receive } = await block('docs/queues-and-durable-runs', 'createGenQueue');
+    await expect.poll(() => printed.length, { timeout: 20_000 }).toBe(1);
+    expect(printed[0]).toBe(sandbox.jobs[0]?.providerOutputUrl);
+    expect((await receive?.(await webhook(sandbox.jobs[0]?.id ?? '')))?.status).toBe(204);
+    expect(await queue?.queue.getJob('order-17')).toBeDefined();
+  }, 40_000);
+
+  test('the run of an engine ends with its job', async () => {
+    const { makeVideo } = await block('docs/queues-and-durable-runs', 'inngestEngine');
+    const step = {
+      run: (_id: string, act: () => Promise<unknown>) => act(),
+      sleep: async () => {},
+      waitForEvent: async () => null,
+    };
+    const job = await makeVideo?.(step, 'run-1', { NonRetriableError: Error });
+    expect(job?.status).toBe('completed');
+  });
+
+  test.each([
+    ['docs/queues-and-durable-runs', 'export const POST'],
+    ['docs/many-processes', "per: 'day', shared"],
+  ])('processes share limits over Redis, and handle an event once (%s)', async (page, text) => {
+    const { client, POST } = await block(page, text);
+    await client?.videos.create({ prompt: 'a fox at dawn' });
+    expect(client?.limits()['videos.create']).toMatchObject({ limit: 20 });
+    const jobId = sandbox.jobs.at(-1)?.id ?? '';
+    for (let count = 0; count < 2; count++) expect((await POST?.(await webhook(jobId)))?.ok).toBe(true);
+  });
+
+  test('limits of your own replace the documented ones', async () => {
+    const { client } = await block('docs/many-processes', 'limit: 40');
+    await client?.videos.create({ prompt: 'a fox at dawn' });
+    expect(client?.limits()['videos.create']).toMatchObject({ limit: 40 });
+  });
+
+  test('isolates share an account in a Durable Object', async () => {
+    const { worker } = await block('docs/many-processes', 'durableObjectShared');
+    const object = memoryShared();
+    const ACCOUNT = { idFromName: (name: string) => name, get: () => object };
+    const answer = await worker?.fetch(new Request('https://app.test/', { method: 'POST', body: 'a fox' }), {
+      ACCOUNT,
+    });
+    expect(answer?.status).toBe(202);
+    const { id }: { id: string } = await jsonOf(answer);
+    const told = await worker?.fetch(await webhook(id, 'https://app.test/webhook'), { ACCOUNT });
+    expect(told?.ok).toBe(true);
+  });
+
+  test('a store of your own holds the limits', async () => {
+    const { client } = await block('docs/many-processes', 'database.swap');
+    const before = sandbox.jobs.length;
+    await client?.videos.create({ prompt: 'a fox at dawn' });
+    expect(sandbox.jobs).toHaveLength(before + 1);
+  });
+
+  test('a Worker creates a video, keeps its file, shows it to its owner, and handles a repeated event once', async () => {
+    const { worker } = await block('docs/quickstart-workers', 'createOutputHandler');
+    const objects = new Map<string, { bytes: Uint8Array; type: string; metadata: Record<string, string> }>();
+    const found = (key: string) => {
+      const object = objects.get(key);
+      if (!object) return null;
+      const { bytes, type, metadata } = object;
+      return {
+        size: bytes.length,
+        etag: '1',
+        httpEtag: '"1"',
+        httpMetadata: { contentType: type },
+        customMetadata: metadata,
+        body: new Blob([bytes.slice()]).stream(),
+      };
+    };
+    let puts = 0;
+    const VIDEOS = {
+      head: async (key: string) => found(key),
+      get: async (key: string) => found(key),
+      async put(
+        key: string,
+        body: ReadableStream,
+        options: { httpMetadata?: { contentType?: string }; customMetadata?: Record<string, string> },
+      ) {
+        puts++;
+        const bytes = new Uint8Array(await new Response(body).arrayBuffer());
+        objects.set(key, {
+          bytes,
+          type: options.httpMetadata?.contentType ?? '',
+          metadata: options.customMetadata ?? {},
+        });
+        return found(key);
+      },
+    };
+    const env = {
+      GEN_API_KEY: sandbox.apiKey,
+      GEN_BASE_URL: sandbox.baseUrl,
+      GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
+      VIDEOS,
+    };
+    const user = { 'x-user': 'fox' };
+    const asked = new Request('https://app.test/', { method: 'POST', body: 'a fox', headers: user });
+    const { video }: { video: string } = await jsonOf(await worker?.fetch(asked, env));
+    const jobId = video.split('/').at(-1) ?? '';
+    await expect.poll(() => sandbox.jobs.find(({ id }) => id === jobId)?.status).toBe('completed');
+    const reads = () => sandbox.requests.length;
+    expect((await worker?.fetch(await webhook(jobId, 'https://app.test/webhook'), env))?.ok).toBe(true);
+    const before = reads();
+    expect((await worker?.fetch(await webhook(jobId, 'https://app.test/webhook'), env))?.ok).toBe(true);
+    // The second time nothing is asked: the handler is made once, and has remembered the event.
+    expect(reads()).toBe(before);
+    expect(puts).toBe(1);
+    const shown = await worker?.fetch(new Request(`https://app.test${video}`, { headers: user }), env);
+    expect(shown?.status).toBe(200);
+    expect((await worker?.fetch(new Request(`https://app.test${video}`), env))?.status).toBe(404);
+  });
+
+  test('no block is left out', () => {
+    expect(modules.filter((module) => !used.has(module)).map(({ file }) => file)).toEqual([]);
+  });
+});

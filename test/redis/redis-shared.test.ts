@@ -1,0 +1,238 @@
+// What is Redis's own about redisShared; the tables in test/shared show the rest.
+import { pathToFileURL } from 'node:url';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { RedisClient } from '../../src/redis/index.js';
+import { redisShared } from '../../src/redis/index.js';
+import { isSetupError } from '../../src/shared/shared-store.js';
+import { realTool } from '../sandbox-doors/real-tools.js';
+import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
+import { startUpstash } from './upstash-bridge.js';
+
+interface Opened {
+  readonly client: RedisClient;
+  end(): unknown;
+}
+
+const put = async (store: ReturnType<typeof redisShared>, group = 'group', value = '1', ttlMs = 90_000) =>
+  store.write(group, (await store.read(group, [])).version, { key: { value, ttlMs } });
+
+describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
+  let redis: RealRedis;
+  let upstash: Awaited<ReturnType<typeof startUpstash>>;
+  beforeAll(async () => {
+    redis = await startRedis();
+    upstash = await startUpstash(redis.ioredis);
+  });
+  afterAll(async () => {
+    upstash.close();
+    await redis.close();
+  });
+  beforeEach(() => redis.ioredis.flushall());
+  const clients: Record<string, () => RedisClient> = {
+    ioredis: () => redis.ioredis,
+    'node-redis': () => redis.nodeRedis,
+    Upstash: () => upstash.client(),
+  };
+
+  test('puts its prefix before every key, one hash tag into the keys of a group, and a time to live on each', async () => {
+    const store = redisShared(redis.ioredis, { prefix: 'mine:' });
+    for (const group of ['plain', '}', '{}', 'a{b}c', '100%']) await put(store, group);
+    const keys = await redis.ioredis.keys('*');
+    expect(keys).toHaveLength(10);
+    for (const key of keys) {
+      expect(key).toMatch(/^mine:\{[^{}]+\}(:key)?$/);
+      expect(await redis.ioredis.pttl(key)).toBeGreaterThan(80_000);
+      expect(await redis.ioredis.pttl(key)).toBeLessThanOrEqual(90_000);
+    }
+  });
+
+  test('keeps the version of a group as long as its longest key', async () => {
+    const store = redisShared(redis.ioredis);
+    await put(store, 'group', '1', 500_000);
+    await put(store, 'group', '2', 10);
+    expect(await redis.ioredis.pttl('gen-client:{group}')).toBeGreaterThan(400_000);
+  });
+
+  test.each(Object.entries(clients))(
+    'gives a Redis that lost its scripts them again, through %s',
+    async (_, clientOf) => {
+      const store = redisShared(clientOf());
+      expect(await put(store)).toBe(true);
+      await redis.ioredis.script('FLUSH');
+      expect(await put(store, 'group', '2')).toBe(true);
+    },
+  );
+
+  const users: readonly [what: string, settings: readonly string[], message: RegExp][] = [
+    ['no right to run scripts', ['+get', '~*', '-eval', '-evalsha'], /NOPERM.*Give its user the commands/s],
+    ['no right to the keys', ['+@all', '~other:*'], /NOPERM.*gen-client:\*/s],
+  ];
+  test.each(users)('says what to fix for a user with %s', async (_, settings, message) => {
+    await redis.ioredis.call('ACL', 'SETUSER', 'narrow', 'reset', 'on', '>pass', '+ping', '+info', ...settings);
+    const narrow = new Redis({ port: redis.port, host: '127.0.0.1', username: 'narrow', password: 'pass' });
+    narrow.on('error', () => {});
+    const onError = vi.fn();
+    const error: unknown = await put(redisShared(narrow, { onError })).catch((reason: unknown) => reason);
+    narrow.disconnect();
+    expect(isSetupError(error)).toBe(true);
+    expect(error).toMatchObject({ name: 'GenError', message: expect.stringMatching(message) });
+    expect(onError).toHaveBeenCalled();
+  });
+
+  test('says what to fix for a wrong password, a replica and a password that is missing', async () => {
+    await redis.ioredis.call('ACL', 'SETUSER', 'default', '>right');
+    try {
+      const wrong = new Redis({ port: redis.port, host: '127.0.0.1', password: 'wrong' });
+      wrong.on('error', () => {});
+      await expect(put(redisShared(wrong))).rejects.toThrow(/Correct the user name and the password/);
+      wrong.disconnect();
+    } finally {
+      await redis.ioredis.call('ACL', 'SETUSER', 'default', 'nopass');
+    }
+    const fails = (text: string) => {
+      const call = () => Promise.reject(new Error(text));
+      return redisShared({ eval: call, evalsha: call });
+    };
+    await expect(put(fails('READONLY You can’t write against a read only replica.'))).rejects.toThrow(/to the primary/);
+    await expect(put(fails('NOAUTH Authentication required.'))).rejects.toThrow(/its password/);
+    await expect(put(fails('Command failed: CROSSSLOT Keys in request'))).rejects.toThrow(/prefix without braces/);
+    await expect(put(fails('LOADING Redis is loading'))).rejects.not.toSatisfy(isSetupError);
+  });
+
+  describe('its notifications', () => {
+    const connections = async () => {
+      const list = String(await redis.ioredis.client('LIST'));
+      return list.split('\n').filter((line) => /sub=[1-9]/.test(line)).length;
+    };
+    const old = (module: 'redis-4' | 'redis-5') => async () => {
+      const { default: loaded } = await import(pathToFileURL(realTool(module) ?? '').href);
+      const client = loaded.createClient({ url: `redis://127.0.0.1:${redis.port}` });
+      client.on('error', () => {});
+      await client.connect();
+      return { client, end: () => client.disconnect() };
+    };
+    const pubsub: Record<string, () => Opened | Promise<Opened>> = {
+      ...(realTool('redis-4') && { 'node-redis 4': old('redis-4') }),
+      ...(realTool('redis-5') && { 'node-redis 5': old('redis-5') }),
+      ioredis: () => {
+        const client = new Redis({ port: redis.port, host: '127.0.0.1' });
+        return { client, end: () => client.disconnect() };
+      },
+      'ioredis without an offline queue': () => {
+        const client = new Redis({ port: redis.port, host: '127.0.0.1', enableOfflineQueue: false });
+        return { client, end: () => client.disconnect() };
+      },
+      'ioredis that connects late': () => {
+        const client = new Redis({ port: redis.port, host: '127.0.0.1', lazyConnect: true });
+        return { client, end: () => client.disconnect() };
+      },
+      'node-redis': () => ({ client: redis.nodeRedis, end: () => {} }),
+    };
+
+    test.each(Object.entries(pubsub))('reach every listener through %s, and leave no connection', async (_, open) => {
+      const { client, end } = await open();
+      const onError = vi.fn();
+      const [store, other] = [redisShared(client, { onError }), redisShared(redis.ioredis)];
+      const heard: string[] = [];
+      const stops = ['a', 'a', 'b'].map((topic) =>
+        store.subscribe?.(topic, (message) => heard.push(`${topic} ${message}`)),
+      );
+      await vi.waitFor(async () => {
+        await other.publish?.('a', 'ready');
+        expect(heard).toContain('a ready');
+      });
+      await vi.waitFor(async () => {
+        await other.publish?.('b', 'ready');
+        expect(heard).toContain('b ready');
+      });
+      await other.publish?.('a', '{"text":"ünï"}');
+      const whole = () => heard.filter((text) => text === 'a {"text":"ünï"}');
+      await vi.waitFor(() => expect(whole()).toHaveLength(2));
+      expect(await connections()).toBe(1);
+      for (const stop of stops) stop?.();
+      await vi.waitFor(async () => expect(await connections()).toBe(0));
+      expect(onError).not.toHaveBeenCalled();
+      store.subscribe?.('a', () => {});
+      await vi.waitFor(async () => expect(await connections()).toBe(1));
+      await store.close();
+      await vi.waitFor(async () => expect(await connections()).toBe(0));
+      end();
+    });
+
+    test.each(['ioredis', 'node-redis'])('are back after Redis has restarted, through %s', async (kind) => {
+      const { client, end } = (await pubsub[kind]?.()) ?? expect.unreachable();
+      const store = redisShared(client);
+      const heard = vi.fn();
+      store.subscribe?.('a', heard);
+      await vi.waitFor(async () => expect(await connections()).toBe(1));
+      await redis.restart();
+      await vi.waitFor(
+        async () => {
+          await redis.ioredis.publish('gen-client:a', 'again');
+          expect(heard).toHaveBeenCalledWith('again');
+        },
+        { timeout: 5_000 },
+      );
+      await store.close();
+      end();
+    });
+  });
+
+  test('tells nobody about a listener that throws', async () => {
+    const onError = vi.fn();
+    const store = redisShared(redis.ioredis, { onError });
+    const heard = vi.fn();
+    store.subscribe?.('a', () => {
+      throw new Error('broken');
+    });
+    store.subscribe?.('a', heard);
+    await vi.waitFor(async () => {
+      await store.publish?.('a', 'x');
+      expect(heard).toHaveBeenCalled();
+    });
+    await store.close();
+  });
+});
+
+describe('a client', () => {
+  const reply = async () => ['v0', '5'];
+  const upstash = { eval: reply, evalsha: reply };
+  // As @vercel/kv has it: the methods are made when they are asked for.
+  const proxy: typeof upstash = new Proxy({} as typeof upstash, {
+    get: (_, name) => (name === 'eval' || name === 'evalsha' ? reply : undefined),
+  });
+  const shapes: Record<string, RedisClient> = {
+    'node-redis': { eval: reply, evalSha: reply },
+    ioredis: { eval: reply, evalsha: reply, defineCommand: () => {} },
+    Upstash: upstash,
+    'a proxy': proxy,
+  };
+
+  test.each(Object.entries(shapes))('is known by its methods: %s', async (_, client) => {
+    expect(await redisShared(client).read('group', [])).toMatchObject({ version: 'v0', nowMs: 5 });
+  });
+
+  test.each([
+    ['nothing', undefined, 'undefined'],
+    ['null', null, 'null'],
+    ['a URL', 'redis://localhost', '"redis://localhost"'],
+    ['an object without scripts', { get: reply, set: reply }, 'an object'],
+    ['the options of a client', { host: 'localhost', port: 6379 }, 'an object'],
+    ['half a client', { eval: reply }, 'an object'],
+  ])('of no known shape is refused at once: %s', (_, client, shown) => {
+    const message = `client must be a connected client of @upstash/redis, ioredis or redis (node-redis), not ${shown}.`;
+    // @ts-expect-error what JavaScript callers pass
+    expect(() => redisShared(client)).toThrow(expect.objectContaining({ name: 'GenError', message }));
+  });
+
+  test('is taken with options that can be right only', () => {
+    for (const [options, named] of [
+      [{ prefix: '' }, 'prefix must be a non-empty string'],
+      [{ prefix: 'a{}' }, 'prefix must not contain "{}"'],
+      [{ timeoutMs: 0 }, 'timeoutMs must be'],
+      [{ onEror: () => {} }, 'Did you mean "onError"'],
+    ] as const)
+      expect(() => redisShared(upstash, options as object)).toThrow(named);
+  });
+});

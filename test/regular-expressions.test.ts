@@ -1,0 +1,83 @@
+// A text of a stranger must not hold up a server: every regular expression takes linear time.
+import { check, type Diagnostics } from 'recheck';
+import ts from 'typescript';
+import { expect, test } from 'vitest';
+import { type Source, sourcesBelow } from './architecture/source.js';
+
+interface Found {
+  readonly at: string;
+  readonly source: string;
+  readonly flags: string;
+}
+
+/** The files that make an expression at run time: of their own words, or of the caller's own expression. Read by hand. */
+const MAKERS = [
+  'src/redis/redis-shared.ts',
+  'src/sandbox/world/choices.ts',
+  'src/sandbox/world/faults.ts',
+  'src/storage/s3-sender.ts',
+  'src/transport/decode-error.ts',
+];
+
+const sources = sourcesBelow('src');
+const all = sources.flatMap(literals);
+
+test('every regular expression of src takes linear time', { timeout: 240_000 }, async () => {
+  const bad: string[] = [];
+  const left = [...new Map(all.map((one) => [`/${one.source}/${one.flags}`, one])).entries()];
+  const work = async () => {
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const [text, { at, source, flags }] = next;
+      const verdict = await check(source, flags, { timeout: 60_000 });
+      if (verdict.status === 'safe' || isFast(verdict, new RegExp(source, flags))) continue;
+      bad.push(`${at}: ${verdict.status === 'vulnerable' ? verdict.complexity.summary : verdict.status}: ${text}`);
+    }
+  };
+  await Promise.all([work(), work()]);
+  expect(all.length).toBeGreaterThan(150);
+  expect(bad).toEqual([]);
+});
+
+test('the check knows an expression that takes quadratic and one that takes exponential time', async () => {
+  for (const slow of ['^[._]+|[._]+$', '^(<!--[\\s\\S]*?-->\\s*)*<html']) {
+    expect((await check(slow, '')).status).toBe('vulnerable');
+  }
+});
+
+test('only the files that were read by hand make an expression at run time', () => {
+  const makers = sources.filter((source) => nodes(source).some(isMade));
+  expect(makers.map(({ path }) => path).sort()).toEqual(MAKERS);
+});
+
+/** Where recheck cannot prove anything, it looks for an attack by chance. What it finds counts if it works on this engine. */
+function isFast(verdict: Diagnostics, expression: RegExp): boolean {
+  if (verdict.status !== 'vulnerable' || verdict.checker !== 'fuzz') return false;
+  if (verdict.complexity.type !== 'polynomial') return false;
+  const began = performance.now();
+  expression.test(verdict.attack.string);
+  return performance.now() - began < 500;
+}
+
+function literals(source: Source): Found[] {
+  return nodes(source)
+    .filter(ts.isRegularExpressionLiteral)
+    .map((node) => {
+      const [, text = '', flags = ''] = /^\/(.*)\/(\w*)$/s.exec(node.text) ?? [];
+      const { line } = source.ast.getLineAndCharacterOfPosition(node.getStart());
+      return { at: `${source.path}:${line + 1}`, source: text, flags };
+    });
+}
+
+function nodes({ ast }: Source): ts.Node[] {
+  const found: ts.Node[] = [];
+  const visit = (node: ts.Node) => {
+    found.push(node);
+    ts.forEachChild(node, visit);
+  };
+  visit(ast);
+  return found;
+}
+
+function isMade(node: ts.Node): boolean {
+  return (ts.isNewExpression(node) || ts.isCallExpression(node)) && node.expression.getText() === 'RegExp';
+}

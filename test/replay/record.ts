@@ -1,0 +1,10 @@
+// npm run record:replay: writes what this version leaves in engines and queues. Run it once for each release; the files of
+// earlier versions stay as they are.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { recordAll } from './recordings.js';
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+const folder = fileURLToPath(new URL('../fixtures/replay/', import.meta.url));
+mkdirSync(folder, { recursive: true });
+writeFileSync(`${folder}${version}.json`, `${JSON.stringify(await recordAll(version), null, 1)}\n`);

@@ -1,0 +1,209 @@
+// What a version leaves in a user's engine and queue: step lists of durable runs, and records of queued calls.
+import { loadRun, storeRun } from '../../src/bullmq/stored-run.js';
+import {
+  createActivities,
+  type DurableEngine,
+  type GenerateOptions,
+  generate,
+  type Json,
+} from '../../src/durable/index.js';
+import { nextStep } from '../../src/rules/run.js';
+import type { RunEvent, RunRules } from '../../src/rules/run-state.js';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+
+/** One step as an engine remembers it. */
+export type RecordedStep =
+  | { readonly step: string; readonly activity: string; readonly input: Json; readonly result: Json }
+  | { readonly step: string; readonly jobId: string | null; readonly ms: number; readonly result: boolean };
+
+/** A durable run: its steps, and how it ended. */
+export interface RecordedRun {
+  readonly name: string;
+  readonly options: GenerateOptions;
+  readonly steps: readonly RecordedStep[];
+  readonly end: Json;
+}
+
+/** A record of a queued call, the event that followed, and the step to which it led. */
+export interface QueueRecord {
+  readonly name: string;
+  readonly id: string;
+  readonly data: Json;
+  readonly step: Json;
+  readonly event: Json;
+  readonly next: Json;
+}
+
+/** What one version has left. */
+export interface Recordings {
+  readonly version: string;
+  readonly runs: readonly RecordedRun[];
+  readonly records: readonly QueueRecord[];
+}
+
+/** The rules of the worker that takes up the records. */
+export const WORKER_RULES: RunRules = {
+  timeoutMs: 1_800_000,
+  resubmitPending: true,
+  recover: {},
+  persistent: true,
+  stores: false,
+  pollMs: 12_000,
+  retryMs: 60_000,
+};
+
+type Scene = readonly [name: string, options: Omit<GenerateOptions, 'key'>, set: (sandbox: Sandbox) => void];
+
+const params = { prompt: 'a fox at dawn' };
+const call = 'videos';
+const failed = (errorCode: string, errorData = {}) => ({ status: 'failed', errorCode, errorData }) as const;
+
+/** The ways through a run that an engine may be in the middle of. */
+const SCENES: readonly Scene[] = [
+  ['a video', { call, params }, () => {}],
+  [
+    'a lost answer',
+    { call, params },
+    ({ faults }) => void faults.add({ match: { method: 'POST' }, commitThenDrop: true }),
+  ],
+  [
+    'a service that fails',
+    { call, params },
+    ({ faults }) => void faults.add({ match: { path: '/v1/*' }, status: 500, times: 3 }),
+  ],
+  [
+    'a reference under review',
+    { call, params },
+    ({ outcomes }) => outcomes.next({ ...failed('reference_asset_pending', { retry_after: 40 }), durationMs: 0 }),
+  ],
+  [
+    'a recovery by another model',
+    { call, params, recover: { generation_unavailable: { models: ['svc-video-mini'] } } },
+    ({ outcomes }) => outcomes.next(failed('generation_unavailable')),
+  ],
+  ['a failed job', { call, params }, ({ outcomes }) => outcomes.next(failed('generation_rejected'))],
+  ['a refused create', { call, params: { ...params, duration: 7 } }, () => {}],
+  ['a job that takes too long', { call, params: { prompt: '[slow:2h]' }, timeoutMs: 600_000 }, () => {}],
+];
+
+/** Runs every scene against the sandbox and writes down what an engine and a queue would keep. */
+export async function recordAll(version: string): Promise<Recordings> {
+  const runs: RecordedRun[] = [];
+  const records: QueueRecord[] = [];
+  for (const [at, [name, options, set]] of SCENES.entries()) {
+    const run = await recordRun(name, { ...options, key: `run-${at}` }, set);
+    runs.push(run);
+    records.push(...(await recordQueue(run)));
+  }
+  return { version, runs, records };
+}
+
+async function recordRun(
+  name: string,
+  options: GenerateOptions,
+  set: (sandbox: Sandbox) => void,
+): Promise<RecordedRun> {
+  const sandbox = createSandbox({ clock: 'manual', seed: 1, startTime: Date.UTC(2026, 0, 1), jobDurationMs: 30_000 });
+  set(sandbox);
+  const activities = createActivities(sandbox.client({ preflight: false, maxRetries: 0 }));
+  const steps: RecordedStep[] = [];
+  const engine: DurableEngine = {
+    async call(step, activity, input) {
+      const result = await activities[activity](input);
+      steps.push({ step, activity, input, result });
+      return result;
+    },
+    async wait(step, jobId, ms) {
+      await sandbox.advance(ms);
+      steps.push({ step, jobId, ms, result: false });
+      return false;
+    },
+    fail(error) {
+      throw new Ended(json(error));
+    },
+  };
+  return { name, options, steps, end: await endOf(engine, options) };
+}
+
+/** The steps of a run as a queue would have stored them: each record is one that a worker may find. */
+async function recordQueue({ name, options, steps }: RecordedRun): Promise<QueueRecord[]> {
+  const records: QueueRecord[] = [];
+  const { call, params, key: id, recover } = options;
+  const queueJob = {
+    id,
+    data: { version: 1, call, params, ...(recover && { recover }) },
+    opts: {},
+    priority: 0,
+    async updateData(data: object) {
+      Object.assign(queueJob, { data });
+    },
+    async changePriority() {},
+  };
+  const place = { clock: { now: () => Date.UTC(2026, 0, 1), after: () => () => {} }, notes: { async forget() {} } };
+  for (const step of steps) {
+    const run = loadRun(queueJob as never, { ...WORKER_RULES, recover: recover ?? {} });
+    const event = eventOf(step);
+    if ((event.type === 'waited') !== (run.step.type === 'wait')) break;
+    const next = nextStep(run, event);
+    records.push({
+      name,
+      id,
+      data: json(queueJob.data),
+      step: json(run.step),
+      event: json(event),
+      next: json(next.step),
+    });
+    await storeRun({ at: place as never, queueJob: queueJob as never }, next);
+  }
+  return records;
+}
+
+function eventOf(step: RecordedStep): RunEvent {
+  if ('activity' in step) return step.result as never;
+  return { type: 'waited', woken: step.result, passedMs: step.ms };
+}
+
+class Ended extends Error {
+  readonly end: Json;
+
+  constructor(end: Json) {
+    super('the run has failed');
+    this.end = end;
+  }
+}
+
+/** How a run ends on an engine: its job, or the error that the engine was given. */
+export async function endOf(engine: DurableEngine, options: GenerateOptions): Promise<Json> {
+  try {
+    return json(await generate(engine, options));
+  } catch (error) {
+    if (error instanceof Ended) return { error: error.end };
+    throw error;
+  }
+}
+
+/** An engine that has only what was recorded, and refuses a run that asks for anything else. */
+export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine & { readonly left: () => number } {
+  let at = 0;
+  const take = (asked: object) => {
+    const recorded = steps[at];
+    at += 1;
+    const { result, ...known } = recorded ?? { result: null };
+    if (JSON.stringify(known) !== JSON.stringify(asked)) {
+      throw new Error(`step ${at} is ${JSON.stringify(asked)}, and the engine remembers ${JSON.stringify(known)}`);
+    }
+    return result;
+  };
+  return {
+    call: async (step, activity, input) => take({ step, activity, input }),
+    wait: async (step, jobId, ms) => take({ step, jobId, ms }) === true,
+    fail(error) {
+      throw new Ended(json(error));
+    },
+    left: () => steps.length - at,
+  };
+}
+
+export function json(value: unknown): Json {
+  return JSON.parse(JSON.stringify(value));
+}

@@ -1,0 +1,54 @@
+// What is in a user's engine or queue survives the next version.
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { isKnown, loadRun } from '../../src/bullmq/stored-run.js';
+import { nextStep } from '../../src/rules/run.js';
+import { endOf, json, type Recordings, replayingEngine, WORKER_RULES } from './recordings.js';
+
+const FOLDER = new URL('../fixtures/replay/', import.meta.url);
+const versions: Recordings[] = readdirSync(FOLDER).map((name) =>
+  JSON.parse(readFileSync(new URL(name, FOLDER), 'utf8')),
+);
+
+describe.each(versions.map((recordings) => [recordings.version, recordings] as const))(
+  'of %s',
+  (_, { runs, records }) => {
+    test.each(runs.map((run) => [run.name, run] as const))(
+      'a durable run replays with the same steps and the same end: %s',
+      async (_name, { options, steps, end }) => {
+        const engine = replayingEngine(steps);
+        expect(await endOf(engine, options)).toEqual(end);
+        expect(engine.left()).toBe(0);
+      },
+    );
+
+    test.each(runs.map((run) => [run.name, run] as const))(
+      'a durable run goes on from any of its steps: %s',
+      async (_name, { options, steps }) => {
+        for (let known = 0; known < steps.length; known++) {
+          const engine = replayingEngine(steps.slice(0, known));
+          await expect(endOf(engine, options)).rejects.toThrow(`step ${known + 1} is {"step":"${steps[known]?.step}"`);
+        }
+      },
+    );
+
+    test.each(records.map((record, at) => [`${record.name}, record ${at + 1}`, record] as const))(
+      'a queued call is taken up where it stood: %s',
+      (_name, { id, data, step, event, next }) => {
+        const queueJob = { id, data } as never as Parameters<typeof loadRun>[0];
+        expect(isKnown(queueJob.data)).toBe(true);
+        const { recover = {} } = queueJob.data;
+        const run = loadRun(queueJob, { ...WORKER_RULES, recover });
+        expect(json(run.step)).toEqual(step);
+        expect(json(nextStep(run, event as never).step)).toEqual(next);
+      },
+    );
+
+    test('a record of a newer version is left for another worker', () => {
+      for (const { id, data } of records) {
+        const queueJob = { id, data } as never as Parameters<typeof loadRun>[0];
+        expect(isKnown({ ...queueJob.data, version: 2 })).toBe(false);
+      }
+    });
+  },
+);

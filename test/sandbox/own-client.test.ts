@@ -1,0 +1,34 @@
+// Tests of an app that makes its own client, which does not take its time from the sandbox.
+import { afterEach, expect, test, vi } from 'vitest';
+import { GenClient } from '../../src/client.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+
+/** An app that makes its own client and waits for a job. */
+const app = (client: GenClient) => client.videos.createAndWait({ prompt: 'a fox at dawn' });
+
+afterEach(() => vi.useRealTimers());
+
+test('jobDurationMs: 0 ends a job before its create is answered, so its wait needs neither a read nor a timer', async () => {
+  const sandbox = createSandbox({ jobDurationMs: 0 });
+  const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
+  const started = performance.now();
+  expect((await app(client)).status).toBe('completed');
+  expect(performance.now() - started).toBeLessThan(1000);
+  expect(sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /v1/videos']);
+});
+
+test('with jobDurationMs: 0 a failed job rejects at once, too', async () => {
+  const sandbox = createSandbox({ jobDurationMs: 0 });
+  sandbox.outcomes.next({ errorCode: 'generation_rejected' });
+  const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
+  await expect(app(client)).rejects.toMatchObject({ code: 'generation_rejected' });
+});
+
+test('under fake timers a wait follows them, through processing', async () => {
+  vi.useFakeTimers();
+  const sandbox = createSandbox();
+  const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
+  const waiting = app(client);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect((await waiting).status).toBe('completed');
+});

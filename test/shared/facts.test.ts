@@ -1,0 +1,112 @@
+// Prices and job lengths that processes learn from each other.
+import { expect, it, vi } from 'vitest';
+import { GenClient, memoryShared, type SharedStore } from '../../src/index.js';
+import { CLOCK, systemClock } from '../../src/runtime/clock.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { Facts } from '../../src/shared/facts.js';
+import { memoryStore } from '../../src/shared/memory.js';
+import { settle, virtualClock } from '../waiting/virtual-clock.js';
+
+const random = { next: () => 0.5, uuid: () => 'id' };
+
+function world() {
+  const clock = virtualClock();
+  const store = memoryStore(clock);
+  let asks = 0;
+  const counting: SharedStore = {
+    read(...given) {
+      asks++;
+      return store.read(...given);
+    },
+    write(...given) {
+      asks++;
+      return store.write(...given);
+    },
+  };
+  const process = () => {
+    const facts = new Facts<number>();
+    facts.share({ store: counting, group: 'account/prices', clock, random });
+    return facts;
+  };
+  return { clock, process, asks: () => asks, counting };
+}
+
+it('reach a process that begins later, and one that asks again after five minutes', async () => {
+  const { clock, process } = world();
+  const one = process();
+  const early = process();
+  await settle();
+  one.learn('a', () => 5);
+  await clock.advance(2_000);
+  const late = process();
+  await settle();
+  expect(late.get('a')).toBe(5);
+  expect(early.get('a')).toBeUndefined();
+  await clock.advance(301_000);
+  early.get('a');
+  await settle();
+  expect(early.get('a')).toBe(5);
+});
+
+it('are added to what others have learned meanwhile', async () => {
+  const { clock, process } = world();
+  const [one, other] = [process(), process()];
+  await settle();
+  for (let at = 0; at < 10; at++) for (const facts of [one, other]) facts.learn('n', (known) => (known ?? 0) + 1);
+  await clock.advance(10_000);
+  const late = process();
+  await settle();
+  expect(late.get('n')).toBe(20);
+  expect(clock.timers).toBe(0);
+});
+
+it('cost two asks a second at most, and none for what is known', async () => {
+  const { clock, process, asks } = world();
+  const facts = process();
+  await settle();
+  const before = asks();
+  for (let at = 0; at < 100; at++) {
+    facts.learn('n', () => at);
+    await clock.advance(100);
+  }
+  await clock.advance(2_000);
+  expect(asks() - before).toBeLessThanOrEqual(2 * 12);
+  const known = asks();
+  for (let at = 0; at < 100; at++) facts.learn('n', () => 99);
+  await clock.advance(5_000);
+  expect(asks()).toBe(known);
+});
+
+it('are in this process alone while the store fails, and shared when it is back', async () => {
+  const { clock, process, counting } = world();
+  const facts = process();
+  await settle();
+  const { read } = counting;
+  counting.read = () => Promise.reject(new Error('away'));
+  facts.learn('a', () => 5);
+  await settle();
+  expect(facts.get('a')).toBe(5);
+  counting.read = read;
+  facts.learn('b', () => 6);
+  await clock.advance(2_000);
+  const late = process();
+  await settle();
+  expect([late.get('a'), late.get('b')]).toEqual([5, 6]);
+});
+
+it('let a client estimate what a client of another process has created', async () => {
+  const sandbox = createSandbox();
+  const shared = memoryShared();
+  const options = { apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch };
+  // Clients whose clocks are not the same have nothing in common in this process.
+  const client = () => {
+    const clock = { now: systemClock.now, after: systemClock.after };
+    return new GenClient(Object.assign({ ...options, shared }, { [CLOCK]: clock }));
+  };
+  const call = { call: 'videos', model: 'svc-video-fast', duration: 5 } as const;
+  await client().videos.create({ prompt: 'a fox', model: 'svc-video-fast', duration: 5 });
+  await settle();
+  const other = client();
+  expect(other.estimate(call).basis).toBe('unknown');
+  await vi.waitFor(() => expect(other.estimate(call).basis).toBe('learned'));
+});

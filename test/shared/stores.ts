@@ -1,0 +1,166 @@
+// Every store that the tables of cases run over.
+
+import { pathToFileURL } from 'node:url';
+import { openGroupTable } from '../../src/cloudflare/group-table.js';
+import { redisShared } from '../../src/redis/index.js';
+import { systemClock } from '../../src/runtime/clock.js';
+import { memoryStore } from '../../src/shared/memory.js';
+import type { SharedStore } from '../../src/shared/shared-store.js';
+import { openSql } from '../cloudflare/sqlite.js';
+import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
+import { startUpstash } from '../redis/upstash-bridge.js';
+import { realTool } from '../sandbox-doors/real-tools.js';
+
+/** A store, and how to open it once more, as another process would. */
+export interface StoreCase {
+  readonly name: string;
+  readonly skip?: string | undefined;
+  /** Starts what it needs. */
+  open(): Promise<OpenStore>;
+}
+
+export interface OpenStore {
+  /** The store as one more process has it. */
+  another(): SharedStore;
+  /** Whether a message reaches other processes. */
+  readonly notifies: boolean;
+  close(): Promise<void>;
+}
+
+/** As a user writes it on a database of their own: two functions. */
+function ownStore(): SharedStore {
+  const rows = new Map<string, { value: string; untilMs: number }>();
+  const versions = new Map<string, number>();
+  return {
+    async read(group, keys) {
+      const nowMs = Date.now();
+      const values: Record<string, string> = {};
+      for (const key of keys) {
+        const row = rows.get(`${group}/${key}`);
+        if (row && row.untilMs > nowMs) values[key] = row.value;
+      }
+      return { version: String(versions.get(group) ?? 0), nowMs, values };
+    },
+    async write(group, version, changes) {
+      if (String(versions.get(group) ?? 0) !== version) return false;
+      versions.set(group, Number(version) + 1);
+      for (const [key, change] of Object.entries(changes)) {
+        if (change === null) rows.delete(`${group}/${key}`);
+        else rows.set(`${group}/${key}`, { value: change.value, untilMs: Date.now() + change.ttlMs });
+      }
+      return true;
+    },
+  };
+}
+
+function inRedis(name: string, clientOf: (redis: RealRedis) => Parameters<typeof redisShared>[0]): StoreCase {
+  return {
+    name,
+    skip: whyNoRedis(),
+    async open() {
+      const redis = await startRedis();
+      return {
+        notifies: true,
+        another: () => redisShared(clientOf(redis)),
+        close: () => redis.close(),
+      };
+    },
+  };
+}
+
+function inCluster(
+  name: string,
+  clientOf: (cluster: Awaited<ReturnType<typeof startCluster>>) => Parameters<typeof redisShared>[0],
+): StoreCase {
+  return {
+    name,
+    skip: whyNoRedis(),
+    async open() {
+      const cluster = await startCluster();
+      return { notifies: true, another: () => redisShared(clientOf(cluster)), close: () => cluster.close() };
+    },
+  };
+}
+
+/** What the older versions of node-redis have in common. */
+interface NodeRedisModule {
+  createClient(options: object): Parameters<typeof redisShared>[0] & {
+    on(event: string, listener: (error: unknown) => void): unknown;
+    connect(): Promise<unknown>;
+    quit(): Promise<unknown>;
+  };
+}
+
+function ofOldClient(module: 'redis-4' | 'redis-5'): StoreCase {
+  const path = realTool(module);
+  return {
+    name: `Redis through node-${module.replace('-', ' ')}`,
+    skip: path === undefined ? `${module} is not installed` : whyNoRedis(),
+    async open() {
+      const redis = await startRedis();
+      const { default: loaded } = (await import(pathToFileURL(path ?? '').href)) as { default: NodeRedisModule };
+      const client = loaded.createClient({ url: `redis://127.0.0.1:${redis.port}` });
+      client.on('error', () => {});
+      await client.connect();
+      return {
+        notifies: true,
+        another: () => redisShared(client),
+        async close() {
+          await client.quit();
+          await redis.close();
+        },
+      };
+    },
+  };
+}
+
+/** The table. */
+export const STORES: readonly StoreCase[] = [
+  {
+    name: 'memory',
+    async open() {
+      const store = memoryStore(systemClock);
+      return { notifies: true, another: () => store, close: async () => {} };
+    },
+  },
+  {
+    name: 'two functions of the user',
+    async open() {
+      const store = ownStore();
+      return { notifies: false, another: () => store, close: async () => {} };
+    },
+  },
+  {
+    name: 'the tables of a Durable Object, in SQLite',
+    async open() {
+      const groups = openGroupTable(openSql(), () => Date.now());
+      const store: SharedStore = {
+        read: async (...given) => groups.read(...given),
+        write: async (...given) => groups.write(...given),
+      };
+      return { notifies: false, another: () => ({ ...store }), close: async () => {} };
+    },
+  },
+  inRedis('Redis through ioredis', ({ ioredis }) => ioredis),
+  inRedis('Redis through node-redis 6', ({ nodeRedis }) => nodeRedis),
+  ofOldClient('redis-5'),
+  ofOldClient('redis-4'),
+  inCluster('a Redis Cluster through ioredis', ({ ioredis }) => ioredis),
+  inCluster('a Redis Cluster through node-redis', ({ nodeRedis }) => nodeRedis),
+  {
+    name: 'Redis through the HTTP client of Upstash',
+    skip: whyNoRedis(),
+    async open() {
+      const redis = await startRedis();
+      const upstash = await startUpstash(redis.ioredis);
+      return {
+        notifies: false,
+        another: () => redisShared(upstash.client()),
+        async close() {
+          upstash.close();
+          await redis.close();
+        },
+      };
+    },
+  },
+];

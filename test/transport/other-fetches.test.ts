@@ -1,0 +1,123 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import nodeFetch from 'node-fetch';
+import * as undici from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ClientOptions, GenClient } from '../../src/index.js';
+import { created, freshKey, rejection } from './support.js';
+
+type CustomFetch = NonNullable<ClientOptions['fetch']>;
+
+/** What the service received: a request as `METHOD path body`. */
+const received: string[] = [];
+let length: string | undefined;
+const service = createServer(async (request, response) => {
+  const body = await textOf(request);
+  received.push(`${request.method} ${request.url} ${body}`);
+  length = request.headers['content-length'];
+  if (request.url === '/moved') return response.writeHead(307, { location: '/v1/voices' }).end();
+  if (request.url === '/v1/jobs/job_1/output') return response.end('the file');
+  response.setHeader('content-type', 'application/json');
+  response.end(request.method === 'POST' ? created() : '{"data":{"voices":["ann"]}}');
+});
+/** Tunnels, and counts what went through it. */
+const proxy = createServer();
+let tunnels = 0;
+proxy.on('connect', (request: IncomingMessage, socket) => {
+  tunnels += 1;
+  const [host = '', port] = (request.url ?? '').split(':');
+  const upstream = connect(Number(port), host, () => {
+    socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+    upstream.pipe(socket).pipe(upstream);
+  });
+});
+
+const origin = (server: typeof service) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of request) text += chunk;
+  return text;
+}
+
+beforeAll(async () => {
+  for (const server of [service, proxy]) await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+});
+afterAll(() => {
+  for (const server of [service, proxy]) server.close().closeAllConnections();
+});
+
+/** A fetch of another library, whose types are its own. */
+const asFetch = (fetch: unknown) => fetch as CustomFetch;
+const fetches: readonly (readonly [string, () => CustomFetch])[] = [
+  ["undici's own fetch", () => asFetch(undici.fetch)],
+  ['node-fetch', () => asFetch(nodeFetch)],
+  [
+    "undici's fetch through a ProxyAgent",
+    () => {
+      const dispatcher = new undici.ProxyAgent({ uri: origin(proxy), proxyTunnel: true });
+      return asFetch((url: string, init: undici.RequestInit) => undici.fetch(url, { ...init, dispatcher }));
+    },
+  ],
+  [
+    "the runtime's fetch through a ProxyAgent",
+    () => {
+      const dispatcher = new undici.ProxyAgent({ uri: origin(proxy), proxyTunnel: true });
+      return asFetch((url: string, init: RequestInit) => fetch(url, Object.assign(init, { dispatcher })));
+    },
+  ],
+];
+
+describe.each(fetches)('%s', (name, make) => {
+  const open = () => new GenClient({ apiKey: freshKey(), baseUrl: origin(service), fetch: make(), maxRetries: 0 });
+
+  it('sends a create with its body, a read, and a file', async () => {
+    received.length = 0;
+    const client = open();
+    const { job } = await client.videos.create({ prompt: 'a fox' });
+    expect(job.id).toBe('job_1');
+    expect((await client.voices.list()).voices).toEqual([{ id: 'ann' }]);
+    const target = { upload_id: 'upl_1', direct_upload_url: `${origin(service)}/storage`, headers: {} };
+    await client.uploads.put(target, new Blob(['the bytes']));
+    expect(length).toBe('9');
+    expect(await (await client.jobs.output('job_1')).text()).toBe('the file');
+    expect(received).toEqual([
+      'POST /v1/videos {"prompt":"a fox"}',
+      'GET /v1/voices ',
+      'PUT /storage the bytes',
+      'GET /v1/jobs/job_1/output ',
+    ]);
+    if (name.includes('Proxy')) expect(tunnels).toBeGreaterThan(0);
+  });
+
+  it('follows a redirect within the service, and ends at an abort with its reason', async () => {
+    const client = open();
+    expect(await client.request({ method: 'GET', path: '/moved' })).toEqual({ voices: ['ann'] });
+    const reason = new Error('enough');
+    expect(await rejection(client.voices.list({ signal: AbortSignal.abort(reason) }))).toBe(reason);
+  });
+});
+
+it('is called with a URL and an init that holds the body itself', async () => {
+  const calls: [string, RequestInit][] = [];
+  const client = new GenClient({
+    apiKey: freshKey(),
+    baseUrl: 'https://service.test',
+    fetch: async (url, init) => {
+      calls.push([url, init]);
+      return new Response(created());
+    },
+  });
+  await client.videos.create({ prompt: 'a fox' });
+  await client.voices.list().catch(() => {});
+  expect(calls).toMatchObject([
+    ['https://service.test/v1/videos', { method: 'POST', body: '{"prompt":"a fox"}' }],
+    ['https://service.test/v1/voices', { method: 'GET', cache: 'no-store' }],
+  ]);
+});
+
+it('is refused with a GenError when it gives something that is no Response', async () => {
+  const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test', fetch: asFetch(async () => 7) });
+  const error = await rejection(client.voices.list());
+  expect(error).toMatchObject({ name: 'GenError', message: 'fetch must resolve with a Response, not 7.' });
+});

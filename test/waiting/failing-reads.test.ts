@@ -1,0 +1,224 @@
+// What goes wrong while a paid job is waited for, and must not end the wait, take the reads of others, or spin.
+import { describe, expect, it } from 'vitest';
+import { RateLimitError } from '../../src/errors/index.js';
+import { CLOCK } from '../../src/runtime/clock.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import type { Job } from '../../src/schemas/job.js';
+import { createWaiter } from '../../src/waiting/wait-for-job.js';
+import { JobWatcher } from '../../src/waiting/watcher.js';
+import { freshKey, json, rejection, stubbed } from '../transport/support.js';
+import { virtualClock } from './virtual-clock.js';
+
+const DONE = {
+  id: 'job_1',
+  status: 'completed',
+  providerOutputUrl: 'https://service.test/prefix/v1/jobs/job_1/output',
+};
+const done = () => json({ data: { job: DONE } });
+const answers = (status: number) => () => json({ error: { code: 'odd', message: 'odd' } }, { status });
+const QUICK = { pollIntervalMs: 5 };
+
+/** A waiter on a held clock. */
+function held(read: (id: string, atMs: number) => Job) {
+  const clock = virtualClock();
+  const startMs = clock.now();
+  const watcher = new JobWatcher(clock, () => 0.5);
+  const reads: { readonly id: string; readonly atMs: number }[] = [];
+  const waiter = createWaiter({
+    clock,
+    account: async () => ({ shared: <T extends object>() => watcher as object as T }),
+    async readJob(id) {
+      const atMs = clock.now() - startMs;
+      reads.push({ id, atMs });
+      return read(id, atMs);
+    },
+  });
+  return { clock, waiter, reads };
+}
+
+describe('one poll answered', () => {
+  it.each([408, 409, 410, 418, 423, 425, 429, 499, 500, 502, 503, 504, 520, 599])(
+    '%i does not end a wait',
+    async (status) => {
+      const { client, seen } = stubbed([answers(status), done]);
+      await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
+      expect(seen.length).toBeGreaterThan(1);
+    },
+  );
+
+  it.each([400, 401, 403, 404])('%i ends the wait at once', async (status) => {
+    const { client, seen } = stubbed([answers(status), done]);
+    await expect(client.waitForJob('job_1', QUICK)).rejects.toMatchObject({ status });
+    expect(seen).toHaveLength(1);
+  });
+});
+
+describe('a key function', () => {
+  const away = (): never => {
+    throw new Error('the vault is away');
+  };
+  const odd: [string, () => unknown][] = [
+    ['throws', async () => away()],
+    ['throws at once', away],
+    ['gives an empty string', () => ''],
+    ['gives undefined', () => undefined],
+  ];
+  it.each(odd)('that %s once does not end a wait, on the first call and later', async (_, oddKey) => {
+    for (const oddCall of [1, 2]) {
+      const clock = virtualClock();
+      let calls = 0;
+      const key = freshKey();
+      const apiKey = () => (++calls === oddCall ? oddKey() : key);
+      const options: object = { apiKey, [CLOCK]: clock };
+      const { client } = stubbed([() => json({ data: { job: { ...DONE, status: 'processing' } } }), done], options);
+      await expect(clock.until(client.waitForJob('job_1'))).resolves.toMatchObject({ status: 'completed' });
+    }
+  });
+
+  it('that never gives a key is the cause of the time limit', async () => {
+    const away = new Error('the vault is away');
+    const { client } = stubbed(done, { apiKey: () => Promise.reject(away) });
+    const error = await rejection(client.waitForJob('job_1', { timeoutMs: 50 }));
+    expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: { name: 'ConnectionError', cause: away } });
+  });
+
+  it('is not needed to see that there is no key at all', async () => {
+    const { client } = stubbed(done, { apiKey: undefined });
+    await expect(client.waitForJob('job_1')).rejects.toThrow('The API key is missing');
+  });
+});
+
+describe('a limiter of your own', () => {
+  const acquire = async () => () => {};
+  const fails = (): never => {
+    throw new Error('mine');
+  };
+  it.each([
+    ['snapshot() throws', { acquire, pause: () => {}, snapshot: fails }],
+    ['snapshot() gives undefined', { acquire, pause: () => {}, snapshot: () => undefined }],
+    [
+      'snapshot() gives nonsense',
+      { acquire, pause: () => {}, snapshot: () => ({ 'jobs.get': { limit: 'x', windowMs: -1 } }) },
+    ],
+    ['lane is something else', { acquire, pause: () => {}, lane: 7 }],
+    ['pause() throws', { acquire, pause: fails }],
+  ])('whose %s ends neither the wait nor the process', async (_, limiter) => {
+    const { client } = stubbed(
+      [answers(500), () => json({}, { status: 429, headers: { 'retry-after': '0.01' } }), done],
+      {
+        limiter: limiter as never,
+      },
+    );
+    await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
+  });
+
+  it('whose acquire() fails once does not end the wait', async () => {
+    let calls = 0;
+    const limiter = { acquire: async () => (++calls === 1 ? fails() : () => {}), pause: () => {} };
+    const { client } = stubbed([done], { limiter });
+    await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
+  });
+});
+
+describe('the reads of an account', () => {
+  const running = (id: string): Job => ({ id, status: 'processing', mediaType: 'video' });
+
+  it('are not taken by one job that is announced again and again', async () => {
+    const { clock, waiter, reads } = held((id) => running(id));
+    const waits = Array.from({ length: 20 }, (_, at) =>
+      waiter.waitForJob(running(`other_${at}`), { timeoutMs: 60_000 }),
+    );
+    waits.push(waiter.waitForJob(running('loud'), { timeoutMs: 60_000 }));
+    for (const wait of waits) wait.catch(() => {});
+    for (let ms = 0; ms < 30_000; ms += 20) {
+      waiter.notify({ data: { job: { id: 'loud' } } });
+      await clock.advance(20);
+    }
+    const loud = reads.filter(({ id }) => id === 'loud').length;
+    expect(loud).toBeLessThan(18);
+    expect(new Set(reads.map(({ id }) => id)).size).toBe(21);
+    await clock.advance(60_000);
+  });
+
+  const refusal = (retryAfterMs: number) =>
+    new RateLimitError('full', {
+      code: 'rate_limited',
+      recovery: 'retry',
+      method: 'GET',
+      url: 'x',
+      status: 429,
+      retryAfterMs,
+    });
+
+  it.each([
+    ['wait as long as the longer of two refusals asks', [30_000, 1_000], 30_000],
+    ['are held for a minute at most, however long one job was asked to wait', [110_000], 60_000],
+  ])('%s', async (_, asked, heldMs) => {
+    const rest = [...asked];
+    const { clock, waiter, reads } = held((id) => {
+      const retryAfterMs = rest.shift();
+      if (retryAfterMs !== undefined) throw refusal(retryAfterMs);
+      return running(id);
+    });
+    const wait = (id: string) => waiter.waitForJob(id, { timeoutMs: 200_000 }).catch(() => {});
+    const waits = asked.map((_, at) => wait(`refused_${at}`));
+    await clock.advance(0);
+    waits.push(wait('other'));
+    await clock.until(Promise.all(waits));
+    expect(reads.find(({ id }) => id === 'other')?.atMs).toBe(heldMs);
+  });
+
+  it('leave no listener behind: fifty reads of one wait', async () => {
+    const { clock, waiter } = held((id, atMs) => (atMs > 50_000 ? { ...running(id), ...DONE } : running(id)));
+    const added: string[] = [];
+    const { signal } = new AbortController();
+    const add = signal.addEventListener.bind(signal);
+    signal.addEventListener = (...args: Parameters<typeof add>) => {
+      added.push(args[0]);
+      add(...args);
+    };
+    await clock.until(waiter.waitForJob('a', { signal, pollIntervalMs: 1_000 }));
+    expect(added).toEqual(['abort']);
+  });
+});
+
+describe('a clock that is set forward by an hour during a wait', () => {
+  it('takes nothing off the time limit: a failed job is still recovered', async () => {
+    const sandbox = createSandbox({ clock: 'manual', limits: 'off' });
+    const client = sandbox.client();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const realNow = Date.now;
+    const call = client.videos.createAndWait(
+      { prompt: 'a fox' },
+      { recover: { generation_failed: 1 }, timeoutMs: 600_000 },
+    );
+    await sandbox.advance(1_000);
+    Date.now = () => realNow() + 3_600_000;
+    try {
+      for (let step = 0; step < 40; step++) await sandbox.advance(1_000);
+    } finally {
+      Date.now = realNow;
+    }
+    const job = await call;
+    expect(job).toMatchObject({ status: 'completed', tries: [{ status: 'failed' }, { status: 'completed' }] });
+  });
+
+  it('is seen by a stepped clock as well', async () => {
+    const clock = virtualClock();
+    const startMs = clock.now();
+    const { waiter } = {
+      waiter: createWaiter({
+        clock,
+        account: async () => ({ shared: <T extends object>(_: string, make: () => T) => make() }),
+        readJob: async (id) => ((clock.elapsed?.() ?? 0) > 20_000 ? { ...running(id), ...DONE, id } : running(id)),
+      }),
+    };
+    const wait = waiter.waitForJob('a', { timeoutMs: 60_000 });
+    await clock.advance(5_000);
+    clock.step(3_600_000);
+    await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
+    expect(clock.now() - startMs - 3_600_000).toBeLessThan(60_000);
+  });
+});
+
+const running = (id: string): Job => ({ id, status: 'processing', mediaType: 'video' });

@@ -1,0 +1,130 @@
+// How far a job is: watchJob, onUpdate and estimate.
+import { describe, expect, it } from 'vitest';
+import { JobFailedError } from '../../src/errors/index.js';
+import { expectedMs, progressOf, withLength } from '../../src/rules/lengths.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import type { Job } from '../../src/schemas/job.js';
+import type { JobUpdate } from '../../src/waiting/watch-job.js';
+
+const PARAMS = { model: 'svc-video-fast', duration: 5, resolution: '720p', prompt: 'a fox at dawn' } as const;
+const CALL = { call: 'videos', model: 'svc-video-fast', duration: 5, resolution: '720p' } as const;
+
+/** A service on a held clock, whose jobs take a minute. */
+function setup() {
+  const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 60_000, limits: 'off' });
+  const client = sandbox.client();
+  /** Advances the clock while `work` is open. */
+  const during = async <T>(work: Promise<T>): Promise<T> => {
+    let open = true;
+    const close = () => {
+      open = false;
+    };
+    work.then(close, close);
+    for (let second = 0; open && second < 600; second++) await sandbox.advance(1_000);
+    return work;
+  };
+  return { sandbox, client, during };
+}
+
+async function all(updates: AsyncIterable<JobUpdate>): Promise<JobUpdate[]> {
+  const seen: JobUpdate[] = [];
+  for await (const update of updates) seen.push(update);
+  return seen;
+}
+
+describe('watchJob', () => {
+  it('yields at each read, and ends with the final job, share 1 and etaMs 0', async () => {
+    const { client, during } = setup();
+    const { job } = await client.videos.create(PARAMS);
+    const updates = await during(all(client.watchJob(job)));
+    expect(updates.length).toBeGreaterThan(3);
+    expect(updates.slice(0, -1).every(({ share, etaMs }) => share === undefined && etaMs === undefined)).toBe(true);
+    expect(updates.at(-1)).toMatchObject({ job: { status: 'completed' }, share: 1, etaMs: 0 });
+  });
+
+  it('estimates from the jobs that have completed: share grows up to 0.99, and etaMs is what is left', async () => {
+    const { client, during } = setup();
+    expect(client.estimate(CALL).durationMs).toBeUndefined();
+    await during(client.videos.createAndWait(PARAMS));
+    expect(client.estimate(CALL).durationMs).toBe(60_000);
+    const { job } = await client.videos.create(PARAMS);
+    const updates = await during(all(client.watchJob(job.id)));
+    const shares = updates.map(({ share }) => share ?? Number.NaN);
+    expect(shares.slice(0, -1).every((share) => share >= 0 && share <= 0.99)).toBe(true);
+    expect([...shares].sort((a, b) => a - b)).toEqual(shares);
+    const [first] = updates;
+    expect((first?.share ?? 0) * 60_000 + (first?.etaMs ?? 0)).toBeCloseTo(60_000, -3);
+  });
+
+  it('learns each model, duration and resolution by itself, and both aliases of a model as one', async () => {
+    const { client, during } = setup();
+    await during(client.videos.createAndWait(PARAMS));
+    expect(client.estimate({ ...CALL, duration: 10 }).durationMs).toBeUndefined();
+    expect(client.estimate({ ...CALL, resolution: '480p' }).durationMs).toBeUndefined();
+    expect(client.estimate({ ...CALL, model: 'svc-video-gen-2-fast' }).durationMs).toBe(60_000);
+  });
+
+  it('does not learn from a job that failed', async () => {
+    const { sandbox, client, during } = setup();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    await expect(during(client.videos.createAndWait(PARAMS))).rejects.toBeInstanceOf(JobFailedError);
+    expect(client.estimate(CALL).durationMs).toBeUndefined();
+  });
+
+  it('throws as waitForJob does, after the last update', async () => {
+    const { sandbox, client, during } = setup();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    const { job } = await client.videos.create(PARAMS);
+    await expect(during(all(client.watchJob(job)))).rejects.toMatchObject({ name: 'JobFailedError' });
+    await expect(all(client.watchJob('' as string))).rejects.toThrow('waitForJob takes a job or its id');
+    const reason = new Error('enough');
+    await expect(all(client.watchJob(job, { signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
+  });
+
+  it('yields a job that is final already once, without a read', async () => {
+    const { sandbox, client, during } = setup();
+    const job: Job = await during(client.videos.createAndWait(PARAMS));
+    const reads = sandbox.requests.length;
+    expect(await all(client.watchJob(job))).toEqual([{ job, share: 1, etaMs: 0 }]);
+    expect(sandbox.requests).toHaveLength(reads);
+  });
+
+  it('ends the wait at once when the loop is left, and reads no more', async () => {
+    const { sandbox, client, during } = setup();
+    const { job } = await client.videos.create(PARAMS);
+    const loop = async () => {
+      for await (const _ of client.watchJob(job)) break;
+    };
+    await during(loop());
+    const reads = sandbox.requests.length;
+    await sandbox.advance(60_000);
+    expect(sandbox.requests).toHaveLength(reads);
+  });
+
+  it('gives onUpdate the same values', async () => {
+    const { client, during } = setup();
+    await during(client.videos.createAndWait(PARAMS));
+    const seen: unknown[] = [];
+    const onUpdate = (job: Job, progress: object) => seen.push({ job, ...progress });
+    const { job } = await client.videos.create(PARAMS);
+    const updates = await during(all(client.watchJob(job, { onUpdate })));
+    expect(seen).toEqual(updates);
+  });
+});
+
+describe('the length of a job', () => {
+  it('is the mean of the last ones without the fifth at each end', () => {
+    const lengths = [1_000, 60_000, 61_000, 59_000, 60_000, 60_000, 900_000].reduce(withLength, []);
+    expect(expectedMs(lengths)).toBe(60_000);
+    expect(expectedMs([])).toBeUndefined();
+    expect(Array.from({ length: 50 }, (_, at) => at).reduce(withLength, [])).toHaveLength(20);
+  });
+
+  it('that is passed leaves a share of 0.99 and a little time', () => {
+    expect(progressOf(60_000, 30_000)).toEqual({ share: 0.5, etaMs: 30_000 });
+    expect(progressOf(60_000, 90_000)).toEqual({ share: 0.99, etaMs: 900 });
+    expect(progressOf(120_000, 30_000, 0.5)).toEqual({ share: 0.5, etaMs: 90_000 });
+    expect(progressOf(undefined, 30_000)).toEqual({ share: undefined, etaMs: undefined });
+    expect(progressOf(0, 0)).toEqual({ share: 0.99, etaMs: 0 });
+  });
+});

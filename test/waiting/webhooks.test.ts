@@ -1,0 +1,295 @@
+// A verified webhook ends a wait; everything else that looks like one has the job read.
+import { describe, expect, it } from 'vitest';
+import { JobFailedError } from '../../src/errors/index.js';
+import type { Job } from '../../src/schemas/job.js';
+import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
+import { memoryShared } from '../../src/shared/memory.js';
+import type { SharedStore } from '../../src/shared/shared-store.js';
+import { createWaiter, type WaiterContext } from '../../src/waiting/wait-for-job.js';
+import { JobWatcher } from '../../src/waiting/watcher.js';
+import { signWebhook } from '../../src/webhooks/sign.js';
+import { verifyWebhook } from '../../src/webhooks/verify.js';
+import { completedEvent } from '../support/completed-event.js';
+import { measure } from './measure.js';
+import { type VirtualClock, virtualClock } from './virtual-clock.js';
+
+const BASE_URL = 'https://service.test/prefix';
+const SECRET = 'whsec_of_these_tests';
+const running = (id: string): Job => ({ id, status: 'processing', mediaType: 'video', finalTokenCost: null });
+const done = (id: string): Job => ({
+  ...running(id),
+  status: 'completed',
+  providerOutputUrl: `${BASE_URL}/v1/jobs/${id}/output`,
+  providerOutputExpiresAt: '2026-01-02T00:00:00Z',
+  finalTokenCost: 4,
+});
+
+/** A rate limit of reads that is full for so long. */
+const fullFor = (ms: () => number): WaiterContext['limiter'] => {
+  const lane = () => ({ limit: 120, windowMs: 60_000, inUse: 120, queued: 0, nextFreeMs: ms() });
+  return () => ({ acquire: async () => () => {}, pause: () => {}, snapshot: () => ({ 'jobs.get': lane() }) });
+};
+
+/** The waits of one process. */
+function startProcess(
+  read: (id: string) => Job | Promise<Job>,
+  more: Partial<WaiterContext> = {},
+  clock = virtualClock(),
+) {
+  const watcher = new JobWatcher(clock, () => 0.5);
+  const reads: string[] = [];
+  const waiter = createWaiter({
+    clock,
+    baseUrl: () => BASE_URL,
+    secrets: () => [SECRET],
+    account: async () => ({
+      shared: <T extends object>(name: string, make: () => T) => (name === 'waits' ? watcher : make()) as T,
+    }),
+    async readJob(id) {
+      reads.push(id);
+      return read(id);
+    },
+    ...more,
+  });
+  return { clock, waiter, watcher, reads };
+}
+
+/** What the service signs, as `verifyWebhook` gives it. */
+async function verified(event: object, clock: VirtualClock, secret = SECRET): Promise<WebhookEvent> {
+  const timestamp = Math.floor(clock.now() / 1000);
+  const webhook = await signWebhook(event as never, { secret, timestamp });
+  return verifyWebhook(webhook, { secret, now: clock.now });
+}
+
+describe('a verified webhook of a completed job', () => {
+  it('has the job read at once where a read is free', async () => {
+    const { waiter, clock, reads } = startProcess(done);
+    const wait = waiter.waitForJob(running('a'));
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed', finalTokenCost: 4 });
+    expect(reads).toEqual(['a']);
+  });
+
+  it('ends the wait at once where no read is free within two seconds, without the cost and the expiry', async () => {
+    const { waiter, clock, reads } = startProcess(done, { limiter: fullFor(() => 2_001) });
+    const wait = waiter.waitForJob(running('a'));
+    const startMs = clock.now();
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    const job = await clock.until(wait);
+    expect(job).toEqual({
+      id: 'a',
+      status: 'completed',
+      mediaType: 'video',
+      providerOutputUrl: `${BASE_URL}/v1/jobs/a/output`,
+    });
+    expect(clock.now() - startMs).toBe(0);
+    expect(reads).toEqual([]);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('ends the wait after two seconds where the read hangs or shows the job as it was', async () => {
+    for (const read of [() => new Promise<Job>(() => {}), running]) {
+      const { waiter, clock, reads, watcher } = startProcess(read);
+      const wait = waiter.waitForJob(running('a'));
+      const startMs = clock.now();
+      waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+      await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
+      expect(clock.now() - startMs).toBe(2_000);
+      expect(reads.length).toBeGreaterThan(0);
+      expect(watcher.busy).toBe(false);
+      expect(clock.timers).toBe(0);
+    }
+  });
+
+  it('that comes before the wait ends it as well', async () => {
+    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await clock.advance(0);
+    await expect(clock.until(waiter.waitForJob(running('a')))).resolves.not.toHaveProperty('finalTokenCost');
+  });
+
+  it("does not end a wait with settleOn: 'read', of the call or of the client", async () => {
+    const full = { limiter: fullFor(() => 60_000) };
+    for (const [client, call] of [
+      [{}, { settleOn: 'read' }],
+      [{ settleOn: 'read' }, {}],
+    ] as const) {
+      const { waiter, clock } = startProcess(done, { ...full, ...client });
+      const wait = waiter.waitForJob(running('a'), call);
+      waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+      await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
+    }
+  });
+
+  it('ends only those waits on the job that take an event; the others read it', async () => {
+    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 5_000) });
+    const [byEvent, byRead] = [{}, { settleOn: 'read' }].map((options) =>
+      waiter.waitForJob(running('a'), options as never),
+    );
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await expect(clock.until(byEvent!)).resolves.not.toHaveProperty('finalTokenCost');
+    await expect(clock.until(byRead!)).resolves.toMatchObject({ finalTokenCost: 4 });
+  });
+
+  it('has the charge learned by a later read, once one is free, where a hook or a budget wants to know it', async () => {
+    let fullMs = 60_000;
+    const { waiter, clock, reads } = startProcess(done, { limiter: fullFor(() => fullMs), learnsCharge: () => true });
+    const wait = waiter.waitForJob(running('a'));
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await clock.until(wait);
+    fullMs = 0;
+    await clock.advance(60_000);
+    expect(reads).toEqual(['a']);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('the job is read, and the wait goes on, after', () => {
+  const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
+  const copies: Record<string, (event: WebhookEvent) => object> = {
+    'a spread copy': (event) => ({ ...event }),
+    'a structured clone': (event) => structuredClone(event),
+    'a JSON copy': (event) => JSON.parse(JSON.stringify(event)) as object,
+    'a copy with every own property': (event) => Object.defineProperties({}, Object.getOwnPropertyDescriptors(event)),
+    'an object that inherits from one': (event) => Object.create(event) as object,
+    'a hand-made event': () => completedEvent('a', BASE_URL),
+  };
+
+  it.each(Object.entries(copies))('%s of a verified event', async (_, copy) => {
+    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const wait = waiter.waitForJob(running('a'));
+    waiter.notify(copy(await completed(clock)) as never);
+    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
+  });
+
+  it('an event whose file is on another origin', async () => {
+    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const wait = waiter.waitForJob(running('a'));
+    waiter.notify(await verified(completedEvent('a', 'https://elsewhere.test'), clock));
+    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
+  });
+
+  it('a verified event that was changed afterwards: what was signed counts', async () => {
+    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const wait = waiter.waitForJob(running('a'));
+    const event = await completed(clock);
+    Object.assign((event.data as { job: object }).job, { id: 'b', providerOutputUrl: 'https://elsewhere.test/x' });
+    waiter.notify(event);
+    await expect(clock.until(wait)).resolves.toMatchObject({
+      id: 'a',
+      providerOutputUrl: `${BASE_URL}/v1/jobs/a/output`,
+    });
+  });
+
+  it('the event of a failed job, which throws with the reason that the read shows', async () => {
+    const failed: Job = { ...running('a'), status: 'failed', errorCode: 'generation_rejected' };
+    const { waiter, clock, reads } = startProcess(() => failed, { limiter: fullFor(() => 10_000) });
+    const wait = waiter.waitForJob(running('a'));
+    const event = {
+      ...completedEvent('a', BASE_URL),
+      type: 'job.failed',
+      data: { job: { id: 'a', status: 'failed' } },
+    };
+    waiter.notify(await verified(event, clock));
+    const error = await clock.until(wait).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(JobFailedError);
+    expect(error).toMatchObject({ code: 'generation_rejected' });
+    expect(reads).toEqual(['a']);
+  });
+});
+
+describe('across processes', () => {
+  function twoProcesses(secrets: readonly string[], shared: SharedStore = memoryShared()) {
+    const clock = virtualClock();
+    const more = { limiter: fullFor(() => 60_000), shared };
+    const receiver = startProcess(done, more, clock);
+    const waits = startProcess(done, { ...more, secrets: () => secrets }, clock);
+    return { clock, receiver, waits };
+  }
+
+  it('the webhook is verified again by the process that waits, and ends the wait', async () => {
+    const { clock, receiver, waits } = twoProcesses(['another', SECRET]);
+    const wait = waits.waiter.waitForJob(running('a'));
+    await clock.advance(0);
+    receiver.waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
+    expect(waits.reads).toEqual([]);
+  });
+
+  it.each([
+    ['without a secret', []],
+    ['with another secret', ['whsec_other']],
+  ])('a process %s reads the job', async (_, secrets) => {
+    const { clock, receiver, waits } = twoProcesses(secrets);
+    const wait = waits.waiter.waitForJob(running('a'));
+    await clock.advance(0);
+    receiver.waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
+  });
+
+  it('a store that throws, or hands over nonsense, ends no wait', async () => {
+    const broken: SharedStore = {
+      ...memoryShared(),
+      publish: () => {
+        throw new Error('publish');
+      },
+      subscribe(_topic, listener) {
+        for (const odd of ['', 'null', '7', '{', '{"id":7}', '{"id":"a","body":1}']) listener(odd);
+        return () => {
+          throw new Error('stop');
+        };
+      },
+    };
+    const { clock, receiver, waits } = twoProcesses([SECRET], broken);
+    const wait = waits.waiter.waitForJob(running('a'));
+    receiver.waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
+    const none = { ...memoryShared(), subscribe: () => expect.unreachable() as never };
+    const other = twoProcesses([SECRET], none);
+    await expect(other.clock.until(other.waits.waiter.waitForJob(running('a')))).resolves.toMatchObject({
+      status: 'completed',
+    });
+  });
+
+  it('a process subscribes from its first wait to its last', async () => {
+    let open = 0;
+    const counted: SharedStore = {
+      ...memoryShared(),
+      subscribe() {
+        open++;
+        return () => {
+          open--;
+        };
+      },
+    };
+    const { clock, waits } = twoProcesses([SECRET], counted);
+    const all = ['a', 'b', 'c'].map((id) => waits.waiter.waitForJob(running(id)));
+    await clock.advance(0);
+    expect(open).toBe(1);
+    await clock.until(Promise.all(all));
+    expect(open).toBe(0);
+  });
+});
+
+describe('500 waits with webhooks', () => {
+  const kinds = [{ modelId: 'svc-video-pro', mediaType: 'video', share: 1, fromMs: 60_000, toMs: 240_000 }];
+
+  it('end 0.1 s late on average and 2.5 s at worst, with at most 450 reads', async () => {
+    const { meanLateMs, worstLateMs, polls, refused, failed } = await measure(500, {
+      kinds,
+      webhooks: 1,
+      deliveryMs: 0,
+    });
+    expect({ refused, failed }).toEqual({ refused: 0, failed: 0 });
+    expect(meanLateMs).toBeLessThan(100);
+    expect(worstLateMs).toBeLessThan(2_500);
+    expect(polls).toBeLessThanOrEqual(450);
+  });
+
+  it('end within 6 s on average when a tenth of the webhooks is lost', async () => {
+    const { meanLateMs, polls, failed } = await measure(500, { kinds, webhooks: 0.9, deliveryMs: 0 });
+    expect(failed).toBe(0);
+    expect(meanLateMs).toBeLessThan(6_000);
+    expect(polls).toBeLessThanOrEqual(450);
+  });
+});

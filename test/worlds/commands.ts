@@ -1,0 +1,115 @@
+// What may happen in a world, as fast-check commands: a history that fails shrinks to a short one.
+import fc from 'fast-check';
+import type { Fault } from '../../src/sandbox/simulate/chance.js';
+import { ENDS, KINDS, type Task } from './tasks.js';
+import { PROCESSES, type World } from './world.js';
+
+/** The commands need no model: every one of them may happen at any time. */
+type Model = Record<string, never>;
+
+/** Something that happens. */
+class Happening implements fc.AsyncCommand<Model, World, true> {
+  readonly #name: string;
+  readonly #happen: (world: World) => unknown;
+
+  constructor(name: string, happen: (world: World) => unknown) {
+    this.#name = name;
+    this.#happen = happen;
+  }
+
+  async check(): Promise<boolean> {
+    return true;
+  }
+
+  async run(_model: Model, world: World): Promise<void> {
+    await this.#happen(world);
+    // What needs no time happens before the next command.
+    await world.advance(0);
+  }
+
+  toString(): string {
+    return this.#name;
+  }
+}
+
+const process = fc.nat({ max: PROCESSES - 1 });
+const slowMs = fc.constantFrom(0, 1_500, 20_000, 150_000);
+
+const task: fc.Arbitrary<Omit<Task, 'id' | 'isBegun'>> = fc.record({
+  process,
+  kind: fc.constantFrom(...KINDS),
+  end: fc.constantFrom(...ENDS),
+  slowMs,
+  hasWebhook: fc.boolean(),
+});
+
+const fault: fc.Arbitrary<Fault> = fc.oneof(
+  fc.record({ kind: fc.constantFrom('kill' as const, 'lostAnswer' as const), isHandled: fc.boolean() }),
+  fc.record({ kind: fc.constant('slow' as const), ms: fc.constantFrom(2_000, 40_000, 90_000) }),
+  fc.record({ kind: fc.constant('clock' as const), ms: fc.constantFrom(-3_600_000, -10_000, 10_000, 3_600_000) }),
+);
+
+const webhookFault: fc.Arbitrary<Fault> = fc.oneof(
+  fc.constant({ kind: 'lostWebhook' } as const),
+  fc.record({ kind: fc.constant('lateWebhook' as const), ms: fc.constantFrom(1_000, 120_000, 600_000) }),
+);
+
+const named = (name: string, value: unknown) => `${name}(${JSON.stringify(value)})`;
+
+/** Everything that may happen. Tasks and time are the most frequent. */
+export const happenings = fc.commands<Model, World, true>(
+  [
+    task.map((made) => new Happening(named('begin', made), (world) => world.begin(made))),
+    fc.tuple(task, fc.integer({ min: 2, max: 4 })).map(
+      ([made, count]) =>
+        new Happening(named(`begin ${count} times`, made), (world) => {
+          for (let at = 0; at < count; at++) world.begin(made);
+        }),
+    ),
+    fc.record({ made: task, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
+      ({ made, faults }) =>
+        new Happening(named('begin', { ...made, faults }), (world) => {
+          world.faults.requests.set(made.process, [...faults]);
+          world.begin(made);
+        }),
+    ),
+    fc.array(task, { minLength: 3, maxLength: 5 }).map(
+      (made) =>
+        new Happening(`begin ${made.length} under the budget`, (world) => {
+          for (const one of made) world.begin({ ...one, kind: 'budget' });
+        }),
+    ),
+    fc
+      .constantFrom(10, 1_000, 15_000, 130_000)
+      .map((ms) => new Happening(named('advance', ms), (world) => world.advance(ms))),
+    fc.record({ process, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
+      (armed) =>
+        new Happening(named('next requests', armed), ({ faults }) => {
+          faults.requests.set(armed.process, [...(faults.requests.get(armed.process) ?? []), ...armed.faults]);
+        }),
+    ),
+    fc
+      .record({ process, count: fc.integer({ min: 1, max: 30 }) })
+      .map(
+        (armed) =>
+          new Happening(
+            named('kill after pauses', armed),
+            ({ faults }) => void faults.pauses.set(armed.process, armed.count),
+          ),
+      ),
+    process.map((at) => new Happening(named('kill', at), (world) => world.kill(at))),
+    webhookFault.map(
+      (made) =>
+        new Happening(named('next webhook', made), (world) => {
+          world.faults.webhooks.push(made);
+          world.reach(made.kind === 'lostWebhook' ? 'webhook lost' : 'webhook late');
+        }),
+    ),
+    fc
+      .record({ process, ms: fc.constantFrom(-3_600_000, -400_000, 400_000, 86_400_000) })
+      .map((step) => new Happening(named('set clock', step), (world) => world.stepClock(step.process, step.ms))),
+    fc.constant(new Happening('rotate key', (world) => world.rotateKey())),
+    process.map((at) => new Happening(named('forge', at), (world) => world.forge(at))),
+  ],
+  { maxCommands: 14 },
+);

@@ -1,0 +1,182 @@
+// What the processes of a world do. A task is written down before it begins, and begins again after a kill.
+import { createActivities, type DurableEngine, generate, type Json } from '../../src/durable/index.js';
+import { BudgetExceededError, createBudget, GenError, JobError, sharedJournal } from '../../src/index.js';
+import type { ProcessLife } from '../../src/sandbox/simulate/process.js';
+
+/** How a task makes its job. */
+export const KINDS = ['wait', 'create', 'budget', 'journal', 'durable', 'file', 'review'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** How the service ends the job of a task. */
+export const ENDS = ['completed', 'failed', 'canceled'] as const;
+export type End = (typeof ENDS)[number];
+
+/** A task as a database keeps it. */
+export interface Task {
+  readonly id: string;
+  readonly process: number;
+  readonly kind: Kind;
+  readonly end: End;
+  /** How long the job takes, in milliseconds. */
+  readonly slowMs: number;
+  readonly hasWebhook: boolean;
+  isBegun: boolean;
+  /** How it has ended; undefined while it goes on. */
+  result?: string;
+}
+
+/** What outlives a process. */
+export interface Disk {
+  readonly tasks: Task[];
+  /** Results of the steps of durable runs. */
+  readonly steps: Map<string, Json>;
+}
+
+export const BUDGET = { maxTokens: 35, per: 'day', scope: 'worlds' } as const;
+export const PRICE = 10;
+const WEBHOOK_URL = 'https://app.example/webhooks';
+const AGAIN_MS = 5_000;
+
+/** The key of a task; a journaled one has a random key. */
+export const keyOf = ({ id, kind }: Pick<Task, 'id' | 'kind'>): string | undefined =>
+  kind === 'journal' ? undefined : `task-${id}`;
+
+/** Runs what a process has to do. A call that fails for a reason that passes is repeated, as a supervisor does. */
+export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promise<void> {
+  task.isBegun = true;
+  for (let tries = 0; ; tries++) {
+    try {
+      await TASKS[task.kind](task, life, disk);
+      task.result = 'completed';
+      return;
+    } catch (error) {
+      const ended = endOf(error);
+      if (ended !== undefined || tries > 50) {
+        task.result = ended ?? `gave up: ${String(error)}`;
+        return;
+      }
+      await sleep(life, AGAIN_MS);
+    }
+  }
+}
+
+/** Takes up the journaled creates that an earlier life has left, then tasks of which its journal has nothing. */
+export async function resumeTasks(tasks: readonly Task[], life: ProcessLife, disk: Disk): Promise<void> {
+  for (;;) {
+    try {
+      const client = journaled(life);
+      const labels = new Set<unknown>();
+      for (const entry of await journalOf(life).entries()) if (entry.phase === undefined) labels.add(entry.label);
+      try {
+        for await (const job of client.resume()) {
+          await journalOf(life).stored(job.id);
+        }
+      } catch (error) {
+        const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+        for (const one of errors) if (!JobError.isInstance(one)) throw one;
+      }
+      const left = tasks.filter(({ id }) => !labels.has(id));
+      for (const task of tasks) if (labels.has(task.id)) task.result = task.end;
+      await Promise.all(left.map((task) => runTask(task, life, disk)));
+      return;
+    } catch {
+      await sleep(life, AGAIN_MS);
+    }
+  }
+}
+
+const paramsOf = ({ end, slowMs, hasWebhook }: Task) => ({
+  prompt: `a fox [slow:${slowMs}ms]${end === 'completed' ? '' : end === 'failed' ? ' [fail:generation_rejected]' : ' [canceled]'}`,
+  ...(hasWebhook && { webhook_url: WEBHOOK_URL }),
+});
+
+const WAIT = { timeoutMs: false } as const;
+
+const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) => Promise<unknown>>> = {
+  wait: (task, { client }) => client.videos.createAndWait(paramsOf(task), { ...WAIT, idempotencyKey: keyOf(task) }),
+  async create(task, { client }) {
+    const { job } = await client.images.create(paramsOf(task), { idempotencyKey: keyOf(task) });
+    return client.waitForJob(job.id, WAIT);
+  },
+  budget: (task, life) =>
+    life.client.videos.createAndWait(paramsOf(task), { ...WAIT, idempotencyKey: keyOf(task), budget: budgetOf(life) }),
+  async journal(task, life) {
+    const options = { ...WAIT, label: task.id };
+    const job = await journaled(life).videos.createAndWait(paramsOf(task), options);
+    await journalOf(life).stored(job.id);
+  },
+  durable: (task, life, disk) =>
+    generate(engineOf(task, life, disk), {
+      call: 'videos',
+      params: paramsOf(task),
+      key: `task-${task.id}`,
+      timeoutMs: false,
+    }),
+  // A reference that the service sees for the first time is under review, and the call is sent again under a derived key.
+  review: (task, { client }) =>
+    client.videos.createAndWait(
+      { ...paramsOf(task), reference_image_urls: [`https://cdn.example.com/${task.id}.png`] },
+      { ...WAIT, idempotencyKey: keyOf(task) },
+    ),
+  file: (task, { client }) =>
+    client.videos.createAndWait(
+      { ...paramsOf(task), first_frame_upload_id: new Blob([PNG], { type: 'image/png' }) },
+      { ...WAIT, idempotencyKey: keyOf(task), cleanup: 'after-job' },
+    ),
+};
+
+const PNG = new Uint8Array(64).fill(1);
+
+/** The budget as a process sees it. */
+export function budgetOf(life: ProcessLife) {
+  return createBudget({ ...BUDGET, shared: life.store });
+}
+
+function journalOf(life: ProcessLife) {
+  return sharedJournal(life.store, { name: `process ${life.number}` });
+}
+
+const JOURNALED = new WeakMap<ProcessLife, ReturnType<ProcessLife['client']['withOptions']>>();
+
+function journaled(life: ProcessLife) {
+  const client = JOURNALED.get(life) ?? life.client.withOptions({ journal: journalOf(life) });
+  JOURNALED.set(life, client);
+  return client;
+}
+
+/** An engine that keeps the results of its steps, and repeats a step of which it has none. */
+function engineOf(task: Task, life: ProcessLife, { steps }: Disk): DurableEngine {
+  const activities = createActivities(life.client);
+  const once = async (step: string, work: () => Promise<Json>): Promise<Json> => {
+    const name = `${task.id} ${step}`;
+    const known = steps.get(name);
+    if (known !== undefined) return known;
+    const made = await work();
+    steps.set(name, made);
+    return made;
+  };
+  return {
+    call: (step, activity, input) => once(step, () => activities[activity](input)),
+    wait: async (step, _jobId, ms) => (await once(step, () => sleep(life, ms).then(() => false))) === true,
+    fail(error) {
+      throw Object.assign(new GenError(error.message), { ended: error.name });
+    },
+  };
+}
+
+/** How a task has ended by an error; undefined for one that passes. */
+function endOf(error: unknown): string | undefined {
+  if (JobError.isInstance(error)) return error.job?.status ?? 'failed';
+  if (BudgetExceededError.isInstance(error)) return 'over budget';
+  if (typeof error === 'object' && error !== null && 'ended' in error) {
+    return { JobFailedError: 'failed', JobCanceledError: 'canceled' }[String(error.ended)] ?? String(error.ended);
+  }
+  if (GenError.isInstance(error) && PASSING.includes(error.recovery)) return undefined;
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+}
+
+const PASSING: readonly string[] = ['retry', 'retry_later', 'wait_and_retry', 'wait_again'];
+
+export function sleep(life: ProcessLife, ms: number): Promise<void> {
+  return new Promise((resolve) => void life.clock.after(ms, resolve));
+}

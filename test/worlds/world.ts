@@ -1,0 +1,350 @@
+// One simulated world: the service, three processes with their tasks, a shared store, webhooks, and what goes wrong.
+
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
+import type { Chances, Fault, Place } from '../../src/sandbox/simulate/chance.js';
+import { leftovers, violationsOf } from '../../src/sandbox/simulate/checks.js';
+import { ProcessLife } from '../../src/sandbox/simulate/process.js';
+import { SimulatedWorld } from '../../src/sandbox/simulate/world.js';
+import { signWebhook, type WebhookEvent } from '../../src/webhooks/index.js';
+import { BUDGET, budgetOf, type Disk, keyOf, PRICE, resumeTasks, runTask, sleep, type Task } from './tasks.js';
+
+export const PROCESSES = 3;
+const RESTART_MS = 3_000;
+const DAY_MS = 86_400_000;
+const LIMIT_MS = 5 * DAY_MS;
+const REST_MS = 900_000;
+/** Small, so that a few creates fill it. */
+const LIMITS = { 'videos.create': { limit: 3, windowMs: 60_000 } } as const;
+/** Just before midnight: the period of a daily budget ends in many worlds. */
+const START = Date.UTC(2026, 0, 31, 23, 58);
+
+/** The corners that worlds have to reach. */
+export const CORNERS = [
+  'answer lost and killed',
+  'killed with an answer under way',
+  'refund after the period has ended',
+  'rotated key with a full lane',
+  'webhook lost',
+  'webhook late',
+  'webhook forged',
+  'clock set back',
+  'create over budget',
+  'durable run replayed after a kill',
+  'journal resumed after a kill',
+  'resubmitted after a review',
+] as const;
+export type Corner = (typeof CORNERS)[number];
+
+/** Faults that a command has set, in place of chance. */
+class ArmedFaults implements Chances {
+  readonly struck: string[] = [];
+  readonly requests = new Map<number, Fault[]>();
+  /** How many timers and calls of the store a process has left until it is killed. */
+  readonly pauses = new Map<number, number>();
+  readonly webhooks: Fault[] = [];
+
+  at({ of, process, nth }: Place): readonly Fault[] {
+    const found = this.#take(of, process);
+    for (const { kind } of found) this.struck.push(`${process}.${nth}:${kind}`);
+    return found;
+  }
+
+  #take(of: Place['of'], process: Place['process']): readonly Fault[] {
+    if (process === 'w') return this.webhooks.splice(0, 1);
+    if (of === 'request') return this.requests.get(process)?.splice(0, 1) ?? [];
+    const left = this.pauses.get(process);
+    if (left === undefined) return [];
+    this.pauses.set(process, left - 1);
+    if (left > 1) return [];
+    this.pauses.delete(process);
+    return [{ kind: 'kill', isHandled: false }];
+  }
+
+  clear(): void {
+    this.requests.clear();
+    this.pauses.clear();
+    this.webhooks.length = 0;
+  }
+}
+
+/** A world as the commands use it. */
+export class World {
+  readonly faults = new ArmedFaults();
+  readonly disk: Disk = { tasks: [], steps: new Map() };
+  readonly reached = new Map<Corner, number>();
+  readonly #sim: SimulatedWorld;
+  readonly #lives = new Map<number, number>();
+  /** Which processes have met the current key. */
+  readonly #linked = new WeakMap<ProcessLife, boolean>();
+  /** Processes that have begun what there was to do. */
+  readonly #ready = new WeakSet<ProcessLife>();
+  /** An error of the tests' own code. */
+  #defect: unknown;
+  #apiKey = '';
+
+  constructor(seed: number) {
+    this.#sim = new SimulatedWorld({
+      seed,
+      chances: this.faults,
+      client: (process) => ({ apiKey: () => this.#keyOf(process), limits: LIMITS }),
+      sandbox: {
+        limits: { ...DOCUMENTED_LIMITS, ...LIMITS },
+        prices: PRICE,
+        startTime: START,
+        review: { asset: 20_000 },
+      },
+    });
+    this.#apiKey = this.#sim.service.apiKey;
+    for (let process = 0; process < PROCESSES; process++) this.#start(process);
+  }
+
+  get now(): number {
+    return this.#sim.now();
+  }
+
+  get history(): readonly string[] {
+    return this.#sim.history;
+  }
+
+  reach(corner: Corner): void {
+    this.reached.set(corner, (this.reached.get(corner) ?? 0) + 1);
+  }
+
+  /** A process has the first key until it has met the current one. */
+  #keyOf(process: number): string {
+    const life = this.#sim.lives.get(process);
+    return life && this.#linked.get(life) ? this.#apiKey : this.#sim.service.apiKey;
+  }
+
+  /**
+   * Has a process use the key that all began with and then the current one. A process that never had the first key cannot know
+   * that another one belongs to the same account.
+   */
+  async #link(life: ProcessLife): Promise<void> {
+    if (this.#apiKey === this.#sim.service.apiKey) return;
+    await reach(life);
+    this.#linked.set(life, true);
+    await reach(life);
+  }
+
+  begin(task: Omit<Task, 'id' | 'isBegun'>): void {
+    const made: Task = { ...task, id: `${this.disk.tasks.length}`, isBegun: false };
+    this.disk.tasks.push(made);
+    this.#sim.note(`task ${made.id} of process ${made.process}: ${made.kind}, ${made.end} after ${made.slowMs} ms`);
+    const life = this.#sim.lives.get(made.process);
+    if (life?.isAlive && this.#ready.has(life)) this.#run(runTask(made, life, this.disk));
+  }
+
+  /** Kills a process where it stands. */
+  kill(process: number): void {
+    this.#sim.lives.get(process)?.kill();
+  }
+
+  stepClock(process: number, ms: number): void {
+    if (ms < 0) this.reach('clock set back');
+    this.#sim.lives.get(process)?.stepClock(ms);
+  }
+
+  /** From now on, processes use another key of the account. The one before keeps working for calls under way. */
+  rotateKey(): void {
+    const lane = this.#sim.service.requests.filter(({ method, path }) => method === 'POST' && path === '/v1/videos');
+    const recent = lane.filter(({ at, status }) => status === 200 && Date.parse(at) > this.now - 60_000);
+    if (recent.length >= LIMITS['videos.create'].limit) this.reach('rotated key with a full lane');
+    this.#sim.note('the key is rotated');
+    this.#apiKey = this.#sim.service.createKey();
+    for (const life of this.#sim.lives.values()) if (life.isAlive) this.#run(this.#link(life));
+  }
+
+  /** Sends a process an event that the service has not signed. */
+  async forge(process: number): Promise<void> {
+    const life = this.#sim.lives.get(process);
+    const job = this.#sim.service.jobs.find(({ status }) => status === 'processing');
+    if (!life?.isAlive || job === undefined) return;
+    this.reach('webhook forged');
+    const event: WebhookEvent = {
+      object: 'service.developer.webhook_event',
+      id: `evt_${job.id}_completed`,
+      type: 'job.completed',
+      created: new Date(this.now).toISOString(),
+      data: { job: { id: job.id, status: 'completed', providerOutputUrl: 'https://evil.example/output' } },
+    };
+    const now = () => life.clock.now();
+    const forged = await signWebhook(event, { secret: 'whsec_wrong', now });
+    const refused = await life.client.verifyWebhook(forged, { now }).then(
+      () => false,
+      () => true,
+    );
+    if (!refused) throw new Error('a forged webhook was accepted');
+    // Taken without verification it is a hint, which ends no wait.
+    life.client.notify(event);
+  }
+
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.now + ms;
+    let isAlarmed = false;
+    this.#sim.after(ms, () => {
+      isAlarmed = true;
+    });
+    while (!isAlarmed && this.now < untilMs) {
+      await this.#sim.settle();
+      if (!this.#sim.step()) return;
+    }
+    await this.#sim.settle();
+  }
+
+  /** Nothing goes wrong any more: every task has to end, and every promise has to hold. */
+  async end(): Promise<void> {
+    this.faults.clear();
+    const untilMs = this.now + LIMIT_MS;
+    const open = () => this.disk.tasks.filter(({ result }) => result === undefined);
+    for (;;) {
+      await this.#sim.settle();
+      if (open().length === 0) break;
+      if (this.now > untilMs) throw this.#failure(`tasks ${open().map(({ id }) => id)} never end`);
+      if (!this.#sim.step()) throw this.#failure(`tasks ${open().map(({ id }) => id)} wait for nothing`);
+    }
+    await this.#rest();
+    if (this.#defect !== undefined) throw this.#defect;
+    await this.#check();
+  }
+
+  #start(process: number): void {
+    const number = this.#lives.get(process) ?? 0;
+    this.#lives.set(process, number + 1);
+    const life = new ProcessLife(this.#sim, { number: process, life: number, skewMs: 0 });
+    this.#sim.lives.set(process, life);
+    if (number > 0) this.#sim.note(`process ${process} starts again`);
+    life.killed.then(() => {
+      this.#countKill(life);
+      this.#sim.after(RESTART_MS, () => this.#start(process));
+    });
+    this.#run(this.#link(life).then(() => this.#takeUp(life)));
+  }
+
+  /** Begins the tasks of a process that have not ended. */
+  #takeUp(life: ProcessLife): void {
+    this.#ready.add(life);
+    const open = this.disk.tasks.filter((task) => task.process === life.number && task.result === undefined);
+    const journaled = open.filter(({ kind, isBegun }) => kind === 'journal' && isBegun);
+    if (journaled.length > 0) {
+      this.reach('journal resumed after a kill');
+      this.#run(resumeTasks(journaled, life, this.disk));
+    }
+    for (const task of open) {
+      if (journaled.includes(task)) continue;
+      if (task.kind === 'durable' && task.isBegun) this.reach('durable run replayed after a kill');
+      this.#run(runTask(task, life, this.disk));
+    }
+  }
+
+  #run(work: Promise<void>): void {
+    work.catch((error: unknown) => {
+      this.#defect ??= error;
+    });
+  }
+
+  #countKill(life: ProcessLife): void {
+    if (life.pending.requests > 0) this.reach('killed with an answer under way');
+    const isLost = [...this.#sim.made].some(([id, made]) => made.life === life && !this.#sim.reported.has(id));
+    if (isLost) this.reach('answer lost and killed');
+  }
+
+  async #rest(): Promise<void> {
+    const untilMs = this.now + REST_MS;
+    const isResting = () =>
+      [...this.#sim.lives.values()].every(({ pending }) => pending.timers + pending.requests === 0);
+    do await this.#sim.settle();
+    while (!isResting() && this.now < untilMs && this.#sim.step());
+  }
+
+  async #check(): Promise<void> {
+    const ended = new Set([0, 1, 2]);
+    const broken = [...violationsOf(this.#sim, { ended }), ...leftovers(this.#sim)].map(({ text }) => text);
+    for (const task of this.disk.tasks) {
+      if (task.result === 'over budget') this.reach('create over budget');
+      const isRight = task.result === task.end || (task.kind === 'budget' && task.result === 'over budget');
+      if (!isRight) broken.push(`task ${task.id} (${task.kind}) is ${task.result}, not ${task.end}`);
+    }
+    broken.push(...this.#wrongJobs(), ...(await this.#wrongBudget()));
+    if (broken.length > 0) throw this.#failure(broken.join('\n'));
+  }
+
+  /** One job for each task, and no others. A job whose reference was under review is followed by another one. */
+  #wrongJobs(): string[] {
+    const jobs = this.#sim.service.jobs.filter(({ errorCode }) => errorCode !== 'reference_asset_pending');
+    const made = this.disk.tasks.filter(({ result }) => result !== 'over budget');
+    for (const { key } of this.#sim.made.values()) if (key?.includes(':r')) this.reach('resubmitted after a review');
+    return jobs.length === made.length ? [] : [`${made.length} tasks made ${jobs.length} jobs`];
+  }
+
+  /** What was charged stays within the limit of each period, but for one job, and the budget says what the ledger says. */
+  async #wrongBudget(): Promise<string[]> {
+    const keys = new Set(this.disk.tasks.filter(({ kind }) => kind === 'budget').map((task) => keyOf(task) ?? ''));
+    if (keys.size === 0) return [];
+    const days = new Set<number>();
+    const today = Math.floor(this.now / DAY_MS);
+    let charged = 0;
+    let createdToday = 0;
+    let reportedToday = 0;
+    for (const job of this.#sim.service.jobs) {
+      const made = this.#sim.made.get(job.id);
+      if (!keys.has(made?.key ?? '')) continue;
+      const createdDay = dayOf(job.createdAt);
+      const endedDay = dayOf(job.completedAt);
+      days.add(createdDay).add(endedDay);
+      if (job.finalTokenCost === 0 && createdDay !== endedDay) this.reach('refund after the period has ended');
+      charged += job.finalTokenCost ?? 0;
+      const charge = job.finalTokenCost ?? 0;
+      const reportedDay = Math.floor((this.#sim.reported.get(job.id)?.atMs ?? 0) / DAY_MS);
+      if (createdDay === today) createdToday += charge;
+      if (createdDay === today || reportedDay === today) reportedToday += charge;
+    }
+    const broken: string[] = [];
+    if (charged > days.size * BUDGET.maxTokens + PRICE)
+      broken.push(`${charged} tokens were charged in ${days.size} days`);
+    const life = [...this.#sim.lives.values()].find(({ isAlive }) => isAlive);
+    if (life === undefined) return broken;
+    const usage = await this.#awaited(budgetOf(life).usage());
+    const { spentTokens, reservedTokens, unresolved } = usage;
+    if (reservedTokens !== 0 || unresolved !== 0) broken.push(`the budget still reserves: ${JSON.stringify(usage)}`);
+    // A create counts in the period in which it is answered, which may be by a repeated call.
+    if (spentTokens < createdToday || spentTokens > reportedToday) {
+      broken.push(
+        `the budget says ${spentTokens} tokens for today, and the ledger ${createdToday} to ${reportedToday}`,
+      );
+    }
+    return broken;
+  }
+
+  /** Lets time pass until a promise is settled. */
+  async #awaited<T>(promise: Promise<T>): Promise<T> {
+    let isSettled = false;
+    const done = () => {
+      isSettled = true;
+    };
+    promise.then(done, done);
+    do await this.#sim.settle();
+    while (!isSettled && this.#sim.step());
+    return promise;
+  }
+
+  #failure(text: string): Error {
+    return new Error(`${text}\n${this.history.join('\n')}`);
+  }
+}
+
+/** Makes a call with the process's key that counts against no limit, until it succeeds. */
+async function reach(life: ProcessLife): Promise<void> {
+  for (;;) {
+    try {
+      await life.client.voices.list();
+      return;
+    } catch {
+      await sleep(life, 1_000);
+    }
+  }
+}
+
+function dayOf(at: string | null | undefined): number {
+  return Math.floor(Date.parse(at ?? '') / DAY_MS);
+}
