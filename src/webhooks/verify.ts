@@ -60,7 +60,10 @@ export async function verifyWebhook(
     if (signatures.some((signature) => sameDigest(signature, expected)))
       return eventIn(body, `t=${timestamp},${expected}`);
   }
-  throw refusal('signature_mismatch', 'The signature does not match. Check the secret and that the body is unchanged.');
+  throw refusal(
+    'signature_mismatch',
+    'The signature does not match. Check the secret, also for white space, and that the body is unchanged.',
+  );
 }
 
 /** Splits the signature header, or says what is wrong with it. */
