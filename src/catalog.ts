@@ -80,7 +80,7 @@ export type OpenString = string & {};
 export type OpenNumber = number & {};
 
 /** The lists of values in a row. */
-type ListName = 'durations' | 'aspectRatios' | 'resolutions';
+export type ListName = 'durations' | 'aspectRatios' | 'resolutions';
 /** What the row of `A` lists; for several aliases, what any of them lists. */
 type InAny<A, List extends ListName> = A extends ModelAlias
   ? Catalog[A] extends Readonly<Record<List, readonly (infer Value)[]>>

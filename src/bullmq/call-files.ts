@@ -1,8 +1,10 @@
 // Files by value in queued calls: how they are kept in the record of a call, and uploaded by the worker.
+
 import type { GenClient } from '../client.js';
 import { GenError, PreflightError, UploadError } from '../errors/index.js';
 import type { CallKind } from '../resources/run-calls.js';
 import { fateOf } from '../rules/fate.js';
+import { MB } from '../rules/limits.js';
 import { isFields } from '../schemas/envelope.js';
 import { FILE_PATH, type RereadableSource } from '../schemas/upload.js';
 import { checkFiles, placedFiles, replaceFiles } from '../uploading/body-files.js';
@@ -10,7 +12,6 @@ import type { GenJobData, StoredFile } from './job-data.js';
 
 /** Redis holds the bytes in memory, and hands them over with each read of the record. */
 const MOST_MB = 16;
-const MB = 1024 * 1024;
 
 /**
  * The params of a call as JSON, and its files beside them. A Blob is kept with its bytes, a path as it is. Throws a GenError

@@ -5,7 +5,7 @@ import { DOCUMENTED_LIMITS } from '../rules/limits.js';
 import { type Clock, sleep } from '../runtime/clock.js';
 import type { QueueNames } from './connection.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './job-data.js';
-import { wakeCall } from './notes.js';
+import { CLEANED_AT_ONCE, wakeCall } from './notes.js';
 
 /** The rate limit of creates. */
 const LANE = 'videos.create';
@@ -14,7 +14,6 @@ const WINDOW_SHARE = 1.01;
 const WINDOW_MORE_MS = 300;
 /** How long the turn of a call is kept that does not take it: its queue is paused, or it was removed. */
 const TURN_KEPT_MS = 60 * 60 * 1000;
-const CLEANED_AT_ONCE = 1000;
 /** A call that has not taken its turn after so long is woken again. */
 const LATE_MS = 2_000;
 /** How long a call waits for its turn before it sleeps, while the rate limit is not full, and how often it looks. */

@@ -1,5 +1,5 @@
 import type { CallKind } from '../resources/run-calls.js';
-import { DOCUMENTED_LIMITS, type LaneLimit, VIDEO_POLL_MS } from '../rules/limits.js';
+import { DOCUMENTED_LIMITS, type LaneLimit, READ_SHARE, VIDEO_POLL_MS } from '../rules/limits.js';
 import { systemRandom } from '../runtime/random.js';
 
 /** Milliseconds between two reads of one job. */
@@ -10,8 +10,6 @@ const NATURAL_MS: Readonly<Record<CallKind, number>> = {
   videoEdits: VIDEO_POLL_MS.least,
 };
 const SPREAD = 0.5;
-/** The part of the limit that sleeping calls read with. The rest is for webhooks and for the caller. */
-const SHARE = 7 / 8;
 
 /** What a client tells of its limits, as far as they are known. */
 type Limits = Readonly<Record<string, Partial<LaneLimit> & { readonly inUse: number }>>;
@@ -20,7 +18,7 @@ type Limits = Readonly<Record<string, Partial<LaneLimit> & { readonly inUse: num
 export function pollDelayMs(call: CallKind, jobs: number, limits: Limits): number {
   const { limit, windowMs } = limitOf(limits, 'jobs.get', DOCUMENTED_LIMITS['jobs.get']);
   const natural = NATURAL_MS[call] * (1 + systemRandom.next() * SPREAD);
-  const stretched = ((jobs * windowMs) / (limit * SHARE)) * (1 + systemRandom.next() * SPREAD * SPREAD);
+  const stretched = ((jobs * windowMs) / (limit * READ_SHARE)) * (1 + systemRandom.next() * SPREAD * SPREAD);
   return Math.round(Math.max(natural, stretched));
 }
 

@@ -9,13 +9,12 @@ import {
 } from '../rules/lane.js';
 import type { LaneLimit } from '../rules/limits.js';
 import { type Clock, sleep } from '../runtime/clock.js';
+import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import type { LaneSnapshot, LaneWait, Release } from './rate-limiter.js';
 import { WaitingLine } from './waiting-line.js';
 
 /** All calls of a process are one member of its lane. */
 const PROCESS = '';
-/** On Workers a queued call looks again this often, because no other request may wake it. */
-const LOOK_AGAIN_MS = 250;
 /** On Workers a request may end without notice. A queued call that has not looked for so long has ended with it. */
 const PLACE_LEASE_MS = 5_000;
 /** A call that has been under way for so long has ended with its request, too. */

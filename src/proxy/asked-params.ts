@@ -1,12 +1,11 @@
 // What a page may have put into the params of a create: tickets of its own uploads, and never an id, a webhook or a key.
+import { isUploadField } from '../rules/references.js';
 import { isFields } from '../schemas/envelope.js';
 import { badTicket, Refused } from './answers.js';
 import type { Tickets } from './tickets.js';
 
 /** Fields of a create that only the app may set. */
 const APPS_OWN: readonly string[] = ['webhook_url', 'callback_url', 'idempotency_key'];
-const UPLOAD_FIELD = /(^|_)upload_ids?$/;
-
 /** What a page asks for. Refused where it names what only the app may set. */
 export function askOf(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { ask } = body;
@@ -46,7 +45,7 @@ export async function paramsOf(
     return value;
   };
   for (const [name, value] of Object.entries(params)) {
-    if (!UPLOAD_FIELD.test(name) || value === undefined || value === null) continue;
+    if (!isUploadField(name) || value === undefined || value === null) continue;
     params[name] = Array.isArray(value) ? await Promise.all(value.map(uploadId)) : await uploadId(value);
   }
   return params;

@@ -6,7 +6,7 @@ import {
   ServerError,
   TimeoutError,
 } from '../errors/index.js';
-import { backoff } from '../rules/backoff.js';
+import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
 import { abortable, onAbort } from '../runtime/abort.js';
 import { isByteStream, joinBytes } from '../runtime/bytes.js';
 import { type Clock, sleep } from '../runtime/clock.js';
@@ -44,7 +44,6 @@ export interface OutputReading {
 
 /** Cuts in a row, without a byte more than before, after which the reader gives up. */
 const MAX_CUTS = 5;
-const RETRY = { firstMs: 250, mostMs: 8_000 };
 
 /** A connection that gives bytes. */
 interface Connection {
@@ -298,7 +297,7 @@ export class OutputReader {
         cause,
       );
     }
-    await sleep(this.#reading.clock, backoff(RETRY, this.#cuts), this.#abort.signal);
+    await sleep(this.#reading.clock, backoff(FILE_BACKOFF, this.#cuts), this.#abort.signal);
   }
 
   #changed(): DownloadError {

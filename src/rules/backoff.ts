@@ -6,6 +6,9 @@ export interface Backoff {
   readonly mostMs: number;
 }
 
+/** The pauses of a file that is being fetched or copied. */
+export const FILE_BACKOFF: Backoff = { firstMs: 250, mostMs: 8_000 };
+
 /** More doublings than this exceed every bound. */
 const MOST_DOUBLINGS = 30;
 

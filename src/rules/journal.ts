@@ -1,5 +1,5 @@
 // What the entries of a journal say about its creates. A function of the entries alone.
-import { isFields } from '../schemas/envelope.js';
+import { isFields, isText } from '../schemas/envelope.js';
 import type { JobCall } from '../schemas/job.js';
 
 /** The first entry of a create, written before it is sent. It is enough to send the create again under its own key. */
@@ -232,10 +232,6 @@ export function isEntry(value: unknown): value is JournalEntry {
   if (phase === 'closed') return isText(key);
   if (phase === 'storing') return isText(jobId) && Array.isArray(places);
   return isText(jobId) && (phase === 'stored' || (phase === 'final' && isText(status)));
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
 }
 
 /**

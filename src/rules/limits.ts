@@ -26,6 +26,9 @@ export const DOCUMENTED_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
 /** Every lane. */
 export const LANES = Object.keys(DOCUMENTED_LIMITS) as readonly Lane[];
 
+/** The share of the limit that waits read with. The rest is left for the caller's own reads. */
+export const READ_SHARE = 7 / 8;
+
 /** Bytes of a megabyte. The spec says MB and not which; the larger reading refuses nothing that the service takes. */
 export const MB = 1024 * 1024;
 

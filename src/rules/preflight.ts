@@ -3,7 +3,7 @@ import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import { show as showValue } from '../schemas/show.js';
 import { refuseForeignFields } from './fields.js';
-import { checkReferences } from './references.js';
+import { checkReferences, EDIT_SOURCE_FIELDS, FRAME_FIELDS, ITEM_LISTS, REFERENCE_IMAGE_FIELDS } from './references.js';
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
 const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities, code: RequestErrorCode])[] = [
@@ -14,9 +14,6 @@ const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities,
 
 /** Parameters that hold a public URL or several. */
 const URL_PARAM = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/;
-
-/** Parameters that hold items with a URL inside. */
-const ITEM_LISTS: readonly string[] = ['references', 'content'];
 
 /** Documented fields of more than one word: those that have a camelCase twin. */
 const WIRE_FIELDS: readonly string[] =
@@ -82,7 +79,7 @@ function refuse(code: RequestErrorCode, param: string, problem: string): never {
 
 /** Refuses a prompt that is missing or blank. */
 function requirePrompt(params: Fields): void {
-  if (!isText(params.prompt)) refuse('prompt_required', 'prompt', `${show(params.prompt)}; give a non-empty text.`);
+  if (!hasWords(params.prompt)) refuse('prompt_required', 'prompt', `${show(params.prompt)}; give a non-empty text.`);
 }
 
 /**
@@ -90,7 +87,7 @@ function requirePrompt(params: Fields): void {
  * without one.
  */
 function requireText(params: Fields, param: string): void {
-  if (!isText(params[param])) refuse('http_400', param, `${show(params[param])}; a non-empty string is required.`);
+  if (!hasWords(params[param])) refuse('http_400', param, `${show(params[param])}; a non-empty string is required.`);
 }
 
 /** Refuses a known alias of another kind, and what the row of a known alias does not list. */
@@ -129,7 +126,7 @@ function holdsInsecure(holder: Fields): boolean {
 }
 
 /** Whether `value` is a text with more than blanks. */
-function isText(value: unknown): boolean {
+function hasWords(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
 }
 
@@ -147,7 +144,7 @@ function contentOf(params: Fields): Fields[] {
 
 /** Refuses a prompt that is missing or blank where no text item of `content` stands in for it. */
 function requirePromptOrContent(params: Fields): void {
-  if (!contentOf(params).some((item) => isText(item.text))) requirePrompt(params);
+  if (!contentOf(params).some((item) => hasWords(item.text))) requirePrompt(params);
 }
 
 /** A value as a message shows it. */
@@ -187,9 +184,6 @@ export function checkImage(body: unknown, warn: (message: string) => void, optio
   adviseHttps(params, warn);
 }
 
-const FRAMES = ['first_frame_url', 'first_frame_upload_id', 'last_frame_url', 'last_frame_upload_id'];
-const IMAGES = ['reference_image_urls', 'referenceImageUrls', 'reference_images', 'reference_image_upload_ids'];
-
 /** The documented rules of POST /v1/videos. */
 export function checkVideo(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
   const rules = { ...options, fallback: DEFAULT_VIDEO_MODEL };
@@ -205,8 +199,8 @@ function checkNewVideo(params: Fields, warn: (message: string) => void, rules: C
   requireOffered(params, 'video', rules);
   const given = (names: readonly string[]) => names.find((name) => isGiven(params[name]));
   const frame =
-    given(FRAMES) ?? (contentOf(params).some((item) => item.role === 'first_frame') ? 'content' : undefined);
-  const image = given(IMAGES);
+    given(FRAME_FIELDS) ?? (contentOf(params).some((item) => item.role === 'first_frame') ? 'content' : undefined);
+  const image = given(REFERENCE_IMAGE_FIELDS);
   if (frame !== undefined && image !== undefined) {
     refuse('reference_combination_not_supported', image, `cannot go beside ${frame}; send frames or reference images.`);
   }
@@ -215,8 +209,6 @@ function checkNewVideo(params: Fields, warn: (message: string) => void, rules: C
   }
   adviseHttps(params, warn);
 }
-
-const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
 
 /** The documented rules of an edit. With `intent` on a video, `options.fallback` is the model. */
 export function checkVideoEdit(body: unknown, warn: (message: string) => void, options: CheckOptions = {}): void {
@@ -232,9 +224,14 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
     refuse('video_edit_model_not_supported', 'model', problem);
   }
   // A clip in `content` may be meant as the source: the service knows, the document does not say.
-  const hasSource = SOURCES.some((name) => isGiven(params[name])) || contentOf(params).some((item) => item.video_url);
+  const hasSource =
+    EDIT_SOURCE_FIELDS.some((name) => isGiven(params[name])) || contentOf(params).some((item) => item.video_url);
   if (!hasSource) {
-    refuse('video_edit_source_required', 'source_video_upload_id', `missing; give one of ${SOURCES.join(', ')}.`);
+    refuse(
+      'video_edit_source_required',
+      'source_video_upload_id',
+      `missing; give one of ${EDIT_SOURCE_FIELDS.join(', ')}.`,
+    );
   }
   requirePromptOrContent(params);
   requireOffered(params, 'video', options);

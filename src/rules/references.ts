@@ -1,6 +1,6 @@
 // What may stand in a field that refers to a file: an upload id or a file, a public URL, a character.
 import { PreflightError } from '../errors/index.js';
-import { type Fields, isFields } from '../schemas/envelope.js';
+import { type Fields, isFields, isObject } from '../schemas/envelope.js';
 import { mediaTypeOfName } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
 
@@ -10,16 +10,36 @@ const URL_FIELD = /_urls?$|Urls$|^(url|video)$/;
 const REFERENCE_LIST = /^reference_(images|videos|audios)$/;
 const SOURCE = /^(source_video_(upload_id|url)|video)$/;
 /** Lists of objects with fields of their own. */
-const ITEM_LISTS: readonly string[] = ['references', 'content'];
+export const ITEM_LISTS: readonly string[] = ['references', 'content'];
 /** A path or an address where an upload id is expected. */
 const PLACE = /^(https?|data|file|blob):|^\.{0,2}[\\/]|^[a-z]:\\/i;
+
+/** The fields of a first and a last frame. */
+export const FRAME_FIELDS = [
+  'first_frame_url',
+  'first_frame_upload_id',
+  'last_frame_url',
+  'last_frame_upload_id',
+] as const;
+/** The fields of a video's reference images. */
+export const REFERENCE_IMAGE_FIELDS = [
+  ...['reference_image_upload_ids', 'reference_image_urls'],
+  ...['referenceImageUrls', 'reference_images'],
+];
+/** The fields of the video that an edit starts from. */
+export const EDIT_SOURCE_FIELDS = ['source_video_upload_id', 'video', 'source_video_url'] as const;
+
+/** Whether the field takes the id of an upload, or a list of ids. */
+export function isUploadField(field: string): boolean {
+  return UPLOAD_FIELD.test(field);
+}
 
 /** Refuses what can be neither an id, a file nor a URL, in lists too. `undefined` and null say that a field is left out. */
 export function checkReferences(params: Fields): void {
   for (const [field, value] of Object.entries(params)) {
     // An edit without a source has a code of its own.
     if (value === undefined || value === null || (value === '' && SOURCE.test(field))) continue;
-    if (UPLOAD_FIELD.test(field)) each(field, value, refuseNoUpload);
+    if (isUploadField(field)) each(field, value, refuseNoUpload);
     else if (field === 'character_ids') each(field, value, refuseNoText);
     else if (REFERENCE_LIST.test(field)) each(field, value, refuseNoReference);
     else if (URL_FIELD.test(field)) each(field, value, refuseNoUrl);
@@ -92,10 +112,6 @@ function isOpaque(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype !== null && Object.getPrototypeOf(prototype) !== null;
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
 function isPromise(value: unknown): boolean {

@@ -182,7 +182,7 @@ export function resumeRun(run: RunState): RunState {
 }
 
 /** Longest key that is sent. */
-const LONGEST_KEY = 255;
+export const LONGEST_KEY = 255;
 
 /**
  * The key of the next create of a run. Keys are part of the contract: a run that is repeated from its first key has to

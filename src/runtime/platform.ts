@@ -12,6 +12,9 @@ export function nodeVersion(): string | undefined {
   return versions?.bun || 'Deno' in globalThis || /Cloudflare|Edge/.test(agent) ? undefined : versions?.node;
 }
 
+/** On Workers whoever waits looks again this often, because no other request may wake it. */
+export const LOOK_AGAIN_MS = 250;
+
 /** Whether this is a page in a browser, where everyone who opens it can read the key. */
 export function isBrowser(): boolean {
   return typeof window === 'object' && typeof document === 'object' && typeof navigator === 'object';

@@ -38,3 +38,13 @@ export function listIn(body: unknown, noun: string): Fields[] {
   if (Array.isArray(list)) return list.map((item) => (isFields(item) ? item : { id: item }));
   return isFields(list) ? Object.entries(list).map(([id, item]) => ({ id, ...(isFields(item) ? item : {}) })) : [];
 }
+
+/** Whether the value is a text with something in it. */
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+/** Whether the value is an object of any kind, a list too. */
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

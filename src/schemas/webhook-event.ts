@@ -1,4 +1,4 @@
-import { type Fields, isFields } from './envelope.js';
+import { type Fields, isFields, isText } from './envelope.js';
 import type { JobStatus } from './job.js';
 
 /** The documented event types. */
@@ -136,8 +136,4 @@ function jobOf(event: unknown): Fields {
 
 function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
 }

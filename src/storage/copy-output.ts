@@ -10,7 +10,7 @@ import {
   requireOutputClient,
   storing,
 } from '../resources/output-source.js';
-import { backoff, spread } from '../rules/backoff.js';
+import { backoff, FILE_BACKOFF, spread } from '../rules/backoff.js';
 import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from '../rules/store.js';
 import { abortable, onAbort } from '../runtime/abort.js';
 import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
@@ -30,7 +30,6 @@ import {
 } from './destination.js';
 
 const CALL = 'copyOutput(client, job, destination)';
-const RETRY = { firstMs: 250, mostMs: 8_000 };
 /** Puts that a store may ask to be repeated at once: a redirect that is seen, followed, and a clock that is set. */
 const MOST_REPEATS = 4;
 /** A store that gathers the bytes first is given time for them, after the last one. */
@@ -277,7 +276,7 @@ class Copy {
     this.#retriesLeft -= 1;
     this.#failures += 1;
     // Copies that failed together must not come back together.
-    const pauseMs = spread(backoff(RETRY, this.#failures), systemRandom.next());
+    const pauseMs = spread(backoff(FILE_BACKOFF, this.#failures), systemRandom.next());
     await sleep(clockOf(this.#client), pauseMs, this.#options.signal);
   }
 

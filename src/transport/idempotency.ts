@@ -1,12 +1,11 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { GenError } from '../errors/index.js';
+import { LONGEST_KEY } from '../rules/run-state.js';
 import { type Random, systemRandom } from '../runtime/random.js';
 import { isFields } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
 
-/** Longest key that is sent. A service may refuse or cut a longer one. */
-const LONGEST_KEY = 255;
 /** So many characters of the parts are readable in a key; the rest of them is in its hash. */
 const LONGEST_READABLE = 128;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;

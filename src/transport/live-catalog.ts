@@ -1,11 +1,9 @@
 // What GET /v1/models says about the limits of a model. The spec names these limits and shows no body.
-import { MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
+import { type ListName, MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
 import { abortable } from '../runtime/abort.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/model-list.js';
 import type { Call } from './call.js';
-
-type ListName = 'durations' | 'aspectRatios' | 'resolutions';
 
 /** How a list may be called, without case and separators. */
 const LISTS: readonly (readonly [ListName, RegExp])[] = [

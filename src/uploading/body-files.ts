@@ -1,6 +1,7 @@
 // Files by value: an upload source wherever a field of a body takes an upload id.
 
 import { GenError, PreflightError } from '../errors/index.js';
+import { isUploadField } from '../rules/references.js';
 import { abortable, onAbort } from '../runtime/abort.js';
 import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';
@@ -59,8 +60,6 @@ interface ReadyFile {
   /** Undefined for one that was uploaded before. */
   readonly file: DescribedFile | undefined;
 }
-
-const UPLOAD_FIELD = /(^|_)upload_ids?$/;
 
 /** The files in a body; undefined where there are none. `purpose` is for the bodies of characters, whose images have a least width. */
 export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'): BodyFiles | undefined {
@@ -122,7 +121,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
 /** The files in a body, in order. A file that stands in two places comes twice. */
 export function placedFiles(body: unknown): PlacedFile[] {
   return Object.entries(isFields(body) ? body : {}).flatMap(([field, value]) => {
-    if (!UPLOAD_FIELD.test(field)) return [];
+    if (!isUploadField(field)) return [];
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
     return items.flatMap((source, index) =>
       isFile(source) ? { source, field, at: Array.isArray(value) ? `${field}[${index}]` : field } : [],
@@ -141,7 +140,7 @@ export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): 
   return Object.fromEntries(
     Object.entries(isFields(body) ? body : {}).map(([field, value]) => [
       field,
-      UPLOAD_FIELD.test(field) && Array.isArray(value) ? value.map(idOf) : idOf(value),
+      isUploadField(field) && Array.isArray(value) ? value.map(idOf) : idOf(value),
     ]),
   );
 }

@@ -1,4 +1,5 @@
 import { PreflightError, UploadError } from '../errors/index.js';
+import { MB } from '../rules/limits.js';
 import { bodyOfLength, joinBytes } from '../runtime/bytes.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import { IMAGE_HEADER_BYTES, imageSize } from '../schemas/image-size.js';
@@ -32,7 +33,6 @@ export interface DescribedFile extends UploadFile {
   readonly params: CreateUploadParams;
 }
 
-const MB = 1024 * 1024;
 /** Documented size limits. */
 const MAX_MB: Readonly<Record<string, number>> = { IMAGE: 50, VIDEO: 200, AUDIO: 15 };
 /** The narrowest image that may become a character. */

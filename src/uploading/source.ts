@@ -1,3 +1,4 @@
+import { isObject } from '../schemas/envelope.js';
 import type { RereadableSource } from '../schemas/upload.js';
 
 /** A recognised source. */
@@ -142,10 +143,6 @@ function asBytes(chunk: unknown): Uint8Array {
 function isBuffer(value: unknown): value is ArrayBufferLike {
   const isShared = typeof SharedArrayBuffer === 'function' && value instanceof SharedArrayBuffer;
   return value instanceof ArrayBuffer || isShared;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }
 
 function isRereadable(value: unknown): value is RereadableSource {

@@ -1,5 +1,7 @@
 // Which object was uploaded as what, so that one object is uploaded once while its upload lives.
+
 import { abortable } from '../runtime/abort.js';
+import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 
 /** An upload that a call uses. */
@@ -148,10 +150,6 @@ export async function printOf(source: unknown): Promise<string | undefined> {
   }
   const { size, lastModified }: { readonly size?: unknown; readonly lastModified?: unknown } = source;
   return `${String(size)}:${String(lastModified)}`;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }
 
 async function digest(bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): Promise<string> {

@@ -1,5 +1,5 @@
 import type { LaneLimiter, LaneSnapshot, RateLimiter } from '../limits/rate-limiter.js';
-import { DOCUMENTED_LIMITS } from '../rules/limits.js';
+import { DOCUMENTED_LIMITS, READ_SHARE } from '../rules/limits.js';
 import type { Clock } from '../runtime/clock.js';
 
 /** The limiter that reads go through, if there is one, or how it is without. */
@@ -8,8 +8,6 @@ export type ReadLimiter = (RateLimiter & Partial<LaneLimiter>) | 'documented' | 
 /** What the pace needs to know of the rate limit of reads. */
 type ReadLane = Pick<LaneSnapshot, 'limit' | 'windowMs' | 'nextFreeMs'>;
 
-/** The share of the limit that waits use. The rest is left for the caller's own reads. */
-const SHARE = 7 / 8;
 const DOCUMENTED: ReadLane = { ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0 };
 const OFF: ReadLane = { limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 };
 
@@ -40,7 +38,7 @@ export class Pace {
     const { limit, windowMs, nextFreeMs } = this.#lane();
     const heldMs = Math.max(0, this.#heldUntil - now);
     if (limit === Number.POSITIVE_INFINITY) return heldMs;
-    const perMs = (SHARE * limit) / windowMs;
+    const perMs = (READ_SHARE * limit) / windowMs;
     // With the share this stays within the limit in any window: 105 + 12 of 120.
     const most = Math.max(1, Math.floor(limit / 10));
     this.#saved = Math.min(most, this.#saved + Math.max(0, now - this.#countedAt) * perMs);
@@ -55,7 +53,7 @@ export class Pace {
   /** Milliseconds until a read is free after `ahead` others, also in the rate limit itself. */
   freeInMs(ahead: number): number {
     const { limit, windowMs, nextFreeMs } = this.#lane();
-    const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (SHARE * limit);
+    const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (READ_SHARE * limit);
     return Math.max(this.waitMs(true, 0) + aheadMs, nextFreeMs);
   }
 

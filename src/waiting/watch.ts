@@ -1,6 +1,7 @@
 import type { JobProgress } from '../rules/lengths.js';
 import { abortable, onAbort } from '../runtime/abort.js';
 import type { Clock } from '../runtime/clock.js';
+import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import type { Job } from '../schemas/job.js';
 import type { Due } from './due-heap.js';
 import type { Ranked, ReadQueue } from './read-queue.js';
@@ -84,9 +85,6 @@ export interface WatchOptions {
   /** Makes the error of a wait whose time is over. */
   readonly late: () => Error;
 }
-
-/** On Workers a sleeping wait looks again this often, because no other request may wake it. */
-const LOOK_AGAIN_MS = 250;
 
 /**
  * One wait on one job. It runs in the context of its caller: it sleeps, reads and ends by itself, with one timer for its

@@ -13,6 +13,7 @@ import { copyOutput, type OutputDestination, type OutputSource, type StoredOutpu
 import { UsageError } from '../exit-codes.js';
 import { type Machine, variable } from '../machine.js';
 import type { Row } from './rows.js';
+import { MOST_FAULTS } from './rows.js';
 
 /** Where the files of a batch go. */
 export interface Places {
@@ -172,9 +173,6 @@ export async function refuseTaken(
   }
   if (faults.length > 0) throw new UsageError(faults.slice(0, MOST_FAULTS).join('\n'));
 }
-
-/** More faults than these help nobody. */
-const MOST_FAULTS = 20;
 
 function likelyExtension({ call }: Row): string {
   return call === 'images' || call === 'characters' ? '.png' : '.mp4';

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { fromPath } from '../../node/index.js';
+import { isUploadField } from '../../rules/references.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { didYouMean } from '../../schemas/nearest.js';
@@ -35,7 +36,7 @@ export interface ReadOptions {
 const ROW_FIELDS = ['call', 'id', 'label', 'params'];
 const ROW_ID = /^(?!\.)[\w.-]{1,100}$/;
 /** More faults than these help nobody. */
-const MOST_FAULTS = 20;
+export const MOST_FAULTS = 20;
 
 /** The files that rows name, by their absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
@@ -108,13 +109,11 @@ function withFiles(
     return source;
   };
   const fields = Object.entries(params).map(([field, value]) => {
-    if (!UPLOAD_FIELD.test(field)) return [field, value];
+    if (!isUploadField(field)) return [field, value];
     return [field, Array.isArray(value) ? value.map((item) => sourceOf(field, item)) : sourceOf(field, value)];
   });
   return Object.fromEntries(fields);
 }
-
-const UPLOAD_FIELD = /(^|_)upload_ids?$/;
 
 function repeatedIds(drafts: readonly Draft[]): string[] {
   const lines = new Map<string, number>();

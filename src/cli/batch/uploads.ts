@@ -1,5 +1,6 @@
 import type { GenClient } from '../../client.js';
 import { isDone, type JournaledCreate } from '../../rules/journal.js';
+import { isUploadField } from '../../rules/references.js';
 import { type KeptJournal, readJournal } from '../../shared/journal.js';
 import type { Session } from '../session.js';
 import type { Row } from './rows.js';
@@ -32,19 +33,17 @@ export async function deleteUploadsOf(
   await Promise.allSettled(ids.map((id) => client.uploads.delete(id, { signal, maxRetries: 0 })));
 }
 
-const UPLOAD_FIELD = /(^|_)upload_ids?$/;
-
 function isEnded(create: JournaledCreate | undefined): boolean {
   return create !== undefined && isDone(create);
 }
 
 function hasFiles(params: Row['params']): boolean {
-  return Object.entries(params).some(([field, value]) => UPLOAD_FIELD.test(field) && items(value).some(isFile));
+  return Object.entries(params).some(([field, value]) => isUploadField(field) && items(value).some(isFile));
 }
 
 function uploadIds(params: JournaledCreate['params']): string[] {
   return Object.entries(params).flatMap(([field, value]) =>
-    UPLOAD_FIELD.test(field) ? items(value).filter((id) => typeof id === 'string') : [],
+    isUploadField(field) ? items(value).filter((id) => typeof id === 'string') : [],
   );
 }
 
@@ -54,7 +53,7 @@ function given(row: Row, params: JournaledCreate['params']): string[] {
     const ids = items(params[field]);
     return items(value).flatMap((item, at) => {
       const id = ids[at];
-      return UPLOAD_FIELD.test(field) && isFile(item) && typeof id === 'string' ? [id] : [];
+      return isUploadField(field) && isFile(item) && typeof id === 'string' ? [id] : [];
     });
   });
 }

@@ -1,12 +1,10 @@
 // The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
+import { isRedirect } from '../../rules/fate.js';
 import { onAbort } from '../../runtime/abort.js';
 import type { Activity } from '../world/real-time.js';
 import { ConnectionDropped } from './fault-effects.js';
-import type { Arrival } from './handle-request.js';
+import type { Handle } from './handle-request.js';
 
-type Handle = (request: Request, arrival: Arrival) => Promise<Response>;
-
-const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const MOST_REDIRECTS = 20;
 
 /** What a wire belongs to. */
@@ -27,7 +25,7 @@ export function createFetch(handle: Handle, { activity, onSandboxClock }: WireOp
       throw new TypeError('fetch failed: invalid content-length header');
     for (let count = 0; ; count++) {
       const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
-      const target = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
+      const target = isRedirect(response.status) ? response.headers.get('location') : null;
       if (target === null || request.redirect === 'manual') {
         return locate(withBody(response, activity, signal), request.url);
       }

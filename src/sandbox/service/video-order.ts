@@ -1,4 +1,5 @@
 import { DEFAULT_VIDEO_MODEL, MODELS } from '../../catalog.js';
+import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/references.js';
 import { show } from '../../schemas/show.js';
 import { DEFAULTS, EDIT_PERSON_MATCH, VIDEO_RATIOS } from '../world/choices.js';
 import type { Shapes } from '../world/shapes.js';
@@ -19,11 +20,8 @@ import {
 import { contentReferences, contentText, listedReferences, type Reference, singleReferences } from './references.js';
 import { Refusal } from './refusal.js';
 
-const FRAMES = ['first_frame_url', 'first_frame_upload_id', 'last_frame_url', 'last_frame_upload_id'];
-const IMAGES = ['reference_image_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'];
 const CLIPS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
 const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
-const SOURCES = ['source_video_upload_id', 'video', 'source_video_url'];
 const FLAGS = ['watermark', 'generate_audio', 'camera_fixed'];
 
 /** Checks POST /v1/videos, where `intent: video_edit` makes an edit. Throws the code of the first rule that is broken. */
@@ -35,8 +33,8 @@ export function readVideoOrder(fields: Fields, shapes: Shapes): Order {
   const { alias, row } = readModel(fields, 'video', DEFAULT_VIDEO_MODEL);
   const prompt = readPrompt(fields, 'video', contentText(fields));
   const references = [
-    ...singleReferences(fields, 'frame', FRAMES),
-    ...listedReferences(fields, 'image', IMAGES),
+    ...singleReferences(fields, 'frame', FRAME_FIELDS),
+    ...listedReferences(fields, 'image', REFERENCE_IMAGE_FIELDS),
     ...listedReferences(fields, 'clip', CLIPS),
     ...listedReferences(fields, 'audio', AUDIOS),
     ...contentReferences(fields),
@@ -70,7 +68,9 @@ export function readEditOrder(fields: Fields, fallback?: string): Order {
   const content = contentReferences(fields).map(
     (one): Reference => (one.role === 'clip' ? { ...one, role: 'source' } : one),
   );
-  const sources = [...singleReferences(fields, 'source', SOURCES), ...content].filter(({ role }) => role === 'source');
+  const sources = [...singleReferences(fields, 'source', EDIT_SOURCE_FIELDS), ...content].filter(
+    ({ role }) => role === 'source',
+  );
   const [source, second] = sources;
   if (source === undefined) {
     throw new Refusal('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
@@ -78,7 +78,7 @@ export function readEditOrder(fields: Fields, fallback?: string): Order {
   if (second !== undefined) {
     throw new Refusal('invalid_request', `An edit has one source: send ${source.field} or ${second.field}.`);
   }
-  const foreign = fields.given([...FRAMES, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
+  const foreign = fields.given([...FRAME_FIELDS, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
   if (foreign !== undefined) {
     const message = `An edit takes reference images and audio beside its source, not ${foreign}.`;
     throw new Refusal('reference_combination_not_supported', message);
@@ -90,7 +90,7 @@ export function readEditOrder(fields: Fields, fallback?: string): Order {
   }
   const references = [
     source,
-    ...listedReferences(fields, 'image', IMAGES),
+    ...listedReferences(fields, 'image', REFERENCE_IMAGE_FIELDS),
     ...listedReferences(fields, 'audio', AUDIOS),
     ...content.filter(({ role }) => role === 'audio'),
   ];

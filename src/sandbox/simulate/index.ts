@@ -4,6 +4,7 @@ import { GenError } from '../../errors/index.js';
 import { anObject, checkOptions, must, text } from '../../options.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { SandboxOptions } from '../world/options.js';
+import { isWhole } from '../world/options.js';
 import { freshSeed } from '../world/random.js';
 import { createChances, type SimulationFaults } from './chance.js';
 import type { Violation } from './checks.js';
@@ -177,8 +178,4 @@ function refuseOwn(within: string, names: readonly string[], given: unknown): vo
 
 function listed(history: string): ReadonlySet<string> {
   return new Set(history.split(/\s+/).filter(Boolean));
-}
-
-function isWhole(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value);
 }

@@ -295,7 +295,8 @@ function isTime(value: number): boolean {
   return value >= 0 && value < LATEST;
 }
 
-function isWhole(value: unknown): value is number {
+/** Whether the value is a whole number. */
+export function isWhole(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value);
 }
 
