@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import type { CreateCallOptions, CreateOptions } from '../resources/create.js';
+import { systemRandom } from '../runtime/random.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import { checkFiles } from '../uploading/body-files.js';
@@ -38,7 +38,7 @@ export async function runJob<Params extends object>(
   plan.check(fields);
   await tryTarget(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   const uploads = uploadProgress(session, plan.references);
-  const idempotencyKey = flags.idempotencyKey ?? randomUUID();
+  const idempotencyKey = flags.idempotencyKey ?? systemRandom.uuid();
   session.createKey = idempotencyKey;
   session.outcome = { idempotencyKey };
   const { onUploadProgress } = uploads;

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { closeSync, createReadStream, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { DownloadError } from '../errors/index.js';
@@ -6,6 +6,7 @@ import { type SavedOutput, saveOutput } from '../node/index.js';
 import { makeDirectories } from '../node/save-target.js';
 import { extensionFor } from '../resources/output.js';
 import { reasonOf } from '../runtime/callbacks.js';
+import { systemRandom } from '../runtime/random.js';
 import { quote } from '../runtime/shell.js';
 import type { Job } from '../schemas/job.js';
 import { UsageError } from './exit-codes.js';
@@ -78,7 +79,7 @@ function statsOf(path: string): Stats | undefined {
 
 /** Makes a file and takes it away: what permissions and file systems allow shows in no other way. */
 export function tryDirectory(folder: string): void {
-  const path = join(folder, `.gen-client-${randomUUID()}.try`);
+  const path = join(folder, `.gen-client-${systemRandom.uuid()}.try`);
   try {
     closeSync(openSync(path, 'wx'));
     unlinkSync(path);

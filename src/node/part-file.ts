@@ -1,8 +1,9 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { type FileHandle, link, open, rename, stat, unlink } from 'node:fs/promises';
 import { uptime } from 'node:os';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../runtime/clock.js';
+import { systemRandom } from '../runtime/random.js';
 
 /** Bytes gathered before they are written: one call in four or more, at little memory. */
 const BATCH_BYTES = 512 * 1024;
@@ -61,7 +62,7 @@ export class PartFile {
       const left = await takeOver(path, part);
       if (left !== undefined) return new PartFile(path, left.file, left.bytes);
     }
-    const own = `${path.slice(0, -'.part'.length)}.${randomUUID()}.part`;
+    const own = `${path.slice(0, -'.part'.length)}.${systemRandom.uuid()}.part`;
     return new PartFile(own, await open(own, 'wx+'), 0);
   }
 
@@ -110,7 +111,7 @@ export class PartFile {
 
   /** Moves the part to a name that nobody else is after. Where another has taken over its name, the bytes are copied. */
   async #claim(): Promise<string> {
-    const path = join(dirname(this.#path), `.gen-${randomUUID()}.part`);
+    const path = join(dirname(this.#path), `.gen-${systemRandom.uuid()}.part`);
     if (await this.#isMine(this.#path)) {
       await rename(this.#path, path);
       if (await this.#isMine(path)) return path;

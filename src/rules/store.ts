@@ -42,6 +42,11 @@ export function isUnknown({ status, code }: StoreAnswer): boolean {
   return status === 403 && !BAD_SIGNATURE.test(code);
 }
 
+/** Whether the request is to be sent again, as it is, to the place that the answer names. */
+export function isTemporaryRedirect(status: number): boolean {
+  return status === 307 || status === 308;
+}
+
 /** Whether a store does not know the condition of a put. Backblaze B2 answers If-None-Match so. */
 export function refusesCondition({ status, code }: StoreAnswer): boolean {
   return status === 501 || code === 'NotImplemented';

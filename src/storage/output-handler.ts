@@ -1,28 +1,14 @@
 import { isDevelopment } from '../config.js';
-import {
-  APIError,
-  ConnectionError,
-  DownloadError,
-  GenError,
-  NotFoundError,
-  RateLimitError,
-  TimeoutError,
-} from '../errors/index.js';
+import { APIError, DownloadError, GenError, NotFoundError } from '../errors/index.js';
 import type { OutputInfo } from '../resources/output.js';
 import { explainRefusal } from '../resources/output-refusal.js';
+import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../rules/output.js';
 import { abortable, onAbort } from '../runtime/abort.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock } from '../runtime/clock.js';
 import type { GetOptions } from './destination.js';
 import { checkHandlerOptions, type OutputHandlerOptions } from './handler-options.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
-
-/** What a page is told when a job has no file. */
-const FILE_STATUS: Readonly<Record<string, number>> = {
-  output_expired: 410,
-  job_not_finished: 409,
-  job_without_output: 404,
-};
 
 /** A part of a path that looks like a job's id, without the extension that a player may want to see. */
 const JOB_ID = /^(job_[\w-]+)(?:\.\w{1,5})?$/;
@@ -51,6 +37,9 @@ export function createOutputHandler(options: OutputHandlerOptions): OutputHandle
     return handling.answer().catch((error: unknown) => handling.failed(error));
   };
 }
+
+/** What a page is told when a function of the app has failed. */
+const OWN_FAILURE: PageAnswer = { status: 500, isReported: true };
 
 /** Marks what was thrown by a function of the app. */
 class OwnFailure {
@@ -85,7 +74,7 @@ class Handling {
       return this.#notFound(jobId);
     this.#lookedFor = jobId;
     const found = (await this.#copy(jobId)) ?? (await this.#file(jobId));
-    if (found.status === 416)
+    if (isUnsatisfiable(found.status))
       return plainResponse(416, { 'content-range': found.headers.get('content-range') ?? 'bytes */*' });
     const name = filename ? await this.#own(() => filename(jobId, request), found) : jobId;
     const isSaved = disposition === 'attachment' || url.searchParams.has('download');
@@ -97,9 +86,10 @@ class Handling {
     if (this.#request.signal?.aborted) return new Response(null, { status: 499 });
     if (NotFoundError.isInstance(error)) return this.#notFound(this.#lookedFor);
     const isOwn = error instanceof OwnFailure;
-    const { status, headers }: PageAnswer = isOwn ? { status: 500 } : statusFor(error);
-    if (status >= 500) this.#tell(isOwn ? error.thrown : error);
-    return plainResponse(status, headers);
+    const { status, isReported, retryAfterMs }: PageAnswer = isOwn ? OWN_FAILURE : pageAnswer(error);
+    if (isReported) this.#tell(isOwn ? error.thrown : error);
+    const pause = retryAfterMs === undefined ? undefined : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` };
+    return plainResponse(status, pause);
   }
 
   /** The same answer for a job that is unknown and for one that this request may not see. */
@@ -125,7 +115,8 @@ class Handling {
       );
       if (response === undefined || this.#isFile(response)) return response;
       await response.body?.cancel();
-      if (response.status !== 404) throw new GenError(`The copy of job ${jobId} was answered with ${response.status}.`);
+      if (!isMissing(response.status))
+        throw new GenError(`The copy of job ${jobId} was answered with ${response.status}.`);
     } catch (error) {
       if (!this.#request.signal?.aborted) this.#tell(error);
     }
@@ -134,7 +125,7 @@ class Handling {
 
   /** Whether an answer is the file, or the part of it that was asked for. */
   #isFile({ ok, status }: Response): boolean {
-    return status === 206 ? this.#asked().range !== undefined : ok || status === 416;
+    return isPart(status) ? this.#asked().range !== undefined : ok || isUnsatisfiable(status);
   }
 
   /** Gives the source its time until the head of its answer is there. The body may take as long as the page reads it. */
@@ -172,10 +163,10 @@ class Handling {
         code: 'interrupted',
       });
     } catch (cause) {
-      if (APIError.isInstance(cause) && cause.status === 416)
-        return new Response(null, { status: 416, headers: cause.headers });
+      if (APIError.isInstance(cause) && isUnsatisfiable(cause.status))
+        return new Response(null, { status: cause.status, headers: cause.headers });
       // Only the job tells why it has no file, unless the service has said it.
-      const isTold = APIError.isInstance(cause) && (cause.status === 409 || cause.code === 'job_not_found');
+      const isTold = saysWhyNoFile(cause);
       const job = async () => (isTold ? undefined : jobs.get(jobId, { signal }));
       throw isTold ? cause : await explainRefusal({ jobId, cause, job, now: clockOf(this.#options.client).now() });
     }
@@ -233,25 +224,4 @@ function headOf({ contentType, sizeBytes, etag, lastModified, acceptsRanges }: O
   const headers = new Headers();
   for (const [name, value] of Object.entries(told)) if (value !== undefined) headers.set(name, value);
   return new Response(null, { headers });
-}
-
-interface PageAnswer {
-  readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-/** What a page is told of an error. The account's own trouble is never the page's. */
-function statusFor(error: unknown): PageAnswer {
-  if (DownloadError.isInstance(error)) {
-    return { status: FILE_STATUS[error.code] ?? 502 };
-  }
-  if (RateLimitError.isInstance(error)) {
-    return { status: 503, headers: { 'retry-after': `${Math.ceil((error.retryAfterMs ?? 1_000) / 1_000)}` } };
-  }
-  if (APIError.isInstance(error)) {
-    const isOfJob = [404, 409, 410].includes(error.status);
-    return { status: isOfJob ? error.status : 502 };
-  }
-  if (TimeoutError.isInstance(error)) return { status: 504 };
-  return { status: ConnectionError.isInstance(error) ? 502 : 500 };
 }

@@ -1,4 +1,5 @@
 import { extensionFor } from '../resources/output.js';
+import { isPart } from '../rules/output.js';
 import { mediaTypeEssence } from '../schemas/media-type.js';
 import { safeFileName } from '../uploading/file-name.js';
 
@@ -33,7 +34,7 @@ export async function fileResponse(
   { name, isSaved, cacheControl }: Showing,
 ): Promise<Response> {
   const { type, shown } = shownType(found.headers.get('content-type') ?? '');
-  const isPart = found.status === 206;
+  const isOnePart = isPart(found.status);
   const headers = new Headers({ 'cache-control': cacheControl, ...SAFE });
   // What comes out of an encoded answer has another length, and other ranges.
   const isEncoded = (found.headers.get('content-encoding') ?? 'identity') !== 'identity';
@@ -46,13 +47,13 @@ export async function fileResponse(
     for (const header of OF_BYTES) headers.delete(header);
     return new Response(null, { status: 304, headers });
   }
-  if (isPart) headers.set('accept-ranges', 'bytes');
+  if (isOnePart) headers.set('accept-ranges', 'bytes');
   else headers.delete('content-range');
   headers.set('content-type', shown ?? 'application/octet-stream');
   headers.set('content-disposition', disposition(isSaved || shown === undefined, safeFileName(name, type), type));
   const body =
     request.method === 'HEAD' ? null : await bodyOf(found, Number(headers.get('content-length') ?? Number.NaN));
-  return new Response(body, { status: isPart ? 206 : 200, headers });
+  return new Response(body, { status: isOnePart ? 206 : 200, headers });
 }
 
 /** The media type of a file, and the Content-Type under which a browser may show it: nothing in which a script can run. */

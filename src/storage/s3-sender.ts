@@ -1,6 +1,6 @@
 import { AwsV4Signer } from 'aws4fetch';
 import { GenError, StorageError } from '../errors/index.js';
-import { isAbsent, isUnknown, refusesCondition, type StoreAnswer } from '../rules/store.js';
+import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreAnswer } from '../rules/store.js';
 import { systemClock } from '../runtime/clock.js';
 import { isNode } from '../runtime/platform.js';
 import { isRedirectFailure } from '../transport/redirect.js';
@@ -70,7 +70,7 @@ export class S3Sender {
   async look(signal: AbortSignal): Promise<Response | undefined> {
     const response = await this.ask({ method: 'HEAD', headers: {}, signal });
     if (response.ok) return response;
-    if (response.status === 404) return undefined;
+    if (isAbsent({ status: response.status, code: '' })) return undefined;
     // The answer to a HEAD has no body. A GET of the first byte says why it was refused.
     const told = await this.ask({ method: 'GET', headers: { range: 'bytes=0-0' }, signal });
     if (told.ok) {
@@ -193,7 +193,7 @@ export class S3Sender {
   /** Notes where the store sends a request to; false for an answer that is not a temporary redirect. */
   #followed(response: Response): boolean {
     const { status, type, headers } = response;
-    if (status !== 307 && status !== 308 && type !== 'opaqueredirect') return false;
+    if (!isTemporaryRedirect(status) && type !== 'opaqueredirect') return false;
     response.body?.cancel().catch(() => undefined);
     const location = headers.get('location') ?? '';
     const to = location !== '' && URL.canParse(location, this.#url) ? new URL(location, this.#url) : undefined;

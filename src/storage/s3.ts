@@ -1,3 +1,4 @@
+import { isUnsatisfiable } from '../rules/output.js';
 import { bodyOfLength } from '../runtime/bytes.js';
 import type { GetOptions, OutputDestination, OutputSource, PutOptions, StoredObject } from './destination.js';
 import { RepeatRequest } from './destination.js';
@@ -35,7 +36,7 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
       const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
       const ask = async () => {
         const response = await sender.ask({ method, headers, signal });
-        if (response.ok || response.status === 416) return response;
+        if (response.ok || isUnsatisfiable(response.status)) return response;
         return sender.refuse(response);
       };
       return ask().catch((reason: unknown) => {

@@ -1,4 +1,5 @@
-import { APIError, PreflightError, UploadError } from '../errors/index.js';
+import { PreflightError, UploadError } from '../errors/index.js';
+import { isExpiredUrl, leftByCreate, leftByDeletion } from '../rules/upload.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
 import { type DescribedFile, openFile, type UploadFile } from './file.js';
@@ -122,7 +123,7 @@ async function put(run: Run, upload: CreatedUpload, mayRenew: boolean): Promise<
     file.finish();
     return true;
   } catch (cause) {
-    if (mayRenew && file.repeatable && isExpired(cause) && !call.signal?.aborted) return false;
+    if (mayRenew && file.repeatable && isExpiredUrl(cause) && !call.signal?.aborted) return false;
     throw await failure(run, { step: 'put', cause, uploadId: upload.upload_id });
   }
 }
@@ -175,8 +176,7 @@ async function remove({ steps, call }: Run, uploadId: string): Promise<Left> {
     await steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
     return 'nothing';
   } catch (cause) {
-    if (!APIError.isInstance(cause)) return 'unknown';
-    return cause.status === 404 ? 'nothing' : 'upload';
+    return leftByDeletion(cause);
   }
 }
 
@@ -185,22 +185,6 @@ const LEFT: Readonly<Record<Left, string>> = {
   upload: 'The unfinished upload is left on the service: uploads.delete(upload_id) deletes it.',
   unknown: 'An unfinished upload may be left on the service.',
 };
-
-/** A refused create left nothing. Of one without an answer nobody knows. */
-function leftByCreate(cause: unknown): Left {
-  return APIError.isInstance(cause) && cause.status < 500 ? 'nothing' : 'unknown';
-}
-
-/** Storage tells an expired URL by 410, or by another refusal that says so. A 403 that says nothing is treated as one. */
-function isExpired(cause: unknown): boolean {
-  if (!APIError.isInstance(cause)) return false;
-  const { status, data, message, code } = cause;
-  if (status === 410) return true;
-  if (status !== 400 && status !== 401 && status !== 403) return false;
-  const said = typeof data === 'string' ? data : JSON.stringify(data ?? '');
-  if (status === 403 && /^\W*$/.test(said)) return true;
-  return /expir|time frame/i.test(`${code} ${message} ${said}`);
-}
 
 function sentence(reason: unknown): string {
   const text = reason instanceof Error ? reason.message : String(reason);

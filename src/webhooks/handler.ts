@@ -87,8 +87,8 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
     } catch (error) {
       report(error, event);
     }
-    if (ack === 'after') return answer(STATUS_OF_VERDICT[await outcome], leaseMs);
-    return answer((await claimed) === 'unclaimed' ? 500 : 200, leaseMs);
+    if (ack === 'after') return answer(await outcome, leaseMs);
+    return answer((await claimed) === 'unclaimed' ? 'unclaimed' : 'handled', leaseMs);
   };
 }
 
@@ -134,10 +134,10 @@ function refused(error: unknown): Response {
   return new Response(error.reason, { status: STATUS_OF_REFUSAL[error.reason] ?? 400 });
 }
 
-function answer(status: number, leaseMs: number): Response {
+function answer(verdict: Verdict, leaseMs: number): Response {
   return new Response(null, {
-    status,
-    headers: status === 503 ? { 'Retry-After': `${Math.ceil(leaseMs / 1000)}` } : {},
+    status: STATUS_OF_VERDICT[verdict],
+    headers: verdict === 'busy' ? { 'Retry-After': `${Math.ceil(leaseMs / 1000)}` } : {},
   });
 }
 

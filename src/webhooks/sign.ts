@@ -1,4 +1,5 @@
 import { GenError } from '../errors/gen-error.js';
+import { systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
 import { jobIdIn } from '../schemas/webhook-event.js';
@@ -41,7 +42,7 @@ export async function signWebhook(event: object | string, options: SignWebhookOp
   checkOptions('signWebhook', RULES, options);
   if (typeof event !== 'string' && !isFields(event))
     throw new GenError(mustBe('event', 'an object or a string', event));
-  const { secret, timestamp, now = Date.now } = options ?? {};
+  const { secret, timestamp, now = systemClock.now } = options ?? {};
   const body = typeof event === 'string' ? event : textOf(event);
   const stamp = String(timestamp ?? Math.floor(now() / 1000));
   const digests = await Promise.all(secretsOf(secret).map((one) => signatureOf(one, stamp, body)));

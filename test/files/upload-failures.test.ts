@@ -158,6 +158,30 @@ describe('a step that fails', () => {
     expect(error).toMatchObject({ step: 'create', left: 'unknown' });
   });
 
+  it.each([408, 409, 425, 499])('says that it does not know when the create was answered with %s', async (status) => {
+    service.faults.push({ step: 'create', status });
+    const error = await failure(makeClient(service, { maxRetries: 0 }).uploads.upload(blob()));
+    expect(error).toMatchObject({ step: 'create', left: 'unknown', cause: { status } });
+  });
+
+  it('says that nothing is left when no connection was made', async () => {
+    const refused = Object.assign(new TypeError('fetch failed'), {
+      cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }),
+    });
+    const client = makeClient(service, { maxRetries: 0, fetch: () => Promise.reject(refused) });
+    expect(await failure(client.uploads.upload(blob()))).toMatchObject({ step: 'create', left: 'nothing' });
+  });
+
+  it('says that it does not know when the deletion failed without saying why', async () => {
+    service.faults.push(
+      { step: 'complete', status: 422 },
+      { step: 'delete', status: 500 },
+      { step: 'delete', status: 500 },
+    );
+    const error = await failure(makeClient(service).uploads.upload(blob()));
+    expect(error).toMatchObject({ step: 'complete', left: 'unknown' });
+  });
+
   it('shows no key and no signature', async () => {
     service.faults.push({ step: 'put', status: 400 });
     const error = await failure(makeClient(service).uploads.upload(blob()));

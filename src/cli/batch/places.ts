@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import type { GenClient } from '../../client.js';
@@ -7,6 +6,7 @@ import { type SavedOutput, saveOutput } from '../../node/index.js';
 import { extensionFor } from '../../resources/output.js';
 import type { JournaledCreate } from '../../rules/journal.js';
 import { systemClock } from '../../runtime/clock.js';
+import { systemRandom } from '../../runtime/random.js';
 import type { Job } from '../../schemas/job.js';
 import { type KeptJournal, timestamp } from '../../shared/journal.js';
 import { copyOutput, type OutputDestination, type OutputSource, type StoredOutput, s3 } from '../../storage/index.js';
@@ -60,7 +60,7 @@ export function storeAt(text: string, machine: Machine): (name: string) => Store
 
 /** Asks the store for an object that is not there: a wrong bucket, key or secret shows before anything is paid. */
 export async function tryStore(make: (name: string) => StoreObject, signal: AbortSignal): Promise<void> {
-  const { url, destination } = make(`.gen-client-${randomUUID()}.try`);
+  const { url, destination } = make(`.gen-client-${systemRandom.uuid()}.try`);
   const late = new AbortController();
   const cancel = systemClock.after(TRY_MS, () => late.abort(new GenError(`no answer within ${TRY_MS / 1000} s`)));
   try {

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../runtime/clock.js';
+import { systemRandom } from '../../runtime/random.js';
 import { signWebhook } from '../../webhooks/index.js';
 import { messageOf } from '../wording.js';
 import type { Check } from './checks.js';
@@ -13,11 +13,15 @@ export interface Receiver {
 
 const TIMEOUT_MS = 10_000;
 const OLD_S = 301;
+/** What receivers answer to an event whose signature is wrong. */
+const REFUSALS: readonly number[] = [400, 401, 403];
 /** No receiver does anything for this type: those of the service begin with "job.". */
 const EVENT_TYPE = 'doctor.ping';
 
 interface Delivery {
   readonly status: number | undefined;
+  /** Whether the receiver has taken the event. */
+  readonly isTaken: boolean;
   readonly ms: number;
   readonly error?: unknown;
 }
@@ -31,7 +35,7 @@ export async function checkWebhook({ url, secret, signal }: Receiver): Promise<C
   if (secret === undefined) {
     return { name, status: 'failed', message: 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.' };
   }
-  const id = `evt_doctor_${randomUUID()}`;
+  const id = `evt_doctor_${systemRandom.uuid()}`;
   const event = { object: 'event', id, type: EVENT_TYPE, created: new Date(systemClock.now()).toISOString(), data: {} };
   const stamp = Math.floor(systemClock.now() / 1000);
   const send = async (options: { readonly secret: string; readonly timestamp: number }) =>
@@ -41,13 +45,13 @@ export async function checkWebhook({ url, secret, signal }: Receiver): Promise<C
     return { name, status: 'failed', message: `${url} does not answer: ${messageOf(signed.error)}` };
   }
   const facts = { url, httpStatus: signed.status, durationMs: Math.round(signed.ms) };
-  if (signed.status < 200 || signed.status > 299) {
-    const why = [400, 401, 403].includes(signed.status) ? ' Does it have the same secret?' : '';
+  if (!signed.isTaken) {
+    const why = REFUSALS.includes(signed.status) ? ' Does it have the same secret?' : '';
     return { name, status: 'failed', message: `A signed event was answered with ${signed.status}.${why}`, ...facts };
   }
   const forged = await send({ secret: `not ${secret}`, timestamp: stamp });
   const old = await send({ secret, timestamp: stamp - OLD_S });
-  const taken = [isTaken(forged) ? 'a forged event' : '', isTaken(old) ? 'an event of 301 s ago' : ''].filter(Boolean);
+  const taken = [forged.isTaken ? 'a forged event' : '', old.isTaken ? 'an event of 301 s ago' : ''].filter(Boolean);
   if (taken.length > 0) {
     return {
       name,
@@ -59,10 +63,6 @@ export async function checkWebhook({ url, secret, signal }: Receiver): Promise<C
   const message = `A signed event was answered with ${signed.status} in ${facts.durationMs} ms; a forged and an old one were refused.`;
   if (isPublic(url)) return { name, status: 'ok', message, ...facts };
   return { name, status: 'warning', message: `${message} The service itself needs a public https URL.`, ...facts };
-}
-
-function isTaken({ status }: Delivery): boolean {
-  return status !== undefined && status >= 200 && status <= 299;
 }
 
 async function deliver(
@@ -77,11 +77,11 @@ async function deliver(
     const either = AbortSignal.any([signal, late.signal]);
     const response = await fetch(url, { method: 'POST', body, headers, redirect: 'manual', signal: either });
     await response.body?.cancel();
-    return { status: response.status, ms: systemClock.now() - begun };
+    return { status: response.status, isTaken: response.ok, ms: systemClock.now() - begun };
   } catch (error) {
     signal.throwIfAborted();
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    return { status: undefined, ms: systemClock.now() - begun, error: cause };
+    return { status: undefined, isTaken: false, ms: systemClock.now() - begun, error: cause };
   } finally {
     cancel();
   }

@@ -1,0 +1,55 @@
+// What the answer to a read of a finished file means, and what a page is told of one that failed.
+import { APIError, ConnectionError, DownloadError, RateLimitError, TimeoutError } from '../errors/index.js';
+
+/** Refusals that are about the job and not about the account: a page may see them as they are. */
+const OF_THE_JOB: readonly number[] = [404, 409, 410];
+/** What a page is told when a job has no file. */
+const WITHOUT_FILE: Readonly<Record<string, number>> = {
+  output_expired: 410,
+  job_not_finished: 409,
+  job_without_output: 404,
+};
+/** How long a page is asked to wait when the service does not say it. */
+const PAUSE_MS = 1_000;
+
+/** What a page is told of a failed read. */
+export interface PageAnswer {
+  readonly status: number;
+  /** Whether the app should hear of it: the failure is not the page's. */
+  readonly isReported: boolean;
+  /** How long the page should wait before it asks again. */
+  readonly retryAfterMs?: number;
+}
+
+/** Whether the answer is a part of the file. */
+export function isPart(status: number): boolean {
+  return status === 206;
+}
+
+/** Whether the file has none of the bytes that were asked for. */
+export function isUnsatisfiable(status: number): boolean {
+  return status === 416;
+}
+
+/** Whether there is no such file. */
+export function isMissing(status: number): boolean {
+  return status === 404;
+}
+
+/** Whether the refusal says by itself why the job has no file. Any other is explained by the job. */
+export function saysWhyNoFile(error: unknown): boolean {
+  return APIError.isInstance(error) && (error.status === 409 || error.code === 'job_not_found');
+}
+
+/** What a page is told of a failed read. The account's own trouble is never the page's. */
+export function pageAnswer(error: unknown): PageAnswer {
+  if (DownloadError.isInstance(error)) return pageStatus(WITHOUT_FILE[error.code] ?? 502);
+  if (RateLimitError.isInstance(error)) return { ...pageStatus(503), retryAfterMs: error.retryAfterMs ?? PAUSE_MS };
+  if (APIError.isInstance(error)) return pageStatus(OF_THE_JOB.includes(error.status) ? error.status : 502);
+  if (TimeoutError.isInstance(error)) return pageStatus(504);
+  return pageStatus(ConnectionError.isInstance(error) ? 502 : 500);
+}
+
+function pageStatus(status: number): PageAnswer {
+  return { status, isReported: status >= 500 };
+}
