@@ -75,8 +75,7 @@ export class GenClient {
     const transport = createTransport(config);
     const jobs = new Jobs(transport);
     const waiter = createWaiter({
-      // The scheduler repeats a read that failed, with all that wait in view.
-      readJob: (id, signal) => jobs.get(id, { signal, maxRetries: 0 }),
+      readJob: (id, signal) => jobs.readOnce(id, signal),
       account: transport.account,
       limiter: () => (config.rateLimit === 'off' ? 'off' : (transport.limiter() ?? 'documented')),
       maxRetryAfterMs: config.maxRetryAfterMs,

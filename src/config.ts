@@ -67,7 +67,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
   const givenSecrets = webhookSecret === undefined ? undefined : checkSecrets(webhookSecret);
   const knownBaseUrl = once(() => givenUrl ?? fromEnvironment('GEN_BASE_URL', checkBaseUrl));
   return Object.freeze({
-    baseUrl: () => knownBaseUrl() ?? missingBaseUrl(),
+    baseUrl: once(() => knownBaseUrl() ?? missingBaseUrl()),
     knownBaseUrl,
     apiKey: typeof apiKey === 'function' ? apiKey : once(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkKey)),
     rotates: typeof apiKey === 'function',

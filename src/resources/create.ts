@@ -177,10 +177,10 @@ async function runJob<Throws extends boolean>(
     const failed = async (error: unknown, wasSent: boolean) => {
       mayRun = wasSent && mayHaveCreated(error);
     };
-    const sent = {
+    const sent: JsonRequest<CreatedJob> = {
       ...request,
       body: params,
-      options: CREATE_CALL_OPTIONS,
+      options: 'checked',
       files: files && { ...files, failed },
       waits,
     };

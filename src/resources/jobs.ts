@@ -2,7 +2,7 @@ import { ResponseError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { type Answer, type RequestPromise, requestPromise } from '../transport/request-promise.js';
-import type { DecodeContext, RequestPath, StoringCall, Transport } from '../transport/transport.js';
+import type { DecodeContext, JsonRequest, RequestPath, StoringCall, Transport } from '../transport/transport.js';
 import { decodeJob } from './decode.js';
 import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders, outputInfoOf } from './output.js';
 import { path } from './path.js';
@@ -37,17 +37,12 @@ export class Jobs {
    * const { status, errorCode } = await client.jobs.get(job.id);
    */
   get(id: string, options?: RequestOptions): RequestPromise<Job> {
-    return this.#transport.send(
-      {
-        name: 'jobs.get',
-        method: 'GET',
-        path: path`/v1/jobs/${id}`,
-        lane: 'jobs.get',
-        shows: (job) => ({ job }),
-        decode: (body, context) => sameJob(decodeJob(body, context), id, context),
-      },
-      options,
-    );
+    return this.#transport.send(readOf(id), options);
+  }
+
+  /** @internal For a wait, which makes a read that failed again with all other waits in view. */
+  readOnce(id: string, signal: AbortSignal): RequestPromise<Job> {
+    return this.#transport.send({ ...readOf(id), options: 'checked' }, { signal, maxRetries: 0 });
   }
 
   /**
@@ -108,6 +103,17 @@ export class Jobs {
     });
     return { ...meta, response: resumed, decoded: { data: resumed } };
   }
+}
+
+function readOf(id: string): JsonRequest<Job> {
+  return {
+    name: 'jobs.get',
+    method: 'GET',
+    path: path`/v1/jobs/${id}`,
+    lane: 'jobs.get',
+    shows: (job) => ({ job }),
+    decode: (body, context) => sameJob(decodeJob(body, context), id, context),
+  };
 }
 
 /** An answer about another job (of a shared cache, say) must not reach the wrong customer. */

@@ -5,7 +5,11 @@ import { GenError } from '../errors/index.js';
  * id that could leave its place, or is none, makes the call reject instead of throwing at whoever has not awaited it yet.
  */
 export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
-  return () => parts.reduce((whole, part, at) => whole + segment(ids[at - 1]) + part);
+  return () => {
+    let [whole = ''] = parts;
+    for (const [at, id] of ids.entries()) whole += segment(id) + parts[at + 1];
+    return whole;
+  };
 }
 
 function segment(id: unknown): string {

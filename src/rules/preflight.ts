@@ -2,7 +2,7 @@ import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities 
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import { show as showValue } from '../schemas/show.js';
-import { refuseForeignFields } from './fields.js';
+import { type FieldsCall, refuseForeignFields } from './fields.js';
 import { checkReferences, EDIT_SOURCE_FIELDS, FRAME_FIELDS, ITEM_LISTS, REFERENCE_IMAGE_FIELDS } from './references.js';
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
@@ -39,22 +39,22 @@ export function isAboutLimits(error: unknown): boolean {
 }
 
 /**
- * The parameters of a call; none for what is no object. Refuses the camelCase twin of a documented field, which the service
- * would ignore, and a model that is no string. `ratio` is the call's own name of the aspect ratio.
+ * The parameters of a call; none for what is not an object. Refuses the camelCase twin of a documented field, which the
+ * service would ignore, a model that is not a string, a reference that cannot be one, and the fields of other calls.
+ * `ratio` is the call's own name of the aspect ratio.
  */
-function paramsOf(body: unknown, ratio = 'aspect_ratio'): Fields {
+function paramsOf(call: FieldsCall, body: unknown, { isStrict }: CheckOptions = {}, ratio = 'aspect_ratio'): Fields {
   if (typeof body === 'string') {
     refuse('prompt_required', 'prompt', `missing; pass an object, for example { prompt: ${showValue(body)} }.`);
   }
   const params = isFields(body) ? body : {};
-  for (const holder of [params, ...ITEM_LISTS.flatMap((name) => [params[name]].flat().filter(isFields))]) {
-    refuseTwins(holder, ratio);
-  }
+  for (const holder of [params, params.references, params.content].flat().filter(isFields)) refuseTwins(holder, ratio);
   const { model } = params;
   if (model !== undefined && typeof model !== 'string') {
     refuse('model_not_found', 'model', `must be a string, not ${showValue(model)}.`);
   }
   checkReferences(params);
+  refuseForeignFields(call, params, isStrict);
   return params;
 }
 
@@ -77,9 +77,16 @@ function refuse(code: RequestErrorCode, param: string, problem: string): never {
   throw new PreflightError(`${param}: ${problem}`, { code, param });
 }
 
-/** Refuses a prompt that is missing or blank. */
-function requirePrompt(params: Fields): void {
-  if (!hasWords(params.prompt)) refuse('prompt_required', 'prompt', `${show(params.prompt)}; give a non-empty text.`);
+/** The first of the parameters that says something. */
+function firstGiven(params: Fields, names: readonly string[]): string | undefined {
+  for (const name of names) if (isGiven(params[name])) return name;
+  return undefined;
+}
+
+/** Refuses a prompt that is missing or blank where no text among the items of `content` stands in for it. */
+function requirePrompt({ prompt }: Fields, content: readonly Fields[] = []): void {
+  if (hasWords(prompt) || content.some((item) => hasWords(item.text))) return;
+  refuse('prompt_required', 'prompt', `${show(prompt)}; give a non-empty text.`);
 }
 
 /**
@@ -116,13 +123,15 @@ function requireOffered(
  */
 function adviseHttps(params: Fields, warn: (message: string) => void): void {
   for (const [param, value] of Object.entries(params)) {
-    const holders = ITEM_LISTS.includes(param) ? [value].flat().filter(isFields) : [{ [param]: value }];
-    if (holders.some(holdsInsecure)) warn(`${param}: a public URL should start with https://.`);
+    const isList = ITEM_LISTS.includes(param);
+    if (!isList && !URL_PARAM.test(param)) continue;
+    const urls = isList ? [value].flat().filter(isFields).flatMap(urlsIn) : [value].flat();
+    if (urls.some(isInsecure)) warn(`${param}: a public URL should start with https://.`);
   }
 }
 
-function holdsInsecure(holder: Fields): boolean {
-  return Object.entries(holder).some(([name, urls]) => URL_PARAM.test(name) && [urls].flat().some(isInsecure));
+function urlsIn(item: Fields): unknown[] {
+  return Object.entries(item).flatMap(([name, urls]) => (URL_PARAM.test(name) ? urls : []));
 }
 
 /** Whether `value` is a text with more than blanks. */
@@ -142,11 +151,6 @@ function contentOf(params: Fields): Fields[] {
   return [params.content].flat().filter(isFields);
 }
 
-/** Refuses a prompt that is missing or blank where no text item of `content` stands in for it. */
-function requirePromptOrContent(params: Fields): void {
-  if (!contentOf(params).some((item) => hasWords(item.text))) requirePrompt(params);
-}
-
 /** A value as a message shows it. */
 function show(value: unknown): string {
   return typeof value === 'string' ? `"${value}"` : value === undefined ? 'missing' : String(value);
@@ -160,8 +164,7 @@ function isInsecure(value: unknown): boolean {
 
 /** The documented rules of POST /v1/characters in register mode. */
 export function checkRegistration(body: unknown, _warn?: unknown, options?: CheckOptions): void {
-  const params = paramsOf(body);
-  refuseForeignFields('registration', params, options?.isStrict);
+  const params = paramsOf('registration', body, options);
   requireText(params, 'name');
   // A file is uploaded, and its description is checked then.
   if (typeof params.upload_id === 'string' || !isGiven(params.upload_id)) requireText(params, 'upload_id');
@@ -169,16 +172,14 @@ export function checkRegistration(body: unknown, _warn?: unknown, options?: Chec
 
 /** The documented rules of POST /v1/characters in prompt mode. */
 export function checkCharacter(body: unknown, _warn?: unknown, options?: CheckOptions): void {
-  const params = paramsOf(body);
-  refuseForeignFields('characters', params, options?.isStrict);
+  const params = paramsOf('characters', body, options);
   requireText(params, 'name');
   requirePrompt(params);
 }
 
 /** The documented rules of POST /v1/images. */
 export function checkImage(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
-  const params = paramsOf(body, 'ratio');
-  refuseForeignFields('images', params, options?.isStrict);
+  const params = paramsOf('images', body, options, 'ratio');
   requirePrompt(params);
   requireOffered(params, 'image', options);
   adviseHttps(params, warn);
@@ -188,19 +189,17 @@ export function checkImage(body: unknown, warn: (message: string) => void, optio
 export function checkVideo(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
   const rules = { ...options, fallback: DEFAULT_VIDEO_MODEL };
   const isEdit = isFields(body) && body.intent === 'video_edit';
-  const params = paramsOf(body, isEdit ? 'ratio' : undefined);
-  refuseForeignFields('videos', params, options?.isStrict);
-  if (isEdit) checkEdit(params, warn, rules);
-  else checkNewVideo(params, warn, rules);
-}
-
-function checkNewVideo(params: Fields, warn: (message: string) => void, rules: CheckOptions): void {
-  requirePromptOrContent(params);
+  const params = paramsOf('videos', body, options, isEdit ? 'ratio' : undefined);
+  if (isEdit) {
+    checkEdit(params, warn, rules);
+    return;
+  }
+  const content = contentOf(params);
+  requirePrompt(params, content);
   requireOffered(params, 'video', rules);
-  const given = (names: readonly string[]) => names.find((name) => isGiven(params[name]));
   const frame =
-    given(FRAME_FIELDS) ?? (contentOf(params).some((item) => item.role === 'first_frame') ? 'content' : undefined);
-  const image = given(REFERENCE_IMAGE_FIELDS);
+    firstGiven(params, FRAME_FIELDS) ?? (content.some((item) => item.role === 'first_frame') ? 'content' : undefined);
+  const image = firstGiven(params, REFERENCE_IMAGE_FIELDS);
   if (frame !== undefined && image !== undefined) {
     refuse('reference_combination_not_supported', image, `cannot go beside ${frame}; send frames or reference images.`);
   }
@@ -212,8 +211,7 @@ function checkNewVideo(params: Fields, warn: (message: string) => void, rules: C
 
 /** The documented rules of an edit. With `intent` on a video, `options.fallback` is the model. */
 export function checkVideoEdit(body: unknown, warn: (message: string) => void, options: CheckOptions = {}): void {
-  const params = paramsOf(body, 'ratio');
-  refuseForeignFields('videoEdits', params, options.isStrict);
+  const params = paramsOf('videoEdits', body, options, 'ratio');
   checkEdit(params, warn, options);
 }
 
@@ -223,9 +221,9 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
     const problem = `${show(model)} takes no edits; use ${aliases(({ edits }) => edits === true)}.`;
     refuse('video_edit_model_not_supported', 'model', problem);
   }
+  const content = contentOf(params);
   // A clip in `content` may be meant as the source: the service knows, the document does not say.
-  const hasSource =
-    EDIT_SOURCE_FIELDS.some((name) => isGiven(params[name])) || contentOf(params).some((item) => item.video_url);
+  const hasSource = firstGiven(params, EDIT_SOURCE_FIELDS) !== undefined || content.some((item) => item.video_url);
   if (!hasSource) {
     refuse(
       'video_edit_source_required',
@@ -233,7 +231,7 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
       `missing; give one of ${EDIT_SOURCE_FIELDS.join(', ')}.`,
     );
   }
-  requirePromptOrContent(params);
+  requirePrompt(params, content);
   requireOffered(params, 'video', options);
   adviseHttps(params, warn);
 }

@@ -16,15 +16,17 @@ export interface Price {
 /** The price of a create. */
 export function priceOf(call: JobCall, body: unknown): Price {
   const job = pricedCallOf(call, body);
-  const fields: Fields = isFields(body) ? body : {};
-  const hasReferences = Object.keys(fields).some((name) => name.startsWith('reference_'));
-  const isFixed = job.call !== 'videoEdits' || (job.duration !== undefined && !hasReferences);
+  const isFixed = job.call !== 'videoEdits' || (job.duration !== undefined && !hasReferences(body));
   // A class of its own, so that no other create teaches it a price.
   return { job, priceClass: `${priceClassOf(job)}${isFixed ? '' : '?'}`, isFixed };
 }
 
+function hasReferences(body: unknown): boolean {
+  return Object.keys(isFields(body) ? body : {}).some((name) => name.startsWith('reference_'));
+}
+
 /** What the price of a create depends on, as far as its body says. An edit by `intent` is priced as one. */
-function pricedCallOf(call: JobCall, body: unknown): PricedCall {
+export function pricedCallOf(call: JobCall, body: unknown): PricedCall {
   const { model, duration, resolution, generate_audio: audio, intent }: Fields = isFields(body) ? body : {};
   return {
     call: call === 'videos' && intent === 'video_edit' ? 'videoEdits' : call,

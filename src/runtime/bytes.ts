@@ -9,30 +9,6 @@ export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer
   return joined;
 }
 
-/** What was read of a stream, and whether that is all of it. */
-export interface ReadBytes {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly whole: boolean;
-}
-
-/** Reads a stream to its end, or up to `maxBytes` and no further. */
-export async function readUpTo(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<ReadBytes> {
-  const reader = stream.getReader();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return { bytes: joinBytes(chunks), whole: true };
-    chunks.push(value);
-    size += value.length;
-    if (size > maxBytes) {
-      // Not awaited: the sender may take its time to notice.
-      reader.cancel().catch(() => {});
-      return { bytes: joinBytes(chunks).subarray(0, maxBytes), whole: false };
-    }
-  }
-}
-
 /**
  * Whether the stream hands each chunk over for good. By the standard a byte stream detaches the buffer from whoever
  * enqueued it, and copies it for a second branch, so nobody else can still be reading what comes out of it.

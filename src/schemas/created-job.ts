@@ -23,8 +23,12 @@ export interface CreatedJob {
  * object with a code. The spec names one and does not show where it stands.
  */
 export function warningsIn(body: unknown, job: unknown): string[] {
-  const found = [body, unwrap(body), job].flatMap((at) => (isFields(at) ? [at.warning, at.warnings].flat() : []));
-  return [...new Set(found.map(nameOf).filter((name) => name !== ''))];
+  const names = new Set<string>();
+  for (const holder of [body, unwrap(body), job]) {
+    if (isFields(holder)) for (const warning of [holder.warning, holder.warnings].flat()) names.add(nameOf(warning));
+  }
+  names.delete('');
+  return [...names];
 }
 
 function nameOf(warning: unknown): string {

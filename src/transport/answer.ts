@@ -3,7 +3,7 @@ import { type APIError, ResponseError } from '../errors/index.js';
 import { isFields, unwrap } from '../schemas/envelope.js';
 import { tokensIn } from '../schemas/job.js';
 import { readText, streamed, withText } from './body.js';
-import { type Attempt, type Call, detailsOf } from './call.js';
+import { type Attempt, type Call, detailsOf, type ToldResponse } from './call.js';
 import { decodeError, parseJson, requestIdOf } from './decode-error.js';
 import { connectionError, networkFailure } from './http.js';
 import type { Answer } from './request-promise.js';
@@ -44,7 +44,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   });
   attempt.deadline.end();
   const value = whole ? parseJson(text) : undefined;
-  tellSize(attempt, text, value);
+  if (attempt.told) tellSize(attempt.told, text, value);
   if (whole && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
   if (isFields(value) && value.success === false) throw refusal(attempt, { response, text });
   try {
@@ -113,8 +113,7 @@ function tooLarge(call: Call<unknown>, response: Response): ResponseError {
 }
 
 /** What the hooks are told of a response. */
-function tellSize({ told }: Attempt, text: string, value: unknown): void {
-  if (!told) return;
+function tellSize(told: ToldResponse, text: string, value: unknown): void {
   told.receivedBytes = new TextEncoder().encode(text).length;
   const data = unwrap(value);
   if (isFields(data)) told.quotedTokens = tokensIn(data.quoted_token_cost);

@@ -1,5 +1,5 @@
 import { hasNoBody } from '../rules/fate.js';
-import { isByteStream, readUpTo, withKnownLength } from '../runtime/bytes.js';
+import { isByteStream, withKnownLength } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 
 /** The text of a body, and whether that is all of it. */
@@ -15,8 +15,21 @@ export async function readText(response: Response, maxBytes: number): Promise<Re
   // A known length is the most that the runtime reads. A compressed body has another one.
   const fits = length !== null && Number(length) <= maxBytes && !headers.has('content-encoding');
   if (body === null || fits) return { text: await response.text(), whole: true };
-  const { bytes, whole } = await readUpTo(body, maxBytes);
-  return { text: new TextDecoder().decode(bytes), whole };
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  let room = maxBytes;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return { text: text + decoder.decode(), whole: true };
+    text += decoder.decode(value.subarray(0, room), { stream: true });
+    room -= value.length;
+    if (room < 0) {
+      // Not awaited: the sender may take its time to notice.
+      reader.cancel().catch(() => {});
+      return { text, whole: false };
+    }
+  }
 }
 
 /** The answer again with its body readable, after it was read whole. */

@@ -166,14 +166,15 @@ export function createCall<T>(core: Core, kind: CallKind<T>, options: RequestOpt
   const { config } = core;
   const { name, lane } = kind.request;
   const json = kind.type === 'json' ? kind.request : undefined;
-  if (options !== NO_OPTIONS) checkOptions(name, json?.options ?? REQUEST_OPTIONS, options);
+  const schema = json?.options ?? REQUEST_OPTIONS;
+  if (options !== NO_OPTIONS && schema !== 'checked') checkOptions(name, schema, options);
   const method: string = kind.type === 'transfer' ? 'PUT' : kind.request.method;
   if (!METHODS.includes(method)) throw badMethod(method);
   const base = config.baseUrl();
   const target =
     kind.type === 'transfer'
       ? kind.request.url
-      : base + checkPath(pathOf(kind.request.path)) + (json?.query ? queryOf(json.query) : '');
+      : base + pathOf(kind.request.path) + (json?.query ? queryOf(json.query) : '');
   const toService = kind.type !== 'transfer' || new URL(target).origin === new URL(base).origin;
   const url = withoutQuery(target);
   const creates = method === 'POST' || method === 'PATCH';
@@ -211,19 +212,18 @@ function badMethod(method: unknown): GenError {
   return new GenError(`method must be one of ${METHODS.join(', ')}, not ${show(method)}.`);
 }
 
-/** The path as text. Making it may throw. */
-function pathOf(path: RequestPath): string {
-  return typeof path === 'function' ? path() : path;
-}
-
 /** The query as text. Undefined values are left out. */
 function queryOf(query: Readonly<Record<string, unknown>>): string {
   const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }
 
-/** Whatever made the path, it stays below the base URL: a URL parser takes `..` for a step up, also when it is encoded. */
-function checkPath(path: string): string {
+/**
+ * The path as text. Making it may throw. Whatever made it, it stays below the base URL: a URL parser takes `..` for a step up,
+ * also when it is encoded.
+ */
+function pathOf(given: RequestPath): string {
+  const path = typeof given === 'function' ? given() : given;
   if (/^\/(?!\/)[^\\\s]+$/.test(path) && !/^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i.test(path)) return path;
   throw new GenError(`path must start with one "/" and stay below baseUrl, without "..": ${JSON.stringify(path)}.`);
 }

@@ -8,7 +8,7 @@ import { isBrowser, isNode } from '../runtime/platform.js';
 import { show } from '../schemas/show.js';
 import { VERSION } from '../version.js';
 import { type Attempt, type Call, detailsOf, type Http } from './call.js';
-import { isRedirectFailure, type RedirectSource, redirectRefusal, redirectTarget } from './redirect.js';
+import { isRedirectFailure, isRedirection, redirectRefusal, redirectTarget } from './redirect.js';
 import { scrubCause, scrubText } from './scrub.js';
 import type { TransferRequest } from './transport.js';
 
@@ -50,13 +50,31 @@ interface Sent {
 const ACCEPT_JSON = { accept: 'application/json' };
 const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 
-/** Sends the attempt, and follows redirects as far as they are allowed to lead. */
-export function send(attempt: Attempt): Promise<Response> {
+/**
+ * Sends the attempt, and follows redirects as far as they are allowed to lead. Where the runtime keeps a copy of a body that
+ * could be redirected, a redirect is an error, and only a body that can be had again is sent a second time to see where it
+ * leads.
+ */
+export async function send(attempt: Attempt): Promise<Response> {
+  const { call } = attempt;
+  const hasBody = call.json !== undefined || call.kind.type === 'transfer';
+  if (!hasBody || !call.core.http.keepsBodies) return follow(attempt, await requestOf(attempt));
+  try {
+    return await follow(attempt, { ...(await requestOf(attempt)), redirect: 'error' });
+  } catch (error) {
+    if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
+    if (call.repeatable) return follow(attempt, await requestOf(attempt));
+    const source = { ...detailsOf(call), toService: call.toService, redirects: 0, leaves: false };
+    throw redirectRefusal(0, source, 'a stream cannot be sent twice to see where it leads');
+  }
+}
+
+/** What the attempt sends. A file is asked for again each time. */
+function requestOf(attempt: Attempt): Sent | Promise<Sent> {
   const { kind, json } = attempt.call;
-  if (kind.type === 'transfer') return sendBody(attempt, () => fileOf(attempt, kind.request));
-  if (kind.type === 'stream') return follow(attempt, { headers: kind.request.headers?.() ?? {} });
-  if (json === undefined) return follow(attempt, { headers: ACCEPT_JSON });
-  return sendBody(attempt, () => ({ headers: SEND_JSON, body: json }));
+  if (kind.type === 'transfer') return fileOf(attempt, kind.request);
+  if (kind.type === 'stream') return { headers: kind.request.headers?.() ?? {} };
+  return json === undefined ? { headers: ACCEPT_JSON } : { headers: SEND_JSON, body: json };
 }
 
 /** One request through ky. Retries, deadlines and errors are the transport's own. */
@@ -95,14 +113,12 @@ function nodeStream(stream: ReadableStream): BodyInit {
 
 /** The response of any fetch as one of the runtime's. The body of node-fetch's is a stream of Node's. */
 function webResponse(response: Response): Response {
-  if (!isResponse(response)) throw new BadFetch(`fetch must resolve with a Response, not ${show(response)}.`);
+  const given: unknown = response;
+  const isResponse = typeof given === 'object' && given !== null && 'status' in given && 'headers' in given;
+  if (!isResponse) throw new BadFetch(`fetch must resolve with a Response, not ${show(given)}.`);
   const { body, status, statusText, headers } = response;
   if (body === null || body === undefined || 'getReader' in body) return response;
   return new Response(hasNoBody(status) ? null : streamOf(body), { status, statusText, headers: [...headers] });
-}
-
-function isResponse(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'status' in value && 'headers' in value;
 }
 
 /** The fetch of the options gave something that cannot be read. */
@@ -115,8 +131,8 @@ async function follow(attempt: Attempt, first: Sent): Promise<Response> {
   let sent: Sent = { ...first, headers: headersOf(attempt, first.headers) };
   for (let redirects = 0; ; redirects++) {
     const response = await sendOnce(attempt, url, sent);
-    const next = redirectTarget(response, { ...sourceOf(call), url, redirects, leaves });
-    if (next === undefined) return response;
+    if (!isRedirection(response)) return response;
+    const next = redirectTarget(response, { ...detailsOf(call), toService: call.toService, url, redirects, leaves });
     dropBody(response);
     if (next instanceof Error) throw next;
     // Nothing of the client's is sent to another origin.
@@ -131,25 +147,6 @@ function headersOf({ call, secret }: Attempt, extra: Readonly<Record<string, str
   if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
   if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
   return headers;
-}
-
-function sourceOf(call: Call<unknown>): RedirectSource {
-  return { ...detailsOf(call), toService: call.toService, redirects: 0, leaves: false };
-}
-
-/**
- * Sends a request with a body. Where the runtime keeps a copy of a body that could be redirected, a redirect is an error,
- * and only a body that can be had again is sent a second time to see where it leads.
- */
-async function sendBody(attempt: Attempt, request: () => Sent | Promise<Sent>): Promise<Response> {
-  if (!attempt.call.core.http.keepsBodies) return follow(attempt, await request());
-  try {
-    return await follow(attempt, { ...(await request()), redirect: 'error' });
-  } catch (error) {
-    if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
-    if (attempt.call.repeatable) return follow(attempt, await request());
-    throw redirectRefusal(0, sourceOf(attempt.call), 'a stream cannot be sent twice to see where it leads');
-  }
 }
 
 /**

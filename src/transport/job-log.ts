@@ -5,7 +5,6 @@ import type { Journal } from '../rules/journal.js';
 import { keepLast } from '../runtime/keep-last.js';
 import type { Budget } from '../schemas/budget.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
-import { Facts } from '../shared/facts.js';
 import type { ShownJob } from './transport.js';
 
 /** Jobs of all accounts that are remembered. The oldest are forgotten first. */
@@ -89,27 +88,15 @@ export class JobMemory {
 export class JobLog {
   readonly #memory: JobMemory;
   readonly #account: string;
-  readonly #prices: Facts<number>;
 
-  constructor(memory: JobMemory, prices: Facts<number> = new Facts()) {
+  constructor(memory: JobMemory) {
     this.#memory = memory;
-    this.#prices = prices;
     this.#account = memory.newAccount();
   }
 
   /** Whether the job is remembered. */
   knows(jobId: string): boolean {
     return this.#memory.jobs.has(this.#key(jobId));
-  }
-
-  /** The last quote for a price class. */
-  priceOf(priceClass: string): number | undefined {
-    return this.#prices.get(priceClass);
-  }
-
-  /** A price class was quoted. */
-  learn(priceClass: string, tokens: number): void {
-    this.#prices.learn(priceClass, () => tokens);
   }
 
   /** A create or a read has shown the job. Gives the budgets that have to be corrected. */

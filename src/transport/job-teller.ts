@@ -2,7 +2,7 @@
 import { heard } from '../events.js';
 import type { JournalEntry } from '../rules/journal.js';
 import { lengthClassOf } from '../rules/lengths.js';
-import { priceClassOf, priceOf } from '../rules/price.js';
+import { priceClassOf, pricedCallOf } from '../rules/price.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { wallOf } from '../runtime/clock.js';
 import type { Budget, PricedCall } from '../schemas/budget.js';
@@ -24,14 +24,7 @@ export function createJobTeller(
   const { config, credentials, clock } = core;
   const log = () => {
     const account = credentials.account();
-    return account?.shared(
-      LOG,
-      () =>
-        new JobLog(
-          account.ofProcess(MEMORY, () => new JobMemory()),
-          account.facts.prices,
-        ),
-    );
+    return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
   };
   const listeners = (notes: Promise<void>[] = []): JobListeners => ({
     now: clock.now,
@@ -47,40 +40,48 @@ export function createJobTeller(
   });
   const learn = (priced: PricedCall, jobId: string, tokens: number | undefined) => {
     const account = credentials.account();
-    if (account) lengthsOf(account).created(jobId, lengthClassOf(priced));
-    if (tokens !== undefined) log()?.learn(priceClassOf(priced), tokens);
+    if (!account) return;
+    lengthsOf(account).created(jobId, lengthClassOf(priced));
+    if (tokens !== undefined) account.facts.prices.learn(priceClassOf(priced), () => tokens);
   };
-  const watches = (jobId: string, budgets: readonly Budget[] = []) =>
-    isWatched(core, budgets) || log()?.knows(jobId) === true;
+  /** Whether somebody wants to know of a job. Nothing is kept where nobody does. */
+  const isWatched = (jobId: string, budgets: readonly Budget[] = []) =>
+    budgets.length > 0 ||
+    config.budget !== undefined ||
+    config.hooks.onJob !== undefined ||
+    config.journal !== undefined ||
+    heard(core.channels()?.job) !== undefined ||
+    core.channels()?.events.hasSubscribers === true ||
+    log()?.knows(jobId) === true;
   return {
     async seen({ kind, body, options, idempotencyKey, label, trace }, shown) {
       const notes: Promise<void>[] = [];
       const call = kind.type === 'json' ? kind.request.call : undefined;
       const budgets = call ? budgetsOf(config.budget, options.budget) : [];
       const tokens = tokensIn(shown.quotedTokens) ?? tokensIn(shown.job.quotedTokenCost);
-      if (call) learn(priceOf(call, body).job, shown.job.id, tokens);
-      if (!watches(shown.job.id, budgets)) return;
+      if (call) learn(pricedCallOf(call, body), shown.job.id, tokens);
+      if (!isWatched(shown.job.id, budgets)) return;
       const origin = call && { call, idempotencyKey, label, budgets, trace: trace?.job };
       const ended = log()?.seen(shown, listeners(notes), origin);
       if (ended) await correct(core, ended, shown.job.id);
       if (notes.length > 0) await Promise.all(notes);
     },
     announced(job) {
-      if (!watches(job.id)) return;
+      if (!isWatched(job.id)) return;
       const ended = log()?.announced(job, listeners());
       if (ended) void correct(core, ended, job.id);
     },
     async stored(jobId) {
-      if (!watches(jobId)) return;
+      if (!isWatched(jobId)) return;
       const notes: Promise<void>[] = [];
       log()?.stored(jobId, listeners(notes));
       await Promise.all(notes);
     },
-    isWatched: (jobId) => watches(jobId),
+    isWatched: (jobId) => isWatched(jobId),
     priceOf(job) {
       // What other processes have learned is read with the first use of the limiter.
       credentials.limiter();
-      return log()?.priceOf(priceClassOf(job));
+      return credentials.account()?.facts.prices.get(priceClassOf(job));
     },
     durationOf(job) {
       const account = credentials.account();
@@ -103,21 +104,12 @@ function entryOf({ phase, jobId, status, errorCode, facts }: JobEnd, nowMs: numb
   };
 }
 
-/** Whether somebody wants to know of a job. Nothing is kept for nobody. */
-function isWatched({ config, channels }: Pick<Core, 'config' | 'channels'>, budgets: readonly Budget[]): boolean {
-  return (
-    budgets.length > 0 ||
-    config.budget !== undefined ||
-    config.hooks.onJob !== undefined ||
-    config.journal !== undefined ||
-    heard(channels()?.job) !== undefined ||
-    channels()?.events.hasSubscribers === true
-  );
-}
-
 /** The budgets that a create counts against: the client's and its own. */
 export function budgetsOf(own: Budget | undefined, ofCall: Budget | undefined): readonly Budget[] {
-  return [...new Set([own, ofCall])].filter((it) => it !== undefined);
+  const budgets = new Set<Budget>();
+  if (own) budgets.add(own);
+  if (ofCall) budgets.add(ofCall);
+  return [...budgets];
 }
 
 /** Corrects the budgets by what a job was charged in the end. */

@@ -15,15 +15,18 @@ import { inLane } from './layers/lane.js';
 import { retried } from './layers/retry.js';
 import type { Answer } from './request-promise.js';
 
+/** A layer, or nothing where nobody asked for it. */
+type Optional = Layer | false | undefined;
+
 /**
- * The layers that a call passes through, in this order. A layer that nobody asked for is not in the list. Below the last of
- * them is one attempt: authorized and timed, sent through ky, and decoded.
+ * The layers that a call passes through, in this order. Below the last of them is one attempt: authorized and timed, sent
+ * through ky, and decoded.
  */
-function layersOf({ core, kind, options, lane }: Call<unknown>): readonly Layer[] {
+function layersOf({ core, kind, options, lane }: Call<unknown>): readonly Optional[] {
   const { config } = core;
   const request = kind.type === 'json' ? kind.request : undefined;
   const creates = request?.call !== undefined;
-  const layers: readonly (Layer | false | undefined)[] = [
+  return [
     isObserved(core) && observed,
     request && checked,
     request?.shows && jobsSeen,
@@ -33,7 +36,6 @@ function layersOf({ core, kind, options, lane }: Call<unknown>): readonly Layer[
     retried,
     lane !== undefined && config.rateLimit !== 'off' && inLane,
   ];
-  return layers.filter((layer) => layer !== false && layer !== undefined);
 }
 
 /** Does a call: checks its options, and sends it through its layers. */
@@ -46,8 +48,11 @@ export async function run<T>(core: Core, kind: CallKind<T>, options?: RequestOpt
   }
 }
 
-/** Passes the call to the layer at `depth`, which passes it on to the next. */
-function pass<T>(call: Call<T>, layers: readonly Layer[], depth: number): Promise<Answer<T>> {
-  const layer = layers[depth];
-  return layer ? layer(call, (passed) => pass(passed, layers, depth + 1)) : attempt(call);
+/** Passes the call to the first layer at or below `depth`, which passes it on to the next. */
+function pass<T>(call: Call<T>, layers: readonly Optional[], depth: number): Promise<Answer<T>> {
+  for (let at = depth; at < layers.length; at++) {
+    const layer = layers[at];
+    if (layer) return layer(call, (passed) => pass(passed, layers, at + 1));
+  }
+  return attempt(call);
 }

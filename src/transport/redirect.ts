@@ -19,14 +19,15 @@ export interface RedirectSource {
   readonly toService: boolean;
 }
 
-/**
- * Where to go on: undefined for an answer that is not a redirect, and the APIError of a redirect that is not followed.
- */
-export function redirectTarget(response: Response, source: RedirectSource): string | APIError | undefined {
-  const { status, type, headers } = response;
+/** Whether the response leads elsewhere. */
+export function isRedirection({ status, type, headers }: Response): boolean {
+  return type === 'opaqueredirect' || (isRedirect(status) && Boolean(headers.get('location')));
+}
+
+/** Where a redirect leads, or the APIError of one that is not followed. */
+export function redirectTarget({ status, type, headers }: Response, source: RedirectSource): string | APIError {
   if (type === 'opaqueredirect') return redirectRefusal(status, source, 'a browser does not say where it leads');
-  const location = headers.get('location');
-  if (!isRedirect(status) || !location) return undefined;
+  const location = headers.get('location') ?? '';
   if (!URL.canParse(location, source.url)) return redirectRefusal(status, source, 'its location is not a URL');
   const [from, to] = [new URL(source.url), new URL(location, source.url)];
   if (to.username + to.password !== '')

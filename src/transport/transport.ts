@@ -87,8 +87,8 @@ export interface JsonRequest<T> extends RequestBase {
   readonly neverWaits?: boolean;
   /** Preflight: throws a PreflightError for what the documented rules refuse. */
   readonly check?: ((body: unknown, warn: Warn, options?: CheckOptions) => void) | undefined;
-  /** The options of the call, where it takes more than every call does. */
-  readonly options?: OptionsSchema | undefined;
+  /** The options of the call, where it takes more than every call does. `checked`: a longer call has checked them. */
+  readonly options?: OptionsSchema | 'checked' | undefined;
   /** The files in the body. They are uploaded when the check has passed. */
   readonly files?: RequestFiles | undefined;
   /** Turns the body into the result. Throws a ResponseError for an answer that lacks something essential. */

@@ -120,13 +120,15 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
 
 /** The files in a body, in order. A file that stands in two places comes twice. */
 export function placedFiles(body: unknown): PlacedFile[] {
-  return Object.entries(isFields(body) ? body : {}).flatMap(([field, value]) => {
-    if (!isUploadField(field)) return [];
+  const placed: PlacedFile[] = [];
+  for (const [field, value] of Object.entries(isFields(body) ? body : {})) {
+    if (!isUploadField(field)) continue;
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
-    return items.flatMap((source, index) =>
-      isFile(source) ? { source, field, at: Array.isArray(value) ? `${field}[${index}]` : field } : [],
-    );
-  });
+    for (const [index, source] of items.entries()) {
+      if (isFile(source)) placed.push({ source, field, at: Array.isArray(value) ? `${field}[${index}]` : field });
+    }
+  }
+  return placed;
 }
 
 /** Whatever may be an upload source: recognising it is left to its description, whose error says what to pass. */

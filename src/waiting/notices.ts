@@ -28,8 +28,11 @@ export interface NoticesContext {
 export interface Notices {
   /** Tells the other processes. */
   publish(event: JobNotice): void;
-  /** Gives each notice of the other processes to the watcher, while at least one wait is open. Returns the end of this wait. */
-  listen(watcher: NoticeTaker): () => void;
+  /**
+   * Gives each notice of the other processes to the watcher, while at least one wait is open. Returns the function that
+   * ends this wait's part; undefined where the store has no notices.
+   */
+  listen(watcher: NoticeTaker): (() => void) | undefined;
 }
 
 /** The scheduler of waits, as far as it takes notices. */
@@ -70,7 +73,7 @@ export function createNotices(context: NoticesContext): Notices {
       if (shared?.publish) callObserver(() => shared.publish?.(TOPIC, messageOf(event)), failed);
     },
     listen(watcher) {
-      if (!shared?.subscribe) return () => {};
+      if (!shared?.subscribe) return undefined;
       watchers.add(watcher);
       listening++;
       if (listening === 1) {

@@ -131,7 +131,8 @@ interface FollowContext extends WaiterContext {
 async function follow(context: FollowContext, { id, job: known }: Target, part: WaitPart): Promise<CompletedJob> {
   const { clock } = context;
   const { signal, pollIntervalMs, settleOn = context.settleOn ?? 'event' } = part.options;
-  const update = updater(context, id, part.options);
+  const { onUpdate } = part.options;
+  const update = onUpdate && inCallersContext(onUpdate, context, id);
   let job = known;
   let keyError: unknown;
   const late = () => timedOut({ id, job, timeoutMs: part.timeoutMs, cause: watch.entry?.lastError ?? keyError });
@@ -173,8 +174,11 @@ async function follow(context: FollowContext, { id, job: known }: Target, part: 
 }
 
 /** Calls `onUpdate` in the async context of its caller. */
-function updater({ warn }: FollowContext, id: string, { onUpdate }: WaitOptions): WaitOptions['onUpdate'] {
-  if (!onUpdate) return undefined;
+function inCallersContext(
+  onUpdate: NonNullable<WaitOptions['onUpdate']>,
+  { warn }: FollowContext,
+  id: string,
+): typeof onUpdate {
   const inContext = callerContext();
   const failed = (reason: string) => warn?.(`onUpdate failed, and the wait for job ${id} goes on: ${reason}`);
   return (job, progress) => inContext(() => callObserver(() => onUpdate(job, progress), failed));

@@ -75,11 +75,12 @@ const RECOVER = z.strictObject({ recover: z.optional(z.looseObject(RULES, 'an ob
 
 /** The `recover` option as plain data. Throws a GenError for a code after which another try is of no use, and a wrong rule. */
 export function recoverRules(recover: Recover | undefined): Recover {
+  if (recover === undefined) return {};
   option.checkOptions('recover', RECOVER, { recover });
   const codes = Object.keys(RULES);
-  const unknown = Object.keys(recover ?? {}).find((code) => !codes.includes(code));
+  const unknown = Object.keys(recover).find((code) => !codes.includes(code));
   if (unknown !== undefined) throw option.unknownOption('recover', unknown, codes);
-  return JSON.parse(JSON.stringify(recover ?? {})) as Recover;
+  return JSON.parse(JSON.stringify(recover)) as Recover;
 }
 
 function hasModels(value: unknown): boolean {

@@ -62,12 +62,16 @@ export class JobWatcher {
 
   /** Begins a wait. */
   join(watch: Watch, id: string, { job, limiter }: { job: Job | undefined; limiter: ReadLimiter }): void {
-    this.#forgetLost();
+    if (this.#clock.perRequest) this.#forgetLost();
     const now = this.#clock.now();
     const queue = this.#queues.of(limiter);
     const known = this.#entries.get(id);
-    const entry = known ?? this.#enter(watch, id, job);
-    known?.watches.push(watch);
+    const entry = known ?? this.#rhythms.entryOf(watch, { id, job, now });
+    if (known) known.watches.push(watch);
+    else {
+      this.#entries.set(id, entry);
+      this.#resting.put(entry);
+    }
     queue.waits++;
     watch.entry = entry;
     watch.queue = queue;
@@ -180,13 +184,6 @@ export class JobWatcher {
 
   #entryOf({ entry }: Watch): Entry {
     if (!entry) throw new TypeError('the wait has not begun');
-    return entry;
-  }
-
-  #enter(watch: Watch, id: string, job: Job | undefined): Entry {
-    const entry = this.#rhythms.entryOf(watch, { id, job, now: this.#clock.now() });
-    this.#entries.set(id, entry);
-    this.#resting.put(entry);
     return entry;
   }
 
@@ -332,7 +329,6 @@ export class JobWatcher {
 
   /** On Workers: drops the waits whose request has ended without a word. */
   #forgetLost(): void {
-    if (!this.#clock.perRequest) return;
     const longAgo = this.#clock.now() - 20 * LOST_MS;
     for (const { watches } of this.#entries.values())
       for (const watch of [...watches]) if (watch.askedMs < longAgo) this.leave(watch);

@@ -1,14 +1,16 @@
-import { GenError } from '../../errors/index.js';
+import { GenError, RateLimitError } from '../../errors/index.js';
 import { markPassing } from '../../errors/marks.js';
-import type { AnyLimiter, LaneWait, Release } from '../../limits/rate-limiter.js';
+import type { AnyLimiter, LaneWait, RateLimiter, Release } from '../../limits/rate-limiter.js';
 import { isRateLimited } from '../../rules/fate.js';
+import { abortable, onAbort } from '../../runtime/abort.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import type { Call, Layer, Slot } from '../call.js';
-import { takeSlot, waitForSlot } from '../lane-gate.js';
 import { askKey } from './attempt.js';
 
 /** How long a 429 that does not say how long pauses its lane. */
 const UNSTATED_PAUSE_MS = 1_000;
+/** How long a limiter that does not say whether a slot is free may take to grant one under `rateLimit: 'throw'`. */
+const GRACE_MS = 250;
 
 /** Whether the call waits for its lane in the account's own limiter. */
 export function waitsInLane({ lane, core: { config } }: Call<unknown>): boolean {
@@ -26,7 +28,15 @@ export const inLane: Layer = async (call, next) => {
   const secret = isKnown ? undefined : await askKey(call);
   const limiter = core.limiter();
   if (!limiter) return next(call);
-  const slot = slotOf(await slotIn(limiter, call));
+  let release: Release | undefined = await slotIn(limiter, call);
+  const slot: Slot = {
+    isUsed: false,
+    end() {
+      // As used from the moment at which the request goes out, unless the service did not count it.
+      release?.(this.isUsed ? undefined : 'unused');
+      release = undefined;
+    },
+  };
   try {
     return await next({ ...call, turn: { ...call.turn, secret, slot } });
   } catch (error) {
@@ -71,21 +81,78 @@ async function queued(limiter: AnyLimiter, call: Call<unknown>): Promise<Release
   }
 }
 
-/** Releases once: as used from the moment at which the request goes out, unless the service did not count it. */
-function slotOf(taken: Release): Slot {
-  let release: Release | undefined = taken;
-  return {
-    isUsed: false,
-    end() {
-      release?.(this.isUsed ? undefined : 'unused');
-      release = undefined;
-    },
-  };
-}
-
 /** Pauses the lane for everyone on it, unless the 429 asks for more than a call would wait: then each call is told. */
 function pauseLane(limiter: AnyLimiter, { core, lane }: Call<unknown>, error: unknown): void {
   if (lane === undefined || !isRateLimited(error)) return;
   const { retryAfterMs = UNSTATED_PAUSE_MS } = error;
   if (retryAfterMs <= core.config.maxRetryAfterMs) limiter.pause(lane, retryAfterMs);
+}
+
+/** Waits for a slot. Resolves with the function that releases it. */
+function waitForSlot(
+  limiter: AnyLimiter,
+  { lane = '', signal }: Call<unknown>,
+  onWait?: (wait: LaneWait) => void,
+): Promise<Release> {
+  const slot = limiter.acquire(lane, signal, onWait);
+  return signal ? orRelease(slot, signal) : slot;
+}
+
+/** A limiter may ignore its signal, and an abort may come at the very turn in which a slot is granted. */
+async function orRelease(slot: Promise<Release>, signal: AbortSignal): Promise<Release> {
+  const release = await abortable(slot, signal, (late) => late('unused'));
+  if (!signal.aborted) return release;
+  release('unused');
+  throw signal.reason;
+}
+
+/** Takes a slot that is free now, or throws a RateLimitError that says when one will be free. */
+async function takeSlot(limiter: AnyLimiter, call: Call<unknown>): Promise<Release> {
+  const { lane = '', method, url, idempotencyKey, turn } = call;
+  const taken = limiter.tryAcquire
+    ? limiter.tryAcquire(lane)
+    : await (limiter.tryShared ? tryShared(limiter.tryShared(lane), call) : takeSoon(limiter, call));
+  if (typeof taken === 'function') return taken;
+  const when = taken === undefined ? '' : ` The next slot is free in ${Math.ceil(taken)} ms.`;
+  throw new RateLimitError(`The limit of ${lane} is reached, so the call was not sent.${when}`, {
+    status: 429,
+    code: 'rate_limited',
+    recovery: 'wait_and_retry',
+    method,
+    url,
+    idempotencyKey,
+    attempts: Math.max(0, turn.number - 1),
+    retryAfterMs: taken,
+  });
+}
+
+/** A slot that comes after an abort is given back. */
+function tryShared(slot: Promise<Release | number>, { signal }: Call<unknown>): Promise<Release | number> {
+  return abortable(slot, signal, (late) => (typeof late === 'function' ? late('unused') : undefined));
+}
+
+/** Gives up as soon as the limiter says how long the call would wait, and otherwise after a moment. */
+async function takeSoon(
+  limiter: RateLimiter,
+  { lane = '', signal, core }: Call<unknown>,
+): Promise<Release | number | undefined> {
+  const patience = new AbortController();
+  const giveUp = () => patience.abort();
+  let waitMs: number | undefined;
+  const onWait = (wait: LaneWait) => {
+    waitMs = wait.waitMs;
+    giveUp();
+  };
+  const cancel = core.clock.after(GRACE_MS, giveUp);
+  const forget = onAbort(signal, giveUp);
+  try {
+    return await orRelease(limiter.acquire(lane, patience.signal, onWait), patience.signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (patience.signal.aborted) return waitMs;
+    throw error;
+  } finally {
+    cancel();
+    forget();
+  }
 }
