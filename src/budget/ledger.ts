@@ -22,6 +22,11 @@ export function groupOf(scope: string): string {
   return `budget/${scope}`;
 }
 
+/** The budget of a group; undefined for a group of something else. */
+export function scopeOf(group: string): string | undefined {
+  return group.startsWith(groupOf('')) ? group.slice(groupOf('').length) : undefined;
+}
+
 /** The group of a job that budgets have counted. */
 export function jobGroupOf(jobId: string): string {
   return `budget-job/${jobId}`;
@@ -39,7 +44,7 @@ export function takeSteps(
   { values }: SharedValues,
   nowMs: number,
 ): Decision<readonly BudgetReply[]> {
-  const before = readLedger(values);
+  const before = readBudget(values);
   let state = before;
   const replies: BudgetReply[] = [];
   for (const turn of turns) {
@@ -106,7 +111,8 @@ interface Ledger {
   readonly prices: Entries<number>;
 }
 
-function readLedger(values: SharedValues['values']): BudgetState {
+/** A budget, from the values of its group. */
+export function readBudget(values: SharedValues['values']): BudgetState {
   const settled = new Map(
     Object.entries(values)
       .filter(([name]) => name !== LEDGER)

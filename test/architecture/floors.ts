@@ -50,7 +50,7 @@ const SANDBOX_DOOR = 'src/sandbox/index.ts';
 
 /** Runs whole programs against the sandbox, with clients of its own. */
 const SIMULATION = /^src\/sandbox\/simulate\//;
-const SEEN_BY_SIMULATION = /^src\/(client|client-options|config)\.ts$|^src\/shared\//;
+const SEEN_BY_SIMULATION = /^src\/(client|client-options|config)\.ts$|^src\/shared\/|^src\/budget\/ledger\.ts$/;
 
 /** What the sandbox's tower may see of the rest: it is the other side of the wire, and shares only the contract. */
 const SEEN_BY_SANDBOX =

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ConnectionError, idempotencyKeyFrom } from '../../src/index.js';
+import { ConnectionError, createBudget, idempotencyKeyFrom } from '../../src/index.js';
 import { type SimulatedProgram, type SimulateOptions, simulate } from '../../src/sandbox/index.js';
 
 const prompt = 'a fox at dawn';
@@ -70,6 +70,54 @@ test('the same seed gives the same run, and another seed another one', async () 
   expect(other).not.toEqual({ ...one, seed: 8 });
 });
 
+describe('budgets in the shared store', () => {
+  /** Makes videos within a budget. */
+  const budgeted: SimulatedProgram = async ({ client, process, service, shared }) => {
+    const budget = createBudget({ maxTokens: 1_000, per: 'day', scope: 'team', shared });
+    for (const order of [1, 2]) {
+      const idempotencyKey = idempotencyKeyFrom('order', process, order);
+      await client.videos.createAndWait({ prompt }, { idempotencyKey, budget });
+    }
+    await service.check();
+  };
+
+  test('count what the service charges, through kills, lost answers and a store that comes and goes', async () => {
+    let outages = 0;
+    for (let seed = 1; seed <= 10; seed++) {
+      const { jobs, counts } = await simulate({ seed, faults: { ...faults, outage: 0.02 } }, budgeted);
+      expect(jobs).toBe(6);
+      outages += counts.outages;
+    }
+    expect(outages).toBeGreaterThan(5);
+  }, 120_000);
+
+  test('that give a create back whose job was made fail the simulation', async () => {
+    const wrong: SimulatedProgram = async ({ client, process, random, shared }) => {
+      const budget = createBudget({ maxTokens: 1_000, per: 'day', scope: 'team', shared });
+      const options = { idempotencyKey: random.uuid(), budget, maxRetries: 0 };
+      try {
+        await client.videos.createAndWait({ prompt: `${process}` }, options);
+      } catch (error) {
+        if (!ConnectionError.isInstance(error)) throw error;
+        // The bug: nobody knows whether the service has made a job.
+        await budget.release(options.idempotencyKey);
+        // So that the job has been reported.
+        await client.videos.createAndWait({ prompt: `${process}` }, { idempotencyKey: options.idempotencyKey });
+      }
+    };
+    const { message } = await failureOf({ seed: 1, processes: 2, faults: { lostAnswer: 0.5 } }, wrong);
+    expect(message).toMatch(
+      /^With seed 1, job_\w+ was charged 15 tokens, and the budget "team" counts 0 for its key [\w-]+\.\nHistory:/,
+    );
+  });
+});
+
+test('a process that has lost the shared store goes on by itself', async () => {
+  const { jobs, counts } = await simulate({ seed: 3, faults: { outage: 0.5 } }, correct);
+  expect(jobs).toBe(6);
+  expect(counts.outages).toBeGreaterThan(0);
+});
+
 test('a killed program is started again with the same number, a fresh client, and what it had stored', async () => {
   const lives: [process: number, client: object, stored: unknown][] = [];
   await simulate({ seed: 1, processes: 2, faults: { kill: 0.6 } }, async ({ client, process, storage }) => {
@@ -131,7 +179,7 @@ describe('a simulation rejects', () => {
         const { job } = await client.videos.create({ prompt: '[slow:10h]' });
         client.waitForJob(job, { timeoutMs: false }).catch(() => {});
       },
-      /process 0 has ended and still has \d+ timers and \d+ requests/,
+      /process 0 has ended and still has \d+ timers, \d+ requests and 1 subscriptions/,
     ],
   ])('%s', async (_, options, program, message) => {
     expect((await failureOf({ seed: 1, ...options }, program)).message).toMatch(message);

@@ -19,17 +19,32 @@ export interface SimulationFaults {
   readonly slow?: number | undefined;
   /** The share of requests before which the clock of the process is set forward or back by up to an hour. @default 0 */
   readonly clock?: number | undefined;
+  /**
+   * The share of calls of the shared store at which a process loses the store for up to a minute: calls fail, are answered late,
+   * or are not answered. Without the store each process keeps the limits by itself, so a 429 within two minutes is left out of
+   * the checks. @default 0
+   */
+  readonly outage?: number | undefined;
 }
 
 /** A fault that happens at one place. `lost` says whether the service has handled the request. */
 export type Fault =
   | { readonly kind: 'kill' | 'lostAnswer'; readonly isHandled: boolean }
   | { readonly kind: 'slow' | 'clock' | 'lateWebhook'; readonly ms: number }
-  | { readonly kind: 'lostWebhook' };
+  | { readonly kind: 'lostWebhook' }
+  | { readonly kind: 'outage'; readonly how: OutageKind; readonly ms: number };
 
-/** Where a fault may happen: the nth request, timer or call of the store of a process, or the nth webhook. */
+/** What becomes of calls of the shared store in an outage: they fail, are answered late, or are not answered. */
+export const OUTAGES = ['fails', 'late', 'silent'] as const;
+/** One of {@link OUTAGES}. */
+export type OutageKind = (typeof OUTAGES)[number];
+
+/**
+ * Where a fault may happen: the nth request of a process, its nth pause (a timer, or the beginning or end of a call of the
+ * store), its nth call of the store, or the nth webhook.
+ */
 export interface Place {
-  readonly of: 'request' | 'pause' | 'webhook';
+  readonly of: 'request' | 'pause' | 'store' | 'webhook';
   /** The process, or `w` for webhooks. */
   readonly process: number | 'w';
   readonly nth: number;
@@ -46,8 +61,11 @@ export interface Chances {
 const MOST_SLOW_MS = 90_000;
 const MOST_STEP_MS = 3_600_000;
 const MOST_LATE_MS = 600_000;
+const MOST_OUTAGE_MS = 60_000;
 /** Timers and calls of the store are many for each request. */
 const PAUSE_SHARE = 0.1;
+/** How the history names a place. */
+const MARKS: Readonly<Record<Place['of'], string>> = { request: '', webhook: '', pause: 'p', store: 's' };
 
 /** A stream of chance that belongs to a name. */
 export function randomFor(seed: number, name: string): Random {
@@ -63,7 +81,7 @@ export function createChances(seed: number, faults: SimulationFaults, only?: Rea
   return {
     struck,
     at(place, { mayKill }) {
-      const name = `${place.process}${place.of === 'pause' ? 'p' : ''}.${place.nth}`;
+      const name = `${place.process}${MARKS[place.of]}.${place.nth}`;
       const { next } = randomFor(seed, name);
       const found = drawn(place.of, faults, next).filter(
         ({ kind }) => (mayKill || kind !== 'kill') && (only?.has(`${name}:${kind}`) ?? true),
@@ -82,6 +100,11 @@ function drawn(of: Place['of'], faults: SimulationFaults, next: () => number): F
     return draws(faults.lateWebhook) ? [{ kind: 'lateWebhook', ms: Math.ceil(next() * MOST_LATE_MS) }] : [];
   }
   if (of === 'pause') return draws((faults.kill ?? 0) * PAUSE_SHARE) ? [{ kind: 'kill', isHandled: false }] : [];
+  if (of === 'store') {
+    if (!draws(faults.outage)) return [];
+    const how = OUTAGES[Math.floor(next() * OUTAGES.length)] ?? 'fails';
+    return [{ kind: 'outage', how, ms: Math.ceil(next() * MOST_OUTAGE_MS) }];
+  }
   if (draws(faults.clock)) found.push({ kind: 'clock', ms: Math.round((2 * next() - 1) * MOST_STEP_MS) });
   if (draws(faults.slow)) found.push({ kind: 'slow', ms: 1000 + Math.round(next() * MOST_SLOW_MS) });
   if (draws(faults.kill)) found.push({ kind: 'kill', isHandled: next() < 0.5 });

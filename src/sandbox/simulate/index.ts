@@ -36,8 +36,8 @@ export interface SimulationReport {
   readonly simulatedMs: number;
   /** Jobs that the service made. */
   readonly jobs: number;
-  /** Requests that the processes sent, kills and lost answers among them, and webhooks that the service sent. */
-  readonly counts: Readonly<Record<'requests' | 'kills' | 'lostAnswers' | 'webhooks', number>>;
+  /** Requests that the processes sent, kills and lost answers among them, outages of the store, and webhooks that the service sent. */
+  readonly counts: Readonly<Record<'requests' | 'kills' | 'lostAnswers' | 'outages' | 'webhooks', number>>;
 }
 
 const share = must<number>('a share from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1);
@@ -46,7 +46,15 @@ const SCHEMA = z.strictObject({
   processes: must('a whole number from 1 to 50', (value) => isWhole(value) && value >= 1 && value <= 50),
   faults: z.optional(
     z.strictObject(
-      { kill: share, lostAnswer: share, lostWebhook: share, lateWebhook: share, slow: share, clock: share },
+      {
+        kill: share,
+        lostAnswer: share,
+        lostWebhook: share,
+        lateWebhook: share,
+        slow: share,
+        clock: share,
+        outage: share,
+      },
       'an object with shares',
     ),
   ),
@@ -73,12 +81,12 @@ const SHOWN_LINES = 40;
 
 /**
  * Runs a program in many simulated processes against the sandbox, on one clock that follows from a seed, and kills processes,
- * loses answers and webhooks, and moves clocks as `faults` says. A killed program is started again with the same number and a
+ * loses answers, webhooks and the shared store, and moves clocks as `faults` says. A killed program is started again with the same number and a
  * fresh client; so is one whose call failed for a reason that passes (`recovery` `retry`, `retry_later`, `wait_and_retry` or
  * `wait_again`).
  *
- * Rejects with a GenError when something does not hold: each job was reported to some call, charges are the quotes, no 429,
- * every program ends, and nothing is left waiting. Its message contains the seed and a short history that replays the failure.
+ * Rejects with a GenError when something does not hold: each job was reported to some call, charges are the quotes, budgets
+ * in the shared store count what was charged, no 429, every program ends, and nothing is left waiting. Its message contains the seed and a short history that replays the failure.
  * Throws a GenError for a wrong or unknown option.
  *
  * @example
@@ -110,8 +118,7 @@ export async function simulate(options: SimulateOptions, program: SimulatedProgr
     options.history === undefined ? undefined : listed(options.history),
   );
   if (violation === undefined) {
-    const { requests, kills, lostAnswers, webhooks } = world.counts;
-    const counts = { requests, kills, lostAnswers, webhooks };
+    const { rateLimited: _, ...counts } = world.counts;
     return { seed, simulatedMs: world.elapsedMs, jobs: world.service.jobs.length, counts };
   }
   const shortest = await shorten(struck, violation, simulated);

@@ -2,8 +2,11 @@ import { GenClient } from '../../client.js';
 import { CLOCK, type Clock } from '../../runtime/clock.js';
 import type { Random } from '../../runtime/random.js';
 import type { NotifyingStore } from '../../shared/memory.js';
-import { type Fault, randomFor } from './chance.js';
+import { type Fault, type OutageKind, randomFor } from './chance.js';
 import type { SimulatedWorld } from './world.js';
+
+/** How late a store answers in an outage: more than the time after which a client counts it as away. */
+const LATE_MS = 5_000;
 
 /** One life of a simulated process: from its start until it ends or is killed. Whatever it does goes through here. */
 export class ProcessLife {
@@ -18,7 +21,7 @@ export class ProcessLife {
   readonly #timers = new Set<() => void>();
   /** Timers that would not keep a process alive. */
   readonly #idleTimers = new Set<() => void>();
-  readonly #unsubscribe: (() => void)[] = [];
+  readonly #subscriptions = new Set<() => void>();
   #tellKilled: () => void = () => {};
   #isAlive = true;
   #skewMs: number;
@@ -50,9 +53,9 @@ export class ProcessLife {
     return this.#isAlive;
   }
 
-  /** Requests and timers that are pending. */
-  get pending(): { readonly requests: number; readonly timers: number } {
-    return { requests: this.#requests, timers: this.#timers.size };
+  /** Requests, timers and subscriptions of the store that are pending. */
+  get pending(): { readonly requests: number; readonly timers: number; readonly subscriptions: number } {
+    return { requests: this.#requests, timers: this.#timers.size, subscriptions: this.#subscriptions.size };
   }
 
   /** How far the clock of this process is off, in milliseconds. */
@@ -65,7 +68,7 @@ export class ProcessLife {
     if (!this.#isAlive) return;
     this.#isAlive = false;
     for (const cancel of [...this.#timers, ...this.#idleTimers]) cancel();
-    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    for (const unsubscribe of this.#subscriptions) unsubscribe();
     this.#world.note(`process ${this.number} is killed`);
     this.#tellKilled();
   }
@@ -99,7 +102,7 @@ export class ProcessLife {
   }
 
   /** What a promise of the world outside gives this process; a killed process never gets it. */
-  async #arriving<T>(work: () => Promise<T>): Promise<T> {
+  async arriving<T>(work: () => Promise<T>): Promise<T> {
     this.#pause();
     if (!this.#isAlive) return never();
     const result = await settled(work);
@@ -112,17 +115,38 @@ export class ProcessLife {
   #storeOf(store: NotifyingStore): NotifyingStore {
     return {
       ...{ [CLOCK]: this.clock },
-      read: (group, keys) => this.#arriving(() => store.read(group, keys)),
-      write: (group, version, changes) => this.#arriving(() => store.write(group, version, changes)),
-      publish: (topic, message) => this.#arriving(() => store.publish(topic, message)),
+      read: (group, keys) => this.#asking(() => store.read(group, keys)),
+      write: (group, version, changes) => this.#asking(() => store.write(group, version, changes)),
+      publish: (topic, message) => this.#asking(() => store.publish(topic, message)),
       subscribe: (topic, listener) => {
-        const unsubscribe = store.subscribe(topic, (message) => {
-          if (this.#isAlive) listener(message);
+        const stop = store.subscribe(topic, (message) => {
+          if (this.#isAlive && this.#world.outageOf(this.number) === undefined) listener(message);
         });
-        this.#unsubscribe.push(unsubscribe);
+        const unsubscribe = () => {
+          this.#subscriptions.delete(unsubscribe);
+          stop();
+        };
+        this.#subscriptions.add(unsubscribe);
         return unsubscribe;
       },
     };
+  }
+
+  /** A call of the shared store, which an outage may meet. */
+  #asking<T>(work: () => Promise<T>): Promise<T> {
+    const [fault] = this.#world.faultsAt('store', this.number);
+    if (fault?.kind === 'outage') this.#world.loseStore(this.number, fault);
+    const how = this.#world.outageOf(this.number);
+    return this.arriving(how === undefined ? work : () => this.#outage(how, work));
+  }
+
+  async #outage<T>(how: OutageKind, work: () => Promise<T>): Promise<T> {
+    if (how === 'fails') throw networkError();
+    const result = await work();
+    // What was written without an answer is written all the same.
+    if (how === 'silent') return never();
+    await new Promise<void>((resolve) => void this.#after(LATE_MS, resolve, true));
+    return result;
   }
 
   async #fetch(url: string, init?: RequestInit): Promise<Response> {

@@ -29,7 +29,8 @@ export interface SimulatedService
   /** Waits in simulated time. A timer of the runtime does not move in a simulation. */
   sleep(ms: number): Promise<void>;
   /**
-   * Rejects with a GenError unless each job was reported to some call, charges are the quotes, and the service returned no 429.
+   * Rejects with a GenError unless each job was reported to some call, charges are the quotes, budgets in the shared store
+   * count at least what was charged, and the service returned no 429.
    * Calls that are under way and processes that are down are left out. `simulate` runs it once more when all have ended.
    */
   check(): Promise<void>;
@@ -148,7 +149,7 @@ async function drive(world: SimulatedWorld, { isOver, untilMs, fail, waiting }: 
 /** Gives timers that end by themselves the time to do so. */
 async function rest(world: SimulatedWorld): Promise<void> {
   const untilMs = world.now() + REST_MS;
-  const isResting = () => [...world.lives.values()].every(({ pending }) => pending.timers + pending.requests === 0);
+  const isResting = () => leftovers(world).length === 0;
   do await world.settle();
   while (!isResting() && world.now() < untilMs && world.step());
 }

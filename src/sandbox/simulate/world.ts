@@ -5,7 +5,8 @@ import { memoryStore } from '../../shared/memory.js';
 import type { SandboxService } from '../control/contract.js';
 import { type OpenSandbox, openSandbox } from '../sandbox.js';
 import type { SandboxOptions } from '../world/options.js';
-import { type Chances, type Fault, type Place, randomFor } from './chance.js';
+import { BudgetBook } from './budgets.js';
+import { type Chances, type Fault, type OutageKind, type Place, randomFor } from './chance.js';
 import type { ProcessLife } from './process.js';
 
 /** What a world is made of. */
@@ -32,6 +33,8 @@ export interface Sent {
   reported(text: string | undefined): void;
 }
 
+/** How long after an outage a 429 is still due to it: the window in which processes counted by themselves, and the next. */
+const OUTAGE_ECHO_MS = 120_000;
 const START = Date.UTC(2026, 0, 1);
 /** A fixed key and secret: they are no secrets, and a world repeats. */
 const API_KEY = 'sk_sandbox_simulation';
@@ -50,7 +53,9 @@ export class SimulatedWorld {
   /** What happened, oldest first. */
   readonly history: string[] = [];
   /** How often things happened, for those who want to know what a run has reached. */
-  readonly counts = { requests: 0, kills: 0, lostAnswers: 0, webhooks: 0, rateLimited: 0 };
+  readonly counts = { requests: 0, kills: 0, lostAnswers: 0, outages: 0, webhooks: 0, rateLimited: 0 };
+  /** What budgets in the shared store say. */
+  readonly budgets = new BudgetBook();
   readonly made = new Map<string, MadeJob>();
   /** What calls were told of a job, and when last. */
   readonly reported = new Map<string, { readonly quoted: unknown; readonly atMs: number }>();
@@ -60,6 +65,8 @@ export class SimulatedWorld {
   readonly #pendingKeys = new Map<string, number>();
   readonly #places = new Map<string, number>();
   readonly #kills = new Map<number, number>();
+  /** Which processes have lost the shared store, and until when. */
+  readonly #outages = new Map<number, { readonly how: OutageKind; readonly untilMs: number }>();
 
   constructor({ seed, chances, client, sandbox }: WorldSetup) {
     this.seed = seed;
@@ -81,7 +88,15 @@ export class SimulatedWorld {
     );
     this.service = this.#opened.service;
     this.#startMs = this.service.now();
-    this.store = memoryStore(this.#opened.clock);
+    const store = memoryStore(this.#opened.clock);
+    this.store = {
+      ...store,
+      write: async (group, version, changes) => {
+        const isWritten = await store.write(group, version, changes);
+        if (isWritten) this.budgets.observe(group, changes, this.now());
+        return isWritten;
+      },
+    };
   }
 
   now(): number {
@@ -130,6 +145,24 @@ export class SimulatedWorld {
     return found;
   }
 
+  /** From now on a process is without the shared store, for so long. */
+  loseStore(process: number, { how, ms }: { readonly how: OutageKind; readonly ms: number }): void {
+    this.counts.outages += 1;
+    this.note(`process ${process} is without the shared store for ${Math.round(ms / 1000)} s: ${OUTAGE_TEXTS[how]}`);
+    this.#outages.set(process, { how, untilMs: this.now() + ms });
+  }
+
+  /** What becomes of the calls of the shared store that a process makes now; undefined where it has the store. */
+  outageOf(process: number): OutageKind | undefined {
+    const outage = this.#outages.get(process);
+    return outage && outage.untilMs > this.now() ? outage.how : undefined;
+  }
+
+  /** Whether a process may have counted its requests by itself a moment ago. */
+  #countsAlone(): boolean {
+    return [...this.#outages.values()].some(({ untilMs }) => untilMs + OUTAGE_ECHO_MS > this.now());
+  }
+
   /** Notes a request of a process. */
   begin(life: ProcessLife, url: string, init: RequestInit = {}): Sent {
     const method = init.method ?? 'GET';
@@ -144,7 +177,7 @@ export class SimulatedWorld {
         if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 1) - 1);
         const created = jobIn(text);
         if (created && !this.made.has(created.id)) this.made.set(created.id, { key, process: life.number, life });
-        if (how.startsWith('429')) this.counts.rateLimited += 1;
+        if (how.startsWith('429') && !this.#countsAlone()) this.counts.rateLimited += 1;
         if (how.endsWith('lost')) this.counts.lostAnswers += 1;
         const job = created === undefined ? '' : `, ${created.id}`;
         if (!/^200$/.test(how) || isCreate) {
@@ -195,6 +228,12 @@ export class SimulatedWorld {
     }
   }
 }
+
+const OUTAGE_TEXTS: Readonly<Record<OutageKind, string>> = {
+  fails: 'calls fail',
+  late: 'answers are late',
+  silent: 'no answer comes',
+};
 
 /** A process is killed at most so often, so that every run ends. */
 const MOST_KILLS = 10;

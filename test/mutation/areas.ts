@@ -1,0 +1,80 @@
+// What is mutated, and the tests that must notice. Tests that start other processes are left out: they run the built package,
+// in which nothing is broken.
+
+interface Area {
+  readonly files: readonly string[];
+  readonly tests: readonly string[];
+}
+
+const folder = (
+  name: string,
+  tests: readonly string[],
+  files: readonly string[] = [`src/${name}/**/*.ts`, `!src/${name}/index.ts`],
+): Area => ({ files, tests });
+const inFolders = (...names: readonly string[]) => names.map((name) => `test/${name}/**/*.test.ts`);
+
+/** The areas, the most valuable first. */
+export const AREAS: Readonly<Record<string, Area>> = {
+  rules: folder('rules', [
+    ...inFolders('rules', 'limits', 'budget', 'errors'),
+    'test/shared/{shared-limiter,facts}.test.ts',
+    'test/catalog/{preflight,references,spec-tables,typos,undocumented-fields}.test.ts',
+    'test/waiting/{next-step,run-rules,create-and-wait,failing-reads,wait-for-job,webhooks}.test.ts',
+    'test/transport/{retries,rate-limits,deadlines}.test.ts',
+    'test/journal/journal.test.ts',
+    'test/durable/generate.test.ts',
+  ]),
+  budget: folder('budget', inFolders('budget')),
+  proxy: folder('proxy', inFolders('proxy')),
+  page: folder('page', inFolders('page')),
+  shared: folder('shared', inFolders('shared', 'limits', 'journal')),
+  limits: folder('limits', [...inFolders('limits', 'shared'), 'test/regressions/limits.test.ts']),
+  webhooks: folder('webhooks', inFolders('webhooks')),
+  uploading: folder('uploading', [...inFolders('files'), 'test/regressions/uploads.test.ts']),
+  transport: folder('transport', [
+    ...inFolders('transport', 'errors', 'events'),
+    'test/regressions/{transport,callbacks}.test.ts',
+  ]),
+  resources: folder('resources', [
+    ...inFolders('files', 'catalog', 'errors'),
+    'test/transport/{answers,streams,idempotency,reused-keys}.test.ts',
+    'test/storage/{copy-output,output-handler,byte-ranges}.test.ts',
+  ]),
+  'cli/batch': folder(
+    'cli/batch',
+    ['test/cli/{batch,batch-money,journal,progress}.test.ts'],
+    ['src/cli/batch/**/*.ts'],
+  ),
+  storage: folder('storage', inFolders('storage')),
+  waiting: folder('waiting', [...inFolders('waiting', 'journal'), 'test/regressions/waiting.test.ts']),
+  events: folder(
+    'events',
+    [...inFolders('events', 'otel'), 'test/journal/journal.test.ts', 'test/transport/observing.test.ts'],
+    [
+      'src/events.ts',
+      'src/hooks.ts',
+      'src/transport/job-log.ts',
+      'src/transport/job-teller.ts',
+      'src/transport/observe.ts',
+    ],
+  ),
+  durable: folder('durable', inFolders('durable')),
+  cloudflare: folder('cloudflare', inFolders('cloudflare', 'shared')),
+  redis: folder('redis', inFolders('redis', 'shared'), [
+    'src/redis/**/*.ts',
+    '!src/redis/index.ts',
+    'src/redis-client.ts',
+  ]),
+  bullmq: folder('bullmq', inFolders('bullmq')),
+};
+
+/** Tests that start a process, a browser or workerd, need packages of their own, or take long. */
+export const LEFT_OUT = [
+  '**/node_modules/**',
+  'test/**/*{campaign,crashes,receiver-crash,many-processes,installed,chromium,browser,runtimes,recipes}*.test.ts',
+  'test/**/*{azurite,s3rver,s3-oracle,adapters,example,edge-process,frameworks,receivers,stripe-peer,types}*.test.ts',
+  'test/cloudflare/{one-account,overlap}.test.ts',
+  'test/budget/{redis,stores}.test.ts',
+  'test/otel/three-processes.test.ts',
+  'test/waiting/scale.test.ts',
+];
