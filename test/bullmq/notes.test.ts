@@ -1,12 +1,11 @@
-// Each test fails when one line of the source is broken that once could be broken without a test noticing it.
 import { describe, expect, it } from 'vitest';
 import { openNotes } from '../../src/bullmq/notes.js';
-import { noRedis, queuesOnSandboxes } from '../bullmq/queue-on-sandbox.js';
+import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 describe.skipIf(noRedis !== undefined)('a queued call', () => {
   const { open } = queuesOnSandboxes();
 
-  it('M38: whose worker died between storing its job and noting it was not woken by the webhook of that job', async () => {
+  it('whose worker died between storing its job and noting it is noted at its next read, and woken by the webhook of that job', async () => {
     const { sandbox, queue, work, name, connection } = open({ jobDurationMs: 3_600_000 });
     const notes = openNotes(connection, { name });
     work({ pollIntervalMs: 200 });

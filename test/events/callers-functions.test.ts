@@ -1,4 +1,3 @@
-// Each test is named after what once happened, or after what must not happen to a function that a caller hands over.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -101,7 +100,7 @@ describe('a hook', () => {
   ];
 
   it.each(limiters)(
-    'of calls that queue for one limit %s was called in the context of another',
+    'of calls that queue for one limit %s is called in the context of its own call',
     async (_where, make) => {
       const sandbox = createSandbox({ limits: 'off' });
       const limited = make();
@@ -136,7 +135,7 @@ describe('an onError', () => {
     calls = 0;
   });
 
-  it('of a queue or its worker that rejected ended the process with every call in it', async () => {
+  it('of a queue or its worker that rejects does not end the process', async () => {
     // Nothing listens on this port, so the engine reports errors from the beginning.
     const connection = { host: '127.0.0.1', port: 9, retryStrategy: () => null };
     const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test' });

@@ -1,4 +1,3 @@
-// Each test is named after what once happened.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -51,21 +50,21 @@ afterEach(async () => {
 
 const clientOf = (options = {}) => new GenClient({ apiKey: freshKey(), baseUrl: base, ...options });
 
-describe('finding 2: a returned upload header', () => {
-  it('that named Content-Length broke every upload', async () => {
+describe('a returned upload header', () => {
+  it('that names Content-Length is left to the runtime', async () => {
     returned = { 'Content-Type': 'image/png', 'Content-Length': `${PNG.length}`, HOST: 'elsewhere' };
     await clientOf().uploads.upload(blob());
     expect(puts).toHaveLength(1);
     expect(puts[0]).toMatchObject({ 'content-type': 'image/png', 'content-length': `${PNG.length}` });
   });
 
-  it('that said Expect was reported as a broken connection', async () => {
+  it('that says Expect is left out', async () => {
     returned = { Expect: '100-continue' };
     await clientOf().uploads.upload(blob());
     expect(puts).toHaveLength(1);
   });
 
-  it('that HTTP cannot carry was a raw error, after the upload was created', async () => {
+  it('that HTTP cannot carry is an UploadError, and the upload is deleted', async () => {
     returned = { 'x-meta-name': 'лиса' };
     const error = await rejection(clientOf().uploads.upload(blob()));
     expect(error).toBeInstanceOf(UploadError);
@@ -75,8 +74,8 @@ describe('finding 2: a returned upload header', () => {
   });
 });
 
-describe('finding 1: the deadline of an upload', () => {
-  it('grew with the file, and its message said otherwise', async () => {
+describe('the deadline of an upload', () => {
+  it('is that of bytes that stand still, and does not grow with the file', async () => {
     answersPut = false;
     const client = clientOf({ timeoutMs: 300, maxRetries: 0 });
     const start = performance.now();
@@ -90,8 +89,8 @@ describe('finding 1: the deadline of an upload', () => {
   });
 });
 
-describe('finding 20', () => {
-  it('a complete whose answer was lost, and whose repeat is a conflict, deleted a good upload', async () => {
+describe('an upload', () => {
+  it('is kept whose complete lost its answer and whose repeat is a conflict', async () => {
     let asked = 0;
     onComplete = () => {
       asked += 1;
@@ -101,7 +100,7 @@ describe('finding 20', () => {
     expect(log).not.toContain('DELETE /v1/uploads/upl_1');
   });
 
-  it('an onProgress that threw, or rejected, failed the upload', async () => {
+  it('does not fail by an onProgress that throws or rejects', async () => {
     const unhandled = vi.fn();
     process.on('unhandledRejection', unhandled);
     const wrong = () => {
@@ -114,7 +113,7 @@ describe('finding 20', () => {
     expect(unhandled).not.toHaveBeenCalled();
   });
 
-  it('a redirect of the storage blamed baseUrl', async () => {
+  it('that the storage redirects does not blame baseUrl', async () => {
     const { client } = stubbed((seen) =>
       seen.method === 'PUT'
         ? new Response(null, { status: 307, headers: { location: 'https://other.test/x' } })
@@ -125,7 +124,7 @@ describe('finding 20', () => {
     expect(String(error)).not.toContain('baseUrl');
   });
 
-  it('shared memory itself was refused, though views of it were taken', async () => {
+  it('takes shared memory itself, as it takes views of it', async () => {
     const shared = new SharedArrayBuffer(PNG.length);
     new Uint8Array(shared).set(PNG);
     await clientOf().uploads.upload(shared as never);
@@ -133,7 +132,7 @@ describe('finding 20', () => {
   });
 });
 
-it('a file object of a web framework got a message without the fix', async () => {
+it('a file object of a web framework is refused with the fix in the message', async () => {
   const multer = { fieldname: 'file', originalname: 'fox.png', buffer: Buffer.from(PNG) };
   await expect(clientOf().uploads.upload(multer as never)).rejects.toThrow('pass file.buffer');
 });

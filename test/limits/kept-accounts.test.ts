@@ -1,4 +1,3 @@
-// Each test is named after what once happened.
 import { describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/index.js';
 import { accountFor } from '../../src/shared/account.js';
@@ -9,7 +8,7 @@ const registry = () =>
   Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; held: Map<string, unknown> };
 
 describe('accounts', () => {
-  it('C3: were forgotten under clients that still live: double limits, deaf notify', async () => {
+  it('are kept for as long as a client of theirs lives, however many others come', async () => {
     vi.useFakeTimers();
     const apiKey = freshKey();
     const first = stubbed(() => json(created()), { apiKey });
@@ -23,7 +22,7 @@ describe('accounts', () => {
     vi.useRealTimers();
   });
 
-  it('C4: of a key function that gives a fresh key per attempt piled up', async () => {
+  it('of a key function that gives a fresh key per attempt do not pile up', async () => {
     const before = registry().accounts.size + registry().held.size;
     const apiKey = () => freshKey();
     const client = new GenClient({ apiKey, baseUrl: BASE_URL, fetch: async () => json(created()) });

@@ -17,6 +17,9 @@ export const COMPILERS = {
 /** The name of a compiler. */
 export type Compiler = keyof typeof COMPILERS;
 
+/** Each push is checked by the newest compiler in one kind of project. Before a release all run: `EVERY_COMPILER=1`. */
+export const runsEveryCompiler = process.env.EVERY_COMPILER === '1';
+
 /** How a user's project may look. */
 export const MODES = {
   nodenext: { extension: 'mts', module: 'nodenext', moduleResolution: 'nodenext' },

@@ -1,4 +1,3 @@
-// Each test is named after what once happened.
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -12,7 +11,7 @@ import {
   ResponseError,
 } from '../../src/index.js';
 import { pass } from '../support/pass.js';
-import { BASE_URL, created, freshKey, httpServer, json, rejection, stubbed } from '../transport/support.js';
+import { BASE_URL, created, freshKey, httpServer, json, rejection, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
 const limited = (retryAfter: string) => () =>
@@ -28,7 +27,7 @@ afterEach(() => {
 describe('an idempotency key that is not a string', () => {
   const numbered = { ...PROMPT, idempotency_key: 4711 as never };
 
-  it('A1: was dropped by createAndWait, which paid again on each rerun', async () => {
+  it('is refused by createAndWait, which would pay again on each rerun', async () => {
     const { client, seen } = stubbed(() => json(created()));
     const calls = [
       () => client.images.createAndWait(numbered),
@@ -46,7 +45,7 @@ describe('an idempotency key that is not a string', () => {
     expect(seen).toHaveLength(0);
   });
 
-  it('A1: as an option is refused, also when it is null', async () => {
+  it('as an option is refused, also when it is null', async () => {
     const { client, seen } = stubbed(() => json(created()));
     for (const idempotencyKey of [4711, null, {}, '']) {
       const options = { idempotencyKey } as never;
@@ -62,7 +61,7 @@ describe('an idempotency key that is not a string', () => {
 });
 
 describe('a lane', () => {
-  it('B2: let a call hang for ever that was aborted at the very turn in which its slot was granted', async () => {
+  it('ends a call that is aborted at the very turn in which its slot is granted', async () => {
     const limits = { 'videos.create': { limit: 2, windowMs: 1_000 } };
     const controller = new AbortController();
     const enough = new Error('one is enough');
@@ -83,7 +82,7 @@ describe('a lane', () => {
     expect(await second).toBe(enough);
   });
 
-  it('M13: let a call hang for ever whose signal was aborted before, when its limiter ignored signals', async () => {
+  it('ends a call whose signal was aborted before, when its limiter ignores signals', async () => {
     const controller = new AbortController();
     const limiter: RateLimiter = {
       acquire: () => {
@@ -96,7 +95,7 @@ describe('a lane', () => {
     expect(await rejection(client.videos.create(PROMPT, { signal: controller.signal }))).toBe('now');
   });
 
-  it('B4: slept for a whole step of the clock when that was set back during a 429', async () => {
+  it('sleeps no longer when the clock is set back during a 429', async () => {
     const { client, seen } = stubbed([limited('2'), () => json(created())], { limiter: new InProcessLimiter() });
     const made = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(100);
@@ -106,7 +105,7 @@ describe('a lane', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('C5: of a limiter that only queues did not say when a slot is free', async () => {
+  it('of a limiter that only queues says when a slot is free', async () => {
     const limiter: RateLimiter = {
       acquire: (lane, signal, onWait) =>
         new Promise((_resolve, reject) => {
@@ -121,7 +120,7 @@ describe('a lane', () => {
     expect(error).toMatchObject({ retryAfterMs: 59_526 });
   });
 
-  it('C9: was used up by calls that never went out, because their key function threw', async () => {
+  it('gets back the slots of calls that never went out, because their key function threw', async () => {
     let isAway = true;
     const key = freshKey();
     const apiKey = () => {
@@ -136,7 +135,7 @@ describe('a lane', () => {
     expect(limiter.snapshot()['videos.create']).toMatchObject({ inUse: 20, queued: 0 });
   });
 
-  it('C10: was used up by calls that the service refused with a 429', async () => {
+  it('gets back the slots of calls that the service refused with a 429', async () => {
     const times: number[] = [];
     const { client } = stubbed(() => {
       const now = Date.now();
@@ -158,7 +157,7 @@ describe('a lane', () => {
     expect(Date.now() - start).toBeLessThan(30_000);
   });
 
-  it('C11: cost a search for each of 10,000 calls that queued under one signal', async () => {
+  it('serves 10,000 calls that queue under one signal without a search for each', async () => {
     vi.useRealTimers();
     const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: 1 } } });
     const hold = await limiter.acquire('videos.create');
@@ -183,7 +182,7 @@ it('C8: a fractional Retry-After made a hot loop', async () => {
 });
 
 describe('an answer without bound', () => {
-  it('D1: took 1.7 GB of memory for half a megabyte on the wire, again and again', async () => {
+  it('is given up at its bound, and not read again and again', async () => {
     vi.useRealTimers();
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
     let asked = 0;
@@ -199,14 +198,14 @@ describe('an answer without bound', () => {
     await server.close();
   });
 
-  it('D1: is bounded by maxResponseBytes, which can be set', async () => {
+  it('is bounded by maxResponseBytes, which can be set', async () => {
     const { client, seen } = stubbed(() => json({ data: { text: 'x'.repeat(2_000) } }), { maxResponseBytes: 1_000 });
     expect(await rejection(client.models.integrationData())).toBeInstanceOf(ResponseError);
     expect(await client.withOptions({ maxResponseBytes: 4_000 }).models.integrationData()).toHaveProperty('text');
     expect(seen).toHaveLength(2);
   });
 
-  it('D1: of an error is read as far as its message needs', async () => {
+  it('of an error is read as far as its message needs', async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -222,8 +221,8 @@ describe('an answer without bound', () => {
   });
 });
 
-describe('D4: a deletion whose answer was lost', () => {
-  it('was reported as NotFoundError although it succeeded', async () => {
+describe('a deletion whose answer was lost', () => {
+  it('succeeds, although its repeat finds nothing', async () => {
     const gone = () => json({ error: 'upload_not_found' }, { status: 404 });
     const { client } = stubbed([() => Promise.reject(new Error('reset')), gone]);
     await expect(pass(client.uploads.delete('upl_1'))).resolves.toEqual({});

@@ -1,4 +1,3 @@
-// Each test fails when one line of the source is broken that once could be broken without a test noticing it.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RateLimitError, WaitTimeoutError } from '../../src/index.js';
 import type { Job } from '../../src/schemas/job.js';
@@ -7,7 +6,7 @@ import { createWaiter } from '../../src/waiting/wait-for-job.js';
 import { waitForJobs } from '../../src/waiting/wait-for-jobs.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
 import { BASE_URL, countedSignal, created, freshKey, json, stubbed } from '../transport/support.js';
-import { settle, type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
+import { settle, type VirtualClock, virtualClock } from './virtual-clock.js';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -38,7 +37,7 @@ describe('waitForJobs', () => {
   const timed = (clock: VirtualClock) =>
     waiterOn(clock, (id, atMs) => ({ ...running(id), ...(atMs >= (ends[id] ?? 0) && DONE) }));
 
-  it('M34: never gave the jobs that ended while its consumer worked on another one', async () => {
+  it('gives the jobs too that end while its consumer works on another one', async () => {
     const clock = virtualClock();
     const { waiter } = timed(clock);
     const seen: string[] = [];
@@ -52,7 +51,7 @@ describe('waitForJobs', () => {
     expect(seen).toEqual(['a', 'b', 'c']);
   });
 
-  it("M33: left a listener on the caller's signal", async () => {
+  it("leaves no listener on the caller's signal", async () => {
     const clock = virtualClock();
     const { waiter } = timed(clock);
     const { signal, listeners } = countedSignal();
@@ -65,7 +64,7 @@ describe('waitForJobs', () => {
 });
 
 describe('a read', () => {
-  it('M28: that was refused with a Retry-After was made again before that time', async () => {
+  it('that is refused with a Retry-After is not made again before that time', async () => {
     vi.useFakeTimers();
     const away = () => json({}, { status: 503, headers: { 'retry-after': '90' } });
     const done = () => json({ data: { job: { id: 'job_1', ...DONE } } });
@@ -78,7 +77,7 @@ describe('a read', () => {
     await wait;
   });
 
-  it('M23: that was refused with a 429 did not hold back the reads of other jobs', async () => {
+  it('that is refused with a 429 holds back the reads of other jobs', async () => {
     const clock = virtualClock();
     const details = { status: 429, code: 'rate_limited', method: 'GET', url: BASE_URL, attempts: 1 } as const;
     const limited = new RateLimitError('too many', { ...details, recovery: 'wait_and_retry', retryAfterMs: 30_000 });
@@ -96,7 +95,7 @@ describe('a read', () => {
     for (const { atMs } of others) expect(atMs).toBeGreaterThanOrEqual(30_000);
   });
 
-  it('M25: whose turn another wait had taken, on Workers, gave that turn away when it was answered late', async () => {
+  it('whose turn another wait has taken, on Workers, leaves it that turn when it is answered late', async () => {
     const clock = { ...virtualClock(), perRequest: true };
     const slow = (ms: number, job: Job) =>
       new Promise<Job>((resolve) => {

@@ -1,4 +1,3 @@
-// Each test is named after what once happened.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -35,14 +34,14 @@ async function settled<T>(promise: Promise<T>, mostMs = 3_600_000): Promise<T> {
 }
 
 describe('one read', () => {
-  it('A7: of 200 with success: false ended the wait for a running, paid job', async () => {
+  it('of 200 with success: false does not end the wait for a running, paid job', async () => {
     const failed = () => json({ success: false, error: { code: 'internal_error' } });
     const odd = () => json({ success: false, error: { code: 'who_knows' } });
     const { client } = stubbed([failed, odd, () => answer(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
   });
 
-  it('D2: about another job resolved the wait with that job', async () => {
+  it('about another job does not resolve the wait', async () => {
     const { client, seen } = stubbed([() => answer({ id: 'job_2', ...DONE }), () => answer(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject({ id: 'job_1' });
     expect(seen).toHaveLength(2);
@@ -50,7 +49,7 @@ describe('one read', () => {
     await expect(wrong.client.jobs.get('job_1')).rejects.toThrow('the response is about another job');
   });
 
-  it('D2: of a completed job without a link resolved as a CompletedJob without one', async () => {
+  it('of a completed job without a link does not resolve as a CompletedJob', async () => {
     const { client, seen } = stubbed([() => answer({ status: 'completed' }), () => answer(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
     expect(seen).toHaveLength(2);
@@ -60,14 +59,14 @@ describe('one read', () => {
     expect(String(error)).toContain('it was completed when last read, but had no providerOutputUrl');
   });
 
-  it('B8: answered with a Retry-After of a day left the wait blind to its end', async () => {
+  it('answered with a Retry-After of a day does not make the wait blind to its end', async () => {
     const away = () => json({}, { status: 503, headers: { 'retry-after': '86400' } });
     const { client, seen } = stubbed([away, () => answer(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
     expect(seen).toHaveLength(2);
   });
 
-  it('B7: that hung held up the webhook', async () => {
+  it('that hangs does not hold up the webhook', async () => {
     const { client } = stubbed([() => new Promise<Response>(() => {}), () => answer(DONE)], { timeoutMs: 20_000 });
     const start = Date.now();
     const wait = client.waitForJob('job_1');
@@ -88,7 +87,7 @@ describe('onUpdate', () => {
     process.off('unhandledRejection', unhandled);
   });
 
-  it('B1: that was async and rejected ended the process with every wait in it', async () => {
+  it('that is async and rejects does not end the process', async () => {
     const { client } = stubbed([() => answer(), () => answer(DONE)]);
     const onUpdate = async () => {
       throw new Error('the database is away');
@@ -119,7 +118,7 @@ describe('onUpdate', () => {
     await expect(settled(Promise.all(waits))).resolves.toHaveLength(2);
   });
 
-  it('ran in the async context of another caller', async () => {
+  it('runs in the async context of its caller', async () => {
     const storage = new AsyncLocalStorage<string>();
     const { client } = stubbed([() => answer(), () => answer(), () => answer(DONE)]);
     const seen: string[] = [];
@@ -134,8 +133,8 @@ describe('onUpdate', () => {
   });
 });
 
-describe('B6: a client that was broken', () => {
-  it('starved the wait of a healthy one on the same job', async () => {
+describe('a client that is broken', () => {
+  it('does not starve the wait of a healthy one on the same job', async () => {
     const apiKey = freshKey();
     const dead = stubbed(() => Promise.reject(new Error('proxy is down')), { apiKey });
     const healthy = stubbed(() => answer(DONE), { apiKey });
@@ -147,7 +146,7 @@ describe('B6: a client that was broken', () => {
     await expect(settled(lost)).resolves.toMatchObject(DONE);
   });
 
-  it('ended the wait of a healthy one on the same job', async () => {
+  it('does not end the wait of a healthy one on the same job', async () => {
     const apiKey = freshKey();
     const revoked = stubbed(() => json({ error: 'invalid_api_key' }, { status: 401 }), { apiKey });
     const healthy = stubbed(() => answer(DONE), { apiKey });
@@ -173,7 +172,7 @@ describe('the limiter in force', () => {
     return (Date.now() - start) / 1_000;
   }
 
-  it('C1: was not followed: polls kept to 105 a minute where 120 in 3 seconds were allowed', async () => {
+  it('is followed by polls: 120 in 3 seconds where that is allowed', async () => {
     const limiter = new InProcessLimiter({ limits: { 'jobs.get': { limit: 120, windowMs: 3_000 } } });
     expect(await secondsFor(200, { limiter })).toBeLessThan(15);
   });
@@ -188,7 +187,7 @@ describe('the limiter in force', () => {
     expect(await secondsFor(200, options)).toBeLessThan(5);
   });
 
-  it("C2: stood full of polls, so that the caller's own read took more than a minute", async () => {
+  it("keeps room for the caller's own read", async () => {
     const limiter = new InProcessLimiter({ limits: { 'jobs.get': { limit: 30, windowMs: 60_000 } } });
     const fetch = async (input: RequestInfo | URL, init?: RequestInit) =>
       answer({ id: new URL(new Request(input, init).url).pathname.split('/').at(-1) ?? '' });
