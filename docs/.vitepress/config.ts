@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type DefaultTheme, defineConfig } from 'vitepress';
 import { chapters } from './guides.js';
@@ -32,12 +32,24 @@ const guideSidebar: DefaultTheme.SidebarItem[] = guides.map(({ title, guides }) 
 const referenceSidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'API reference',
-    items: [
-      { text: 'gen-client', link: '/api/' },
-      ...MODULES.map((name) => ({ text: `gen-client/${name}`, link: `/api/${name}` })),
-    ],
+    items: ['gen-client', ...MODULES.map((name) => `gen-client/${name}`)].map((module) => ({
+      text: module,
+      link: `/api/${module}/`,
+      ...classesOf(module),
+    })),
   },
 ];
+
+/** The pages of a module's classes, as TypeDoc has written them. */
+function classesOf(module: string): DefaultTheme.SidebarItem {
+  const folder = new URL(`../api/${module}/classes/`, import.meta.url);
+  if (!existsSync(folder)) return {};
+  const names = readdirSync(folder).map((file) => file.replace('.md', ''));
+  // The client before the errors.
+  const sorted = names.toSorted((a, b) => Number(/Error$/.test(a)) - Number(/Error$/.test(b)) || a.localeCompare(b));
+  const items = sorted.map((name) => ({ text: name, link: `/api/${module}/classes/${name}` }));
+  return { collapsed: module !== 'gen-client', items };
+}
 
 /** The texts for language models: an index, and everything in one file. */
 function writeLlmsTxt(): void {
@@ -76,8 +88,8 @@ export default defineConfig({
       provider: 'local',
       options: {
         miniSearch: {
-          // Guides before members: people search for a task, and open the reference from there.
-          searchOptions: { boostDocument: (id) => (/\/api\//.test(id) ? 0.2 : 1) },
+          // All guides before members: people search for a task, and open the reference from there.
+          searchOptions: { boostDocument: (id) => (/\/api\//.test(id) ? 0.001 : 1) },
         },
       },
     },

@@ -263,7 +263,8 @@ class ProxyServer<User extends ProxyUser> {
 
   async #progress({ job, etaMs, share }: Progress, user: User): Promise<WatchAnswer> {
     const { status } = job;
-    const tokens = job.finalTokenCost ?? job.quotedTokenCost;
+    // The service may report 0 tokens charged while a job runs.
+    const tokens = (isFinal(job) ? job.finalTokenCost : undefined) ?? job.quotedTokenCost;
     if (isCompleted(job)) {
       return { status, final: true, etaMs: 0, share: 1, tokens, file: await this.#sign('file', job.id, user) };
     }

@@ -127,7 +127,7 @@ export interface ProxyOptions<User extends ProxyUser, Images, Videos, Edits, Cha
   readonly origins?: readonly string[] | undefined;
   /** The public URL of the proxy. With it, `link` returns whole URLs. @default links are relative to the proxy's URL */
   readonly url?: string | undefined;
-  /** Called with errors that are not the page's. What it throws changes nothing. @default console.error is not called */
+  /** Called with errors that are not the page's. What it throws is ignored. @default nothing is reported */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
 

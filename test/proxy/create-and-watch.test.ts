@@ -7,13 +7,16 @@ describe('a page that creates a video', () => {
     const created = await app.post('videos', { key: KEY, ask: { prompt: 'a fox at dawn' } });
     expect(created.status).toBe(200);
     expect(created.headers.get('cache-control')).toBe('no-store');
+    const { tokens } = created.body;
+    expect(tokens).toBeGreaterThan(0);
     let answer = created.body;
     while (!answer.final) {
+      expect(answer.tokens).toBe(tokens);
       const next = await app.post('watch', { ticket: created.body.ticket, seen: answer.status });
       expect(next.status).toBe(200);
       answer = next.body;
     }
-    expect(answer).toMatchObject({ status: 'completed', share: 1, tokens: expect.any(Number) });
+    expect(answer).toMatchObject({ status: 'completed', share: 1, tokens });
     const file = await app.ask(`file?t=${answer.file}`, { headers: { 'x-session': 'ann', range: 'bytes=0-99' } });
     expect(file.status).toBe(206);
     expect(file.headers.get('content-type')).toContain('video/mp4');

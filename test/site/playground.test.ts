@@ -1,63 +1,26 @@
 // The built site in Chromium: `npm run docs` comes first. The playground makes a picture and a video in the page itself.
 import { existsSync, readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { extname, join } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Browser, hasChromium, launch, type Page } from '../sandbox-doors/browser.js';
-import { ROOT } from '../support/build.js';
-
-const SITE = join(ROOT, 'docs/.vitepress/dist');
-const isBuilt = existsSync(join(SITE, 'playground.html'));
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.txt': 'text/plain',
-};
+import { hasChromium, type Page } from '../sandbox-doors/browser.js';
+import { canOpen, isBuilt, type OpenSite, openSite, SITE } from './site.js';
 
 test.runIf(process.env.CI)('the site was built and Chromium is there', () => {
   expect({ isBuilt, hasChromium }).toEqual({ isBuilt: true, hasChromium: true });
 });
 
-describe.skipIf(!isBuilt || !hasChromium)('the playground', () => {
-  let server: Server;
-  let browser: Browser;
+describe.skipIf(!canOpen)('the playground', () => {
+  let site: OpenSite;
   let page: Page;
-  let origin = '';
-  const requests: string[] = [];
-  const complaints: string[] = [];
 
   beforeAll(async () => {
-    server = createServer((request, response) => {
-      const file = join(SITE, new URL(request.url ?? '/', 'http://site').pathname);
-      if (!existsSync(file)) return void response.writeHead(404).end();
-      const type = TYPES[extname(file)] ?? 'application/octet-stream';
-      response.writeHead(200, { 'content-type': type }).end(readFileSync(file));
-    });
-    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
-    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    browser = await launch();
-    page = await (await browser.newContext({ viewport: { width: 1360, height: 900 } })).newPage();
-    page.on('request', (request) => void requests.push(request.url()));
-    page.on('pageerror', (error) => void complaints.push(String(error)));
-    await page.goto(`${origin}/playground.html`);
+    site = await openSite('playground.html');
+    page = site.page;
   });
+  afterAll(() => site?.close());
 
-  afterAll(async () => {
-    await browser?.close();
-    server?.close();
-  });
-
-  /** Waits until an expression in the page holds. */
-  const until = (expression: string) =>
-    page.evaluate<void>(`new Promise((done, failed) => {
-      const end = Date.now() + 15000;
-      const look = () => (${expression}) ? done() : Date.now() > end ? failed(new Error(${JSON.stringify(expression)})) : setTimeout(look, 20);
-      look();
-    })`);
-  const textOf = (selector: string) =>
-    page.evaluate<string>(`document.querySelector(${JSON.stringify(selector)})?.textContent ?? ''`);
+  const until = (expression: string) => site.until(expression);
+  const textOf = (selector: string) => site.textOf(selector);
   const spent = async () => Number(await textOf('#pg-spent'));
   const runs = async (program: string) => {
     await page.fill('#pg-code', program);
@@ -67,7 +30,7 @@ describe.skipIf(!isBuilt || !hasChromium)('the playground', () => {
 
   test('makes the picture that its controls ask for, and shows its webhook and its charge', async () => {
     await until("document.querySelector('#pg-run') !== null");
-    await page.click('.pg-tabs button:nth-child(2)');
+    await page.click('[data-tab=images]');
     await page.fill('#pg-prompt', 'a red lighthouse');
     await page.selectOption('#pg-ratio', '21:9');
     await page.click('#pg-run');
@@ -114,9 +77,50 @@ describe.skipIf(!isBuilt || !hasChromium)('the playground', () => {
     expect(await textOf('#pg-error')).toContain('SyntaxError');
   });
 
+  describe('the page in its tab', () => {
+    const FRAME = "document.querySelector('#pg-frame').contentDocument";
+    let cost = 0;
+    const run = (selector = '') => `${FRAME}?.querySelector('.pf-run${selector}')`;
+
+    test('uploads a picture, creates a video and plays it, through the proxy in the tab', async () => {
+      const before = await spent();
+      await page.click('[data-tab=page]');
+      await until(`${FRAME}?.querySelector('#pf-draw')`);
+      await page.evaluate(`${FRAME}.querySelector('#pf-draw').click()`);
+      await until(`${FRAME}.querySelector('.pf-row img')?.naturalWidth > 0`);
+      await page.evaluate(`${FRAME}.querySelector('#pf-create').click()`);
+      await until(`${run()}?.querySelector('progress')?.value > 0.2`);
+      await until(`${run(' video')}?.currentTime > 0`);
+      expect(await page.evaluate(`${run()}.dataset.phases`)).toBe('uploading creating waiting done');
+      const feed = await textOf('#pg-feed');
+      for (const verb of ['upload', 'bytes', 'uploaded', 'videos', 'watch', 'file'])
+        expect(feed).toContain(`/api/gen/${verb} answered 200`);
+      cost = (await spent()) - before;
+      expect(cost).toBeGreaterThan(0);
+    });
+
+    test('goes on with the same job after a reload, and forgets it when it is told to', async () => {
+      const before = await spent();
+      await page.evaluate(`${FRAME}.querySelector('#pf-create').click()`);
+      await until(`${run('[data-phase=waiting]')}`);
+      await page.click('#pg-reload');
+      await until(`!${run()}`);
+      // The first video, and the one that was being made.
+      await until(`${FRAME}?.querySelectorAll('.pf-run').length === 2`);
+      await until(`${FRAME}.querySelectorAll('.pf-run video').length === 2`);
+      expect(await spent()).toBe(before + cost);
+      await page.evaluate(`${FRAME}.querySelectorAll('.pf-end').forEach((button) => button.click())`);
+      await page.click('#pg-reload');
+      await until(`${FRAME}?.querySelector('.pf-none')?.textContent === 'No videos yet.'`);
+      expect(await spent()).toBe(before + cost);
+    });
+  });
+
   test('sends nothing beyond the site, and breaks nothing', () => {
+    const { requests, origin, complaints } = site;
     const outside = requests.filter((url) => !url.startsWith(origin) && !/^(blob|data):/.test(url));
     expect(outside).toEqual([]);
+    expect(requests.filter((url) => url.includes('/api/gen'))).toEqual([]);
     expect(complaints).toEqual([]);
   });
 });
@@ -128,7 +132,7 @@ test.skipIf(!isBuilt)(
       'index.html',
       'waiting.html',
       'api/index.html',
-      'api/storage.html',
+      'api/gen-client/storage/index.html',
       'llms.txt',
       'llms-full.txt',
       'waiting.md',

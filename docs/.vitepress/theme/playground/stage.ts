@@ -6,7 +6,7 @@ import { createWebhookHandler, type WebhookEvent } from 'gen-client/webhooks';
 /** A line of the feed. */
 export interface Line {
   readonly atMs: number;
-  readonly kind: 'request' | 'retry' | 'webhook' | 'log' | 'error';
+  readonly kind: 'request' | 'page' | 'retry' | 'webhook' | 'log' | 'error';
   readonly text: string;
 }
 

@@ -1,0 +1,72 @@
+// The built site, served and opened in Chromium. `npm run docs` builds it.
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { extname, join } from 'node:path';
+import { hasChromium, launch, type Page } from '../sandbox-doors/browser.js';
+import { ROOT } from '../support/build.js';
+
+/** The folder of the built site. */
+export const SITE = join(ROOT, 'docs/.vitepress/dist');
+export const isBuilt = existsSync(join(SITE, 'playground.html'));
+/** Whether the site can be opened here. */
+export const canOpen = isBuilt && hasChromium;
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.txt': 'text/plain',
+  '.svg': 'image/svg+xml',
+};
+
+/** A page of the site in Chromium, and what it asked for. */
+export interface OpenSite {
+  readonly page: Page;
+  readonly origin: string;
+  /** URLs of all requests. */
+  readonly requests: readonly string[];
+  /** Errors that nothing in the page has caught. */
+  readonly complaints: readonly string[];
+  /** Waits until an expression in the page holds. */
+  until(expression: string): Promise<void>;
+  textOf(selector: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Serves the site, and opens one of its pages. */
+export async function openSite(path: string, viewport = { width: 1360, height: 900 }): Promise<OpenSite> {
+  const server = createServer((request, response) => {
+    const file = join(SITE, new URL(request.url ?? '/', 'http://site').pathname);
+    if (!existsSync(file)) return void response.writeHead(404).end();
+    const type = TYPES[extname(file)] ?? 'application/octet-stream';
+    response.writeHead(200, { 'content-type': type }).end(readFileSync(file));
+  });
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const browser = await launch();
+  const page = await (await browser.newContext({ viewport })).newPage();
+  const requests: string[] = [];
+  const complaints: string[] = [];
+  page.on('request', (request) => void requests.push(request.url()));
+  page.on('pageerror', (error) => void complaints.push(String(error)));
+  await page.goto(`${origin}/${path}`);
+  return {
+    page,
+    origin,
+    requests,
+    complaints,
+    until: (expression) =>
+      page.evaluate<void>(`new Promise((done, failed) => {
+        const end = Date.now() + 15000;
+        const look = () => (${expression}) ? done() : Date.now() > end ? failed(new Error(${JSON.stringify(expression)})) : setTimeout(look, 20);
+        look();
+      })`),
+    textOf: (selector) =>
+      page.evaluate<string>(`document.querySelector(${JSON.stringify(selector)})?.textContent ?? ''`),
+    async close() {
+      await browser.close();
+      server.close();
+    },
+  };
+}
