@@ -47,6 +47,11 @@ export function isTemporaryRedirect(status: number): boolean {
   return status === 307 || status === 308;
 }
 
+/** Whether the credentials may not do what was asked. */
+export function isDenied({ status }: Pick<StoreAnswer, 'status'>): boolean {
+  return status === 403;
+}
+
 /** Whether a store does not know the condition of a put. Backblaze B2 answers If-None-Match so. */
 export function refusesCondition({ status, code }: StoreAnswer): boolean {
   return status === 501 || code === 'NotImplemented';

@@ -1,66 +1,147 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
+import { seeded } from '../support/seeded.js';
+import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';
 import { buildBin, runSpawned, spawnCli } from './spawn-cli.js';
 
-/** The whole campaign by `npm run campaign:batch`; a small one with the other tests. */
-const { rows, kills } = process.env.CAMPAIGN === 'full' ? { rows: 60, kills: 12 } : { rows: 12, kills: 3 };
+/** The whole campaign by `npm run campaign:batch`, with another seed by SEED=2; a small one with the other tests. */
+const IS_FULL = process.env.CAMPAIGN === 'full';
+const { rows, kills, fullDisks } = IS_FULL
+  ? { rows: 60, kills: 18, fullDisks: 6 }
+  : { rows: 12, kills: 3, fullDisks: 1 };
+const SEED = Number(process.env.SEED ?? 1);
+const CONCURRENCY = 4;
+const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', '--concurrency', `${CONCURRENCY}`, '--poll', '100ms'];
+/** What may be left of the disk: no room for the journal, or room for it and not for a file. */
+const ROOM = [0, 24 * 1024];
+
 const sandbox = createSandbox({ jobDurationMs: { image: 300, video: 600 }, limits: 'off', balanceTokens: 10_000 });
+const random = seeded(SEED);
 const folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
 let url = '';
 let close = async () => {};
+let disk: SmallDisk | undefined;
 beforeAll(async () => {
   await buildBin();
   const server = await sandbox.listen();
   url = server.url;
   close = () => server.close();
+  mkdirSync(join(folder, 'out'));
+  disk = mountSmallDisk(join(folder, 'out'), 32 * 1024 * 1024);
+  if (IS_FULL && disk === undefined) throw new Error('The campaign needs a disk that it can fill: run it as root.');
 }, 240_000);
 afterAll(async () => {
   await close();
+  disk?.unmount();
   rmSync(folder, { recursive: true, force: true });
 });
 
-it(`${rows} rows and ${kills} SIGKILLs: ${rows} jobs, ${rows} files, ${rows} charges`, async () => {
-  const size = dimensionsFor({ kind: 'image' });
-  writeFileSync(
-    join(folder, 'fox.png'),
-    renderMedia({ kind: 'image', ...size, seed: 1, label: 'fox', prompt: 'a fox' }),
-  );
-  const lines = Array.from({ length: rows }, (_, at) => {
-    if (at % 6 === 0) return { id: `clip-${at}`, prompt: `clip ${at}`, duration: 4, resolution: '480p' };
-    const references = at % 5 === 0 ? { reference_upload_ids: ['fox.png'] } : {};
-    return { call: 'images', params: { prompt: `picture ${at}`, ...references } };
-  });
-  writeFileSync(join(folder, 'prompts.jsonl'), lines.map((line) => JSON.stringify(line)).join('\n'));
-  const env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: url };
-  const words = ['batch', 'prompts.jsonl', '--out', 'out/', '--concurrency', '4', '--poll', '100ms'];
-  for (let killed = 0; killed < kills; killed++) {
-    const seen = sandbox.requests.length;
-    const run = spawnCli(words, { env, cwd: folder });
-    // Somewhere between its first request and its end.
-    await expect.poll(() => sandbox.requests.length - seen, { timeout: 10_000, interval: 5 }).toBeGreaterThan(0);
-    await pause((killed * 137) % 400);
-    run.kill();
-    expect((await run.ended).code).toBe(null);
+/** The rows as they stand in the prompts file. */
+interface PromptRow {
+  readonly id?: string;
+  readonly call: 'images' | 'videos';
+  readonly prompt: string;
+  readonly [param: string]: unknown;
+}
+const all = Array.from({ length: rows }, (_, at): PromptRow => {
+  if (at % 6 === 0) return { id: `clip-${at}`, call: 'videos', prompt: `clip ${at}`, duration: 4, resolution: '480p' };
+  const references = at % 5 === 0 ? { reference_upload_ids: ['fox.png'] } : {};
+  return { call: 'images', prompt: `picture ${at}`, ...references };
+});
+/** The file grows between the runs, so that each of them has something to do. */
+const prompts: PromptRow[] = [];
+const add = (count: number) => void prompts.push(...all.splice(0, count));
+const writePrompts = () =>
+  writeFileSync(join(folder, 'prompts.jsonl'), prompts.map((row) => JSON.stringify(row)).join('\n'));
+const env = () => ({ GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: url });
+const start = () => spawnCli(WORDS, { env: env(), cwd: folder });
+const unpaid = () => prompts.filter(({ prompt }) => !sandbox.jobs.some((job) => job.prompt === prompt));
+const files = () => readdirSync(join(folder, 'out')).filter((name) => /\.(png|mp4)$/.test(name));
+const unsaved = () => sandbox.jobs.length - files().length;
+const anyOf = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
+
+/** Changes the prompt of a row that is not paid for, moves another row, and adds rows until so many are not paid for. */
+function edit(unpaidRows: number): number {
+  const changed = anyOf(unpaid());
+  if (changed) prompts[prompts.indexOf(changed)] = { ...changed, prompt: `${changed.prompt}, edited` };
+  prompts.push(...prompts.splice(Math.floor(random() * prompts.length), 1));
+  add(Math.max(0, unpaidRows - unpaid().length));
+  writePrompts();
+  return changed ? 1 : 0;
+}
+
+/** A run that is killed at a random moment after its first request. False where it had ended by then. */
+async function kill(): Promise<boolean> {
+  const seen = sandbox.requests.length;
+  const run = start();
+  await expect.poll(() => sandbox.requests.length - seen, { timeout: 20_000, interval: 5 }).toBeGreaterThan(0);
+  await pause(random() * 500);
+  run.kill();
+  const { code } = await run.ended;
+  // The service may have a request that the run had sent.
+  await pause(50);
+  return code === null;
+}
+
+/** A run on a full disk: it stops, and pays for no more than what was under way. */
+async function runOnFullDisk(small: SmallDisk): Promise<void> {
+  small.fill(anyOf(ROOM) ?? 0);
+  const before = unsaved();
+  const { code, stdout, stderr } = await start().ended;
+  expect({ code, stderr }).toEqual({ code: expect.any(Number), stderr: expect.stringContaining('no space left') });
+  expect(code).not.toBe(0);
+  expect(stdout).toMatch(/[1-9]\d* not started/);
+  expect(unsaved() - before).toBeLessThanOrEqual(CONCURRENCY);
+  small.empty();
+}
+
+const name = `${rows} rows, ${kills} SIGKILLs, ${fullDisks} full disks and edited rows: ${rows} jobs, ${rows} files, ${rows} charges`;
+it(name, async () => {
+  const image = { kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: 'a fox' } as const;
+  writeFileSync(join(folder, 'fox.png'), renderMedia(image));
+  // Creates that take a while, and answers that are lost: so kills hit them too.
+  for (const path of ['/v1/images', '/v1/videos']) {
+    sandbox.faults.add({ match: { method: 'POST', path }, commitThenDrop: true, probability: 0.2 });
+    sandbox.faults.add({ match: { method: 'POST', path }, latencyMs: 150, probability: 0.5 });
   }
-  const { code, stdout } = await runSpawned([...words, '--json'], { env, cwd: folder });
+  const done = { kills: 0, fullDisks: 0, edits: 0 };
+  const every = Math.ceil(kills / fullDisks);
+  for (let round = 0; round < kills; round++) {
+    if (disk && round % every === 0) {
+      done.edits += edit(CONCURRENCY + 2);
+      await runOnFullDisk(disk);
+      done.fullDisks += 1;
+    }
+    done.edits += edit(3);
+    if (await kill()) done.kills += 1;
+  }
+  add(all.length);
+  writePrompts();
+  expect(done.kills).toBeGreaterThan(kills / 2);
+  const { code, stdout } = await runSpawned([...WORDS, '--json'], { env: env(), cwd: folder });
   const last = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
   const charges = sandbox.ledger().entries.filter(({ type }) => type === 'charge');
-  const files = readdirSync(join(folder, 'out')).filter((name) => /\.(png|mp4)$/.test(name));
-  expect({ code, jobs: sandbox.jobs.length, files: files.length, charges: charges.length }).toEqual({
+  expect({ code, jobs: sandbox.jobs.length, files: files().length, charges: charges.length }).toEqual({
     code: 0,
     jobs: rows,
     files: rows,
     charges: rows,
   });
   expect(last.report).toMatchObject({ rows, completed: rows, tokens: sandbox.ledger().spentTokens });
-  if (process.env.CAMPAIGN === 'full')
-    console.log({ rows, kills, posts: createsOf(), requests: sandbox.requests.length });
-}, 120_000);
+  // A row that is paid for and edited is another job, whose name is taken: nothing is paid.
+  const clip = prompts.findIndex(({ id }) => id !== undefined);
+  prompts[clip] = { ...prompts[clip], call: 'videos', prompt: 'another clip' };
+  writePrompts();
+  expect((await start().ended).code).toBe(2);
+  expect(sandbox.jobs).toHaveLength(rows);
+  if (IS_FULL)
+    console.log({ seed: SEED, rows, ...done, creates: createsOf(), requests: sandbox.requests.length, ...last.report });
+}, 400_000);
 
 /** Creates that were sent, repeated ones too. */
 function createsOf(): number {

@@ -1,8 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Machine } from '../../src/cli/machine.js';
 import type { JobEvent } from '../../src/index.js';
+import { PartFile } from '../../src/node/part-file.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
@@ -173,6 +174,24 @@ describe('a file that cannot be saved', () => {
     expect(sandbox.jobs).toHaveLength(1);
     expect(stdout).toContain('1 not saved, 6 not started.');
     expect(stderr).toContain('Stopped: The journal');
+  });
+});
+
+describe('a full disk', () => {
+  afterEach(() => void vi.restoreAllMocks());
+
+  it('starts no further row, and the next run saves what is paid for', async () => {
+    images(8);
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(full);
+    const { code, stdout, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK, '--concurrency', '1');
+    expect(code).toBe(4);
+    expect(stdout).toContain('8 rows: 0 completed, 0 failed, 1 not saved, 7 not started.');
+    expect(stderr).toMatch(/Stopped: The file of job \w+ cannot be written: ENOSPC/);
+    expect(sandbox.jobs).toHaveLength(1);
+    vi.restoreAllMocks();
+    expect((await batch()).report).toMatchObject({ completed: 8, tokens: sandbox.ledger().spentTokens });
+    expect(sandbox.jobs).toHaveLength(8);
   });
 });
 

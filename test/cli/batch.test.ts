@@ -1,8 +1,7 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
-import { S3Double } from '../storage/s3-double.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
@@ -218,48 +217,6 @@ it('--max-tokens holds over all runs, and learns prices from the first row of a 
   expect(sandbox.ledger().spentTokens).toBe(6);
   expect((await batch('--max-tokens', '10')).code).toBe(0);
   expect(sandbox.ledger().spentTokens).toBe(10);
-});
-
-describe('--dest', () => {
-  let store: S3Double;
-  beforeAll(async () => {
-    store = await S3Double.start();
-  });
-  afterAll(() => store.close());
-  const run = (env: Record<string, string>, ...words: string[]) =>
-    runCli(['batch', 'prompts.jsonl', '--poll', '100ms', ...words], {
-      ...place.options,
-      env: {
-        ...place.env,
-        AWS_ACCESS_KEY_ID: store.account.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: store.account.secretAccessKey,
-        AWS_ENDPOINT_URL_S3: store.endpoint,
-        AWS_REGION: store.region,
-        ...env,
-      },
-    });
-
-  it('copies each file once, and keeps the journal beside the prompts', async () => {
-    prompts({ id: 'fox', ...IMAGE }, IMAGE);
-    const words = ['--dest', `s3://${store.bucket}/foxes`];
-    expect(await run({}, ...words)).toMatchObject({ code: 0, stdout: expect.stringContaining('/foxes/fox.png\n') });
-    expect((await run({}, ...words)).code).toBe(0);
-    expect([...store.objects.keys()].filter((key) => key.includes('foxes/'))).toHaveLength(2);
-    expect(store.seen.filter(({ method }) => method === 'PUT')).toHaveLength(2);
-    expect(statSync(join(place.folder, 'prompts.journal.jsonl')).size).toBeGreaterThan(0);
-  });
-
-  it('is tried before anything is paid', async () => {
-    prompts(IMAGE);
-    for (const [env, dest] of [
-      [{ AWS_SECRET_ACCESS_KEY: 'wrong' }, `s3://${store.bucket}/`],
-      [{}, 's3://nowhere/'],
-    ] as const) {
-      const { code, stderr } = await run(env, '--dest', dest);
-      expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--dest: ') });
-    }
-    expect(sandbox.requests).toEqual([]);
-  });
 });
 
 it('survives a journal whose last line was cut', async () => {

@@ -3,10 +3,23 @@ import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync,
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { beforeEach, describe, expect, test } from 'vitest';
-import { GenError } from '../../src/index.js';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { GenClient, GenError } from '../../src/index.js';
 import { fileJournal } from '../../src/node/index.js';
 import { foldJournal, type JournalEntry } from '../../src/rules/journal.js';
+import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';
+
+/** A stand-in for a full disk, for machines on which none can be mounted: as on a real one, a part of a line may fit. */
+const double = vi.hoisted(() => ({ isFull: false }));
+vi.mock('node:fs', async (load) => {
+  const fs = await load<typeof import('node:fs')>();
+  const writeSync = (file: number, bytes: Uint8Array) => {
+    if (!double.isFull) return fs.writeSync(file, bytes);
+    fs.writeSync(file, bytes.subarray(0, 10));
+    throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  };
+  return { ...fs, writeSync };
+});
 
 let folder = '';
 beforeEach(() => {
@@ -116,5 +129,71 @@ describe('a journal in a file', () => {
     await journal.stored('job_one');
     expect(foldJournal(await journal.entries())).toMatchObject([{ key: 'one', state: 'stored' }]);
     await expect(journal.stored('')).rejects.toThrow(GenError);
+  });
+});
+
+describe('a full disk', () => {
+  const real = mkdtempSync(join(tmpdir(), 'gen-disk-'));
+  let disk: SmallDisk | undefined;
+  beforeAll(() => {
+    disk = mountSmallDisk(real, 64 * 1024);
+  });
+  afterAll(() => {
+    disk?.unmount();
+    rmSync(real, { recursive: true, force: true });
+  });
+
+  /** The disk: a real one where it can be mounted, else the stand-in. */
+  const setFull = (isFull: boolean) => {
+    if (disk === undefined) double.isFull = isFull;
+    else if (isFull) disk.fill(0);
+    else disk.empty();
+  };
+  const onDisk = () => join(disk === undefined ? folder : real, 'jobs.jsonl');
+  /** Appends until the disk, which has room for a page of its own, is full. */
+  const appendUntilFull = async (journal: ReturnType<typeof fileJournal>) => {
+    for (let at = 0; at < 100; at++) await journal.append(opened(`filling-${at}`));
+  };
+
+  test.each(['the disk', 'the stand-in'])('rejects the entry, and leaves the journal as it was (%s)', async (which) => {
+    const isDouble = which === 'the stand-in';
+    const file = isDouble ? path() : onDisk();
+    const journal = fileJournal(file);
+    await journal.append(opened('one'));
+    if (isDouble) double.isFull = true;
+    else setFull(true);
+    await expect(appendUntilFull(journal)).rejects.toThrow(
+      /^The journal ".*jobs\.jsonl" could not be written: ENOSPC: no space left on device/,
+    );
+    const whole = readFileSync(file, 'utf8');
+    expect(whole.endsWith('\n')).toBe(true);
+    double.isFull = false;
+    setFull(false);
+    const count = (await journal.entries()).length;
+    await journal.append(opened('two'));
+    expect(readFileSync(file, 'utf8').startsWith(whole)).toBe(true);
+    expect((await journal.entries()).slice(count)).toEqual([opened('two')]);
+    journal.close();
+  });
+
+  test('rejects a create unsent', async () => {
+    const sent: string[] = [];
+    const fetch = async (url: string) => {
+      sent.push(url);
+      return Response.json({ data: {} });
+    };
+    const journal = fileJournal(onDisk());
+    const client = new GenClient({ apiKey: 'key', baseUrl: 'https://service.test', journal, fetch, maxRetries: 0 });
+    setFull(true);
+    // A page of the file may still have room for some entries, whose creates fail for want of an answer.
+    let error: unknown;
+    for (let tried = 0; tried < 100 && !/ENOSPC/.test(String(error)); tried++) {
+      sent.length = 0;
+      error = await client.videos.create({ prompt: 'a fox' }).catch((reason: unknown) => reason);
+    }
+    setFull(false);
+    expect(GenError.isInstance(error) && error.message).toMatch(/The journal .* ENOSPC/);
+    expect(sent).toEqual([]);
+    journal.close();
   });
 });

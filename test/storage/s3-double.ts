@@ -159,6 +159,12 @@ export class S3Double {
         code: 'PreconditionFailed',
         message: 'At least one of the pre-conditions you specified did not hold',
       });
+    if (headers['if-match'] !== undefined && headers['if-match'] !== this.objects.get(key)?.etag)
+      return this.#refuse(request, response, {
+        status: this.objects.has(key) ? 412 : 404,
+        code: this.objects.has(key) ? 'PreconditionFailed' : 'NoSuchKey',
+        message: 'The condition does not hold',
+      });
     const bytes = await this.#receive(request, seen, fault);
     if (bytes === undefined) return;
     if (bytes.length !== length) return request.socket.destroy();

@@ -5,8 +5,8 @@ import { DownloadError, GenError, StorageError } from '../../errors/index.js';
 import { type SavedOutput, saveOutput } from '../../node/index.js';
 import { extensionFor } from '../../resources/output.js';
 import type { JournaledCreate } from '../../rules/journal.js';
+import { isDenied } from '../../rules/store.js';
 import { systemClock } from '../../runtime/clock.js';
-import { systemRandom } from '../../runtime/random.js';
 import type { Job } from '../../schemas/job.js';
 import { type KeptJournal, timestamp } from '../../shared/journal.js';
 import { copyOutput, type OutputDestination, type OutputSource, type StoredOutput, s3 } from '../../storage/index.js';
@@ -22,8 +22,11 @@ export interface Places {
   /** Whether a file of another content is replaced. */
   readonly force: boolean;
   /** Makes the destination of a file by its name. */
-  readonly destination: ((name: string) => StoreObject) | undefined;
+  readonly destination: MakeObject | undefined;
 }
+
+/** Makes the destination of an object by its name, with further headers of the put. */
+type MakeObject = (name: string, headers?: Readonly<Record<string, string>>) => StoreObject;
 
 /** An object in the user's store. */
 interface StoreObject {
@@ -41,7 +44,7 @@ export interface Placed {
 const TRY_MS = 30_000;
 
 /** Reads `s3://bucket/prefix/`. Endpoint, region and credentials come from the variables that every S3 tool reads. */
-export function storeAt(text: string, machine: Machine): (name: string) => StoreObject {
+export function storeAt(text: string, machine: Machine): MakeObject {
   const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(text) ?? [];
   if (bucket === '') throw new UsageError(`--dest: "${text}" is not a place. Give s3://bucket or s3://bucket/prefix/.`);
   const accessKeyId = variable(machine, 'AWS_ACCESS_KEY_ID');
@@ -52,25 +55,32 @@ export function storeAt(text: string, machine: Machine): (name: string) => Store
   const credentials = { accessKeyId, secretAccessKey, sessionToken: variable(machine, 'AWS_SESSION_TOKEN') };
   const endpoint = variable(machine, 'AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL');
   const region = variable(machine, 'AWS_REGION', 'AWS_DEFAULT_REGION');
-  return (name) => {
+  return (name, headers) => {
     const key = `${prefix}${prefix === '' || prefix.endsWith('/') ? '' : '/'}${name}`;
-    return { url: `s3://${bucket}/${key}`, destination: s3({ bucket, key, endpoint, region, credentials }) };
+    return { url: `s3://${bucket}/${key}`, destination: s3({ bucket, key, endpoint, region, credentials, headers }) };
   };
 }
 
-/** Asks the store for an object that is not there: a wrong bucket, key or secret shows before anything is paid. */
-export async function tryStore(make: (name: string) => StoreObject, signal: AbortSignal): Promise<void> {
-  const { url, destination } = make(`.gen-client-${systemRandom.uuid()}.try`);
+/** The name under which a store is tried. One that knows no conditions keeps an empty object of it. */
+const TRIED = '.gen-client.try';
+
+/**
+ * Asks the store for an object that is not there, and puts it under a condition that cannot hold: a wrong bucket, key or
+ * secret, and credentials that may not put, show before anything is paid.
+ */
+export async function tryStore(make: MakeObject, signal: AbortSignal): Promise<void> {
+  const { url, destination } = make(TRIED, { 'if-match': '"none"' });
   const late = new AbortController();
   const cancel = systemClock.after(TRY_MS, () => late.abort(new GenError(`no answer within ${TRY_MS / 1000} s`)));
   try {
     const either = AbortSignal.any([signal, late.signal]);
     await destination.head?.({ signal: either });
     // The answer to HEAD has no body, so that a bucket which is missing looks like an object which is.
-    await destination.get({ method: 'GET', range: 'bytes=0-0', signal: either }).catch((reason: unknown) => {
-      if (StorageError.isInstance(reason) && reason.code !== 'NoSuchBucket') return;
-      throw reason;
-    });
+    const isMissing = (reason: unknown) => StorageError.isInstance(reason) && reason.code === 'NoSuchBucket';
+    const look = destination.get({ method: 'GET', range: 'bytes=0-0', signal: either });
+    const mayLook = await look.then(() => true).catch(unless(isMissing));
+    // The condition needs the permission to look as well, so that without it a refusal says nothing.
+    if (mayLook) await tryPut(destination, either);
   } catch (cause) {
     signal.throwIfAborted();
     throw new UsageError(`--dest: ${url} cannot be asked for: ${cause instanceof Error ? cause.message : cause}`, {
@@ -79,6 +89,20 @@ export async function tryStore(make: (name: string) => StoreObject, signal: Abor
   } finally {
     cancel();
   }
+}
+
+async function tryPut({ put }: OutputDestination, signal: AbortSignal): Promise<void> {
+  const nothing = new Response(new Uint8Array()).body ?? new ReadableStream<Uint8Array<ArrayBuffer>>();
+  const options = { contentType: 'application/octet-stream', sizeBytes: 0, metadata: {}, signal, overwrite: true };
+  await put(nothing, options).catch(unless((reason) => StorageError.isInstance(reason) && isDenied(reason)));
+}
+
+/** Passes over a failure that says nothing, and throws one that does. */
+function unless(isTelling: (reason: unknown) => boolean): (reason: unknown) => false {
+  return (reason) => {
+    if (StorageError.isInstance(reason) && !isTelling(reason)) return false;
+    throw reason;
+  };
 }
 
 /** Whether the file of a create is where this run wants it, as the journal says. Nobody is asked. */
@@ -165,17 +189,31 @@ export async function refuseTaken(
       const fix = isFile(path) ? 'Pass --force to replace it, or give' : 'Give';
       faults.push(`line ${line}: "${path}" is there already. ${fix} the row another id.`);
     }
-    if (destination && !force && (await isStored(destination(`${id}${likelyExtension(row)}`), signal))) {
-      faults.push(
-        `line ${line}: an object of that name is there already. Pass --force to replace it, or give the row another id.`,
-      );
+  }
+  if (destination && !force) {
+    const objects = rows.flatMap(({ row }) => objectsOf(row, destination));
+    for (let at = 0; at < objects.length; at += LOOKS_AT_ONCE) {
+      const looks = objects.slice(at, at + LOOKS_AT_ONCE).map(async ({ line, object }) => {
+        const fault = `line ${line}: "${object.url}" is there already. Pass --force to replace it, or give the row another id.`;
+        return (await isStored(object, signal)) ? [fault] : [];
+      });
+      faults.push(...(await Promise.all(looks)).flat());
     }
   }
   if (faults.length > 0) throw new UsageError(faults.slice(0, MOST_FAULTS).join('\n'));
 }
 
-function likelyExtension({ call }: Row): string {
-  return call === 'images' || call === 'characters' ? '.png' : '.mp4';
+/** How many objects are asked for at once. */
+const LOOKS_AT_ONCE = 16;
+/** What the service may make of a row: the type is known when the job is done. */
+const PICTURES = ['.png', '.jpg', '.webp'];
+const CLIPS = ['.mp4', '.webm', '.mov'];
+
+/** The objects that a row with an id may be stored in. */
+function objectsOf({ id, call, line }: Row, make: MakeObject) {
+  if (id === undefined) return [];
+  const extensions = call === 'images' || call === 'characters' ? PICTURES : CLIPS;
+  return extensions.map((extension) => ({ line, object: make(`${id}${extension}`) }));
 }
 
 /** A store that does not say counts as free: the copy looks again. */

@@ -1,0 +1,128 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { S3Double, type S3Fault } from '../storage/s3-double.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runCli } from './run-cli.js';
+
+// `batch --dest`: the files go to a store that speaks S3.
+
+const place = cliOnSandbox();
+const { sandbox } = place;
+const IMAGE = { call: 'images', model: 'svc-image-fast' };
+const FOX = { id: 'fox', ...IMAGE, prompt: 'a fox' };
+const prompts = (...rows: readonly object[]) =>
+  writeFileSync(join(place.folder, 'prompts.jsonl'), rows.map((row) => JSON.stringify(row)).join('\n'));
+const DENIED: S3Fault = { method: 'PUT', status: 403, code: 'AccessDenied', always: true };
+
+let store: S3Double;
+beforeEach(async () => {
+  store = await S3Double.start();
+  return () => store.close();
+});
+const run = (env: Record<string, string>, ...words: string[]) =>
+  runCli(['batch', 'prompts.jsonl', '--poll', '100ms', ...words], {
+    ...place.options,
+    env: {
+      ...place.env,
+      AWS_ACCESS_KEY_ID: store.account.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: store.account.secretAccessKey,
+      AWS_ENDPOINT_URL_S3: store.endpoint,
+      AWS_REGION: store.region,
+      ...env,
+    },
+  });
+const batch = (...words: string[]) => run({}, '--dest', `s3://${store.bucket}/foxes`, ...words);
+/** An object that somebody else has put there. */
+const occupy = (key: string) => {
+  const [bytes, modified] = [Buffer.from('mine'), new Date()];
+  store.objects.set(key, { bytes, etag: '"1"', contentType: 'image/png', modified, headers: {} });
+};
+const journal = () => join(place.folder, 'prompts.journal.jsonl');
+
+it('copies each file once, and keeps the journal beside the prompts', async () => {
+  prompts(FOX, { ...IMAGE, prompt: 'another' });
+  expect(await batch()).toMatchObject({ code: 0, stdout: expect.stringContaining('/foxes/fox.png\n') });
+  expect((await batch()).code).toBe(0);
+  expect([...store.objects.keys()].sort()).toEqual(['foxes/fox.png', expect.stringMatching(/^foxes\/job_\w+\.png$/)]);
+  expect(statSync(journal()).size).toBeGreaterThan(0);
+});
+
+describe('before anything is paid', () => {
+  it.each([
+    ['a wrong secret', { AWS_SECRET_ACCESS_KEY: 'wrong' }, 'media'],
+    ['a bucket that does not exist', {}, 'nowhere'],
+  ])('%s is refused', async (_, env, bucket) => {
+    prompts(FOX);
+    const { code, stderr } = await run(env, '--dest', `s3://${bucket}/`);
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--dest: ') });
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('credentials that may look and not put are refused', async () => {
+    prompts(FOX);
+    store.faults.push(DENIED);
+    const { code, stderr } = await batch();
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(/--dest: .*AccessDenied/) });
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('credentials that may put and not look are tried by the copy', async () => {
+    prompts(FOX);
+    for (const method of ['HEAD', 'GET'] as const) store.faults.push({ ...DENIED, method });
+    expect((await batch()).code).toBe(0);
+    expect([...store.objects.keys()]).toEqual(['foxes/fox.png']);
+  });
+
+  it.each(['fox.png', 'fox.jpg', 'fox.webp'])('an object of the name %s is refused', async (name) => {
+    prompts(FOX);
+    occupy(`foxes/${name}`);
+    const { code, stderr } = await batch();
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(`/foxes/${name}" is there`) });
+    expect(sandbox.requests).toEqual([]);
+    expect(store.objects.get(`foxes/${name}`)?.bytes.toString()).toBe('mine');
+  });
+
+  it('an object of another name is not', async () => {
+    prompts(FOX, { id: 'clip', prompt: 'a clip', duration: 4 });
+    for (const name of ['foxy.png', 'fox.mp4', 'clip.png']) occupy(`foxes/${name}`);
+    expect((await batch()).code).toBe(0);
+  });
+
+  it('the object of the row as it was before its prompt changed is refused, and --force replaces it', async () => {
+    prompts(FOX);
+    await batch();
+    const first = store.objects.get('foxes/fox.png')?.bytes;
+    prompts({ ...FOX, prompt: 'another fox' });
+    expect((await batch()).code).toBe(2);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect((await batch('--force')).code).toBe(0);
+    expect(store.objects.get('foxes/fox.png')?.bytes.equals(first ?? Buffer.alloc(0))).toBe(false);
+  });
+});
+
+it('a store that refuses while the batch runs stops new rows, and the next run copies what is paid for', async () => {
+  prompts(...Array.from({ length: 6 }, (_, at) => ({ ...FOX, id: `fox-${at}`, prompt: `fox ${at}` })));
+  store.faults.push({ ...DENIED, conditional: true });
+  const { code, stdout, stderr } = await batch('--concurrency', '1');
+  expect({ code, stdout, stderr }).toEqual({
+    code: 4,
+    stdout: expect.stringContaining('1 not saved, 5 not started.'),
+    stderr: expect.stringMatching(/Stopped: The store "s3" answers AccessDenied/),
+  });
+  expect(sandbox.jobs).toHaveLength(1);
+  store.faults.length = 0;
+  expect((await batch()).code).toBe(0);
+  expect({ jobs: sandbox.jobs.length, objects: store.objects.size }).toEqual({ jobs: 6, objects: 6 });
+});
+
+it('an object that a killed run has put is known again by its job', async () => {
+  prompts(FOX);
+  await batch();
+  const lines = readFileSync(journal(), 'utf8').trim().split('\n');
+  writeFileSync(journal(), `${lines.filter((entry) => !entry.includes('"stored"')).join('\n')}\n`);
+  const copies = () => store.sent('PUT').filter(({ headers }) => headers['if-match'] === undefined).length;
+  const { code, stdout } = await batch('--json');
+  expect({ code, existed: JSON.parse(stdout.split('\n')[0] ?? '').stored.existed }).toEqual({ code: 0, existed: true });
+  expect({ copies: copies(), jobs: sandbox.jobs.length }).toEqual({ copies: 1, jobs: 1 });
+});
