@@ -11,7 +11,7 @@ export { sandboxHandlers } from './http/msw.js';
 export type { Listening, ListenOptions } from './http/serve.js';
 export type { SimulationFaults } from './simulate/chance.js';
 export { type SimulateOptions, type SimulationReport, simulate } from './simulate/index.js';
-export type { SimulatedProcess, SimulatedProgram, SimulatedService } from './simulate/run.js';
+export type { SimulatedProcess, SimulatedProgram, SimulatedRandom, SimulatedService } from './simulate/run.js';
 export type { FaultMatch, FaultRule } from './world/faults.js';
 export type { JobDuration, Rate, RateTable, SandboxOptions, StorageChoice } from './world/options.js';
 export type { Outcome } from './world/outcomes.js';

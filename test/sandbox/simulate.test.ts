@@ -216,3 +216,17 @@ describe('options are closed and checked', () => {
     expect((await failureOf({}, undefined as never)).message).toMatch(/^simulate needs a program/);
   });
 });
+
+test('chance follows from the seed, called as Math.random is or for an id', async () => {
+  const drawn = async (seed: number) => {
+    const seen: unknown[] = [];
+    await simulate({ seed, processes: 1 }, ({ random }) => seen.push(random(), random.next(), random.uuid()));
+    return seen;
+  };
+  const [first, second, id] = await drawn(7);
+  expect(first).not.toBe(second);
+  for (const number of [first, second] as number[]) expect(number >= 0 && number < 1).toBe(true);
+  expect(id).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+  expect(await drawn(7)).toEqual([first, second, id]);
+  expect((await drawn(8))[0]).not.toBe(first);
+});

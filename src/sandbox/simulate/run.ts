@@ -44,13 +44,19 @@ export interface SimulatedProcess {
   readonly process: number;
   /** The service, and its checks. */
   readonly service: SimulatedService;
-  /** Chance that follows from the seed. Other chance makes a failure that cannot be replayed. */
-  readonly random: Random;
+  /**
+   * Chance that follows from the seed: `random()` as `Math.random()`, and `random.uuid()`. Other chance makes a failure
+   * that cannot be replayed.
+   */
+  readonly random: SimulatedRandom;
   /** The store that the processes share, for budgets and for state of the program's own. */
   readonly shared: NotifyingStore;
   /** What the processes keep on disk or in a database: it survives a kill, and is empty when a simulation begins. */
   readonly storage: Map<string, unknown>;
 }
+
+/** A seeded `Math.random`, with ids. */
+export type SimulatedRandom = Random & (() => number);
 
 /** The program that each process runs. */
 export type SimulatedProgram = (context: SimulatedProcess) => unknown;
@@ -94,7 +100,8 @@ export async function run(options: RunOptions, program: SimulatedProgram): Promi
     if (life > 0) world.note(`process ${process} starts again`);
     const again = (count: number) => world.after(next() * MOST_DOWN_MS, () => start(process, life + 1, count));
     const service = serviceFor(world, () => ({ asker: process, ended }));
-    const { client, random, store: shared } = current;
+    const { client, store: shared } = current;
+    const random = Object.assign(() => current.random.next(), current.random);
     const work = (async () => program({ client, process, service, random, shared, storage }))();
     Promise.race([work, current.killed]).then(
       () => {
