@@ -1,4 +1,5 @@
 import { systemClock } from '../runtime/clock.js';
+import { systemRandom } from '../runtime/random.js';
 
 /** What of a call says which logical call it belongs to. */
 export interface KeyedCall {
@@ -43,7 +44,7 @@ export function createOutputKeys(): (call: KeyedCall, callersKey: string | undef
   const bursts = new Map<string, Burst>();
 
   const newGroup = (callersKey: string | undefined, split: Split): { group: Group; burst: Burst | undefined } => {
-    const base = callersKey ?? crypto.randomUUID();
+    const base = callersKey ?? systemRandom.uuid();
     if (callersKey === undefined || split === 'calls') {
       return { group: { base, firstPart: 0, inFlight: 0 }, burst: undefined };
     }

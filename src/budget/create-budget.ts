@@ -1,7 +1,7 @@
 import { BudgetExceededError } from '../errors/budget-error.js';
 import { GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
-import type { BudgetReply, BudgetScope, ReserveStep } from '../rules/budget.js';
+import type { BudgetReply, BudgetScope, ReserveStep } from '../rules/budget-state.js';
 import { fateOf, isBeforeTheKey } from '../rules/fate.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';

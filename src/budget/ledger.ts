@@ -1,4 +1,6 @@
 // A budget in a shared store: the ledger of its scope, each answered create under a key of its own, and the scopes of a job.
+import { takeBudgetStep } from '../rules/budget.js';
+import { type BudgetPeriod, keptMs } from '../rules/budget-period.js';
 import {
   type BudgetReply,
   type BudgetState,
@@ -7,9 +9,7 @@ import {
   type PendingCreate,
   REMEMBERED_MS,
   type SettledCreate,
-  takeBudgetStep,
-} from '../rules/budget.js';
-import { type BudgetPeriod, keptMs } from '../rules/budget-period.js';
+} from '../rules/budget-state.js';
 import type { Decision, SharedChanges, SharedValues } from '../shared/shared-store.js';
 
 /** The key of a group that contains the state of a budget. */

@@ -1,5 +1,5 @@
 import { ConnectionError } from '../errors/index.js';
-import type { BudgetReply, BudgetScope, BudgetStep, ReserveStep } from '../rules/budget.js';
+import type { BudgetReply, BudgetScope, BudgetStep, ReserveStep } from '../rules/budget-state.js';
 import { abortable, onAbort } from '../runtime/abort.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { type Clock, steady } from '../runtime/clock.js';

@@ -1,6 +1,7 @@
 import { GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import { shortenKey } from '../resources/run-calls.js';
+import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { nextStep } from '../rules/run.js';
 import { type RunEvent, startRun } from '../rules/run-state.js';
 import { extra, isFields } from '../schemas/envelope.js';
@@ -30,7 +31,6 @@ export interface GeneratedJob extends CompletedJob {
   stored?: StoredFile;
 }
 
-const DEFAULT_TIMEOUT_MS = 30 * 60_000;
 /** The names of the steps begin with their version. Names of a version never change, so that old runs can be replayed. */
 const VERSION = 'gen1';
 
@@ -52,7 +52,7 @@ const VERSION = 'gen1';
  * });
  */
 export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
-  const { call, params, key, timeoutMs = DEFAULT_TIMEOUT_MS, recover, store = false } = checked(options);
+  const { call, params, key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = checked(options);
   checkEngine(engine);
   const rules = {
     timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,

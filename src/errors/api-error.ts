@@ -161,7 +161,13 @@ export class ServerError extends APIError {
   }
 }
 
-/** The status that the spec gives the error's code, for an answer that said 200 and `success: false`. */
-export function documentedStatus(error: APIError): number {
-  return error.status < 400 ? (rowOf(REQUEST_ERRORS, error.code)?.[0] ?? error.status) : error.status;
+/** The status of a refusal, or the one that the spec gives its code where the answer said 200 and `success: false`. */
+export function documentedStatus({
+  status,
+  code = '',
+}: {
+  readonly status: number;
+  readonly code?: string | undefined;
+}): number {
+  return status < 400 ? (rowOf(REQUEST_ERRORS, code)?.[0] ?? status) : status;
 }

@@ -20,8 +20,8 @@ const PLACE_LEASE_MS = 5_000;
 /** A call that has been under way for so long has ended with its request, too. */
 const SLOT_LEASE_MS = 120_000;
 
-const NOBODY: readonly Arrival[] = [];
-const NONE: readonly number[] = [];
+const NOBODY: readonly Arrival[] = Object.freeze([]);
+const NONE: readonly number[] = Object.freeze([]);
 const NOW: readonly number[] = [0];
 /** In one process calls are served in the order in which they came. */
 const ONE: readonly Arrival[] = [{ atMs: 0, calls: 1 }];

@@ -164,7 +164,7 @@ async function runJob<Throws extends boolean>(
   const { signal, maxRetries, headers, preflight, budget, onUploadProgress, cleanup, label } = options;
   const call = { signal, maxRetries, headers, preflight, budget, onUploadProgress, label };
   // A key that cannot be right is refused, and never left out.
-  const idempotencyKey = idempotencyKeyOf(options.idempotencyKey, request.body, transport.random);
+  const key = idempotencyKeyOf(options.idempotencyKey, request.body, transport.random);
   const files = filesOf(uploads, request);
   let settle = () => {};
   const waits = new Promise<void>((resolve) => {
@@ -172,7 +172,7 @@ async function runJob<Throws extends boolean>(
   });
   // Whether a job may be running that uses the files.
   let mayRun = false;
-  const create = async ({ key, model, isSecondKey }: CreateStep) => {
+  const create = async ({ key: idempotencyKey, model, isSecondKey }: CreateStep) => {
     const params = model === null ? body : { ...body, model };
     const failed = async (error: unknown, wasSent: boolean) => {
       mayRun = wasSent && mayHaveCreated(error);
@@ -185,10 +185,10 @@ async function runJob<Throws extends boolean>(
       waits,
     };
     mayRun = true;
-    return transport.send(isSecondKey ? { ...sent, neverWaits: true } : sent, { ...call, idempotencyKey: key });
+    return transport.send(isSecondKey ? { ...sent, neverWaits: true } : sent, { ...call, idempotencyKey });
   };
   try {
-    const job: Job = await createAndWait({ create, waiter, shortenKey }, { ...options, idempotencyKey });
+    const job: Job = await createAndWait({ create, waiter, key, shortKey: shortenKey(key) }, options);
     if (cleanup === 'after-job') await files?.remove();
     else files?.keep();
     return job as FinalJob<Throws>;
@@ -196,7 +196,7 @@ async function runJob<Throws extends boolean>(
     if (!JobError.isInstance(error)) await leave(files, error, mayRun);
     else if (cleanup === 'after-job') await files?.remove();
     else files?.keep();
-    throw withKey(error, idempotencyKey);
+    throw withKey(error, key);
   } finally {
     settle();
   }

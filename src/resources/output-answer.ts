@@ -1,4 +1,5 @@
 import { DownloadError } from '../errors/index.js';
+import { hasNoBody, isPart } from '../rules/fate.js';
 import { outputInfoOf } from './output.js';
 
 /** One version of a file. */
@@ -29,7 +30,7 @@ export interface OutputAnswer extends OutputVersion {
 /** Reads the head of an answer. Throws a DownloadError for one that holds no file. */
 export function readAnswer(jobId: string, response: Response): OutputAnswer {
   const { status, headers } = response;
-  if (response.body === null || status === 204 || status === 205) {
+  if (response.body === null || hasNoBody(status)) {
     throw new DownloadError(`The service answered with ${status} and no file for job ${jobId}.`, {
       jobId,
       code: 'not_media',
@@ -44,7 +45,7 @@ export function readAnswer(jobId: string, response: Response): OutputAnswer {
     sizeBytes,
     // A range of an encoded file counts encoded bytes.
     etag: isEncoded || etag?.startsWith('W/') ? undefined : etag,
-    part: status === 206 ? partIn(headers.get('content-range') ?? '') : undefined,
+    part: isPart(status) ? partIn(headers.get('content-range') ?? '') : undefined,
     encoding: isEncoded ? encoding : undefined,
   };
 }

@@ -1,12 +1,6 @@
-import {
-  APIError,
-  ConnectionError,
-  DownloadError,
-  type DownloadErrorCode,
-  ServerError,
-  TimeoutError,
-} from '../errors/index.js';
+import { ConnectionError, DownloadError, type DownloadErrorCode, ServerError, TimeoutError } from '../errors/index.js';
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
+import { isBeyondEnd } from '../rules/fate.js';
 import { abortable, onAbort } from '../runtime/abort.js';
 import { isByteStream, joinBytes } from '../runtime/bytes.js';
 import { type Clock, sleep } from '../runtime/clock.js';
@@ -177,7 +171,7 @@ export class OutputReader {
     } catch (cause) {
       signal.throwIfAborted();
       // A part that lies beyond the end means that the file has changed.
-      if (rest !== undefined && APIError.isInstance(cause) && cause.status === 416) this.#forgetVersion();
+      if (rest !== undefined && isBeyondEnd(cause)) this.#forgetVersion();
       // A service that was there a moment ago may be back in the next.
       else if (this.#furthest === 0 || !isPassing(cause)) throw cause;
       await this.#pause(cause);

@@ -1,4 +1,5 @@
 import { APIError, DownloadError } from '../errors/index.js';
+import { fileRefusal } from '../rules/fate.js';
 import type { Job } from '../schemas/job.js';
 
 /** What is known of a download that was refused. */
@@ -13,11 +14,11 @@ interface Refusal {
 
 /** The error to throw for a refused download: an expired link and a job without a file are told as such. */
 export async function explainRefusal({ jobId, cause, job, now }: Refusal): Promise<unknown> {
-  if (!APIError.isInstance(cause) || ![400, 401, 403, 404, 409, 410].includes(cause.status)) return cause;
-  if (cause.code === 'invalid_api_key' || cause.code === 'scope_missing') return cause;
+  const kind = fileRefusal(cause);
+  if (kind === undefined || !APIError.isInstance(cause)) return cause;
   const { providerOutputExpiresAt: expiresAt, status } = (await job()) ?? {};
   const isPast = Date.parse(expiresAt ?? '') <= now;
-  if (isPast || cause.status === 410 || /expir/i.test(`${cause.code} ${cause.message}`)) {
+  if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
     const at = expiresAt ?? undefined;
     const when = at === undefined ? 'has expired' : `expired at ${at}`;
     const message = `The link to the file of job ${jobId} ${when}. Files are kept for a while only: save each one when its job completes.`;

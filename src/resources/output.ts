@@ -1,4 +1,5 @@
 import { GenError } from '../errors/index.js';
+import { isPart } from '../rules/fate.js';
 import { isFields } from '../schemas/envelope.js';
 import { extensionsOf } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
@@ -67,7 +68,7 @@ export function outputInfoOf(response: Response): OutputInfo {
     sizeBytes: sizeOf(response),
     etag: get('etag'),
     lastModified: get('last-modified'),
-    acceptsRanges: response.status === 206 || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
+    acceptsRanges: isPart(response.status) || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
     expiresAt: isoDate(get('expires')),
   };
 }
@@ -75,7 +76,7 @@ export function outputInfoOf(response: Response): OutputInfo {
 /** The whole size. The length of a part or of an encoded answer is another one. */
 function sizeOf({ status, headers }: Response): number | undefined {
   const ofPart = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1];
-  const text = status === 206 ? ofPart : (headers.get('content-length') ?? undefined);
+  const text = isPart(status) ? ofPart : (headers.get('content-length') ?? undefined);
   const encoding = headers.get('content-encoding') ?? 'identity';
   return text !== undefined && /^\d+$/.test(text) && encoding === 'identity' ? Number(text) : undefined;
 }

@@ -1,127 +1,15 @@
 // The rules of a budget: state and step give state. A shared store keeps the state, and src/budget/ drives the rules.
-import { type BudgetPeriod, lostUntilMs, periodAt } from './budget-period.js';
-
-/** A limit on what may be spent. */
-export interface BudgetScope {
-  /** Tokens that may be spent in each period. */
-  readonly maxTokens: number;
-  /** How long a period is. */
-  readonly per: BudgetPeriod;
-}
-
-/** A create that has reserved tokens and is not answered. */
-export interface PendingCreate {
-  /** What it costs; null while that is unknown: it then reserves all that is left. */
-  readonly tokens: number | null;
-  readonly priceClass: string;
-  /** Whether the price was learned. A price that was not learned may be any. */
-  readonly isSure: boolean;
-  /** The calls in flight under its key, and until when each is waited for without a renewal. */
-  readonly holders: ReadonlyMap<string, number>;
-  /** An answer was lost, so a job may exist: until when the tokens stay reserved for it. Null: no answer was lost. */
-  readonly lostUntilMs: number | null;
-}
-
-/** A create that was answered. It is kept under its key for {@link REMEMBERED_MS}. */
-export interface SettledCreate {
-  readonly jobId: string;
-  /** What it cost; null where no answer has told that. */
-  readonly tokens: number | null;
-  readonly priceClass: string;
-  /** Whether its price is that of its class. */
-  readonly teaches: boolean;
-  /** The start of the period in which it counts. */
-  readonly startMs: number;
-}
-
-/** A budget in its present period. */
-export interface BudgetState {
-  /** 0 for `total`, and before the first create of a number of ms. */
-  readonly startMs: number;
-  readonly spentTokens: number;
-  /** By idempotency key, the oldest first. */
-  readonly pending: ReadonlyMap<string, PendingCreate>;
-  /** Creates of this period that were answered without a price, by idempotency key. */
-  readonly unpriced: ReadonlyMap<string, SettledCreate>;
-  /** The last quote of each price class. */
-  readonly prices: ReadonlyMap<string, number>;
-  /** The answered creates that the step is about, as far as they are remembered. */
-  readonly settled: ReadonlyMap<string, SettledCreate>;
-}
-
-/** Takes the tokens of a create before it is sent. */
-export interface ReserveStep {
-  readonly op: 'reserve';
-  readonly key: string;
-  /** The call that reserves: several may have the same key. */
-  readonly holder: string;
-  readonly priceClass: string;
-  /** Whether creates of the class cost the same. The price of an edit may depend on its source. */
-  readonly teaches: boolean;
-  /** The price that this process has learned elsewhere; null for none. */
-  readonly knownTokens: number | null;
-  /** What the user estimates; null for no estimate. */
-  readonly guessedTokens: number | null;
-  /** Whether a create of an unknown price is refused. */
-  readonly refusesUnknown: boolean;
-}
-
-/** One change of a budget. The same step twice has the effect of one. */
-export type BudgetStep =
-  | ReserveStep
-  /** The create was answered. */
-  | {
-      readonly op: 'settle';
-      readonly key: string;
-      readonly jobId: string;
-      readonly priceClass: string;
-      readonly teaches: boolean;
-      /** What the answer quotes; null for no quote. */
-      readonly quotedTokens: number | null;
-      /** Whether the job has ended already, and was not charged. */
-      readonly isUncharged: boolean;
-    }
-  /** The call came to nothing: see `fateOf`. A refusal says that no job exists under the key. */
-  | {
-      readonly op: 'fail';
-      readonly key: string;
-      readonly holder: string;
-      readonly fate: 'refused' | 'unsent' | 'lost';
-    }
-  /** The service says what a job was charged in the end. */
-  | { readonly op: 'charge'; readonly key: string; readonly jobId: string; readonly tokens: number }
-  /** The calls are still running. */
-  | { readonly op: 'renew'; readonly calls: readonly (readonly [key: string, holder: string])[] }
-  /** The user knows what became of the key. */
-  | { readonly op: 'release'; readonly key: string }
-  /** Only shows the budget. */
-  | { readonly op: 'look' };
-
-/** A step, and what it depends on. */
-export interface BudgetTurn {
-  readonly scope: BudgetScope;
-  readonly step: BudgetStep;
-  readonly nowMs: number;
-}
-
-/** What a step leads to. */
-export interface BudgetReply {
-  /**
-   * `reserved`, or `held` under the same key before. `wait`: a create in flight has to be answered first. `refused`: too
-   * little is left. `unknown`: the price is unknown, and such a create cannot go. `unpriced`: settled without a price.
-   * `done`: all other steps.
-   */
-  readonly outcome: 'reserved' | 'held' | 'wait' | 'refused' | 'unknown' | 'unpriced' | 'done';
-  /** What the create is taken to cost; null where that is unknown. */
-  readonly tokens: number | null;
-  readonly spentTokens: number;
-  readonly reservedTokens: number;
-  readonly leftTokens: number;
-  /** When the period ends; null where it does not. */
-  readonly endMs: number | null;
-  /** How many creates have lost their answer. */
-  readonly unresolved: number;
-}
+import { lostUntilMs, periodAt } from './budget-period.js';
+import type {
+  BudgetReply,
+  BudgetScope,
+  BudgetState,
+  BudgetStep,
+  BudgetTurn,
+  PendingCreate,
+  ReserveStep,
+  SettledCreate,
+} from './budget-state.js';
 
 /**
  * Creates go side by side while the budget would hold even if each cost this many times its learned price. After that they
@@ -130,20 +18,8 @@ export interface BudgetReply {
 const PRICE_MARGIN = 10;
 /** A call that has not been renewed for so long counts as lost: its process died. */
 const LEASE_MS = 30_000;
-/** How long an answered create is remembered, so that a rerun under its key is not counted again. */
-export const REMEMBERED_MS = 7 * 24 * 60 * 60 * 1000;
 /** Price classes that a budget remembers. */
 const MOST_PRICES = 250;
-
-/** A budget from which nothing is spent. */
-export const EMPTY_BUDGET: BudgetState = {
-  startMs: 0,
-  spentTokens: 0,
-  pending: new Map(),
-  unpriced: new Map(),
-  prices: new Map(),
-  settled: new Map(),
-};
 
 /** A state that is being changed. Its entries are replaced, never changed. */
 interface Draft {

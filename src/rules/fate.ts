@@ -1,13 +1,23 @@
 // What a failed call means. No other code compares a status or decides what an error code means.
 import {
   APIError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
   ConnectionError,
   documentedStatus,
   GenError,
+  InsufficientBalanceError,
   JobError,
+  NotFoundError,
+  PayloadTooLargeError,
+  PermissionDeniedError,
   RateLimitError,
+  type Recovery,
   ResponseError,
+  ServerError,
   TimeoutError,
+  UnprocessableEntityError,
 } from '../errors/index.js';
 import { isPassing, mayHaveArrived } from '../errors/marks.js';
 
@@ -58,6 +68,23 @@ const BEFORE_THE_KEY: readonly number[] = [401, 403, 429];
 const RETRIED: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523, 524];
 /** The only responses that end a wait: another read cannot change them. */
 const ENDS_A_WAIT: readonly number[] = [400, 401, 403, 404];
+
+/** Refusals of a file that may be about its link, or about a job that has no file. */
+const FILE_REFUSALS: readonly number[] = [400, 401, 403, 404, 409];
+
+const BY_STATUS: Readonly<Record<number, readonly [typeof APIError, Recovery]>> = {
+  400: [BadRequestError, 'change_request'],
+  401: [AuthenticationError, 'fix_credentials'],
+  402: [InsufficientBalanceError, 'top_up'],
+  403: [PermissionDeniedError, 'fix_credentials'],
+  404: [NotFoundError, 'change_request'],
+  408: [APIError, 'retry'],
+  409: [ConflictError, 'retry_later'],
+  413: [PayloadTooLargeError, 'change_reference'],
+  422: [UnprocessableEntityError, 'change_request'],
+  429: [RateLimitError, 'wait_and_retry'],
+  503: [ServerError, 'retry_later'],
+};
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
@@ -146,6 +173,32 @@ export function isRateLimited(error: unknown): error is APIError {
 /** Whether the response says that a request was counted by nobody: its slot is free again. */
 export function isUncounted(status: number): boolean {
   return status === 429;
+}
+
+/** What a refusal of this status is: the class of its error, and what to do where its code says nothing. */
+export function refusalKind(status: number): readonly [typeof APIError, Recovery] {
+  const known = BY_STATUS[status];
+  if (known !== undefined) return known;
+  if (status >= 500) return [ServerError, 'retry'];
+  return [APIError, status >= 300 ? 'change_request' : 'none'];
+}
+
+/** Whether a response holds only a part of the file. */
+export function isPart(status: number): boolean {
+  return status === 206;
+}
+
+/** Whether the part that was asked for lies beyond the end of the file. */
+export function isBeyondEnd(error: unknown): boolean {
+  return APIError.isInstance(error) && error.status === 416;
+}
+
+/** Why a file was refused: its link is `gone`, the state of its job may say, or neither says. */
+export function fileRefusal(error: unknown): 'gone' | 'askJob' | undefined {
+  if (!APIError.isInstance(error) || error.code === 'invalid_api_key' || error.code === 'scope_missing')
+    return undefined;
+  if (error.status === 410) return 'gone';
+  return FILE_REFUSALS.includes(error.status) ? 'askJob' : undefined;
 }
 
 /** Whether a response of this status has no body. */

@@ -7,6 +7,7 @@ import type { AnyLimiter } from '../limits/rate-limiter.js';
 import type { Lengths } from '../rules/lengths.js';
 import type { LaneLimit } from '../rules/limits.js';
 import { type Clock, randomOf, systemClock, wallOf } from '../runtime/clock.js';
+import { systemRandom } from '../runtime/random.js';
 import { Facts } from './facts.js';
 import { SharedLimiter } from './shared-limiter.js';
 import type { SharedStore } from './shared-store.js';
@@ -211,7 +212,7 @@ function registryOf(clock: Clock): Registry {
 
 function createRegistry(): Registry {
   return {
-    salt: crypto.randomUUID(),
+    salt: systemRandom.uuid(),
     accounts: new Map(),
     held: new Map(),
     things: new Map(),

@@ -2,14 +2,14 @@ import { ConnectionError } from '../errors/client-errors.js';
 import type { InProcessLimiter } from '../limits/in-process-limiter.js';
 import type { LaneSnapshot, Release } from '../limits/rate-limiter.js';
 import { type Joining, WaitingLine } from '../limits/waiting-line.js';
-import { emptyLane, type LaneReply, type LaneState, type LaneTurn, lookAtLane, takeTurn } from '../rules/lane.js';
-import { decodeLane, encodeLane } from '../rules/lane-record.js';
+import { type LaneReply, type LaneTurn, lookAtLane } from '../rules/lane.js';
 import type { LaneLimit } from '../rules/limits.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Random } from '../runtime/random.js';
 import { AskRate } from './ask-rate.js';
 import type { Outage } from './outage.js';
-import { isSetupError, type SharedStore, type SharedValues, setupError, updateShared } from './shared-store.js';
+import { isSetupError, type SharedStore } from './shared-store.js';
+import { type StoredTurn, takeStoredTurn } from './stored-turn.js';
 
 /** What all lanes of a limiter have in common. */
 export interface SharedLaneSettings {
@@ -47,22 +47,11 @@ const MOST_AGO_MS = 2_000;
 const MOST_FAILURES = 3;
 const RETRY_MS = 5_000;
 
-/** The one key of a lane's group. */
-const KEY = 'lane';
-
 /** A call that does not queue. */
 interface Try {
   readonly warn: Joining['warn'];
   readonly resolve: (taken: Release | number | PromiseLike<Release | number>) => void;
   readonly reject: (reason: unknown) => void;
-}
-
-/** A turn that was taken. */
-interface Taken {
-  readonly reply: LaneReply;
-  readonly turn: LaneTurn;
-  readonly lane: LaneState;
-  readonly nowMs: number;
 }
 
 /**
@@ -207,32 +196,27 @@ export class SharedLane {
     this.#changed();
   }
 
-  #swap(): Promise<Taken> {
+  #swap(): Promise<StoredTurn> {
     const { store, clock, random } = this.#settings;
+    const { group, limit } = this.#options;
     const counting: SharedStore = {
-      read: (group, keys) => {
+      read: (...asked) => {
         this.#rate.asked();
         this.#askedMs = clock.now();
-        return store.read(group, keys);
+        return store.read(...asked);
       },
-      write: (group, version, changes) => {
+      write: (...asked) => {
         this.#rate.asked();
-        return store.write(group, version, changes);
+        return store.write(...asked);
       },
     };
-    return updateShared({ store: counting, group: this.#options.group, clock, random }, [KEY], (seen) =>
-      this.#rule(seen),
-    );
+    return takeStoredTurn({ store: counting, group, clock, random }, limit, (nowMs) => this.#turnAt(nowMs));
   }
 
-  #rule({ values, nowMs }: SharedValues) {
-    const { group, limit, member } = this.#options;
-    const stored = values[KEY];
-    const lane = stored === undefined ? emptyLane() : decodeLane(stored);
-    if (lane === undefined)
-      throw setupError(`The shared store has something else under "${group}". Give gen-client a prefix of its own.`);
-    const turn: LaneTurn = {
-      member,
+  /** What this process tells and asks for, at the store's time. */
+  #turnAt(nowMs: number): LaneTurn {
+    return {
+      member: this.#options.member,
       open: this.#open,
       counted: this.#counted,
       // The store's time is not before the time at which it was asked.
@@ -244,10 +228,6 @@ export class SharedLane {
       pauseMs: this.#isPauseKnown ? 0 : Math.max(0, this.#pausedUntilMs - this.#settings.clock.now()),
       leaseMs: LEASE_MS,
     };
-    const reply = takeTurn(lane, turn, limit, nowMs);
-    const state = encodeLane(lane, limit);
-    const isWritten = reply.isChanged && (state !== null || stored !== undefined);
-    return { changes: isWritten ? { [KEY]: state } : {}, result: { reply, turn, lane, nowMs } };
   }
 
   /** By how much the store's clock is ahead, in whole moments. Small changes are the delay's. */
@@ -265,7 +245,7 @@ export class SharedLane {
   }
 
   /** Gives out what the turn has brought. */
-  #settle({ reply, turn, lane, nowMs }: Taken): void {
+  #settle({ reply, turn, lane, nowMs }: StoredTurn): void {
     const { clock } = this.#settings;
     const waiting = turn.waiting.reduce((sum, { calls }) => sum + calls, 0);
     const { granted, taken, ahead, waitMs, isPaused } = reply;

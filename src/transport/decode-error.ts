@@ -1,5 +1,6 @@
-import * as family from '../errors/api-error.js';
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
+import { type APIError, documentedStatus } from '../errors/index.js';
+import { refusalKind } from '../rules/fate.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import { scrubHeaders, scrubText, scrubValue } from './scrub.js';
 
@@ -25,19 +26,6 @@ export interface RefusedCall {
 
 const BY_CODE: Readonly<Record<string, readonly [status: number, recovery: Recovery]>> = REQUEST_ERRORS;
 const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
-const BY_STATUS: Readonly<Record<number, readonly [typeof family.APIError, Recovery]>> = {
-  400: [family.BadRequestError, 'change_request'],
-  401: [family.AuthenticationError, 'fix_credentials'],
-  402: [family.InsufficientBalanceError, 'top_up'],
-  403: [family.PermissionDeniedError, 'fix_credentials'],
-  404: [family.NotFoundError, 'change_request'],
-  408: [family.APIError, 'retry'],
-  409: [family.ConflictError, 'retry_later'],
-  413: [family.PayloadTooLargeError, 'change_reference'],
-  422: [family.UnprocessableEntityError, 'change_request'],
-  429: [family.RateLimitError, 'wait_and_retry'],
-  503: [family.ServerError, 'retry_later'],
-};
 const REQUEST_ID_HEADERS = ['x-request-id', 'x-service-request-id', 'request-id', 'x-correlation-id', 'cf-ray'];
 const LONGEST_PLAIN_MESSAGE = 300;
 
@@ -45,7 +33,7 @@ const LONGEST_PLAIN_MESSAGE = 300;
  * The error of a refusal. Its code, message and figures are looked for wherever an envelope may hold them.
  * They are read before the key is taken out, so that a key which is a word of a code does not change the code.
  */
-export function decodeError(refusal: Refusal, call: RefusedCall): family.APIError {
+export function decodeError(refusal: Refusal, call: RefusedCall): APIError {
   const { text } = refusal;
   const clean = (said: string | undefined) => (said === undefined ? undefined : scrubText(said, call.secret));
   const headers = scrubHeaders(refusal.headers, call.secret);
@@ -55,8 +43,7 @@ export function decodeError(refusal: Refusal, call: RefusedCall): family.APIErro
   // An unknown word that holds the key is an echo of it and not a code.
   const code = found !== undefined && (isDocumented(found) || clean(found) === found) ? found : undefined;
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
-  const status = refusal.status < 400 ? (documented?.[0] ?? refusal.status) : refusal.status;
-  const [Class, recovery] = BY_STATUS[status] ?? otherStatus(status);
+  const [Class, recovery] = refusalKind(documentedStatus({ status: refusal.status, code }));
   const { method, url, idempotencyKey, attempts } = call;
   const message = clean(findMessage(places) ?? plainMessage(refusal, call, body === undefined ? text : '')) ?? '';
   return new Class(message, {
@@ -104,11 +91,6 @@ function storageError(text: string): Fields | undefined {
   const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
   const code = field('Code');
   return code === undefined ? undefined : { code, message: field('Message') };
-}
-
-function otherStatus(status: number): readonly [typeof family.APIError, Recovery] {
-  if (status >= 500) return [family.ServerError, 'retry'];
-  return [family.APIError, status >= 300 ? 'change_request' : 'none'];
 }
 
 /** The objects in which an envelope may say something, nearest first. */

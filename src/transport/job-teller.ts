@@ -12,72 +12,41 @@ import { timestamp } from '../shared/journal.js';
 import type { Core, JobTeller } from './call.js';
 import { type EndedJob, type JobEnd, type JobListeners, JobLog, JobMemory } from './job-log.js';
 import { noteIn } from './layers/journal.js';
+import type { ShownJob } from './transport.js';
 
 /** Copies of the package share the log by this name. The number is the protocol's. */
 const LOG = 'jobs/1';
 const MEMORY = 'job-memory/1';
 
+type TellerCore = Pick<Core, 'config' | 'credentials' | 'clock' | 'channels' | 'observer' | 'warn'>;
+
 /** Makes the teller of one client. */
-export function createJobTeller(
-  core: Pick<Core, 'config' | 'credentials' | 'clock' | 'channels' | 'observer' | 'warn'>,
-): JobTeller {
-  const { config, credentials, clock } = core;
-  const log = () => {
-    const account = credentials.account();
-    return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
-  };
-  const listeners = (notes: Promise<void>[] = []): JobListeners => ({
-    now: clock.now,
-    channel: heard(core.channels()?.job),
-    budget: config.budget,
-    journal: config.journal,
-    note: (journal, end) => void notes.push(noteIn(core, journal, entryOf(end, wallOf(clock).now()))),
-    tell(event) {
-      core.observer()?.job(event);
-      const events = core.channels()?.events;
-      if (events?.hasSubscribers) events.publish(event);
-    },
-  });
-  const learn = (priced: PricedCall, jobId: string, tokens: number | undefined) => {
-    const account = credentials.account();
-    if (!account) return;
-    lengthsOf(account).created(jobId, lengthClassOf(priced));
-    if (tokens !== undefined) account.facts.prices.learn(priceClassOf(priced), () => tokens);
-  };
-  /** Whether somebody wants to know of a job. Nothing is kept where nobody does. */
-  const isWatched = (jobId: string, budgets: readonly Budget[] = []) =>
-    budgets.length > 0 ||
-    config.budget !== undefined ||
-    config.hooks.onJob !== undefined ||
-    config.journal !== undefined ||
-    heard(core.channels()?.job) !== undefined ||
-    core.channels()?.events.hasSubscribers === true ||
-    log()?.knows(jobId) === true;
+export function createJobTeller(core: TellerCore): JobTeller {
+  const { config, credentials } = core;
   return {
     async seen({ kind, body, options, idempotencyKey, label, trace }, shown) {
       const notes: Promise<void>[] = [];
       const call = kind.type === 'json' ? kind.request.call : undefined;
       const budgets = call ? budgetsOf(config.budget, options.budget) : [];
-      const tokens = tokensIn(shown.quotedTokens) ?? tokensIn(shown.job.quotedTokenCost);
-      if (call) learn(pricedCallOf(call, body), shown.job.id, tokens);
-      if (!isWatched(shown.job.id, budgets)) return;
+      if (call) learn(core, pricedCallOf(call, body), shown);
+      if (!isWatched(core, shown.job.id, budgets)) return;
       const origin = call && { call, idempotencyKey, label, budgets, trace: trace?.job };
-      const ended = log()?.seen(shown, listeners(notes), origin);
+      const ended = logOf(core)?.seen(shown, listeners(core, notes), origin);
       if (ended) await correct(core, ended, shown.job.id);
       if (notes.length > 0) await Promise.all(notes);
     },
     announced(job) {
-      if (!isWatched(job.id)) return;
-      const ended = log()?.announced(job, listeners());
+      if (!isWatched(core, job.id)) return;
+      const ended = logOf(core)?.announced(job, listeners(core));
       if (ended) void correct(core, ended, job.id);
     },
     async stored(jobId) {
-      if (!isWatched(jobId)) return;
+      if (!isWatched(core, jobId)) return;
       const notes: Promise<void>[] = [];
-      log()?.stored(jobId, listeners(notes));
+      logOf(core)?.stored(jobId, listeners(core, notes));
       await Promise.all(notes);
     },
-    isWatched: (jobId) => isWatched(jobId),
+    isWatched: (jobId) => isWatched(core, jobId),
     priceOf(job) {
       // What other processes have learned is read with the first use of the limiter.
       credentials.limiter();
@@ -88,6 +57,52 @@ export function createJobTeller(
       return account && lengthsOf(account).expectedMs(lengthClassOf(job));
     },
   };
+}
+
+/** The log of the account's jobs, once the account is known. */
+function logOf({ credentials }: TellerCore): JobLog | undefined {
+  const account = credentials.account();
+  return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
+}
+
+/** Those who are told of a job. What is written to journals is added to `notes`. */
+function listeners(core: TellerCore, notes: Promise<void>[] = []): JobListeners {
+  const { config, clock } = core;
+  return {
+    now: clock.now,
+    channel: heard(core.channels()?.job),
+    budget: config.budget,
+    journal: config.journal,
+    note: (journal, end) => void notes.push(noteIn(core, journal, entryOf(end, wallOf(clock).now()))),
+    tell(event) {
+      core.observer()?.job(event);
+      const events = core.channels()?.events;
+      if (events?.hasSubscribers) events.publish(event);
+    },
+  };
+}
+
+/** Learns what a create says of its kind: the price, and how long its job takes once that has ended. */
+function learn({ credentials }: TellerCore, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
+  const account = credentials.account();
+  if (!account) return;
+  lengthsOf(account).created(job.id, lengthClassOf(priced));
+  const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
+  if (tokens !== undefined) account.facts.prices.learn(priceClassOf(priced), () => tokens);
+}
+
+/** Whether somebody wants to know of a job. Nothing is kept where nobody does. */
+function isWatched(core: TellerCore, jobId: string, budgets: readonly Budget[] = []): boolean {
+  const { config, channels } = core;
+  return (
+    budgets.length > 0 ||
+    config.budget !== undefined ||
+    config.hooks.onJob !== undefined ||
+    config.journal !== undefined ||
+    heard(channels()?.job) !== undefined ||
+    channels()?.events.hasSubscribers === true ||
+    logOf(core)?.knows(jobId) === true
+  );
 }
 
 function entryOf({ phase, jobId, status, errorCode, facts }: JobEnd, nowMs: number): JournalEntry {

@@ -47,8 +47,10 @@ export interface CreateAndWaitOptions extends WaitOptions {
 export interface CreateAndWaitPorts {
   /** Sends the create under the key of the step, with its model. */
   readonly create: (step: CreateStep) => Promise<CreatedJob>;
-  /** Makes a key of fixed length of one that is too long to be extended. */
-  readonly shortenKey: (key: string) => string;
+  /** The key of the first create. */
+  readonly key: string;
+  /** Stands for a key that is too long to be extended. */
+  readonly shortKey: string;
   readonly waiter: Waiter;
 }
 
@@ -63,7 +65,7 @@ export async function createAndWait(
   options: CreateAndWaitOptions = {},
 ): Promise<CompletedJob> {
   checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
-  const { timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, idempotencyKey: key = crypto.randomUUID() } = options;
+  const { timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true } = options;
   const rules: RunRules = {
     timeoutMs: timeoutMs === false ? null : timeoutMs,
     resubmitPending,
@@ -75,7 +77,7 @@ export async function createAndWait(
     retryMs: null,
   };
   const perform = createDriver(ports, options);
-  let run = startRun({ key, shortKey: ports.shortenKey(key), rules });
+  let run = startRun({ key: ports.key, shortKey: ports.shortKey, rules });
   while (run.step.type !== 'end') run = nextStep(run, await perform(run));
   return outcomeOf({ ...run.step.job, tries: run.tries }, options.throwOnFailure);
 }
