@@ -1,5 +1,5 @@
 import { readBudget, scopeOf } from '../../budget/ledger.js';
-import type { PendingCreate, SettledCreate } from '../../rules/budget.js';
+import type { PendingCreate, SettledCreate } from '../../rules/budget-state.js';
 import type { SharedChanges } from '../../shared/shared-store.js';
 import type { SandboxJob } from '../world/records.js';
 
