@@ -1,0 +1,186 @@
+// The proxy of pages in a Worker: an honest page from its upload to its file, and hostile requests. The service is on Node.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { esbuild, writeEntry } from './bundle.js';
+import { type Context, need, type Suite } from './suite.js';
+
+const ORIGIN = 'https://app.test';
+const KEY = 'b5f1c0de-0000-4000-8000-00000000000';
+
+const worker = (config: object) => `
+import { GenClient } from 'gen-client';
+import { createGenProxy } from 'gen-client/proxy';
+const proxy = createGenProxy({
+  client: new GenClient(${JSON.stringify(config)}),
+  secret: 'a secret of the app that has more than 32 characters',
+  authorize: (request) => {
+    const id = request.headers.get('x-session');
+    return id === null ? null : { id };
+  },
+  create: { images: (ask) => ({ prompt: ask.prompt, reference_upload_ids: ask.reference_upload_ids, ...ask.all }) },
+  upload: ({ mime_type, file_size }) => mime_type === 'image/png' && file_size < 1_000_000,
+});
+export default { fetch: (request) => proxy(request) };`;
+
+interface Miniflare {
+  dispatchFetch(url: string, init?: object): Promise<Response>;
+  dispose(): Promise<void>;
+}
+
+/** Requests as the page of a user sends them. */
+class Page {
+  readonly #worker: Miniflare;
+  readonly #user: string | null;
+
+  constructor(worker: Miniflare, user: string | null) {
+    this.#worker = worker;
+    this.#user = user;
+  }
+
+  async post(verb: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    const response = await this.ask(verb, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'object' && !(body instanceof Uint8Array) ? JSON.stringify(body) : body,
+    });
+    return { status: response.status, body: (await response.json()) as Answer['body'] };
+  }
+
+  ask(
+    path: string,
+    { headers, ...init }: { headers?: object; method?: string; body?: unknown } = {},
+  ): Promise<Response> {
+    const session = this.#user === null ? {} : { 'x-session': this.#user };
+    return this.#worker.dispatchFetch(`${ORIGIN}/api/gen/${path}`, {
+      ...init,
+      headers: { 'x-gen-page': '1', 'sec-fetch-site': 'same-origin', ...session, ...headers },
+    });
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+async function inWorkerd({ project }: Context): Promise<void> {
+  const { createSandbox } = (await import(
+    pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href
+  )) as typeof import('gen-client/sandbox');
+  const sandbox = createSandbox({ jobDurationMs: 1_500 });
+  const api = await sandbox.listen({ port: 0 });
+  const entry = writeEntry(project, 'proxy-worker.mjs', worker({ apiKey: sandbox.apiKey, baseUrl: api.url }));
+  const script = await esbuild(project, entry, 'worker');
+  const { Miniflare } = await need<{ Miniflare: new (options: object) => Miniflare }>('miniflare');
+  const workerd = new Miniflare({ modules: true, script, compatibilityDate: '2026-07-01' });
+  try {
+    const ann = new Page(workerd, 'ann');
+    const ticket = await anHonestPage(ann);
+    equal('the jobs', sandbox.jobs.length, 1);
+    await hostileRequests({ ann, ben: new Page(workerd, 'ben'), nobody: new Page(workerd, null), ticket });
+    equal('the jobs after the hostile requests', sandbox.jobs.length, 1);
+  } finally {
+    await workerd.dispose();
+    await api.close();
+  }
+}
+
+/** Uploads a picture, creates an image, follows it in two tabs, and reads a part of its file. Its ticket. */
+async function anHonestPage(page: Page): Promise<string> {
+  const begun = await page.post('upload', { file_name: 'fox.png', mime_type: 'image/png', file_size: PNG.length });
+  equal('the upload', begun.status, 200);
+  const put = { 'x-gen-ticket': String(begun.body.put) };
+  equal('the bytes', (await page.post('bytes', PNG, put)).status, 200);
+  const ended = await page.post('uploaded', { put: begun.body.put });
+  equal('the finished upload', ended.status, 200);
+  const ask = { key: `${KEY}1`, ask: { prompt: 'a fox', reference_upload_ids: [ended.body.upload] } };
+  // A double click.
+  const [created, again] = await Promise.all([page.post('images', ask), page.post('images', ask)]);
+  equal('the create', created.status, 200);
+  equal('the second click', again.status, 200);
+  const [answer, other] = await Promise.all([watched(page, created.body), watched(page, again.body)]);
+  equal('the job', answer.status, 'completed');
+  equal('the job in the other tab', other.status, 'completed');
+  const part = await page.ask(`file?t=${answer.file}`, { headers: { range: 'bytes=1-3' } });
+  equal('a part of the file', `${part.status} ${await part.text()}`, '206 PNG');
+  return String(created.body.ticket);
+}
+
+/** Asks for progress until the job has ended, as the page does. */
+async function watched(page: Page, { ticket, ...first }: Answer['body']): Promise<Answer['body']> {
+  let answer: Answer['body'] = first;
+  while (!answer.final) {
+    const next = await page.post('watch', { ticket, seen: answer.status });
+    equal('the progress', next.status, 200);
+    answer = next.body;
+  }
+  return answer;
+}
+
+interface Hostile {
+  readonly ann: Page;
+  readonly ben: Page;
+  readonly nobody: Page;
+  readonly ticket: string;
+}
+
+async function hostileRequests({ ann, ben, nobody, ticket }: Hostile): Promise<void> {
+  const ask = { key: `${KEY}2`, ask: { prompt: 'a fox' } };
+  const cases: readonly (readonly [name: string, status: number, attack: () => Promise<Answer>])[] = [
+    ['no session', 401, () => nobody.post('images', ask)],
+    [
+      'another site',
+      403,
+      () => ann.post('images', ask, { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' }),
+    ],
+    [
+      'an origin that is not listed',
+      403,
+      () => ann.post('images', ask, { 'sec-fetch-site': '', origin: 'https://evil.test' }),
+    ],
+    ['a form', 415, () => ann.post('images', ask, { 'content-type': 'text/plain' })],
+    ['a verb without a function', 404, () => ann.post('videos', ask)],
+    ['the ticket of another user', 404, () => ben.post('watch', { ticket })],
+    ['a forged ticket', 404, () => ann.post('watch', { ticket: `${ticket.split('.')[0]}.${'A'.repeat(43)}` })],
+    ['a rewritten ticket', 404, () => ann.post('watch', { ticket: rewritten(ticket) })],
+    ['a ticket of another kind', 404, () => ann.post('uploaded', { put: ticket })],
+    [
+      'a raw upload id',
+      404,
+      () => ann.post('images', { ...ask, ask: { prompt: 'a fox', reference_upload_ids: ['upl_1'] } }),
+    ],
+    [
+      'a webhook of its own',
+      400,
+      () => ann.post('images', { ...ask, ask: { prompt: 'a', webhook_url: 'https://evil.test' } }),
+    ],
+    [
+      'a webhook past a careless function',
+      400,
+      () => ann.post('images', { ...ask, ask: { prompt: 'a', all: { webhook_url: 'https://evil.test' } } }),
+    ],
+    ['a body of 10 MB', 413, () => ann.post('images', { ...ask, ask: { prompt: 'a'.repeat(10_000_000) } })],
+  ];
+  for (const [name, status, attack] of cases) equal(name, (await attack()).status, status);
+}
+
+/** The ticket for another job, under its old signature. */
+function rewritten(ticket: string): string {
+  const [text = '', signature] = ticket.split('.');
+  const content = JSON.parse(Buffer.from(text, 'base64url').toString());
+  if (!String(content.i).startsWith('job_')) throw new Error(`the ticket names no job: ${JSON.stringify(content)}`);
+  const changed = JSON.stringify({ ...content, i: 'job_of_somebody_else' });
+  return `${Buffer.from(changed).toString('base64url')}.${signature}`;
+}
+
+function equal(what: string, seen: unknown, wanted: unknown): void {
+  if (seen !== wanted) throw new Error(`${what}: ${String(seen)} instead of ${String(wanted)}`);
+}
+
+/** A picture of one pixel. */
+const PNG = new Uint8Array(
+  Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=', 'base64'),
+);
+
+/** The proxy where requests share nothing. */
+export const suites: Suite[] = [{ name: 'workerd, the proxy of pages', run: inWorkerd }];
