@@ -11,7 +11,7 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
-import { type SharedStore, updateShared } from './shared-store.js';
+import { boundedStore, type SharedStore, updateShared } from './shared-store.js';
 
 /** A {@link Journal} of this package. */
 export interface KeptJournal extends Journal {
@@ -36,9 +36,14 @@ export async function readJournal(journal: Journal): Promise<JournaledCreate[]> 
   try {
     for await (const entry of await journal.entries()) entries.push(entry);
   } catch (cause) {
-    throw new GenError(`${nameOf(journal)} could not be read: ${reasonOf(cause)}`, { cause });
+    throw journalError(`${nameOf(journal)} could not be read: ${reasonOf(cause)}`, cause);
   }
   return foldJournal(entries);
+}
+
+/** An error of a journal. Its recovery is that of its cause, so that a store that is away for a moment is tried again. */
+export function journalError(message: string, cause: unknown): GenError {
+  return new GenError(message, { cause, ...(GenError.isInstance(cause) && { recovery: cause.recovery }) });
 }
 
 /** The entry for a stored file. */
@@ -107,7 +112,9 @@ export function sharedJournal(store: SharedStore, { name = 'jobs' }: SharedJourn
     name,
     append,
     async entries() {
-      const groups = await Promise.all(Array.from({ length: GROUPS }, (_, index) => readGroup(store, groupAt(index))));
+      const bounded = boundedStore(store, clock);
+      const read = (_: unknown, index: number) => readGroup(bounded, groupAt(index));
+      const groups = await Promise.all(Array.from({ length: GROUPS }, read));
       const firstAt = ([first]: JournalEntry[]) => Date.parse(first?.at ?? '') || 0;
       return groups
         .flat()

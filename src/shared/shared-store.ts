@@ -1,5 +1,6 @@
 import { ConnectionError } from '../errors/client-errors.js';
 import { GenError } from '../errors/gen-error.js';
+import { reasonOf } from '../runtime/callbacks.js';
 import { type Clock, sleep } from '../runtime/clock.js';
 import type { Random } from '../runtime/random.js';
 import { mustBe } from '../schemas/show.js';
@@ -57,8 +58,8 @@ const MOST_LOST_SWAP_MS = 250;
 
 /**
  * Reads the keys, lets the rule decide, and swaps; again from the read while another process was faster. The rule may run
- * several times, so it must be pure. An abort ends the loop before the next read. A store that does not answer in time
- * rejects with a ConnectionError.
+ * several times, so it must be pure. An abort ends the loop before the next read. A store that fails or does not answer in
+ * time rejects with a ConnectionError.
  */
 export async function updateShared<T>(
   { store, group, clock, random }: SharedGroup,
@@ -80,19 +81,26 @@ export async function updateShared<T>(
 
 const TIMEOUT_MS = 2_000;
 
-/** The store, with answers that come within its `timeoutMs` or reject with a ConnectionError, and that are checked. */
+/** The store, with answers that come within its `timeoutMs` and are checked. Where it fails, it rejects with a ConnectionError. */
 export function boundedStore(store: SharedStore, clock: Clock): SharedStore {
   const { timeoutMs = TIMEOUT_MS } = store;
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       const late = () => reject(new ConnectionError(`The shared store did not answer within ${timeoutMs} ms`));
       const cancel = clock.after(timeoutMs, late);
-      (async () => ask())().finally(cancel).then(resolve, reject);
+      (async () => ask())()
+        .finally(cancel)
+        .then(resolve, (error) => reject(storeError(error)));
     });
   return {
     read: async (group, keys) => checkedValues(await bounded(() => store.read(group, keys))),
     write: (group, version, changes) => bounded(() => store.write(group, version, changes)),
   };
+}
+
+/** What a store throws by itself may pass. What is set up wrongly is an error of this package. */
+function storeError(cause: unknown): GenError {
+  return GenError.isInstance(cause) ? cause : new ConnectionError(reasonOf(cause), { cause });
 }
 
 function checkedValues(answer: SharedValues): SharedValues {

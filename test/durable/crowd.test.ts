@@ -120,3 +120,15 @@ test('the line is kept in the store of the clients, and a run keeps its place ho
   }
   expect(sandbox.jobs).toHaveLength(PER_MINUTE);
 });
+
+test.each<[string, () => Promise<never>]>([
+  ['fails', () => Promise.reject(new TypeError('fetch failed'))],
+  ['never answers', () => new Promise(() => {})],
+])('a store that %s holds up no run', async (_, ask) => {
+  const shared = { ...memoryShared(), read: ask, write: ask, timeoutMs: 20 };
+  const sandbox = createSandbox();
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const { create } = createActivities(new GenClient({ apiKey, baseUrl, fetch, shared }));
+  const event = await create({ call: 'videos', params: { prompt: 'a fox' }, key: 'run-1', model: null });
+  expect(event).toMatchObject({ type: 'job', job: { id: sandbox.jobs[0]?.id } });
+});

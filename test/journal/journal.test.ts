@@ -293,6 +293,23 @@ describe('shared journals', () => {
     expect(() => sharedJournal({} as typeof store)).toThrow(GenError);
   });
 
+  test.each<[string, () => Promise<never>]>([
+    ['fails', () => Promise.reject(new TypeError('fetch failed'))],
+    ['never answers', () => new Promise(() => {})],
+  ])('whose store %s says that the call can be tried again, when it is written and when it is read', async (_, ask) => {
+    const away = { ...memoryShared(), read: ask, write: ask, timeoutMs: 20 };
+    const client = sandbox.client({ journal: sharedJournal(away) });
+    await expect(client.videos.create(PROMPT)).rejects.toMatchObject({ recovery: 'retry' });
+    await expect(all(client.resume())).rejects.toMatchObject({ recovery: 'retry' });
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  test('that is set up wrongly says so', async () => {
+    const wrong = { ...memoryShared(), read: () => Promise.resolve({} as never) };
+    const client = sandbox.client({ journal: sharedJournal(wrong) });
+    await expect(client.videos.create(PROMPT)).rejects.toMatchObject({ recovery: 'fix_setup' });
+  });
+
   test('lose no entry when many creates are written at once', async () => {
     const journal = sharedJournal(memoryShared());
     const client = sandbox.client({ journal });

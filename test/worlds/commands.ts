@@ -1,6 +1,6 @@
 // What may happen in a world, as fast-check commands: a history that fails shrinks to a short one.
 import fc from 'fast-check';
-import type { Fault } from '../../src/sandbox/simulate/chance.js';
+import { type Fault, OUTAGES } from '../../src/sandbox/simulate/chance.js';
 import { ENDS, KINDS, type Task } from './tasks.js';
 import { PROCESSES, type World } from './world.js';
 
@@ -98,6 +98,23 @@ export const happenings = fc.commands<Model, World, true>(
           ),
       ),
     process.map((at) => new Happening(named('kill', at), (world) => world.kill(at))),
+    fc
+      .record({ process, how: fc.constantFrom(...OUTAGES), ms: fc.constantFrom(2_000, 20_000, 45_000) })
+      .map(
+        ({ process: at, how, ms }) =>
+          new Happening(
+            named('next call of the store', { process: at, how, ms }),
+            ({ faults }) => void faults.stores.set(at, { kind: 'outage', how, ms }),
+          ),
+      ),
+    fc.record({ made: task, count: fc.integer({ min: 3, max: 25 }) }).map(
+      ({ made, count }) =>
+        new Happening(named('queue, and kill every worker after pauses', { ...made, count }), (world) => {
+          for (let at = 0; at < PROCESSES; at++) world.faults.pauses.set(at, count);
+          world.begin({ ...made, kind: 'queue' });
+        }),
+    ),
+    fc.constant(new Happening('queue a record of a newer version', (world) => world.queueNewer())),
     webhookFault.map(
       (made) =>
         new Happening(named('next webhook', made), (world) => {

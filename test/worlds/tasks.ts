@@ -1,10 +1,13 @@
 // What the processes of a world do. A task is written down before it begins, and begins again after a kill.
+
+import { getEventListeners } from 'node:events';
 import { createActivities, type DurableEngine, generate, type Json } from '../../src/durable/index.js';
-import { BudgetExceededError, createBudget, GenError, JobError, sharedJournal } from '../../src/index.js';
+import { APIError, BudgetExceededError, createBudget, GenError, JobError, sharedJournal } from '../../src/index.js';
 import type { ProcessLife } from '../../src/sandbox/simulate/process.js';
+import { COMPLETED, enqueue, type QueueDisk } from './queue.js';
 
 /** How a task makes its job. */
-export const KINDS = ['wait', 'create', 'budget', 'journal', 'durable', 'file', 'review'] as const;
+export const KINDS = ['wait', 'create', 'budget', 'journal', 'durable', 'queue', 'file', 'review', 'refused'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** How the service ends the job of a task. */
@@ -30,6 +33,8 @@ export interface Disk {
   readonly tasks: Task[];
   /** Results of the steps of durable runs. */
   readonly steps: Map<string, Json>;
+  /** The records of the queue. */
+  readonly queue: QueueDisk;
 }
 
 export const BUDGET = { maxTokens: 35, per: 'day', scope: 'worlds' } as const;
@@ -90,18 +95,36 @@ const paramsOf = ({ end, slowMs, hasWebhook }: Task) => ({
   ...(hasWebhook && { webhook_url: WEBHOOK_URL }),
 });
 
-const WAIT = { timeoutMs: false } as const;
+const SIGNALS = new WeakMap<ProcessLife, AbortSignal>();
+
+/** No wait has a time limit. All calls of a process have one signal, which lives as long as the process. */
+function waitOf(life: ProcessLife): { readonly timeoutMs: false; readonly signal: AbortSignal } {
+  const signal = SIGNALS.get(life) ?? new AbortController().signal;
+  SIGNALS.set(life, signal);
+  return { timeoutMs: false, signal };
+}
+
+/** How many listeners the calls of a process have left on its signal. */
+export function listenersOf(life: ProcessLife): number {
+  return getEventListeners(waitOf(life).signal, 'abort').length;
+}
 
 const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) => Promise<unknown>>> = {
-  wait: (task, { client }) => client.videos.createAndWait(paramsOf(task), { ...WAIT, idempotencyKey: keyOf(task) }),
-  async create(task, { client }) {
-    const { job } = await client.images.create(paramsOf(task), { idempotencyKey: keyOf(task) });
-    return client.waitForJob(job.id, WAIT);
+  wait: (task, life) =>
+    life.client.videos.createAndWait(paramsOf(task), { ...waitOf(life), idempotencyKey: keyOf(task) }),
+  async create(task, life) {
+    const { signal } = waitOf(life);
+    const { job } = await life.client.images.create(paramsOf(task), { idempotencyKey: keyOf(task), signal });
+    return life.client.waitForJob(job.id, waitOf(life));
   },
   budget: (task, life) =>
-    life.client.videos.createAndWait(paramsOf(task), { ...WAIT, idempotencyKey: keyOf(task), budget: budgetOf(life) }),
+    life.client.videos.createAndWait(paramsOf(task), {
+      ...waitOf(life),
+      idempotencyKey: keyOf(task),
+      budget: budgetOf(life),
+    }),
   async journal(task, life) {
-    const options = { ...WAIT, label: task.id };
+    const options = { ...waitOf(life), label: task.id };
     const job = await journaled(life).videos.createAndWait(paramsOf(task), options);
     await journalOf(life).stored(job.id);
   },
@@ -112,17 +135,37 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
       key: `task-${task.id}`,
       timeoutMs: false,
     }),
+  async queue(task, life, { queue }) {
+    const id = `task-${task.id}`;
+    if (!queue.ends.has(id)) enqueue(queue, id, { call: 'videos', params: paramsOf(task) });
+    while (!queue.ends.has(id)) await sleep(life, AGAIN_MS);
+    const end = queue.ends.get(id);
+    if (end !== COMPLETED) throw end;
+  },
   // A reference that the service sees for the first time is under review, and the call is sent again under a derived key.
-  review: (task, { client }) =>
-    client.videos.createAndWait(
+  review: (task, life) =>
+    life.client.videos.createAndWait(
       { ...paramsOf(task), reference_image_urls: [`https://cdn.example.com/${task.id}.png`] },
-      { ...WAIT, idempotencyKey: keyOf(task) },
+      { ...waitOf(life), idempotencyKey: keyOf(task) },
     ),
-  file: (task, { client }) =>
-    client.videos.createAndWait(
+  file: (task, life) =>
+    life.client.videos.createAndWait(
       { ...paramsOf(task), first_frame_upload_id: new Blob([PNG], { type: 'image/png' }) },
-      { ...WAIT, idempotencyKey: keyOf(task), cleanup: 'after-job' },
+      { ...waitOf(life), idempotencyKey: keyOf(task), cleanup: 'after-job' },
     ),
+  // The file is uploaded, and then the service knows no such model.
+  refused: (task, life) =>
+    life.client.videos
+      .create(
+        { ...paramsOf(task), model: 'svc-video-none', first_frame_upload_id: new Blob([PNG], { type: 'image/png' }) },
+        { idempotencyKey: keyOf(task), signal: waitOf(life).signal },
+      )
+      .then(
+        () => Promise.reject(new Error('was not refused')),
+        (error) => {
+          if (!APIError.isInstance(error) || error.recovery !== 'change_request') throw error;
+        },
+      ),
 };
 
 const PNG = new Uint8Array(64).fill(1);

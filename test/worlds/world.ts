@@ -1,12 +1,24 @@
 // One simulated world: the service, three processes with their tasks, a shared store, webhooks, and what goes wrong.
 
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
-import type { Chances, Fault, Place } from '../../src/sandbox/simulate/chance.js';
+import type { Chances, Fault, OutageKind, Place } from '../../src/sandbox/simulate/chance.js';
 import { leftovers, violationsOf } from '../../src/sandbox/simulate/checks.js';
 import { ProcessLife } from '../../src/sandbox/simulate/process.js';
 import { SimulatedWorld } from '../../src/sandbox/simulate/world.js';
 import { signWebhook, type WebhookEvent } from '../../src/webhooks/index.js';
-import { BUDGET, budgetOf, type Disk, keyOf, PRICE, resumeTasks, runTask, sleep, type Task } from './tasks.js';
+import { emptyQueue, enqueue, NEWER_RECORD, type QueueReport, QueueWorker } from './queue.js';
+import {
+  BUDGET,
+  budgetOf,
+  type Disk,
+  keyOf,
+  listenersOf,
+  PRICE,
+  resumeTasks,
+  runTask,
+  sleep,
+  type Task,
+} from './tasks.js';
 
 export const PROCESSES = 3;
 const RESTART_MS = 3_000;
@@ -18,6 +30,7 @@ const LIMITS = { 'videos.create': { limit: 3, windowMs: 60_000 } } as const;
 /** Just before midnight: the period of a daily budget ends in many worlds. */
 const START = Date.UTC(2026, 0, 31, 23, 58);
 
+const NEWER = 'newer ';
 /** The corners that worlds have to reach. */
 export const CORNERS = [
   'answer lost and killed',
@@ -32,26 +45,50 @@ export const CORNERS = [
   'durable run replayed after a kill',
   'journal resumed after a kill',
   'resubmitted after a review',
+  'shared store failed',
+  'shared store late',
+  'shared store silent',
+  'queued call taken up after a kill',
+  'newer record under an older worker',
+  'upload of a refused call deleted',
 ] as const;
 export type Corner = (typeof CORNERS)[number];
+
+const OUTAGE_CORNERS = {
+  fails: 'shared store failed',
+  late: 'shared store late',
+  silent: 'shared store silent',
+} as const satisfies Record<OutageKind, Corner>;
 
 /** Faults that a command has set, in place of chance. */
 class ArmedFaults implements Chances {
   readonly struck: string[] = [];
+  readonly outages: OutageKind[] = [];
   readonly requests = new Map<number, Fault[]>();
   /** How many timers and calls of the store a process has left until it is killed. */
   readonly pauses = new Map<number, number>();
   readonly webhooks: Fault[] = [];
+  /** What happens at the next call of the shared store of a process. */
+  readonly stores = new Map<number, Fault>();
 
   at({ of, process, nth }: Place): readonly Fault[] {
     const found = this.#take(of, process);
-    for (const { kind } of found) this.struck.push(`${process}.${nth}:${kind}`);
+    for (const fault of found) {
+      const { kind } = fault;
+      this.struck.push(`${process}.${nth}:${kind}`);
+      if (kind === 'outage') this.outages.push(fault.how);
+    }
     return found;
   }
 
   #take(of: Place['of'], process: Place['process']): readonly Fault[] {
     if (process === 'w') return this.webhooks.splice(0, 1);
     if (of === 'request') return this.requests.get(process)?.splice(0, 1) ?? [];
+    if (of === 'store') {
+      const found = this.stores.get(process);
+      this.stores.delete(process);
+      return found ? [found] : [];
+    }
     const left = this.pauses.get(process);
     if (left === undefined) return [];
     this.pauses.set(process, left - 1);
@@ -63,6 +100,7 @@ class ArmedFaults implements Chances {
   clear(): void {
     this.requests.clear();
     this.pauses.clear();
+    this.stores.clear();
     this.webhooks.length = 0;
   }
 }
@@ -70,7 +108,7 @@ class ArmedFaults implements Chances {
 /** A world as the commands use it. */
 export class World {
   readonly faults = new ArmedFaults();
-  readonly disk: Disk = { tasks: [], steps: new Map() };
+  readonly disk: Disk = { tasks: [], steps: new Map(), queue: emptyQueue() };
   readonly reached = new Map<Corner, number>();
   readonly #sim: SimulatedWorld;
   readonly #lives = new Map<number, number>();
@@ -78,9 +116,12 @@ export class World {
   readonly #linked = new WeakMap<ProcessLife, boolean>();
   /** Processes that have begun what there was to do. */
   readonly #ready = new WeakSet<ProcessLife>();
+  readonly #workers = new Map<number, QueueWorker>();
   /** An error of the tests' own code. */
   #defect: unknown;
   #apiKey = '';
+  /** Records of a newer version so far. */
+  #newer = 0;
 
   constructor(seed: number) {
     this.#sim = new SimulatedWorld({
@@ -95,6 +136,9 @@ export class World {
       },
     });
     this.#apiKey = this.#sim.service.apiKey;
+    this.disk.queue.added = () => {
+      for (const worker of this.#workers.values()) worker.look();
+    };
     for (let process = 0; process < PROCESSES; process++) this.#start(process);
   }
 
@@ -133,6 +177,14 @@ export class World {
     this.#sim.note(`task ${made.id} of process ${made.process}: ${made.kind}, ${made.end} after ${made.slowMs} ms`);
     const life = this.#sim.lives.get(made.process);
     if (life?.isAlive && this.#ready.has(life)) this.#run(runTask(made, life, this.disk));
+  }
+
+  /** Puts a record into the queue that only a newer worker knows. One takes it a minute after a worker here has left it. */
+  queueNewer(): void {
+    const { queue } = this.disk;
+    this.#newer += 1;
+    enqueue(queue, `${NEWER}${this.#newer}`, NEWER_RECORD);
+    this.#sim.note('a record of a newer version is queued');
   }
 
   /** Kills a process where it stands. */
@@ -199,7 +251,7 @@ export class World {
     const open = () => this.disk.tasks.filter(({ result }) => result === undefined);
     for (;;) {
       await this.#sim.settle();
-      if (open().length === 0) break;
+      if (open().length === 0 && this.disk.queue.records.size === 0) break;
       if (this.now > untilMs) throw this.#failure(`tasks ${open().map(({ id }) => id)} never end`);
       if (!this.#sim.step()) throw this.#failure(`tasks ${open().map(({ id }) => id)} wait for nothing`);
     }
@@ -215,6 +267,7 @@ export class World {
     this.#sim.lives.set(process, life);
     if (number > 0) this.#sim.note(`process ${process} starts again`);
     life.killed.then(() => {
+      this.#workers.delete(process);
       this.#countKill(life);
       this.#sim.after(RESTART_MS, () => this.#start(process));
     });
@@ -224,6 +277,10 @@ export class World {
   /** Begins the tasks of a process that have not ended. */
   #takeUp(life: ProcessLife): void {
     this.#ready.add(life);
+    const { queue } = this.disk;
+    const worker = new QueueWorker(life, { disk: queue, report: this.#queueReport, now: () => this.now });
+    this.#workers.set(life.number, worker);
+    worker.look();
     const open = this.disk.tasks.filter((task) => task.process === life.number && task.result === undefined);
     const journaled = open.filter(({ kind, isBegun }) => kind === 'journal' && isBegun);
     if (journaled.length > 0) {
@@ -243,6 +300,17 @@ export class World {
     });
   }
 
+  readonly #queueReport: QueueReport = {
+    takenUp: () => this.reach('queued call taken up after a kill'),
+    leftNewer: () => {
+      this.reach('newer record under an older worker');
+      this.#sim.after(60_000, () => {
+        const { records } = this.disk.queue;
+        for (const id of records.keys()) if (id.startsWith(NEWER)) records.delete(id);
+      });
+    },
+  };
+
   #countKill(life: ProcessLife): void {
     if (life.pending.requests > 0) this.reach('killed with an answer under way');
     const isLost = [...this.#sim.made].some(([id, made]) => made.life === life && !this.#sim.reported.has(id));
@@ -251,8 +319,7 @@ export class World {
 
   async #rest(): Promise<void> {
     const untilMs = this.now + REST_MS;
-    const isResting = () =>
-      [...this.#sim.lives.values()].every(({ pending }) => pending.timers + pending.requests === 0);
+    const isResting = () => leftovers(this.#sim).length === 0;
     do await this.#sim.settle();
     while (!isResting() && this.now < untilMs && this.#sim.step());
   }
@@ -262,19 +329,40 @@ export class World {
     const broken = [...violationsOf(this.#sim, { ended }), ...leftovers(this.#sim)].map(({ text }) => text);
     for (const task of this.disk.tasks) {
       if (task.result === 'over budget') this.reach('create over budget');
-      const isRight = task.result === task.end || (task.kind === 'budget' && task.result === 'over budget');
+      const isRight =
+        task.result === (task.kind === 'refused' ? 'completed' : task.end) ||
+        (task.kind === 'budget' && task.result === 'over budget');
       if (!isRight) broken.push(`task ${task.id} (${task.kind}) is ${task.result}, not ${task.end}`);
     }
-    broken.push(...this.#wrongJobs(), ...(await this.#wrongBudget()));
+    for (const how of this.faults.outages) this.reach(OUTAGE_CORNERS[how]);
+    for (const life of this.#sim.lives.values()) {
+      if (life.isAlive && listenersOf(life) > 0) broken.push(`process ${life.number} has left listeners on its signal`);
+    }
+    broken.push(...this.#wrongJobs(), ...this.#leftUploads(), ...(await this.#wrongBudget()));
     if (broken.length > 0) throw this.#failure(broken.join('\n'));
   }
 
   /** One job for each task, and no others. A job whose reference was under review is followed by another one. */
   #wrongJobs(): string[] {
     const jobs = this.#sim.service.jobs.filter(({ errorCode }) => errorCode !== 'reference_asset_pending');
-    const made = this.disk.tasks.filter(({ result }) => result !== 'over budget');
+    const made = this.disk.tasks.filter(({ kind, result }) => kind !== 'refused' && result !== 'over budget');
     for (const { key } of this.#sim.made.values()) if (key?.includes(':r')) this.reach('resubmitted after a review');
     return jobs.length === made.length ? [] : [`${made.length} tasks made ${jobs.length} jobs`];
+  }
+
+  /** A file whose call was refused is deleted, unless its process was killed or requests of it were lost. */
+  #leftUploads(): string[] {
+    const { requests } = this.#sim.service;
+    const deleted = new Set(requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path));
+    return requests.flatMap(({ method, path, status, body, idempotencyKey }) => {
+      const task = this.disk.tasks.find((it) => it.kind === 'refused' && keyOf(it) === idempotencyKey);
+      if (task === undefined || method !== 'POST' || path !== '/v1/videos' || status !== 400) return [];
+      const { first_frame_upload_id: id } = JSON.parse(body ?? '{}') as { first_frame_upload_id?: string };
+      const isDeleted = deleted.has(`/v1/uploads/${id}`);
+      if (isDeleted) this.reach('upload of a refused call deleted');
+      const isStruck = this.faults.struck.some((name) => name.startsWith(`${task.process}.`));
+      return isDeleted || isStruck || this.#lives.get(task.process) !== 1 ? [] : [`upload ${id} of ${task.id} is left`];
+    });
   }
 
   /** What was charged stays within the limit of each period, but for one job, and the budget says what the ledger says. */

@@ -5,7 +5,7 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, wallOf } from '../../runtime/clock.js';
 import { Deadline } from '../../runtime/deadline.js';
 import { isFields } from '../../schemas/envelope.js';
-import { nameOf, timestamp } from '../../shared/journal.js';
+import { journalError, nameOf, timestamp } from '../../shared/journal.js';
 import type { Call, Core, Layer } from '../call.js';
 
 /** How long a call waits for an entry that comes after its answer. The write goes on by itself. */
@@ -47,7 +47,7 @@ function openedEntry({ core, idempotencyKey: key = '', json, label }: Call<unkno
 /** Writes the first entry. Where that fails, nothing is sent. */
 async function open(call: Call<unknown>, journal: Journal, entry: OpenedEntry): Promise<void> {
   const { core, signal, timeoutMs, idempotencyKey } = call;
-  const late = () => new GenError(`no answer within ${timeoutMs} ms (timeoutMs)`);
+  const late = () => new GenError(`no answer within ${timeoutMs} ms (timeoutMs)`, { recovery: 'retry' });
   // A store takes real time, also under the clock of a sandbox.
   const deadline = new Deadline({ clock: systemClock, ms: timeoutMs, signal, late });
   const written = Promise.resolve().then(() => journal.append(entry));
@@ -59,10 +59,8 @@ async function open(call: Call<unknown>, journal: Journal, entry: OpenedEntry): 
     const close = () => noteIn(core, journal, { phase: 'closed', key, at, reason: 'unsent' });
     written.then(close, () => undefined);
     signal?.throwIfAborted();
-    const error = new GenError(
-      `${nameOf(journal)} could not be written, so the create was not sent: ${reasonOf(cause)}`,
-      { cause },
-    );
+    const message = `${nameOf(journal)} could not be written, so the create was not sent: ${reasonOf(cause)}`;
+    const error = journalError(message, cause);
     throw Object.assign(error, { idempotencyKey });
   } finally {
     deadline.end();
