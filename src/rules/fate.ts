@@ -88,9 +88,9 @@ const BY_STATUS: Readonly<Record<number, readonly [typeof APIError, Recovery]>> 
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
-/** What the runtimes say of a connection that was never made, as codes and as messages. */
+/** What the runtimes say of a connection that was never made: Node and Bun as codes, Deno in a message. */
 const NEVER_CONNECTED =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|CERT_[A-Z_]+|ERR_TLS_[A-Z_]+|bad port)$/;
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|CERT_[A-Z_]+|ERR_TLS_[A-Z_]+|bad port)$|client error \(Connect\)/;
 const MOST_CAUSES = 6;
 
 /** What a failed create means. Undefined for an error that is not of this package, such as an abort: a job may exist. */

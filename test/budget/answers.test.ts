@@ -169,6 +169,8 @@ describe('lost answers', () => {
   });
 });
 
+const DENO = 'error sending request for url (https://gen.test/v1/videos): client error';
+
 describe('creates that were never sent', () => {
   test.each([
     ['Node, no listener', 'fetch failed', { code: 'ECONNREFUSED' }],
@@ -178,6 +180,10 @@ describe('creates that were never sent', () => {
     ['Node, connect time-out', 'fetch failed', { code: 'UND_ERR_CONNECT_TIMEOUT' }],
     ['Node, certificate', 'fetch failed', { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }],
     ['Node, expired certificate', 'fetch failed', { code: 'CERT_HAS_EXPIRED' }],
+    ['Bun, no listener', 'Unable to connect', { code: 'ConnectionRefused' }],
+    ['Deno, no listener', 'fetch failed', { message: `${DENO} (Connect): tcp connect error: Connection refused` }],
+    ['Deno, no such host', 'fetch failed', { message: `${DENO} (Connect): dns error: failed to lookup address` }],
+    ['Deno, certificate', 'fetch failed', { message: `${DENO} (Connect): invalid peer certificate: Expired` }],
   ])('use none of the budget (%s)', async (_runtime, message, cause) => {
     const service = openService();
     const { client, budget } = spenderOn(service, { maxTokens: 1_000, per: 'day' });
@@ -188,6 +194,15 @@ describe('creates that were never sent', () => {
     await Promise.allSettled(Array.from({ length: 82 }, () => away.videos.create(VIDEO)));
     expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0, unresolved: 0 });
   });
+});
+
+test('a create whose connection broke while it was sent on Deno stays reserved', async () => {
+  const { client, budget } = spenderOn(openService(), { maxTokens: 1_000, per: 'day' });
+  await client.videos.create(VIDEO);
+  const cause = new Error(`${DENO} (SendRequest): connection closed before message completed`);
+  const cut = client.withOptions({ fetch: () => Promise.reject(new TypeError('fetch failed', { cause })) });
+  await Promise.allSettled([cut.videos.create(VIDEO)]);
+  expect(await budget.usage()).toMatchObject({ reservedTokens: 12, unresolved: 1 });
 });
 
 describe('edits, whose source sets the price', () => {

@@ -1,8 +1,16 @@
 // The same scenario in every runtime. Plain JavaScript, because some of them run it as it stands, and no runtime's own API.
-import { APIError, GenClient, NotFoundError, verifyWebhook, WebhookVerificationError } from 'gen-client';
+import {
+  APIError,
+  ConnectionError,
+  createBudget,
+  GenClient,
+  NotFoundError,
+  verifyWebhook,
+  WebhookVerificationError,
+} from 'gen-client';
 
 /** Runs all steps and tells how each went. */
-export async function runScenario({ baseUrl, apiKey, webhook, wire }) {
+export async function runScenario({ baseUrl, apiKey, webhook, wire, away }) {
   const browser = typeof document === 'object';
   const client = new GenClient({ apiKey, baseUrl, dangerouslyAllowBrowser: browser, maxRetries: 2, timeoutMs: 20_000 });
   let job;
@@ -60,6 +68,15 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire }) {
       equal(NotFoundError.isInstance(error), true, 'NotFoundError.isInstance');
       equal(error.code, 'job_not_found', 'code');
       equal(JSON.stringify(error).includes(apiKey), false, 'the key in the error');
+    },
+    async 'a service that is away uses none of a budget'() {
+      // A page and a worker are not told why there was no connection.
+      if (away === undefined) return;
+      const budget = createBudget({ maxTokens: 100, per: 'day' });
+      const options = { apiKey, baseUrl: away, maxRetries: 0, budget };
+      const error = await caught(new GenClient(options).videos.create({ prompt: 'a fox' }));
+      equal(ConnectionError.isInstance(error), true, 'ConnectionError.isInstance');
+      equal((await budget.usage()).leftTokens, 100, `tokens left after ${error.message}`);
     },
     async 'the table of the wire'() {
       const broken = [];

@@ -1,5 +1,6 @@
 // Node 22, 24 and 26, Bun and Deno: the scenario as it stands, in a process of the runtime.
 import { existsSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NODES } from './nodes.js';
@@ -9,13 +10,24 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Runs the scenario in a program that takes a file, and judges what it prints. */
 async function inProcess({ project, service }: Context, program: string, ...args: readonly string[]): Promise<void> {
-  const config = JSON.stringify(service.config);
+  const config = JSON.stringify({ ...service.config, away: `http://127.0.0.1:${await closedPort()}` });
   writeFileSync(
     join(project, 'main.mjs'),
     `import { runScenario } from './scenario.mjs';\nconsole.log(JSON.stringify(await runScenario(${config})));\n`,
   );
   const printed = await execute(program, [...args, 'main.mjs'], project);
   judge(JSON.parse(printed.trim().split('\n').at(-1) ?? '[]') as Step[]);
+}
+
+/** A port on which nobody listens. */
+function closedPort(): Promise<number> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
 }
 
 /** The same through `require`: the CommonJS build has ky and p-retry inside, so it opens on every Node 22. */

@@ -69,4 +69,4 @@ export function judge(steps: readonly Step[]): void {
   if (steps.length !== STEPS) throw new Error(`${steps.length} of ${STEPS} steps ran`);
 }
 
-const STEPS = 8;
+const STEPS = 9;
