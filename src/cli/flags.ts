@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { GlobalFlags } from './session.js';
 
 /** Flags of every command that makes a job. */
-export interface JobFlags {
+export interface JobFlags extends GlobalFlags {
   readonly out?: string;
   readonly force?: boolean;
   readonly wait: boolean;

@@ -5,8 +5,9 @@ import type { Job } from '../schemas/job.js';
 import { checkFiles } from '../uploading/body-files.js';
 import { UsageError } from './exit-codes.js';
 import type { JobFlags } from './flags.js';
+import { isKnownKey, rememberKey } from './known-keys.js';
 import { namingFiles, type ReferenceSlot, referenceParams, uploadProgress } from './references.js';
-import type { Session } from './session.js';
+import { baseUrlOf, type Session } from './session.js';
 import { saveTo, tryTarget } from './target.js';
 import { describeJob, resumeCommand, watching } from './wait.js';
 
@@ -36,14 +37,17 @@ export async function runJob<Params extends object>(
   const given = { ...plan.params, ...referenceParams(plan.references), webhook_url: flags.webhook };
   const fields = definedOnly(given);
   plan.check(fields);
-  await tryTarget(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
-  const uploads = uploadProgress(session, plan.references);
   const idempotencyKey = flags.idempotencyKey ?? systemRandom.uuid();
+  const sentKey = { key: idempotencyKey, baseUrl: baseUrlOf(flags, session.machine) };
+  await tryTarget(session, { ...flags, mayExist: isKnownKey(session.machine, sentKey) });
+  const uploads = uploadProgress(session, plan.references);
   session.createKey = idempotencyKey;
   session.outcome = { idempotencyKey };
   const { onUploadProgress } = uploads;
   // The rules have looked at them: what is left to the types is the spelling of the names above.
-  const attempt = { params: fields as Params, options: { idempotencyKey, signal: session.signal, onUploadProgress } };
+  const options = { idempotencyKey, signal: session.signal, onUploadProgress };
+  const accepted = () => rememberKey(session.machine, sentKey);
+  const attempt = { params: fields as Params, options, accepted };
   try {
     await checkFiles(fields);
     if (flags.wait) await waitAndSave(session, plan, { ...attempt, flags });
@@ -58,14 +62,17 @@ export async function runJob<Params extends object>(
 interface Attempt<Params> {
   readonly params: Params;
   readonly options: CreateCallOptions & { readonly idempotencyKey: string };
+  /** Called when there is a job. */
+  readonly accepted: () => void;
 }
 
 async function startOnly<Params extends object>(
   session: Session,
   plan: JobPlan<Params>,
-  { params, options }: Attempt<Params>,
+  { params, options, accepted }: Attempt<Params>,
 ): Promise<void> {
   const created = await plan.create(params, options);
+  accepted();
   session.terminal.result({ ...created }, [
     ...describeJob(created.job, created),
     `Go on with: ${resumeCommand(created.job.id, {})}`,
@@ -75,7 +82,7 @@ async function startOnly<Params extends object>(
 async function waitAndSave<Params extends object>(
   session: Session,
   plan: JobPlan<Params>,
-  { params, options, flags }: Attempt<Params> & { flags: JobFlags },
+  { params, options, accepted, flags }: Attempt<Params> & { flags: JobFlags },
 ): Promise<void> {
   const { terminal, signal } = session;
   const { idempotencyKey } = options;
@@ -85,13 +92,14 @@ async function waitAndSave<Params extends object>(
     const job = await plan.createAndWait(params, {
       ...options,
       ...watch.options,
-      onCreated(accepted) {
-        created = accepted;
-        session.outcome.warnings = accepted.warnings;
-        const { quoted_token_cost: quoted } = accepted;
-        terminal.note(`Job ${accepted.job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
-        for (const warning of accepted.warnings) terminal.note(`Warning: ${warning}`);
-        watch.began(accepted.job);
+      onCreated(made) {
+        created = made;
+        accepted();
+        const { job, quoted_token_cost: quoted, warnings } = made;
+        session.outcome.warnings = warnings;
+        terminal.note(`Job ${job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
+        for (const warning of warnings) terminal.note(`Warning: ${warning}`);
+        watch.began(job);
       },
     });
     watch.stop();

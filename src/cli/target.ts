@@ -23,7 +23,7 @@ const STDOUT = '-';
 
 /**
  * Tries whether the target can take the file, before a job is paid for. A directory that is named with a slash is made.
- * Throws a UsageError that names `--out` and the reason. A file may be there for a command that may be run again: it is
+ * Throws a UsageError that names `--out` and the reason. A file may be there for a command that takes up a job: it is
  * compared with the job's.
  */
 export async function tryTarget(

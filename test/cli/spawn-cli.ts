@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import { ensureBuilt, ROOT } from '../support/build.js';
@@ -19,7 +20,7 @@ export const buildBin = ensureBuilt;
 export function spawnCli(words: readonly string[], { env = {}, cwd, input }: RunOptions = {}): Spawned {
   const child: ChildProcess = spawn(process.execPath, [BIN, ...words], {
     cwd,
-    env: { PATH: process.env.PATH ?? '', ...env },
+    env: { PATH: process.env.PATH ?? '', XDG_STATE_HOME: join(tmpdir(), 'gen-cli-state'), ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const written = { stdout: '', stderr: '' };
