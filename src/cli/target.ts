@@ -4,16 +4,12 @@ import { dirname, join, resolve } from 'node:path';
 import { DownloadError } from '../errors/index.js';
 import { type SavedOutput, saveOutput } from '../node/index.js';
 import { makeDirectories } from '../node/save-target.js';
-import { extensionFor } from '../resources/output.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/random.js';
 import { quote } from '../runtime/shell.js';
 import type { Job } from '../schemas/job.js';
 import { UsageError } from './exit-codes.js';
 import type { NextStep, Session } from './session.js';
-
-/** A file that was saved, by this run or by an earlier one. */
-export type SavedFile = SavedOutput & { readonly existed?: true };
 
 /** The flags that say where a file goes. */
 export type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
@@ -92,7 +88,7 @@ export function tryDirectory(folder: string): void {
  * Saves a job's file, or streams it to stdout, and shows how far it has come. From here on a failure of the command tells
  * how the file is fetched.
  */
-export async function saveTo(session: Session, job: Job, flags: SaveFlags): Promise<SavedFile | undefined> {
+export async function saveTo(session: Session, job: Job, flags: SaveFlags): Promise<SavedOutput | undefined> {
   session.next = download(job.id, flags);
   const { out = '.', force } = flags;
   const progress = session.terminal.progress(`Saving ${job.id}`);
@@ -117,25 +113,14 @@ export async function saveTo(session: Session, job: Job, flags: SaveFlags): Prom
 }
 
 /** A file of this job that an earlier run has saved; undefined where there is none, or where it is something else. */
-async function existingFile({ client, signal }: Session, job: Job, out: string): Promise<SavedFile | undefined> {
+async function existingFile({ client, signal }: Session, job: Job, out: string): Promise<SavedOutput | undefined> {
   const stats = statsOf(out);
-  if (stats === undefined) return undefined;
+  if (!stats?.isFile()) return undefined;
   const { contentType, sizeBytes } = await client().jobs.outputInfo(job, { signal });
-  const found = (path: string): SavedFile => ({
-    path: resolve(path),
-    sizeBytes: sizeBytes ?? 0,
-    contentType,
-    existed: true,
-  });
-  if (stats.isDirectory()) {
-    // Nobody else gives a file the name of this job.
-    const path = join(out, `${job.id}${extensionFor(contentType)}`);
-    return sizeBytes !== undefined && statsOf(path)?.size === sizeBytes ? found(path) : undefined;
-  }
   if (stats.size !== sizeBytes) return undefined;
   const { body } = await client().jobs.output(job, { resume: true, signal });
   const hashes = await Promise.all([hashOf(createReadStream(out)), hashOf(body ?? [])]);
-  return hashes[0] === hashes[1] ? found(out) : undefined;
+  return hashes[0] === hashes[1] ? { path: resolve(out), sizeBytes, contentType, existed: true } : undefined;
 }
 
 async function hashOf(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {

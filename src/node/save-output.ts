@@ -44,6 +44,8 @@ export interface SavedOutput {
   readonly sizeBytes: number;
   /** Its media type, as the service gave it. */
   readonly contentType: string | undefined;
+  /** Whether the file of this job was there already, so that nothing was written. */
+  readonly existed?: true;
 }
 
 /**
@@ -53,6 +55,7 @@ export interface SavedOutput {
  * does when the program was killed and saves the same job to the same path again.
  *
  * A path that is a directory, or ends in `/`, gets a file named after the job; a missing directory is made for the latter.
+ * Where a file of that name and of the right size is there, it is the job's own: the call resolves with `existed: true`.
  * Throws a {@link DownloadError} when the file cannot be fetched or written, or another is there.
  *
  * @example
@@ -71,6 +74,13 @@ export async function saveOutput(
   const saving = new Saving(client, jobId, options);
   const call = { name: 'saveOutput', jobId };
   return await atCaller(storing(client, call, async () => saving.to(await saving.inDisk(() => saveTarget(path)))));
+}
+
+/** A version of the file, and where it is to go. */
+interface Fetched extends OutputVersion {
+  readonly path: string;
+  /** The file of this job, where it was there already. */
+  readonly existed: SavedOutput | undefined;
 }
 
 /** One download on its way: the client's calls and the disk, with failures told in the user's words. */
@@ -94,7 +104,8 @@ class Saving {
     if ('file' in target) await this.#refuseTaken(target.file);
     const source = { jobId: this.#jobId, clock: clockOf(this.#client), signal };
     try {
-      const { contentType, path } = await explained(this.#client, source, () => this.#fetch(target));
+      const { contentType, path, existed } = await explained(this.#client, source, () => this.#fetch(target));
+      if (existed !== undefined) return existed;
       const part = this.#part;
       if (part === undefined) throw new GenError('The file ended before it began.');
       const sizeBytes = part.sizeBytes;
@@ -110,19 +121,23 @@ class Saving {
   }
 
   /** Fetches the file into a part beside its target; gives the path that it is to have. */
-  async #fetch(target: SaveTarget): Promise<OutputVersion & { readonly path: string }> {
+  async #fetch(target: SaveTarget): Promise<Fetched> {
     const reader = outputReader(this.#client, {
       jobId: this.#jobId,
       clock: clockOf(this.#client),
       signal: this.#options.signal,
     });
-    let version: (OutputVersion & { readonly path: string }) | undefined;
+    let version: Fetched | undefined;
     try {
       for (;;) {
         const piece = await reader.read();
         if (piece.type === 'end' && version !== undefined) return version;
         if (piece.type === 'version') {
-          version = { ...piece, path: await this.#begin(target, piece) };
+          const path = 'file' in target ? target.file : join(target.directory, this.#name(piece));
+          const existed = 'file' in target ? undefined : await this.#existing(path, piece);
+          version = { ...piece, path, existed };
+          if (existed !== undefined) return version;
+          await this.#begin(path, piece);
           reader.skip(this.#part?.sizeBytes ?? 0);
         } else if (piece.type === 'bytes') {
           await this.inDisk(async () => this.#part?.write(piece.bytes, piece.isOwned));
@@ -134,16 +149,25 @@ class Saving {
     }
   }
 
+  #name({ contentType }: OutputVersion): string {
+    return `${safeFileName(this.#jobId, '')}${extensionFor(contentType)}`;
+  }
+
+  /** The file of this job, where it is in the directory: no other file has the job's name and the file's size. */
+  async #existing(path: string, { sizeBytes, contentType }: OutputVersion): Promise<SavedOutput | undefined> {
+    const stats = await this.inDisk(() => statsOfRegular(path));
+    const isOwn = stats !== undefined && stats.size === sizeBytes && this.#options.overwrite !== true;
+    if (isOwn) return { path, sizeBytes, contentType, existed: true };
+    await this.#refuseTaken(path);
+    return undefined;
+  }
+
   /** Opens the part for a version of the file. */
-  async #begin(target: SaveTarget, { sizeBytes, etag, contentType }: OutputVersion): Promise<string> {
-    const name = `${safeFileName(this.#jobId, '')}${extensionFor(contentType)}`;
-    const path = 'file' in target ? target.file : join(target.directory, name);
-    if ('directory' in target) await this.#refuseTaken(path);
+  async #begin(path: string, { sizeBytes, etag }: OutputVersion): Promise<void> {
     await this.#part?.abandon();
     this.#part = undefined;
     const beside = this.#options.overwrite === true ? await this.inDisk(() => linkedPath(path)) : path;
     this.#part = await this.inDisk(() => PartFile.open({ target: beside, jobId: this.#jobId, sizeBytes, etag }));
-    return path;
   }
 
   #tell(totalBytes: number | undefined): void {

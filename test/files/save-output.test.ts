@@ -240,6 +240,34 @@ describe('a file that is already there', () => {
     await sameAsMovie();
   });
 
+  it('is the file of this job, in a directory under the name of the job: it succeeds and fetches it no second time', async () => {
+    service.addOutput('job_1', { body: MOVIE });
+    const client = makeClient(service);
+    const first = await saveOutput(client, 'job_1', directory);
+    await writeFile(first.path, OTHER);
+    const told: number[] = [];
+    const onProgress = ({ receivedBytes }: { receivedBytes: number }) => told.push(receivedBytes);
+    const again = await saveOutput(client, 'job_1', directory, { onProgress });
+    expect(again).toEqual({ ...first, existed: true });
+    expect(told).toEqual([]);
+    // It was not written again.
+    expect(hash(await readFile(first.path))).toBe(hash(OTHER));
+    await saveOutput(client, 'job_1', directory, { overwrite: true });
+    expect(hash(await readFile(first.path))).toBe(hash(MOVIE));
+  });
+
+  it('is not taken for the file of this job when its size is another', async () => {
+    service.addOutput('job_1', { body: MOVIE });
+    await writeFile(join(directory, 'job_1.mp4'), MOVIE.subarray(1));
+    expect(await failure(saveOutput(makeClient(service), 'job_1', directory))).toMatchObject({ code: 'file_exists' });
+  });
+
+  it('is not taken for the file of this job where the service does not tell its size', async () => {
+    service.addOutput('job_1', { body: MOVIE, chunked: true });
+    await writeFile(join(directory, 'job_1.mp4'), MOVIE);
+    expect(await failure(saveOutput(makeClient(service), 'job_1', directory))).toMatchObject({ code: 'file_exists' });
+  });
+
   it('is seen behind a dangling link too', async () => {
     service.addOutput('job_1', { body: MOVIE });
     await symlink(join(directory, 'nowhere'), target);

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { GenError, JobError } from '../../errors/index.js';
-import { fileJournal } from '../../node/index.js';
+import { fileJournal, type SavedOutput } from '../../node/index.js';
 import type { JournaledCreate } from '../../rules/journal.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
 import { readJournal } from '../../shared/journal.js';
@@ -8,7 +8,7 @@ import { doing, type OpenSession, withExamples } from '../action.js';
 import { EXIT } from '../exit-codes.js';
 import { addWaitFlags, type JobFlags } from '../flags.js';
 import type { Session } from '../session.js';
-import { type SavedFile, saveTo, tryTarget } from '../target.js';
+import { saveTo, tryTarget } from '../target.js';
 import { describeJob } from '../wait.js';
 import { errorDocument, messageOf } from '../wording.js';
 
@@ -62,7 +62,7 @@ export function resumeCommand(open: OpenSession): Command {
 interface ResumedJob {
   readonly id: string;
   readonly job: Job;
-  readonly file?: SavedFile | undefined;
+  readonly file?: SavedOutput | undefined;
   readonly error?: Record<string, unknown>;
 }
 
