@@ -24,10 +24,14 @@ beforeEach(() => {
 });
 const env = () => ({ GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server?.url ?? '', PATH: process.env.PATH ?? '' });
 const shell = (line: string) =>
-  promisify(execFile)('bash', ['-o', 'pipefail', '-c', line.replace('gen-client', `"${process.execPath}" "${BIN}"`)], {
-    env: env(),
-    cwd: folder,
-  });
+  promisify(execFile)(
+    'bash',
+    ['--norc', '-o', 'pipefail', '-c', line.replace('gen-client', `"${process.execPath}" "${BIN}"`)],
+    {
+      env: env(),
+      cwd: folder,
+    },
+  );
 const saved = () => readdirSync(folder, { recursive: true }).filter((name) => /\.(mp4|png)$/.test(String(name)));
 
 describe('a reader that closes early ends nothing that is paid for', () => {
