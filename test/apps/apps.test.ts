@@ -137,3 +137,24 @@ test('the recipes are the apps, word for word, and tell their lines', () => {
     expect(page, name).toContain(`\`\`\`ts check-only${mark}\n${code}\`\`\``);
   }
 });
+
+/** The lines of a program that the SDK could not take over, by what marks them. */
+const GLUE: readonly (readonly [what: string, file: string, marks: RegExp])[] = [
+  ['tRPC: progress', 'examples/apps/trpc.ts', /watchJob|yield/],
+  ['tRPC: schema', 'examples/apps/trpc.ts', /videoParams\.|videoParams }/],
+  ['tRPC: status to code', 'examples/apps/trpc.ts', /CODES|^ {2}\d{3}: |^} as const|toHttp\(|fault !==/],
+  ['MCP: schema', 'examples/apps/mcp.ts', /videoParams|const fields/],
+  ['progress as server-sent events', 'examples/apps/express-router.ts', /left\b|event-stream|response\.write/],
+  ['Fastify: schema', 'docs/recipes.md', /schema: \{ body/],
+  ['page: upload, ownership, progress', 'examples/gallery/app/page.tsx', /\bgen\b|useRun|gen-client|upload_id/],
+];
+
+test('the recipes say how many lines are left to write', () => {
+  const page = readFileSync(join(ROOT, 'docs/recipes.md'), 'utf8');
+  for (const [what, file, marks] of GLUE) {
+    const text = readFileSync(join(ROOT, file), 'utf8');
+    const counted = text.split('\n').filter((line) => marks.test(line));
+    expect(counted.length, what).toBeGreaterThan(0);
+    expect(page, what).toMatch(new RegExp(`^\\| ${what} \\| \\d+ \\| ${counted.length} \\|`, 'm'));
+  }
+});
