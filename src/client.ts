@@ -98,7 +98,7 @@ export class GenClient {
     this.#place = async (asked) => {
       const account = await transport.account();
       const clock = config.clock.wall;
-      const home = { account: account.id, clock, random: randomOf(clock) };
+      const home = { account, clock, random: randomOf(clock) };
       return account.shared('places', () => new AccountPlaces(home)).take(asked, config.shared);
     };
     this.uploads = new Uploads(transport);

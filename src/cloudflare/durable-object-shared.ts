@@ -28,7 +28,7 @@ const PAUSE = { firstMs: 20, mostMs: 320 } as const;
 
 /**
  * A {@link SharedStore} in one {@link GenAccount} object, for any number of Workers and isolates. `name` is your name for the
- * account. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
+ * account: all clients that use the store count together, also with several keys, as during a rotation. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
  *
  * @example
  * const client = new GenClient({ shared: durableObjectShared(env.ACCOUNT, 'main') });
@@ -42,6 +42,7 @@ export function durableObjectShared(namespace: GenAccountNamespace, name: string
     return answer;
   };
   return {
+    account: name,
     read: (group, keys) => ask((stub) => stub.read(group, keys)),
     write: (group, version, changes) => ask((stub) => stub.write(group, version, changes)),
   };

@@ -10,6 +10,11 @@ import { isPubSubClient, openSubscriber, type PubSubClient, type Subscriber } fr
 export interface RedisSharedOptions {
   /** Put before every key and channel. @default 'gen-client:' */
   readonly prefix?: string | undefined;
+  /**
+   * Your name for the account of the service. All clients that use the store then count together, also with several keys,
+   * as during a rotation. @default clients with the same base URL and key count together
+   */
+  readonly account?: string | undefined;
   /** Milliseconds after which a Redis that neither answers nor fails counts as unavailable. @default 2000 */
   readonly timeoutMs?: number | undefined;
   /** Called with each failure of Redis. */
@@ -22,7 +27,12 @@ export interface RedisShared extends SharedStore {
   close(): Promise<void>;
 }
 
-const OPTIONS = z.strictObject({ prefix: option.text, timeoutMs: option.milliseconds, onError: option.callback });
+const OPTIONS = z.strictObject({
+  prefix: option.text,
+  account: option.text,
+  timeoutMs: option.milliseconds,
+  onError: option.callback,
+});
 
 /**
  * Keys: the group's version, then the keys that are read or changed. Values: the version, then for each key how long it
@@ -65,7 +75,7 @@ return 1`;
 export function redisShared(redis: RedisClient, options: RedisSharedOptions = {}): RedisShared {
   option.checkOptions('redisShared', OPTIONS, options);
   checkRedisClient(redis);
-  const { prefix = 'gen-client:', timeoutMs = 2_000, onError } = options;
+  const { prefix = 'gen-client:', account, timeoutMs = 2_000, onError } = options;
   if (prefix.includes('{}')) throw new GenError('prefix must not contain "{}", which splits the keys of a cluster.');
   const failed = (error: unknown) => callObserver(() => onError?.(error));
   const swap = redisScript(redis, SWAP);
@@ -80,6 +90,7 @@ export function redisShared(redis: RedisClient, options: RedisSharedOptions = {}
     return [start, ...keys.map((key) => `${start}:${key}`)];
   };
   return {
+    account,
     timeoutMs,
     async read(group, keys) {
       const reply: unknown = await ask(keysOf(group, keys), ['read']);

@@ -135,8 +135,11 @@ export function uploadSteps(uploads: Uploads, transport: Transport, remember?: R
     async remembered() {
       if (remember === undefined) return undefined;
       const { store, clock, warn } = remember;
-      const { id } = await transport.account();
-      return rememberedUploads({ store, group: `${id}/uploads`, clock, random: transport.random }, warn);
+      const account = await transport.account();
+      return rememberedUploads(
+        { store, group: `${account.idIn(store)}/uploads`, clock, random: transport.random },
+        warn,
+      );
     },
     create: (params, options) => uploads.create(params, options),
     put: (request, options) => transport.transfer({ name: 'uploads.put', ...request }, options),

@@ -14,8 +14,8 @@ import type { SharedStore } from './shared-store.js';
 
 /** What every client of one account (base URL and key) in this process shares, whichever copy of the package made it. */
 export interface Account {
-  /** Names the account in a shared store. It does not tell the key. */
-  readonly id: string;
+  /** Names the account in a store: by the store's own name for it, else by base URL and key. It does not tell the key. */
+  idIn(store: SharedStore | undefined): string;
   /** The limiter of the account's lanes, the same for all clients with the same settings. */
   limiterFor(settings: LimitSettings): AnyLimiter;
   /** What its clients learn from the service. It is shared with other processes where a client has a shared store. */
@@ -98,7 +98,7 @@ export function accountFor(
   const account =
     accounts.get(id) ??
     held.get(id)?.deref() ??
-    (isRegistered(previous?.account) ? previous.account : createAccount(sharedIdOf(baseUrl, apiKey), clock, registry));
+    (isRegistered(previous?.account) ? previous.account : createAccount({ baseUrl, apiKey }, clock, registry));
   if (previous?.account === account) {
     accounts.delete(idOf(previous.apiKey));
     held.delete(idOf(previous.apiKey));
@@ -115,8 +115,8 @@ export function accountFor(
 const ID_LENGTH = 32;
 
 /** The same in every process. Of a key that nobody could guess it tells nothing. */
-function sharedIdOf(baseUrl: string, apiKey: string): string {
-  return bytesToHex(sha256(utf8ToBytes(`gen-client\n${baseUrl}\n${apiKey}`))).slice(0, ID_LENGTH);
+function hashOf(...parts: readonly string[]): string {
+  return bytesToHex(sha256(utf8ToBytes(['gen-client', ...parts].join('\n')))).slice(0, ID_LENGTH);
 }
 
 function prune(registry: Registry, spared: RegisteredAccount): void {
@@ -132,14 +132,22 @@ function prune(registry: Registry, spared: RegisteredAccount): void {
   registry.pruneAt = accounts.size + KEPT_ACCOUNTS / 2;
 }
 
-function createAccount(id: string, clock: Clock, registry: Registry): RegisteredAccount {
+interface Identity {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+}
+
+function createAccount({ baseUrl, apiKey }: Identity, clock: Clock, registry: Registry): RegisteredAccount {
+  const id = hashOf(baseUrl, apiKey);
+  const idIn = (store: SharedStore | undefined) =>
+    store?.account === undefined ? id : hashOf(baseUrl, 'account', store.account);
   const things = new Map<string, object & MaybeBusy>();
   const pool: LanePool = new Map();
   const facts: AccountFacts = { prices: new Facts(), lengths: new Facts() };
   return {
-    id,
+    idIn,
     facts,
-    limiterFor: limitersOf({ id, clock, pool, facts }),
+    limiterFor: limitersOf({ idIn, clock, pool, facts }),
     get busy() {
       const lanes = [...pool.values()].map((lane) => lane.snapshot());
       return (
@@ -160,15 +168,14 @@ function createAccount(id: string, clock: Clock, registry: Registry): Registered
   };
 }
 
-interface LimitersOf {
-  readonly id: string;
+interface LimitersOf extends Pick<Account, 'idIn'> {
   readonly clock: Clock;
   readonly pool: LanePool;
   readonly facts: AccountFacts;
 }
 
 /** Makes each limiter once: clients with the same settings use the same one. */
-function limitersOf({ id: account, clock, pool, facts }: LimitersOf): Account['limiterFor'] {
+function limitersOf({ idIn, clock, pool, facts }: LimitersOf): Account['limiterFor'] {
   const random = randomOf(clock);
   const inProcess = new Map<string, AnyLimiter>();
   const inStores = new WeakMap<SharedStore, Map<string, SharedLimiter>>();
@@ -181,6 +188,7 @@ function limitersOf({ id: account, clock, pool, facts }: LimitersOf): Account['l
       inProcess.set(settings, limiter);
       return limiter;
     }
+    const account = idIn(store);
     for (const [name, learned] of Object.entries(facts))
       learned.share({ store, group: `${account}/${name}`, clock, random });
     const inStore = inStores.get(store) ?? new Map<string, SharedLimiter>();

@@ -2,6 +2,7 @@ import type { LaneLimit } from '../rules/limits.js';
 import { type Places, takePlace } from '../rules/places.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Random } from '../runtime/random.js';
+import type { Account } from './account.js';
 import { memoryStore } from './memory.js';
 import { type SharedStore, type SharedValues, updateShared } from './shared-store.js';
 
@@ -24,7 +25,7 @@ const LINE = 'line';
  * process while they wait. Requests of one process follow each other, so that they do not compete for the store.
  */
 export class AccountPlaces {
-  readonly #account: string;
+  readonly #idIn: Account['idIn'];
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #ownStore: SharedStore;
@@ -34,8 +35,8 @@ export class AccountPlaces {
     account,
     clock,
     random,
-  }: { readonly account: string; readonly clock: Clock; readonly random: Random }) {
-    this.#account = account;
+  }: { readonly account: Account; readonly clock: Clock; readonly random: Random }) {
+    this.#idIn = account.idIn;
     this.#clock = clock;
     this.#random = random;
     this.#ownStore = memoryStore(clock);
@@ -54,7 +55,7 @@ export class AccountPlaces {
   }
 
   #ask({ lane, limit, key, retryAfterMs }: PlaceRequest, store: SharedStore): Promise<number> {
-    const group = `places/${this.#account}/${lane}`;
+    const group = `places/${this.#idIn(store)}/${lane}`;
     const own = `run/${key}`;
     const where = { store, group, clock: this.#clock, random: this.#random };
     return updateShared(where, [LINE, own], ({ nowMs, values }: SharedValues) => {

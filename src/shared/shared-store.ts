@@ -34,6 +34,11 @@ export interface SharedStore {
   publish?(topic: string, message: string): Promise<void>;
   /** Calls the listener with each message of the topic, until the returned function is called. */
   subscribe?(topic: string, listener: (message: string) => void): () => void;
+  /**
+   * Your name for the account whose calls the store counts. All clients that use the store then count together, also with
+   * several keys, as during a rotation. @default clients with the same base URL and key count together
+   */
+  readonly account?: string | undefined;
   /** Milliseconds after which a store that neither answers nor fails counts as unavailable. @default 2000 */
   readonly timeoutMs?: number | undefined;
 }

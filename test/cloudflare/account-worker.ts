@@ -53,7 +53,8 @@ export default {
     const { pathname, searchParams } = new URL(request.url);
     const shared = durableObjectShared(env.ACCOUNT, 'main');
     client ??= new GenClient({
-      apiKey: 'key',
+      // Each isolate has a key of its own, as during a rotation: the name of the object is the account.
+      apiKey: `key-${crypto.randomUUID()}`,
       baseUrl: env.BASE_URL,
       shared,
       limits: { 'videos.create': { limit: env.LIMIT, windowMs: env.WINDOW_MS } },

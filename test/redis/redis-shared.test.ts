@@ -226,9 +226,14 @@ describe('a client', () => {
     expect(() => redisShared(client)).toThrow(expect.objectContaining({ name: 'GenError', message }));
   });
 
+  test('passes the name of the account on, by which clients count together whatever their keys', () => {
+    expect(redisShared(upstash, { account: 'main' })).toMatchObject({ account: 'main' });
+  });
+
   test('is taken with options that can be right only', () => {
     for (const [options, named] of [
       [{ prefix: '' }, 'prefix must be a non-empty string'],
+      [{ account: '' }, 'account must be a non-empty string'],
       [{ prefix: 'a{}' }, 'prefix must not contain "{}"'],
       [{ timeoutMs: 0 }, 'timeoutMs must be'],
       [{ onEror: () => {} }, 'Did you mean "onError"'],
