@@ -65,30 +65,14 @@ export interface CreatesOptions {
 }
 
 /** Opens the queue of creates, and works on it. */
-export function openCreates({ names, calls, client, worker: options, onError, clock }: CreatesOptions): Creates {
-  const turns = new Queue<Turn>(names.creates, names.options);
-  const give = async ({ id = '' }: { readonly id?: string | undefined }) => {
-    const call = await calls.getJob(id);
-    // Without its call, a turn must not count: a backlog that was removed would delay the calls after it.
-    if (call === undefined || call.finishedOn !== undefined) await turns.removeRateLimitKey();
-    else await wakeCall(calls, id, { lifo: false });
-  };
-  const pace = paceOf(client);
-  const worker = new Worker<Turn>(names.creates, give, {
-    maxStalledCount: Number.MAX_SAFE_INTEGER,
-    ...options,
-    ...names.options,
-    concurrency: 1,
-    ...pace,
-  });
-  worker.on('error', onError);
-  turns.on('error', onError);
-
+export function openCreates(options: CreatesOptions): Creates {
+  const { calls, clock } = options;
+  const { turns, worker, limit } = openLine(options);
   const enter = (id: string, priority: number) => enterLine(turns, id, priority);
   /** Whether the next turns come at once: the rate limit is not full, and the line is short. */
   const isMoving = async () => {
     const inLine = await turns.getJobCountByTypes('waiting', 'prioritized');
-    return inLine <= SHORT_LINE && (await turns.getRateLimitTtl(pace.limiter?.max)) <= 0;
+    return inLine <= SHORT_LINE && (await turns.getRateLimitTtl(limit)) <= 0;
   };
   const remove = async (id: string) => {
     await turns.remove(id);
@@ -137,6 +121,28 @@ export function openCreates({ names, calls, client, worker: options, onError, cl
       await turns.close();
     },
   };
+}
+
+/** The queue of turns, and the worker that gives them at the pace of the rate limit. */
+function openLine({ names, calls, client, worker: options, onError }: CreatesOptions) {
+  const turns = new Queue<Turn>(names.creates, names.options);
+  const give = async ({ id = '' }: { readonly id?: string | undefined }) => {
+    const call = await calls.getJob(id);
+    // Without its call, a turn must not count: a backlog that was removed would delay the calls after it.
+    if (call === undefined || call.finishedOn !== undefined) await turns.removeRateLimitKey();
+    else await wakeCall(calls, id, { lifo: false });
+  };
+  const pace = paceOf(client);
+  const worker = new Worker<Turn>(names.creates, give, {
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+    ...options,
+    ...names.options,
+    concurrency: 1,
+    ...pace,
+  });
+  worker.on('error', onError);
+  turns.on('error', onError);
+  return { turns, worker, limit: pace.limiter?.max };
 }
 
 /** Whether the call has a rate limit to wait for. */

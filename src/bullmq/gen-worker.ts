@@ -3,6 +3,7 @@ import type { GenClient } from '../client.js';
 import { GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import { checkClient } from '../resources/run-calls.js';
+import type { RunRules } from '../rules/run-state.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { sleep, systemClock } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
@@ -54,7 +55,6 @@ export function createGenWorker(
   checkClient('createGenWorker', client);
   const names = queueNames(connection, options);
   const { calls, options: base } = names;
-  const { timeoutMs = DAY_MS, retryDelayMs: retryMs = RETRY_MS } = options;
   const onError = (error: Error) => callObserver(() => options.onError?.(error));
   const notes = openNotes(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
@@ -69,15 +69,7 @@ export function createGenWorker(
   });
   const work = createProcessor({
     options,
-    rules: {
-      timeoutMs: Number.isFinite(timeoutMs) ? timeoutMs : null,
-      resubmitPending: true,
-      recover: recoverRules(options.recover),
-      persistent: true,
-      stores: false,
-      pollMs: null,
-      retryMs,
-    },
+    rules: rulesOf(options),
     client: client.withoutQueue({ maxRetries: 0 }),
     uploader: client,
     notes,
@@ -109,12 +101,29 @@ export function createGenWorker(
     worker,
     async close() {
       closing.abort(new Error('The worker is closing.'));
-      const closed = closeAll().catch(onError);
-      const isClosed = new AbortController();
-      const late = sleep(systemClock, CLOSE_MS, isClosed.signal).catch(() => {});
-      await Promise.race([closed, late]);
-      isClosed.abort();
+      await closedInTime(closeAll().catch(onError));
     },
+  };
+}
+
+/** Ends when it is closed, or when that takes too long. */
+async function closedInTime(closed: Promise<void>): Promise<void> {
+  const isClosed = new AbortController();
+  const late = sleep(systemClock, CLOSE_MS, isClosed.signal).catch(() => {});
+  await Promise.race([closed, late]);
+  isClosed.abort();
+}
+
+/** The rules of every run of the worker. */
+function rulesOf({ timeoutMs = DAY_MS, retryDelayMs: retryMs = RETRY_MS, recover }: GenWorkerOptions): RunRules {
+  return {
+    timeoutMs: Number.isFinite(timeoutMs) ? timeoutMs : null,
+    resubmitPending: true,
+    recover: recoverRules(recover),
+    persistent: true,
+    stores: false,
+    pollMs: null,
+    retryMs,
   };
 }
 

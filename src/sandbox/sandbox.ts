@@ -1,5 +1,6 @@
 import { GenError } from '../errors/index.js';
 import type { Clock } from '../runtime/clock.js';
+import { systemRandom } from '../runtime/random.js';
 import { show } from '../schemas/show.js';
 import type { AccountChoice, SandboxService, SandboxSnapshot } from './control/contract.js';
 import { createControl } from './control/index.js';
@@ -123,7 +124,7 @@ function copyOf(origin: World): World {
   const url = new URL(origin.settings.baseUrl);
   // A host that is an address takes no further label.
   const parent = /^[\d.]+$|^\[/.test(url.hostname) ? 'sandbox.invalid' : url.hostname;
-  url.hostname = `fork-${crypto.randomUUID().slice(0, 8)}.${parent}`;
+  url.hostname = `fork-${systemRandom.uuid().slice(0, 8)}.${parent}`;
   const settings: Settings = { ...origin.settings, baseUrl: url.href.replace(/(?<!\/)\/+$/, '') };
   origin.timeline.catchUp();
   const world = createWorld({ settings, run: runEvent, origin });

@@ -112,6 +112,7 @@ export class World {
   readonly reached = new Map<Corner, number>();
   readonly #sim: SimulatedWorld;
   readonly #lives = new Map<number, number>();
+  readonly #processes = new Map<number, ProcessLife>();
   /** Which processes have met the current key. */
   readonly #linked = new WeakMap<ProcessLife, boolean>();
   /** Processes that have begun what there was to do. */
@@ -156,7 +157,7 @@ export class World {
 
   /** A process has the first key until it has met the current one. */
   #keyOf(process: number): string {
-    const life = this.#sim.lives.get(process);
+    const life = this.#processes.get(process);
     return life && this.#linked.get(life) ? this.#apiKey : this.#sim.service.apiKey;
   }
 
@@ -175,7 +176,7 @@ export class World {
     const made: Task = { ...task, id: `${this.disk.tasks.length}`, isBegun: false };
     this.disk.tasks.push(made);
     this.#sim.note(`task ${made.id} of process ${made.process}: ${made.kind}, ${made.end} after ${made.slowMs} ms`);
-    const life = this.#sim.lives.get(made.process);
+    const life = this.#processes.get(made.process);
     if (life?.isAlive && this.#ready.has(life)) this.#run(runTask(made, life, this.disk));
   }
 
@@ -189,12 +190,12 @@ export class World {
 
   /** Kills a process where it stands. */
   kill(process: number): void {
-    this.#sim.lives.get(process)?.kill();
+    this.#processes.get(process)?.kill();
   }
 
   stepClock(process: number, ms: number): void {
     if (ms < 0) this.reach('clock set back');
-    this.#sim.lives.get(process)?.stepClock(ms);
+    this.#processes.get(process)?.stepClock(ms);
   }
 
   /** From now on, processes use another key of the account. The one before keeps working for calls under way. */
@@ -204,12 +205,12 @@ export class World {
     if (recent.length >= LIMITS['videos.create'].limit) this.reach('rotated key with a full lane');
     this.#sim.note('the key is rotated');
     this.#apiKey = this.#sim.service.createKey();
-    for (const life of this.#sim.lives.values()) if (life.isAlive) this.#run(this.#link(life));
+    for (const life of this.#processes.values()) if (life.isAlive) this.#run(this.#link(life));
   }
 
   /** Sends a process an event that the service has not signed. */
   async forge(process: number): Promise<void> {
-    const life = this.#sim.lives.get(process);
+    const life = this.#processes.get(process);
     const job = this.#sim.service.jobs.find(({ status }) => status === 'processing');
     if (!life?.isAlive || job === undefined) return;
     this.reach('webhook forged');
@@ -264,6 +265,7 @@ export class World {
     const number = this.#lives.get(process) ?? 0;
     this.#lives.set(process, number + 1);
     const life = new ProcessLife(this.#sim, { number: process, life: number, skewMs: 0 });
+    this.#processes.set(process, life);
     this.#sim.lives.set(process, life);
     if (number > 0) this.#sim.note(`process ${process} starts again`);
     life.killed.then(() => {
@@ -335,7 +337,7 @@ export class World {
       if (!isRight) broken.push(`task ${task.id} (${task.kind}) is ${task.result}, not ${task.end}`);
     }
     for (const how of this.faults.outages) this.reach(OUTAGE_CORNERS[how]);
-    for (const life of this.#sim.lives.values()) {
+    for (const life of this.#processes.values()) {
       if (life.isAlive && listenersOf(life) > 0) broken.push(`process ${life.number} has left listeners on its signal`);
     }
     broken.push(...this.#wrongJobs(), ...this.#leftUploads(), ...(await this.#wrongBudget()));
@@ -390,7 +392,7 @@ export class World {
     const broken: string[] = [];
     if (charged > days.size * BUDGET.maxTokens + PRICE)
       broken.push(`${charged} tokens were charged in ${days.size} days`);
-    const life = [...this.#sim.lives.values()].find(({ isAlive }) => isAlive);
+    const life = [...this.#processes.values()].find(({ isAlive }) => isAlive);
     if (life === undefined) return broken;
     const usage = await this.#awaited(budgetOf(life).usage());
     const { spentTokens, reservedTokens, unresolved } = usage;

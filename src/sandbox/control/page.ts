@@ -1,11 +1,12 @@
 import { JOB_ERRORS } from '../../errors/codes.js';
+import { systemRandom } from '../../runtime/random.js';
 
 /**
  * The page at `/`: the sandbox's jobs, deliveries, requests and money, and buttons that change them. One script polls
  * `/_sandbox/state`. The document asks only the control surface, runs only its own script, and cannot be framed.
  */
 export function renderPage(): Response {
-  const nonce = crypto.randomUUID();
+  const nonce = systemRandom.uuid();
   const policy = [
     "default-src 'none'",
     `script-src 'nonce-${nonce}'`,

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import type { ClientOptions } from '../../client-options.js';
 import { GenError } from '../../errors/index.js';
 import { anObject, checkOptions, must, text } from '../../options.js';
+import { systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { SandboxOptions } from '../world/options.js';
 import { isWhole } from '../world/options.js';
@@ -138,7 +139,7 @@ async function shorten(
   violation: Violation,
   simulated: (only: ReadonlySet<string>) => Promise<RunResult>,
 ): Promise<readonly string[]> {
-  const untilMs = performance.now() + MOST_SEARCH_MS;
+  const untilMs = systemClock.now() + MOST_SEARCH_MS;
   let runs = 0;
   const breaks = async (faults: readonly string[]) => {
     runs += 1;
@@ -147,7 +148,7 @@ async function shorten(
   let kept = struck;
   for (let size = Math.ceil(kept.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let at = 0; at < kept.length; ) {
-      if (runs >= MOST_RUNS || performance.now() > untilMs) return kept;
+      if (runs >= MOST_RUNS || systemClock.now() > untilMs) return kept;
       const fewer = [...kept.slice(0, at), ...kept.slice(at + size)];
       if (await breaks(fewer)) kept = fewer;
       else at += size;

@@ -3,13 +3,13 @@ import { CLOCK, type Clock } from '../../runtime/clock.js';
 import type { Random } from '../../runtime/random.js';
 import type { NotifyingStore } from '../../shared/memory.js';
 import { type Fault, type OutageKind, randomFor } from './chance.js';
-import type { SimulatedWorld } from './world.js';
+import type { SimulatedLife, SimulatedWorld } from './world.js';
 
 /** How late a store answers in an outage: more than the time after which a client counts it as away. */
 const LATE_MS = 5_000;
 
 /** One life of a simulated process: from its start until it ends or is killed. Whatever it does goes through here. */
-export class ProcessLife {
+export class ProcessLife implements SimulatedLife {
   readonly number: number;
   readonly random: Random;
   readonly clock: Clock;
@@ -53,8 +53,7 @@ export class ProcessLife {
     return this.#isAlive;
   }
 
-  /** Requests, timers and subscriptions of the store that are pending. */
-  get pending(): { readonly requests: number; readonly timers: number; readonly subscriptions: number } {
+  get pending(): SimulatedLife['pending'] {
     return { requests: this.#requests, timers: this.#timers.size, subscriptions: this.#subscriptions.size };
   }
 

@@ -1,4 +1,6 @@
+import type { GenClient } from '../../client.js';
 import type { ClientOptions } from '../../client-options.js';
+import type { Clock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { NotifyingStore } from '../../shared/memory.js';
 import { memoryStore } from '../../shared/memory.js';
@@ -7,7 +9,6 @@ import { type OpenSandbox, openSandbox } from '../sandbox.js';
 import type { SandboxOptions } from '../world/options.js';
 import { BudgetBook } from './budgets.js';
 import { type Chances, type Fault, type OutageKind, type Place, randomFor } from './chance.js';
-import type { ProcessLife } from './process.js';
 
 /** What a world is made of. */
 export interface WorldSetup {
@@ -18,11 +19,21 @@ export interface WorldSetup {
   readonly sandbox: SandboxOptions;
 }
 
+/** One life of a process, as the world sees it. */
+export interface SimulatedLife {
+  readonly number: number;
+  readonly client: GenClient;
+  readonly clock: Clock;
+  readonly isAlive: boolean;
+  /** Requests, timers and subscriptions of the store that are pending. */
+  readonly pending: { readonly requests: number; readonly timers: number; readonly subscriptions: number };
+}
+
 /** A create that the service has answered, whether or not the answer arrived. */
 interface MadeJob {
   readonly key: string | null;
   readonly process: number;
-  readonly life: ProcessLife;
+  readonly life: SimulatedLife;
 }
 
 /** An exchange under way. */
@@ -49,7 +60,7 @@ export class SimulatedWorld {
   readonly store: NotifyingStore;
   readonly clientOptions: (process: number) => ClientOptions;
   /** The processes that run now. */
-  readonly lives = new Map<number, ProcessLife>();
+  readonly lives = new Map<number, SimulatedLife>();
   /** What happened, oldest first. */
   readonly history: string[] = [];
   /** How often things happened, for those who want to know what a run has reached. */
@@ -164,7 +175,7 @@ export class SimulatedWorld {
   }
 
   /** Notes a request of a process. */
-  begin(life: ProcessLife, url: string, init: RequestInit = {}): Sent {
+  begin(life: SimulatedLife, url: string, init: RequestInit = {}): Sent {
     const method = init.method ?? 'GET';
     const key = new Headers(init.headers).get('idempotency-key');
     const path = new URL(url).pathname;
