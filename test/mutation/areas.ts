@@ -28,13 +28,10 @@ export const AREAS: Readonly<Record<string, Area>> = {
   proxy: folder('proxy', inFolders('proxy')),
   page: folder('page', inFolders('page')),
   shared: folder('shared', inFolders('shared', 'limits', 'journal')),
-  limits: folder('limits', [...inFolders('limits', 'shared'), 'test/regressions/limits.test.ts']),
+  limits: folder('limits', inFolders('limits', 'shared')),
   webhooks: folder('webhooks', inFolders('webhooks')),
-  uploading: folder('uploading', [...inFolders('files'), 'test/regressions/uploads.test.ts']),
-  transport: folder('transport', [
-    ...inFolders('transport', 'errors', 'events'),
-    'test/regressions/{transport,callbacks}.test.ts',
-  ]),
+  uploading: folder('uploading', inFolders('files')),
+  transport: folder('transport', inFolders('transport', 'errors', 'events')),
   resources: folder('resources', [
     ...inFolders('files', 'catalog', 'errors'),
     'test/transport/{answers,streams,idempotency,reused-keys}.test.ts',
@@ -46,7 +43,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
     ['src/cli/batch/**/*.ts'],
   ),
   storage: folder('storage', inFolders('storage')),
-  waiting: folder('waiting', [...inFolders('waiting', 'journal'), 'test/regressions/waiting.test.ts']),
+  waiting: folder('waiting', inFolders('waiting', 'journal')),
   events: folder(
     'events',
     [...inFolders('events', 'otel'), 'test/journal/journal.test.ts', 'test/transport/observing.test.ts'],
