@@ -2,6 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { machine, versionOf } from './frame.js';
 
@@ -34,10 +35,19 @@ for (const theme of THEMES.filter((name) => wanted.length === 0 || wanted.includ
   if (!existsSync(at(`./${theme}.ts`))) continue;
   console.log(`${theme} …`);
   const { run } = (await import(`./${theme}.ts`)) as { run: () => Promise<string> };
-  sections.set(theme, `${(await run()).trim()}\n\n*Measured on ${machine()}.*`);
+  sections.set(theme, `${(await run()).trim()}\n\n${measured()}`);
   write();
 }
 console.log('bench/README.md written');
+
+/** Of what, when and where a section was measured. The load tells how busy the machine was with other work. */
+function measured(): string {
+  const git = (...words: string[]) => execFileSync('git', words, { cwd: at('../'), encoding: 'utf8' }).trim();
+  const isChanged = git('status', '--porcelain', '--', 'src') !== '';
+  const commit = `${git('rev-parse', '--short', 'HEAD')}${isChanged ? ' with changes' : ''}`;
+  const date = new Date().toISOString().slice(0, 10);
+  return `*Measured at commit ${commit} on ${date}, on ${machine()}; load ${loadavg()[0]?.toFixed(1)} at the end.*`;
+}
 
 /** Each theme's section stands between comments that name it. */
 function sectionsOf(report: string): Map<string, string> {
@@ -49,7 +59,7 @@ function write(): void {
   const versions = PACKAGES.map((name) => `${name} ${versionOf(name)}`).join(' · ');
   const parts = [
     '# Benchmarks',
-    'Written by `npm run bench`. All candidates of a table ran in the same session, in interleaved rounds, against local servers; a ratio is the median of paired rounds with the middle 80 % in brackets. Below 1 is faster, or smaller, than what it is held against, unless the table says otherwise.',
+    'Written by `npm run bench`. All candidates of a table ran in the same session, in interleaved rounds, against local servers; a ratio is the median of paired rounds with the middle 80 % in brackets. Below 1 is faster, or smaller, than what it is held against, unless the table says otherwise. Each section names the commit, the day and the machine of its figures. A load above the number of cores means that other work ran beside the benchmark: then the ratios count, and the absolute figures say little.',
     `Peers: ${versions}.`,
     ...THEMES.flatMap((theme) => {
       const text = sections.get(theme);

@@ -45,6 +45,13 @@ const WAYS = {
     const response = await fetch(`${baseUrl}/v1/jobs/job_1/output`, { headers: { authorization: 'Bearer bench' } });
     await pipeline(Readable.fromWeb(response.body), createWriteStream(path, { flush: true }));
   },
+  async 'disk alone, flushed'() {
+    const part = Buffer.alloc(MB, 'gen-client');
+    const parts = function* () {
+      for (let left = 200_000_000; left > 0; left -= part.length) yield part.subarray(0, Math.min(left, part.length));
+    };
+    return () => pipeline(Readable.from(parts()), createWriteStream(path, { flush: true }));
+  },
   async 'gen-client saveOutput'() {
     const { client, saveOutput } = await ownClient();
     return () => saveOutput(client, 'job_1', path);
