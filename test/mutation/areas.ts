@@ -68,7 +68,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
 /** Tests that start a process, a browser or workerd, need packages of their own, or take long. */
 export const LEFT_OUT = [
   '**/node_modules/**',
-  'test/**/*{campaign,crashes,receiver-crash,many-processes,installed,chromium,browser,runtimes,recipes}*.test.ts',
+  'test/**/*{campaign,crashes,stack,receiver-crash,many-processes,installed,chromium,browser,runtimes,recipes}*.test.ts',
   'test/**/*{azurite,s3rver,s3-oracle,adapters,example,edge-process,frameworks,receivers,stripe-peer,types}*.test.ts',
   'test/cloudflare/{one-account,overlap}.test.ts',
   'test/budget/{redis,stores}.test.ts',

@@ -22,6 +22,6 @@ export default {
   reporters: ['clear-text', 'json', 'progress-append-only'],
   clearTextReporter: { allowColor: false, logTests: false },
   jsonReporter: { fileName: MUTATE_REPORT },
-  tempDirName: 'node_modules/.cache/stryker',
+  tempDirName: 'coverage/mutation',
   ignorePatterns: ['dist', 'docs/.vitepress', '**/node_modules', 'bench', 'coverage'],
 };
