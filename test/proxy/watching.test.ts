@@ -1,0 +1,241 @@
+// Tickets that the server makes, and requests that are held open until a job moves on.
+import { GenClient } from 'gen-client';
+import { createSandbox, type Sandbox } from 'gen-client/sandbox';
+import { describe, expect, it } from 'vitest';
+import { CLOCK, clockOf } from '../../src/runtime/clock.js';
+import { APP, openApp, SECRET } from './support.js';
+
+const ANN = { id: 'ann' };
+const MINUTE_MS = 60_000;
+
+const STEP_MS = 500;
+
+/** Moves the clock in small steps until a request is answered, and gives how long that took. Signatures take real time. */
+async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promise<number> {
+  let isAnswered = false;
+  const note = () => {
+    isAnswered = true;
+  };
+  answer.then(note, note);
+  let ms = 0;
+  for (;;) {
+    for (let turn = 0; turn < 20 && !isAnswered; turn++) await new Promise((resolve) => setImmediate(resolve));
+    if (isAnswered || ms > 10 * MINUTE_MS) return ms;
+    await sandbox.advance(STEP_MS);
+    ms += STEP_MS;
+  }
+}
+
+/** An app with a job under way whose clock the test moves. */
+async function openHeld(overrides: Parameters<typeof openApp>[0] = {}) {
+  const app = openApp(overrides, { clock: 'manual', jobDurationMs: 5 * MINUTE_MS });
+  const { job } = await app.client.videos.create({ prompt: 'a fox' });
+  const reads = () => app.sandbox.requests.filter(({ method }) => method === 'GET').length;
+  return { app, job, reads, ticket: await app.proxy.ticket(job, ANN) };
+}
+
+describe('a ticket that the server makes', () => {
+  it('lets its user watch the job, and nobody else', async () => {
+    const { app, ticket } = await openHeld({ holdMs: 0 });
+    expect(await app.post('watch', { ticket })).toMatchObject({
+      status: 200,
+      body: { final: false, status: 'processing' },
+    });
+    expect(await app.post('watch', { ticket }, { user: 'ben' })).toMatchObject({
+      status: 404,
+      body: { code: 'not_found', message: 'This does not exist, or it has expired.' },
+    });
+  });
+
+  it('is open for as long as the server says', async () => {
+    const { app, job } = await openHeld({ holdMs: 0 });
+    const ticket = await app.proxy.ticket(job.id, ANN, { expiresInMs: MINUTE_MS });
+    await app.sandbox.advance(MINUTE_MS - 1);
+    expect((await app.post('watch', { ticket })).status).toBe(200);
+    await app.sandbox.advance(1);
+    expect((await app.post('watch', { ticket })).status).toBe(404);
+  });
+
+  it('needs a job and a user', async () => {
+    const { app, job } = await openHeld();
+    await expect(app.proxy.ticket('', ANN)).rejects.toThrow('Pass a job or its id: proxy.ticket(job, user).');
+    for (const user of [undefined, {}, { id: '' }, { id: 7 }]) {
+      await expect(app.proxy.ticket(job, user as never)).rejects.toThrow('proxy.ticket needs the user: { id }.');
+    }
+    await expect(app.proxy.link(job, { expiresInMs: 0 })).rejects.toThrow('proxy.link needs expiresInMs');
+  });
+});
+
+describe('a request that watches a job', () => {
+  it('is held for holdMs while the job is not read again', async () => {
+    const { app, ticket } = await openHeld({ holdMs: 3_000 });
+    const first = app.post('watch', { ticket });
+    await msUntil(app.sandbox, first);
+    expect(await first).toMatchObject({ status: 200, body: { status: 'processing', final: false } });
+    expect((await first).body).not.toHaveProperty('againMs');
+    const held = app.post('watch', { ticket, seen: 'processing' });
+    const heldMs = await msUntil(app.sandbox, held);
+    expect(heldMs).toBeGreaterThanOrEqual(3_000);
+    expect(heldMs).toBeLessThan(8_000);
+    expect((await held).body.status).toBe('processing');
+  });
+
+  it('is answered at once with holdMs: 0, which tells the page when to come back until the job has ended', async () => {
+    const { app, ticket } = await openHeld({ holdMs: 0 });
+    const { body } = await app.post('watch', { ticket });
+    expect(body.againMs).toBeGreaterThan(0);
+    await app.sandbox.advance(6 * MINUTE_MS);
+    const ended = await app.post('watch', { ticket, seen: 'processing' });
+    expect(ended.body).toMatchObject({ final: true, status: 'completed', share: 1, etaMs: 0 });
+    expect(ended.body).not.toHaveProperty('againMs');
+  });
+
+  it('ends when its page leaves', async () => {
+    const { app, ticket } = await openHeld({ holdMs: MINUTE_MS });
+    await msUntil(app.sandbox, app.post('watch', { ticket }));
+    const page = new AbortController();
+    const held = app.ask('watch', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
+      body: JSON.stringify({ ticket, seen: 'processing' }),
+      signal: page.signal,
+    });
+    page.abort();
+    expect((await held).status).toBe(200);
+  });
+
+  it('is the last for which the job is read: a minute after it the reads stop', async () => {
+    const { app, ticket, reads } = await openHeld({ holdMs: 20_000 });
+    await msUntil(app.sandbox, app.post('watch', { ticket, seen: 'processing' }));
+    await app.sandbox.advance(MINUTE_MS);
+    const before = reads();
+    expect(before).toBeGreaterThan(1);
+    await app.sandbox.advance(2 * MINUTE_MS);
+    expect(reads()).toBe(before);
+  });
+
+  it('tells a page that a job has failed, with the code and a message for its user', async () => {
+    const { app, job, ticket } = await openHeld();
+    app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
+    const { body } = await app.post('watch', { ticket });
+    expect(body).toMatchObject({ final: true, status: 'failed', error: { code: 'generation_rejected' } });
+    expect(body).not.toHaveProperty('file');
+  });
+
+  it('of a job that does not exist is a 404, each time', async () => {
+    const { app } = await openHeld({ holdMs: 1_000 });
+    const ticket = await app.proxy.ticket('job_none', ANN);
+    for (let times = 0; times < 2; times++) {
+      const answer = app.post('watch', { ticket });
+      await msUntil(app.sandbox, answer);
+      expect((await answer).status).toBe(404);
+    }
+  });
+});
+
+describe('on Workers, where a request waits by itself, a request that watches a job', () => {
+  /** The same client with a clock whose promises end with their request. */
+  async function openOnWorkers(holdMs: number) {
+    const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 5 * MINUTE_MS });
+    const { apiKey, baseUrl, fetch } = sandbox;
+    const held = clockOf(sandbox.client());
+    const clock = {
+      now: () => held.now(),
+      after: (...timer: Parameters<typeof held.after>) => held.after(...timer),
+      perRequest: true,
+    };
+    const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: clock } });
+    const app = openApp({ client, holdMs } as never);
+    const { job } = await client.videos.create({ prompt: 'a fox' });
+    return { app, sandbox, job, ticket: await app.proxy.ticket(job, ANN) };
+  }
+
+  it('is answered with the first status that the page has not seen', async () => {
+    const { app, sandbox, ticket } = await openOnWorkers(20_000);
+    const answer = app.post('watch', { ticket });
+    expect(await msUntil(sandbox, answer)).toBeLessThan(10_000);
+    expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', final: false } });
+  });
+
+  it('is held for holdMs where there is nothing new, and says what is known', async () => {
+    const { app, sandbox, ticket } = await openOnWorkers(20_000);
+    const answer = app.post('watch', { ticket, seen: 'processing' });
+    const heldMs = await msUntil(sandbox, answer);
+    expect(heldMs).toBeGreaterThanOrEqual(20_000);
+    expect(heldMs).toBeLessThan(40_000);
+    expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', final: false } });
+  });
+
+  it('is answered with the end of the job', async () => {
+    const { app, sandbox, ticket } = await openOnWorkers(8 * MINUTE_MS);
+    const answer = app.post('watch', { ticket, seen: 'processing' });
+    expect(await msUntil(sandbox, answer)).toBeGreaterThanOrEqual(4 * MINUTE_MS);
+    expect(await answer).toMatchObject({ status: 200, body: { status: 'completed', final: true, share: 1, etaMs: 0 } });
+  });
+
+  it('of a job that does not exist is a 404', async () => {
+    const { app } = await openOnWorkers(20_000);
+    const ticket = await app.proxy.ticket('job_none', ANN);
+    expect((await app.post('watch', { ticket })).status).toBe(404);
+  });
+});
+
+describe('where the bytes of an upload go', () => {
+  /** An app whose service names this target. */
+  function openWith(direct_upload_url: string, headers: Record<string, string>) {
+    const sandbox = createSandbox();
+    const client = new GenClient({
+      apiKey: sandbox.apiKey,
+      baseUrl: sandbox.baseUrl,
+      fetch: async () => Response.json({ success: true, data: { upload_id: 'upl_1', direct_upload_url, headers } }),
+    });
+    return openApp({ client } as never);
+  }
+
+  it.each<[string, string, Record<string, string>, boolean]>([
+    ['a storage of its own is told to the page', 'https://storage.test/upl_1?sig=x', { 'x-part': '1' }, true],
+    ['the service itself is not', createSandbox().baseUrl, {}, false],
+    ['a storage that wants a credential is not', 'https://storage.test/upl_1', { Authorization: 'Bearer x' }, false],
+    ['a storage that wants a cookie is not', 'https://storage.test/upl_1', { cookie: 'x' }, false],
+    ['a storage that wants a key is not', 'https://storage.test/upl_1', { 'X-Api-Key': 'x' }, false],
+  ])('%s', async (_, url, headers, isTold) => {
+    const { body } = await openWith(url, headers).post('upload', { mime_type: 'image/png', file_size: 10 });
+    expect(body).toEqual({ put: expect.any(String), ...(isTold && { direct: { url, headers } }) });
+  });
+});
+
+describe('a body', () => {
+  const nested = (depth: number): object => (depth === 0 ? {} : { in: nested(depth - 1) });
+
+  it.each<[string, string, string]>([
+    ['that is not JSON', '{', 'The body is not JSON.'],
+    ['that is not an object', '[1]', 'The body is not a JSON object.'],
+    ['that is nested too deeply', JSON.stringify(nested(14)), 'The body is nested too deeply.'],
+    ['that hides a prototype', '{"ask":{"in":[{"__proto__":{}}]}}', 'The field __proto__ is not accepted.'],
+  ])('%s is a 400 that says so', async (_, body, message) => {
+    const answer = await openApp().post('videos', body);
+    expect(answer).toMatchObject({ status: 400, body: { message } });
+  });
+
+  it('that is as deep as it may be is read', async () => {
+    const answer = await openApp().post('videos', { key: 'k'.repeat(36), ask: { prompt: 'x', more: nested(9) } });
+    expect(answer.status).toBe(200);
+  });
+});
+
+it.each([401, 402, 403])('a %i of the service says nothing about the account of the app', async (status) => {
+  const app = openApp();
+  app.sandbox.faults.add({ match: { path: '/v1/videos' }, status, code: 'some_code', times: 9 });
+  const answer = await app.post('videos', { key: 'k'.repeat(36), ask: { prompt: 'a fox' } });
+  expect(answer).toMatchObject({
+    status: 502,
+    body: { code: 'service_error', message: 'The generation service is not available. Try again later.' },
+  });
+});
+
+it('every secret has at least 32 characters', () => {
+  for (const secret of ['short', [], [SECRET, 'short'], Array.from({ length: 9 }, () => SECRET)]) {
+    expect(() => openApp({ secret })).toThrow('secret must be');
+  }
+  expect(() => openApp({ secret: [SECRET, SECRET], origins: [APP] })).not.toThrow();
+});
