@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { SHAPES } from '../../src/sandbox/world/shapes.js';
 import { created, freshKey, json, rejection, stubbed } from '../transport/support.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
 
 /** A service that lists `models`, and counts how often it is asked. */
 function service(models: unknown, options: object = {}) {
@@ -96,6 +97,33 @@ describe("catalog: 'live'", () => {
     const open = service(live);
     await open.client.videos.create(params({ duration: 7 }), { preflight: false });
     expect(open.asked()).toBe(0);
+  });
+
+  it.each([
+    ['of the call', { timeoutMs: 500 }, 500],
+    ['of five seconds, however long the call may last', {}, 5_000],
+  ])('waits for the answer within the limit %s', async (_, options, mostMs) => {
+    const clock = virtualClock();
+    const { client, sent } = service(() => new Promise(() => {}), { [Symbol.for('gen-client.clock')]: clock });
+    const startMs = clock.now();
+    const error = await clock.until(rejection(client.videos.create(params({ duration: 7 }), options)));
+    expect(error).toMatchObject({ name: 'PreflightError', code: 'duration_not_supported' });
+    expect(clock.now() - startMs).toBe(mostMs);
+    expect(sent()).toBe(0);
+  });
+
+  it('remembers for a minute that the service could not answer', async () => {
+    const clock = virtualClock();
+    const options = { [Symbol.for('gen-client.clock')]: clock };
+    const { client, asked } = service(() => json({}, { status: 503 }), options);
+    const refused = () => clock.until(rejection(client.videos.create(params({ duration: 7 }))));
+    for (let call = 0; call < 20; call++) await refused();
+    await clock.advance(59_000);
+    await refused();
+    expect(asked()).toBe(1);
+    await clock.advance(2_000);
+    await refused();
+    expect(asked()).toBe(2);
   });
 
   it('an abort ends the question', async () => {

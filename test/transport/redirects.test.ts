@@ -104,6 +104,18 @@ describe('a redirect', () => {
     expect(JSON.stringify(seen[1])).not.toMatch(/acme|t1|sk-test/);
   });
 
+  it.each(['https://user:pw@storage.test/a.mp4', 'https://user@storage.test/a.mp4'])(
+    'to an address with a user name is refused, and the address is not shown: %s',
+    async (location) => {
+      const { client, seen } = stubbed([to(location), () => new Response('bytes')]);
+      const error = (await rejection(client.jobs.output('job_1'))) as APIError;
+      expect(error).toBeInstanceOf(APIError);
+      expect(error.message).toContain('a user name or a password');
+      expect(JSON.stringify([error, error.message, error.stack])).not.toMatch(/pw|user@|user:|storage\.test/);
+      expect(seen).toHaveLength(1);
+    },
+  );
+
   it('that comes back from another origin does not get the key again', async () => {
     const { client, seen } = stubbed([
       to('https://elsewhere.test/x'),

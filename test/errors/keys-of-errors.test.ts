@@ -1,0 +1,88 @@
+// Every error that leaves a create after its key was made says the key, because a call under it never makes a second job.
+import { describe, expect, it } from 'vitest';
+import { type ClientOptions, createBudget, type GenClient, GenError } from '../../src/index.js';
+import { json, rejection, stubbed } from '../transport/support.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const refused = (status: number, code: string, headers?: Record<string, string>) => () =>
+  json({ error: { code, message: 'no' } }, { status, ...(headers && { headers }) });
+const job = (fields: object) => json({ success: true, data: { job: { id: 'job_1', mediaType: 'video', ...fields } } });
+const running = () => job({ status: 'processing' });
+const broken = (): never => {
+  throw new TypeError('fetch failed');
+};
+
+function setUp(steps: (() => Response | Promise<Response>) | readonly (() => Response)[], options: ClientOptions = {}) {
+  const clock = virtualClock();
+  const { client, seen } = stubbed(steps, { [Symbol.for('gen-client.clock')]: clock, ...options });
+  return { client, seen, errorOf: async (call: Promise<unknown>) => clock.until(rejection(call)) };
+}
+
+const full = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
+const journal = { append: async () => Promise.reject(new Error('disk full')), entries: async () => [] };
+
+const failures: Record<
+  string,
+  { steps: () => Response | Promise<Response>; options?: ClientOptions; params?: object }
+> = {
+  'a failed check': { steps: running, params: { prompt: '' } },
+  'a budget that is used up': { steps: running, options: { budget: full } },
+  'a journal that cannot be written': { steps: running, options: { journal } },
+  'a key function that fails': {
+    steps: running,
+    options: { apiKey: () => Promise.reject(new Error('vault')), maxRetries: 0 },
+  },
+  'a refused file': { steps: running, params: { ...PROMPT, first_frame_upload_id: new Blob(['text']) } },
+  'a rate limit': { steps: refused(429, 'rate_limited', { 'retry-after': '3600' }) },
+  'a refused key': { steps: refused(401, 'invalid_api_key') },
+  'a refused body': { steps: refused(400, 'prompt_required') },
+  'a service that is away': { steps: refused(503, 'unavailable') },
+  'no connection': { steps: broken },
+  'no answer in time': { steps: () => new Promise<Response>(() => {}), options: { maxRetries: 0 } },
+  'an answer that is not JSON': { steps: () => new Response('<html>') },
+  'an answer without a job': { steps: () => json({ success: true, data: {} }) },
+};
+
+const calls: Record<
+  string,
+  (client: GenClient, params: object, options?: { idempotencyKey: string }) => Promise<unknown>
+> = {
+  create: ({ videos }, params, options) => videos.create(params as typeof PROMPT, options),
+  createAndWait: ({ videos }, params, options) => videos.createAndWait(params as typeof PROMPT, options),
+};
+
+describe.each(Object.entries(failures))('after %s', (_, { steps, options, params = PROMPT }) => {
+  it.each(Object.entries(calls))('%s says its key', async (__, call) => {
+    const { client, errorOf } = setUp(steps, options);
+    const fresh = await errorOf(call(client, params));
+    expect(fresh).toBeInstanceOf(GenError);
+    expect((fresh as GenError).idempotencyKey).toMatch(UUID);
+    const named = await errorOf(call(client, params, { idempotencyKey: 'order-1' }));
+    expect(named).toMatchObject({ idempotencyKey: 'order-1' });
+    expect((named as GenError).toJSON()).toMatchObject({ idempotencyKey: 'order-1' });
+  });
+});
+
+describe('during the wait', () => {
+  const waits: Record<string, readonly (() => Response)[]> = {
+    'a key that was revoked': [running, running, refused(401, 'invalid_api_key')],
+    'a job that is gone': [running, refused(404, 'job_not_found')],
+    'a failed job': [running, () => job({ status: 'failed', errorCode: 'generation_rejected' })],
+    'a job that never ends': [running],
+  };
+
+  it.each(Object.entries(waits))('createAndWait says the key of its create: %s', async (_, steps) => {
+    const { client, seen, errorOf } = setUp(steps);
+    const error = (await errorOf(client.videos.createAndWait(PROMPT))) as GenError;
+    expect(error).toBeInstanceOf(GenError);
+    expect(error.idempotencyKey).toBe(seen[0]?.headers['idempotency-key']);
+    expect(error.idempotencyKey).toMatch(UUID);
+  });
+
+  it('a read that is not part of a create has no key to say', async () => {
+    const { client, errorOf } = setUp(refused(401, 'invalid_api_key'));
+    expect(await errorOf(client.waitForJob('job_1'))).not.toHaveProperty('idempotencyKey', expect.any(String));
+  });
+});

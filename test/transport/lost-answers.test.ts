@@ -1,0 +1,92 @@
+// A create whose first answer was lost, and whose retry is refused: the refusal does not say whether a job was made.
+import { describe, expect, it } from 'vitest';
+import { createBudget, type JournalEntry } from '../../src/index.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+import { created, json, rejection, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const lost = (): never => {
+  throw new TypeError('fetch failed', { cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }) });
+};
+const notConnected = (): never => {
+  throw new TypeError('fetch failed', { cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }) });
+};
+const refusedKey = () => json({ error: { code: 'invalid_api_key' } }, { status: 401 });
+const paused = () => json({ error: { code: 'dispatch_disabled' } }, { status: 503 });
+const full = () => json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': '3600' } });
+
+/** Creates a video, and tells what its journal and its budget say afterwards. */
+async function create(...steps: readonly (() => Response)[]) {
+  const clock = virtualClock();
+  const entries: JournalEntry[] = [];
+  const budget = createBudget({ maxTokens: 100, per: 'total', unknownPrice: () => 10 });
+  const journal = { append: async (entry: JournalEntry) => void entries.push(entry), entries: async () => entries };
+  const { client, seen } = stubbed(steps, { budget, journal, [Symbol.for('gen-client.clock')]: clock });
+  const error = await clock.until(rejection(client.videos.create(PROMPT)));
+  const { reservedTokens, unresolved } = await budget.usage();
+  return { error, sent: seen.length, phases: entries.map(({ phase = 'opened' }) => phase), reservedTokens, unresolved };
+}
+
+describe('after a lost answer, a refusal that comes before the key is looked at', () => {
+  it.each([
+    ['for its API key', refusedKey],
+    ['because generation is paused', paused],
+    ['for the rate limit', full],
+  ])('%s leaves the create open in the journal, and its tokens reserved', async (_, refusal) => {
+    const { sent, phases, reservedTokens, unresolved } = await create(lost, refusal);
+    expect([sent, phases]).toEqual([2, ['opened']]);
+    expect([reservedTokens, unresolved]).toEqual([10, 1]);
+  });
+
+  it('and so does a retry that finds no connection', async () => {
+    const { phases, unresolved } = await create(lost, notConnected);
+    expect([phases, unresolved]).toEqual([['opened'], 1]);
+  });
+
+  it.each([
+    ['for its API key', refusedKey],
+    ['because generation is paused', paused],
+    ['for the rate limit', full],
+  ])('closes the create where the attempt before never connected: %s', async (_, refusal) => {
+    const { sent, phases, reservedTokens, unresolved } = await create(notConnected, refusal);
+    expect([sent, phases]).toEqual([2, ['opened', 'closed']]);
+    expect([reservedTokens, unresolved]).toEqual([0, 0]);
+  });
+});
+
+describe('after a lost answer, the service does not know an upload', () => {
+  const notFound = () => json({ error: { code: 'upload_not_found' } }, { status: 404 });
+
+  /** Makes two videos of one file. The second create meets `answers` before the upload is found missing. */
+  async function uploadsOf(...answers: readonly (() => Response)[]): Promise<number> {
+    const clock = virtualClock();
+    let uploads = 0;
+    let creates = 0;
+    const { client } = stubbed(
+      ({ method, url }) => {
+        if (url.endsWith('/uploads') && method === 'POST') {
+          uploads += 1;
+          const upload = { upload_id: `upl_${uploads}`, direct_upload_url: 'https://storage.test/file' };
+          return json({ success: true, data: upload });
+        }
+        if (!url.endsWith('/v1/videos')) return json({ success: true, data: {} });
+        creates += 1;
+        return creates === 1 ? json(created()) : (answers[creates - 2] ?? (() => json(created())))();
+      },
+      { [Symbol.for('gen-client.clock')]: clock },
+    );
+    const file = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])], { type: 'image/png' });
+    const video = () => client.videos.create({ ...PROMPT, first_frame_upload_id: file });
+    await clock.until(video());
+    await clock.until(video().catch(() => undefined));
+    return uploads;
+  }
+
+  it('uploads the file once more where the refusal is the only answer', async () => {
+    expect(await uploadsOf(notFound)).toBe(2);
+  });
+
+  it('uploads nothing and creates no second job where an earlier attempt may have made one', async () => {
+    expect(await uploadsOf(lost, notFound)).toBe(1);
+  });
+});
