@@ -1,7 +1,9 @@
-// One transfer in a fresh process: `transfer.mjs <way> <base URL> <path>`. Prints its milliseconds and by how many bytes the
+// One transfer in a fresh process: `transfer.mjs <way> <base URL> <path>`. Prints its milliseconds, those of the processor, and by how many bytes the
 // process grew at its peak, counted from after imports and a first small request. Plain JavaScript: taking types away would
 // itself need more memory than the transfer does.
+import { once } from 'node:events';
 import { createReadStream, createWriteStream, openAsBlob, readFileSync, statSync } from 'node:fs';
+import { request } from 'node:http';
 import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -24,6 +26,17 @@ const WAYS = {
     const headers = { 'content-length': String(statSync(path).size) };
     const stream = () => Readable.toWeb(createReadStream(path, { highWaterMark: MB }));
     return () => put(stream(), { headers, redirect: 'error', duplex: 'half' });
+  },
+  async 'node:http, 1 MB stream'() {
+    const headers = { 'content-length': statSync(path).size };
+    return async () => {
+      const sent = request(`${baseUrl}/bytes`, { method: 'PUT', headers });
+      const answered = once(sent, 'response');
+      await pipeline(createReadStream(path, { highWaterMark: MB }), sent);
+      const [response] = await answered;
+      response.resume();
+      await once(response, 'end');
+    };
   },
   async 'gen-client upload'() {
     const { client, fromPath } = await ownClient();
@@ -74,8 +87,10 @@ const work = await WAYS[way]?.();
 if (work === undefined) throw new Error(`No such way: ${way}`);
 await (await fetch(`${baseUrl}/v1/uploads`, { method: 'POST', body: '{}' })).arrayBuffer();
 const start = process.memoryUsage.rss();
+const cpu = process.cpuUsage();
 const begin = performance.now();
 await work();
 const ms = performance.now() - begin;
-process.stdout.write(JSON.stringify({ ms, grownBytes: peakBytes() - start }));
+const { user, system } = process.cpuUsage(cpu);
+process.stdout.write(JSON.stringify({ ms, cpuMs: (user + system) / 1000, grownBytes: peakBytes() - start }));
 process.exit(0);

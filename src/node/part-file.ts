@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { systemClock } from '../runtime/clock.js';
 import { systemRandom } from '../runtime/random.js';
 
-/** Bytes gathered before they are written: one call in four or more, at little memory. */
-const BATCH_BYTES = 512 * 1024;
+/** Bytes gathered before they are written: one call in sixteen or more, at little memory. */
+const BATCH_BYTES = 1024 * 1024;
 /** Bytes after which the disk is set to work in the background, so that the last flush has little left to do. */
 const FLUSH_BYTES = 16 * 1024 * 1024;
 /** What a file system answers that knows no hard links (FAT, some network shares and containers). */
@@ -72,14 +72,15 @@ export class PartFile {
   }
 
   /**
-   * Appends; resolves while the bytes are still being written, so that reading goes on meanwhile. The memory of a chunk that is
+   * Appends. What it returns, where the bytes gathered are to be written, resolves while they still are, so that reading goes
+   * on meanwhile. The memory of a chunk that is
    * `isOwned` goes back as soon as it is written: the collector would come for it tens of megabytes later.
    */
-  async write(chunk: Uint8Array, isOwned: boolean): Promise<void> {
+  write(chunk: Uint8Array, isOwned: boolean): Promise<void> | undefined {
     this.#batch.push(chunk);
     if (isOwned) this.#owned.push(chunk);
     this.#batched += chunk.length;
-    if (this.#batched >= BATCH_BYTES) await this.#flush();
+    return this.#batched >= BATCH_BYTES ? this.#flush() : undefined;
   }
 
   /** Puts the whole file, flushed to the disk, under its name at once; with `overwrite` false it never replaces another. */

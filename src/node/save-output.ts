@@ -140,7 +140,8 @@ class Saving {
           await this.#begin(path, piece);
           reader.skip(this.#part?.sizeBytes ?? 0);
         } else if (piece.type === 'bytes') {
-          await this.inDisk(async () => this.#part?.write(piece.bytes, piece.isOwned));
+          const written = this.#part?.write(piece.bytes, piece.isOwned);
+          if (written !== undefined) await this.inDisk(() => written);
           this.#tell(version?.sizeBytes);
         }
       }

@@ -2,7 +2,7 @@ import { ConnectionError, DownloadError, type DownloadErrorCode, ServerError, Ti
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
 import { isBeyondEnd } from '../rules/fate.js';
 import { abortable, onAbort } from '../runtime/abort.js';
-import { isByteStream, joinBytes } from '../runtime/bytes.js';
+import { type ByteReader, joinBytes, readerOf } from '../runtime/bytes.js';
 import { type Clock, sleep } from '../runtime/clock.js';
 import { refuseNonMedia, SNIFFED_BYTES } from './media-check.js';
 import { emptyFile, type OutputAnswer, type OutputVersion, readAnswer } from './output-answer.js';
@@ -41,8 +41,7 @@ const MAX_CUTS = 5;
 
 /** A connection that gives bytes. */
 interface Connection {
-  readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
-  readonly isOwned: boolean;
+  readonly reader: ByteReader;
   /** Bytes that were read only to look at them. */
   peeked: Uint8Array<ArrayBuffer> | undefined;
   /** Bytes to throw away, because they were given before: the service has ignored the range. */
@@ -273,7 +272,7 @@ export class OutputReader {
     const left = total === undefined ? Number.POSITIVE_INFINITY : total - this.#given;
     const bytes = skipped === 0 ? next.value : next.value.subarray(skipped);
     this.#given += Math.min(bytes.length, left);
-    if (bytes.length <= left) return { type: 'bytes', bytes, isOwned: connection.isOwned };
+    if (bytes.length <= left) return { type: 'bytes', bytes, isOwned: connection.reader.isOwned };
     if (this.#end === undefined) throw this.#failure(`is longer than the ${total} bytes announced`);
     return left === 0 ? { type: 'end' } : { type: 'bytes', bytes: bytes.subarray(0, left), isOwned: false };
   }
@@ -307,9 +306,7 @@ export class OutputReader {
 }
 
 function connect(response: Response, skip: number): Connection {
-  const body: ReadableStream<Uint8Array<ArrayBuffer>> = response.body ?? new ReadableStream();
-  const isOwned = isByteStream(body);
-  return { reader: body.getReader(), isOwned, peeked: undefined, skip };
+  return { reader: readerOf(response), peeked: undefined, skip };
 }
 
 function drop(response: Response): void {

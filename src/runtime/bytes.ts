@@ -22,6 +22,32 @@ export function isByteStream(stream: ReadableStream): boolean {
   }
 }
 
+/** What reads the bytes of a body piece by piece. */
+export interface ByteReader {
+  read(): Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>>;
+  cancel(reason?: unknown): Promise<void>;
+  /** Whether nobody else holds what it reads. */
+  readonly isOwned: boolean;
+}
+
+/** Where a response keeps the reader beneath its body. */
+const BENEATH: unique symbol = Symbol('gen-client.reader');
+
+/** Notes the reader that the body of the response is made of, for whoever needs no stream in between. */
+export function withReader(response: Response, reader: ByteReader): Response {
+  return Object.defineProperty(response, BENEATH, { value: reader });
+}
+
+/** Reads a response to which nobody else has begun to listen: beneath its body where that is known, else its body. */
+export function readerOf(response: Response): ByteReader {
+  const beneath = (response as { readonly [BENEATH]?: ByteReader })[BENEATH];
+  if (beneath !== undefined) return beneath;
+  const body: ReadableStream<Uint8Array<ArrayBuffer>> = response.body ?? new ReadableStream();
+  const isOwned = isByteStream(body);
+  const reader = body.getReader();
+  return { read: () => reader.read(), cancel: (reason) => reader.cancel(reason), isOwned };
+}
+
 /** What Cloudflare Workers have: a stream whose length the runtime knows. */
 type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
 

@@ -1,5 +1,5 @@
 import { hasNoBody } from '../rules/fate.js';
-import { isByteStream, withKnownLength } from '../runtime/bytes.js';
+import { type ByteReader, isByteStream, withKnownLength, withReader } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 
 /** The text of a body, and whether that is all of it. */
@@ -58,11 +58,12 @@ export function streamed(response: Response, options: StreamOptions): Response {
   return 'Bun' in globalThis ? passable(response, options) : withBody(response, watched(response.body, options));
 }
 
-function withBody(response: Response, body: ReadableStream<Uint8Array<ArrayBuffer>>): Response {
+function withBody(response: Response, { stream: body, reader }: Watched): Response {
   const { status, statusText, headers, url } = response;
   const length = headers.has('content-encoding') ? null : headers.get('content-length');
   const sized = withKnownLength(body, length === null ? undefined : Number(length));
-  return withUrl(new Response(sized, { status, statusText, headers }), url);
+  const answer = withUrl(new Response(sized, { status, statusText, headers }), url);
+  return sized === body ? withReader(answer, reader) : answer;
 }
 
 /**
@@ -73,7 +74,7 @@ function passable(response: Response, options: StreamOptions): Response {
   const native = response.body;
   let read: Response | undefined;
   const watchedResponse = () => {
-    read ??= new Response(native && watched(native, options), response);
+    read ??= new Response(native && watched(native, options).stream, response);
     return read;
   };
   Object.defineProperty(response, 'body', { get: () => watchedResponse().body });
@@ -83,12 +84,34 @@ function passable(response: Response, options: StreamOptions): Response {
   return response;
 }
 
-function watched(source: ReadableStream<Uint8Array<ArrayBuffer>>, { deadline, idleMs, broken }: StreamOptions) {
+/** A body under a deadline: as a stream, and as what the stream reads. */
+interface Watched {
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly reader: ByteReader;
+}
+
+function watched(
+  source: ReadableStream<Uint8Array<ArrayBuffer>>,
+  { deadline, idleMs, broken }: StreamOptions,
+): Watched {
   const isBytes = isByteStream(source);
   const reader = source.getReader();
   const finish = (cancel: boolean, reason?: unknown) => {
     deadline.end();
     if (cancel) reader.cancel(reason).catch(() => {});
+  };
+  const read = async () => {
+    try {
+      deadline.restart(idleMs);
+      const next = await deadline.race(reader.read());
+      deadline.pause();
+      if (next.done) finish(false);
+      return next;
+    } catch (error) {
+      if (deadline.signal.aborted) throw deadline.signal.reason;
+      finish(true, error);
+      throw broken(error);
+    }
   };
   const guarded: UnderlyingSource<Uint8Array<ArrayBuffer>> = {
     ...(isBytes && { type: 'bytes' }),
@@ -102,23 +125,21 @@ function watched(source: ReadableStream<Uint8Array<ArrayBuffer>>, { deadline, id
     },
     async pull(controller: Controller) {
       try {
-        deadline.restart(idleMs);
-        const { done, value } = await deadline.race(reader.read());
-        deadline.pause();
+        const { done, value } = await read();
         if (!done) return controller.enqueue(value);
-        finish(false);
         controller.close();
         // A reader that brought its own buffer gets it back.
         controller.byobRequest?.respond(0);
       } catch (error) {
-        if (deadline.signal.aborted) return;
-        finish(true, error);
-        controller.error(broken(error));
+        if (!deadline.signal.aborted) controller.error(error);
       }
     },
     cancel: (reason) => finish(true, reason),
   };
-  return new ReadableStream<Uint8Array<ArrayBuffer>>(guarded, { highWaterMark: 0 });
+  return {
+    stream: new ReadableStream<Uint8Array<ArrayBuffer>>(guarded, { highWaterMark: 0 }),
+    reader: { read, cancel: async (reason) => finish(true, reason), isOwned: isBytes },
+  };
 }
 
 /** What the controllers of both kinds of stream have in common, and the buffer that a reader may have brought. */
