@@ -126,9 +126,15 @@ export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
 
 /** An object with these methods. */
 export const methods = <T>(...names: readonly string[]) =>
-  must<T>(`an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`, (value) =>
-    hasMethods(value, names),
-  );
+  must<T>(withMethods(names), (value) => hasMethods(value, names));
+
+/** An object with these methods, which a function of this package makes: `call` is how to call it. */
+export const madeBy = <T>(call: string, ...names: readonly string[]) =>
+  must<T>(`what ${call} returns, or ${withMethods(names)}`, (value) => hasMethods(value, names));
+
+function withMethods(names: readonly string[]): string {
+  return `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`;
+}
 
 function hasMethods(value: unknown, names: readonly string[]): boolean {
   const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';

@@ -55,6 +55,8 @@ const MOST_FAILURES = 6;
  * const { url } = await run.done;
  */
 export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
+  if (typeof url !== 'string')
+    throw new TypeError('createGenPage needs url, where your proxy is: { url: "/api/gen" }.');
   const base = url.replace(/\/$/, '');
   const runs = new Map<string, OpenRun>();
   const kept = openKeptRuns(`gen-page:${base}`, (key, state) => {

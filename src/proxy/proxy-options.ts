@@ -142,9 +142,7 @@ const VERBS = {
 
 const PROXY_OPTIONS = z.strictObject({
   client: option.methods('waitForJob'),
-  secret: option.must(`a string of ${LEAST_SECRET} characters or more, or a list of them`, (value) =>
-    Array.isArray(value) ? value.length > 0 && value.length <= 8 && value.every(isSecret) : isSecret(value),
-  ),
+  secret: option.anything,
   authorize: option.callback,
   create: option.optional(z.strictObject(VERBS, 'an object')),
   upload: option.callback,
@@ -171,6 +169,11 @@ export function checkProxyOptions(options: object): void {
   };
   for (const [name, what] of Object.entries(NEEDED)) {
     if (given[name] === undefined) throw new GenError(`createGenProxy needs ${name}: ${what}.`);
+  }
+  const secrets = [given.secret].flat();
+  // Not by `option.must`, whose message shows the value.
+  if (secrets.length === 0 || secrets.length > 8 || !secrets.every(isSecret)) {
+    throw new GenError(`secret must be a string of ${LEAST_SECRET} characters or more, or a list of up to 8 of them.`);
   }
 }
 

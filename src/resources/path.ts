@@ -1,4 +1,5 @@
 import { GenError } from '../errors/index.js';
+import { isFields } from '../schemas/envelope.js';
 
 /**
  * Tags a path whose values are ids: each is encoded and stays one segment. The path is made when the call begins, so that an
@@ -20,5 +21,7 @@ function segment(id: unknown): string {
 }
 
 function describe(value: unknown): string {
-  return value === '' ? 'an empty one' : value === null ? 'null' : typeof value;
+  if (value === '') return 'an empty one';
+  if (isFields(value)) return typeof value.then === 'function' ? 'a promise: await it' : 'an object: pass its id';
+  return value === null ? 'null' : typeof value;
 }

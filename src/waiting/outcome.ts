@@ -19,12 +19,12 @@ export interface Target {
 /** The job that a wait is for. Throws a GenError for anything but a job or an id. */
 export function targetOf(target: unknown): Target {
   if (typeof target === 'string' && target) return { id: target, job: undefined };
-  const { id, status, job } = isFields(target) ? target : {};
+  const { id, status, job, then } = isFields(target) ? target : {};
   if (typeof id === 'string' && id) return { id, job: typeof status === 'string' ? (target as Job) : undefined };
+  const hint = then !== undefined ? ' Await the create first.' : '';
+  const created = job !== undefined || then !== undefined;
   throw new GenError(
-    job === undefined
-      ? 'waitForJob takes a job or its id.'
-      : 'waitForJob takes a job or its id. Pass the `job` of what create returns: waitForJob(created.job).',
+    `waitForJob takes a job or its id.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
   );
 }
 

@@ -56,7 +56,7 @@ export const CREATE_AND_WAIT_OPTIONS = z.strictObject({
   maxRetries: option.count,
   headers: option.anObject,
   preflight: option.preflight,
-  budget: option.methods<Budget>('reserve', 'refund'),
+  budget: option.madeBy<Budget>('createBudget({ maxTokens })', 'reserve', 'refund'),
   idempotencyKey: option.anything,
   onCreated: option.callback,
   resubmitPending: option.flag,

@@ -324,7 +324,7 @@ describe('createBudget', () => {
 
   test('is refused by a client that is given something else', () => {
     expect(() => new GenClient({ budget: {} as never })).toThrow(
-      'budget must be an object with the methods reserve, refund',
+      'budget must be what createBudget({ maxTokens }) returns, or an object with the methods reserve, refund',
     );
   });
 

@@ -1,5 +1,5 @@
 // Tickets that the server makes, and requests that are held open until a job moves on.
-import { GenClient } from 'gen-client';
+import { GenClient, GenError } from 'gen-client';
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { CLOCK, clockOf } from '../../src/runtime/clock.js';
@@ -233,9 +233,10 @@ it.each([401, 402, 403])('a %i of the service says nothing about the account of 
   });
 });
 
-it('every secret has at least 32 characters', () => {
+it('every secret has at least 32 characters, and one that has not is not shown', () => {
   for (const secret of ['short', [], [SECRET, 'short'], Array.from({ length: 9 }, () => SECRET)]) {
-    expect(() => openApp({ secret })).toThrow('secret must be');
+    const message = 'secret must be a string of 32 characters or more, or a list of up to 8 of them.';
+    expect(() => openApp({ secret })).toThrow(new GenError(message));
   }
   expect(() => openApp({ secret: [SECRET, SECRET], origins: [APP] })).not.toThrow();
 });

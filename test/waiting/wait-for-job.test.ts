@@ -164,6 +164,18 @@ describe('a wait', () => {
     const { waiter } = setup({});
     await expect(waiter.waitForJob(target as string)).rejects.toThrow('waitForJob takes a job or its id');
   });
+
+  it.each([
+    ['the promise of a create', Promise.resolve(), 'Await the create first. Pass the `job` of what create returns'],
+    [
+      'what a create returns',
+      { job: { id: 'job_1' } },
+      'Pass the `job` of what create returns: waitForJob(created.job).',
+    ],
+  ])('says what to pass in place of %s', async (_name, target, hint) => {
+    const { waiter } = setup({});
+    await expect(waiter.waitForJob(target as never)).rejects.toThrow(hint);
+  });
 });
 
 describe('the end of a wait', () => {

@@ -162,7 +162,8 @@ describe('without onError, the console', () => {
   test('is told of a store that fails', async () => {
     const shared = { ...memoryShared(), read: () => Promise.reject(new Error('store away')) };
     expect((await handlerOf({ shared })(await delivery())).status).toBe(500);
-    expect(printed.mock.calls).toEqual([[new Error('store away'), event]]);
+    const error = expect.objectContaining({ name: 'ConnectionError', cause: new Error('store away') });
+    expect(printed.mock.calls).toEqual([[error, event]]);
   });
 
   test('is told of a missing secret with each event; making the handler needs none', async () => {
