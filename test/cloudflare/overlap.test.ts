@@ -44,7 +44,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       await ask('/notify?id=notified');
       const { status, ms } = await wait;
       expect(status).toBe('completed');
-      expect(ms).toBeLessThan(2_500);
+      expect(ms).toBeLessThan(8_000);
     });
 
     test('a wait is woken for a job that its client was told of before, by another request', async () => {
@@ -53,7 +53,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       service.complete('other-client');
       await ask('/notify?id=other-client&client=two');
       expect(await wait).toMatchObject({ status: 'completed' });
-      expect((await wait).ms).toBeLessThan(2_500);
+      expect((await wait).ms).toBeLessThan(8_000);
     });
 
     test('a wait that times out during a slow shared read does not take the read from the wait that stays', async () => {

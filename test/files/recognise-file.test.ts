@@ -101,7 +101,7 @@ describe('a name is reduced to a safe one', () => {
     const name = `a${piece.repeat(1_000_000 / piece.length)}b.png`;
     const began = performance.now();
     expect(safeFileName(name, 'image/png').length).toBeLessThanOrEqual(80);
-    expect(performance.now() - began).toBeLessThan(500);
+    expect(performance.now() - began).toBeLessThan(5_000);
   });
 });
 

@@ -111,7 +111,7 @@ it.each(['', '<html>'])('a file that begins with many empty comments is told at 
   const began = performance.now();
   if (rest === '') expect((await open()).status).toBe(200);
   else expect(await failure(open())).toMatchObject({ code: 'not_media' });
-  expect(performance.now() - began).toBeLessThan(1_000);
+  expect(performance.now() - began).toBeLessThan(10_000);
 });
 
 it('a refusal is the error that it is without resume', async () => {

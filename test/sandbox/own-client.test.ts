@@ -13,7 +13,7 @@ test('jobDurationMs: 0 ends a job before its create is answered, so its wait nee
   const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
   const started = performance.now();
   expect((await app(client)).status).toBe('completed');
-  expect(performance.now() - started).toBeLessThan(1000);
+  expect(performance.now() - started).toBeLessThan(8_000);
   expect(sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /v1/videos']);
 });
 

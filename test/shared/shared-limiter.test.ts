@@ -123,6 +123,17 @@ describe('limits in a shared store', () => {
     expect(asks).toBeLessThan(2 * calls + 2 * processes * (tookMs / 1000));
   });
 
+  it.each([
+    ['late, but within its time limit', 8, 950],
+    ['so late that it counts as unavailable, for a process that counts by itself', 1, 20_000],
+    ['now in time and now too late, for a process that counts by itself', 1, 2_200],
+  ])('hold while the store answers %s', async (_, processes, delayMs) => {
+    const calls = 70;
+    const { counted } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800, delayMs });
+    expect(counted).toHaveLength(calls);
+    expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
+  });
+
   it('cost at most two asks for a slot of a process that creates one after the other', async () => {
     const { clock, process, asks } = world();
     const limiter = process();
