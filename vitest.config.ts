@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { PATIENCE_MS } from './test/support/patience.js';
 
 const heavy = (path: string) => fileURLToPath(new URL(`./test/storage/node_modules/${path}`, import.meta.url));
 const app = (path: string) => fileURLToPath(new URL(`./test/apps/node_modules/${path}`, import.meta.url));
@@ -30,7 +31,8 @@ export default defineConfig({
     exclude: ['test/runtimes/**', '**/node_modules/**', ...leftOut],
     // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
     maxWorkers: 4,
-    testTimeout: 20_000,
+    expect: { poll: { timeout: PATIENCE_MS } },
+    testTimeout: 30_000,
     hookTimeout: 120_000,
   },
 });

@@ -1,4 +1,5 @@
 // Every example runs, as a program of its own, against the sandbox on a real port.
+
 import { execFile } from 'node:child_process';
 import {
   mkdirSync,
@@ -20,6 +21,7 @@ import { blocksOf } from './readme/blocks.js';
 import { startRedis, whyNoRedis } from './redis/real-redis.js';
 import { ensureBuilt, ROOT } from './support/build.js';
 import { completedEvent } from './support/completed-event.js';
+import { PATIENCE_MS } from './support/patience.js';
 
 const execute = promisify(execFile);
 const NODE = join(ROOT, 'node_modules/.bin/node');
@@ -144,7 +146,7 @@ test('receive-a-webhook: handles an event once and refuses a forged one', async 
   // Sent last, so that whatever came before it has been dealt with.
   expect((await deliver('job_2')).ok).toBe(true);
   const lines = ['job_1', 'job_2'].map((id) => [`${id} is ready: ${sandbox.baseUrl}/v1/jobs/${id}/output`]);
-  await vi.waitFor(() => expect(log.mock.calls).toEqual(lines));
+  await vi.waitFor(() => expect(log.mock.calls).toEqual(lines), PATIENCE_MS);
 });
 
 test('the examples of the front page are five to twenty-five lines', () => {

@@ -10,6 +10,7 @@ import {
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { memoryShared } from '../../src/shared/memory.js';
 import type { SharedStore } from '../../src/shared/shared-store.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -90,7 +91,10 @@ describe('a budget', () => {
     // Another account state, as in another process.
     const elsewhere = new GenClient({ apiKey: 'sk-other', baseUrl: sandbox.baseUrl, budget });
     elsewhere.notify({ data: { job: { id: job.id, status: 'failed' } } } as never);
-    await vi.waitFor(async () => expect(await spent({ budget })).toEqual({ spentTokens: 0, reservedTokens: 0 }));
+    await vi.waitFor(
+      async () => expect(await spent({ budget })).toEqual({ spentTokens: 0, reservedTokens: 0 }),
+      PATIENCE_MS,
+    );
   });
 
   test('keeps the reservation of a create whose answer is lost, until its key is resolved', async () => {
@@ -236,7 +240,7 @@ describe('a price that is not known yet', () => {
     const answers = [() => new Promise<Response>(() => {})];
     const { client, seen } = stubbed(answers, { budget: createBudget({ maxTokens: 100 }) });
     client.videos.create(VIDEO).catch(() => {});
-    await vi.waitFor(() => expect(seen).toHaveLength(1));
+    await vi.waitFor(() => expect(seen).toHaveLength(1), PATIENCE_MS);
     const error = await failureOf(client.images.create({ prompt: 'x' }, { signal: AbortSignal.timeout(30) }));
     expect(error).toMatchObject({ name: 'TimeoutError' });
     expect(seen).toHaveLength(1);

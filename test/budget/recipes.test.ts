@@ -1,4 +1,5 @@
 // Every recipe of examples/budgets runs, on the sandbox and a real Redis.
+
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,6 +9,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { ROOT } from '../support/build.js';
+import { PATIENCE_MS } from '../support/patience.js';
 
 const VIDEO = { prompt: 'a fox', duration: 5 } as const;
 const closing: (() => Promise<unknown>)[] = [];
@@ -36,7 +38,7 @@ test('low-balance-alert: the channel is told once', async () => {
   vi.stubEnv('ALERT_URL', `http://127.0.0.1:${(channel.address() as AddressInfo).port}`);
   const { client } = await import('../../examples/budgets/low-balance-alert.js');
   for (let count = 0; count < 3; count++) await client.videos.create(VIDEO);
-  await vi.waitFor(() => expect(told).toEqual(['{"text":"Only 170 tokens are left."}']));
+  await vi.waitFor(() => expect(told).toEqual(['{"text":"Only 170 tokens are left."}']), PATIENCE_MS);
 });
 
 test('job-journal: each phase is a line, and what has not ended is found after a restart', async () => {

@@ -11,6 +11,7 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import { copyOutput } from '../../src/storage/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { freshKey } from '../transport/support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
@@ -160,6 +161,6 @@ describe('an onError', () => {
     const { body, headers } = await signWebhook(completedEvent('job_1', 'https://service.test'), { secret });
     const response = await handler(new Request('https://me.test', { method: 'POST', body, headers }));
     expect(response.status).toBe(200);
-    await vi.waitFor(() => expect(calls).toBe(2));
+    await vi.waitFor(() => expect(calls).toBe(2), PATIENCE_MS);
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { type ClientOptions, GenClient, type JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { completedEvent } from '../support/completed-event.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { freshKey, json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -67,14 +68,14 @@ describe('hooks.onJob', () => {
     const { sandbox, events, client } = heldClient();
     const { job } = await client.videos.create(VIDEO);
     client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
-    await vi.waitFor(() => expect(events).toHaveLength(2));
+    await vi.waitFor(() => expect(events).toHaveLength(2), PATIENCE_MS);
     expect(events[1]).toMatchObject({ phase: 'final', status: 'completed', quotedTokens: job.quotedTokenCost });
   });
 
   test('tells of a job that another process has created by its id, and does not guess the rest', async () => {
     const { sandbox, events, client } = heldClient();
     client.notify(completedEvent('job_elsewhere', sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
-    await vi.waitFor(() => expect(events).toHaveLength(1));
+    await vi.waitFor(() => expect(events).toHaveLength(1), PATIENCE_MS);
     expect(events).toEqual([{ phase: 'final', jobId: 'job_elsewhere', status: 'completed' }]);
   });
 
@@ -105,7 +106,7 @@ describe('hooks.onJob', () => {
     };
     const { client } = stubbed(answer, { hooks: { onJob }, logger, logLevel: 'warn' });
     await expect(client.images.create({ prompt: 'a fox' })).resolves.toMatchObject({ job: { id: 'j' } });
-    await vi.waitFor(() => expect(warnings).toHaveLength(2));
+    await vi.waitFor(() => expect(warnings).toHaveLength(2), PATIENCE_MS);
     expect(warnings[0]).toBe('gen-client: hooks.onJob failed: the journal is full');
   });
 

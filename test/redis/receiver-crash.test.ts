@@ -7,6 +7,7 @@ import { build } from 'esbuild';
 import { describe, expect, test, vi } from 'vitest';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { startRedis, whyNoRedis } from './real-redis.js';
 
 const SECRET = 'whsec_test';
@@ -54,7 +55,7 @@ describe.skipIf(whyNoRedis())('an event whose receiver is killed at its work', (
     const other = await receiver(worker, redis.port, 'lives');
     try {
       const answer = first.send();
-      await vi.waitFor(() => expect(first.handled).toEqual([event.id]));
+      await vi.waitFor(() => expect(first.handled).toEqual([event.id]), PATIENCE_MS);
       first.process.kill('SIGKILL');
       expect(await answer).toBe('no answer');
 

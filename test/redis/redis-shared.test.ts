@@ -1,4 +1,5 @@
 // What is Redis's own about redisShared; the tables in test/shared show the rest.
+
 import { pathToFileURL } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -6,6 +7,7 @@ import type { RedisClient } from '../../src/redis/index.js';
 import { redisShared } from '../../src/redis/index.js';
 import { isSetupError } from '../../src/shared/shared-store.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 import { startUpstash } from './upstash-bridge.js';
 
@@ -141,22 +143,22 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       await vi.waitFor(async () => {
         await other.publish?.('a', 'ready');
         expect(heard).toContain('a ready');
-      });
+      }, PATIENCE_MS);
       await vi.waitFor(async () => {
         await other.publish?.('b', 'ready');
         expect(heard).toContain('b ready');
-      });
+      }, PATIENCE_MS);
       await other.publish?.('a', '{"text":"ünï"}');
       const whole = () => heard.filter((text) => text === 'a {"text":"ünï"}');
-      await vi.waitFor(() => expect(whole()).toHaveLength(2));
+      await vi.waitFor(() => expect(whole()).toHaveLength(2), PATIENCE_MS);
       expect(await connections()).toBe(1);
       for (const stop of stops) stop?.();
-      await vi.waitFor(async () => expect(await connections()).toBe(0));
+      await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
       expect(onError).not.toHaveBeenCalled();
       store.subscribe?.('a', () => {});
-      await vi.waitFor(async () => expect(await connections()).toBe(1));
+      await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
       await store.close();
-      await vi.waitFor(async () => expect(await connections()).toBe(0));
+      await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
       end();
     });
 
@@ -165,7 +167,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       const store = redisShared(client);
       const heard = vi.fn();
       store.subscribe?.('a', heard);
-      await vi.waitFor(async () => expect(await connections()).toBe(1));
+      await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
       await redis.restart();
       await vi.waitFor(
         async () => {
@@ -190,7 +192,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     await vi.waitFor(async () => {
       await store.publish?.('a', 'x');
       expect(heard).toHaveBeenCalled();
-    });
+    }, PATIENCE_MS);
     await store.close();
   });
 });

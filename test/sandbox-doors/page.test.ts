@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client.js';
 import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { type Browser, hasChromium, launch, type Page } from './browser.js';
 
 describe.skipIf(!hasChromium)('the page, in Chromium', () => {
@@ -124,14 +125,14 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await holds('document.getElementById("dispatch").checked === false');
     await page.click('#clear');
     await page.click('#dispatch');
-    await vi.waitFor(() => expect([sandbox.faults.list(), sandbox.dispatch]).toEqual([[], 'enabled']));
+    await vi.waitFor(() => expect([sandbox.faults.list(), sandbox.dispatch]).toEqual([[], 'enabled']), PATIENCE_MS);
   });
 
   it('moves the clock by any time, and says why a time cannot be reached', async () => {
     const before = sandbox.now();
     await page.fill('#seconds', '90');
     await page.keyboard.press('Enter');
-    await vi.waitFor(() => expect(sandbox.now() - before).toBe(90_000));
+    await vi.waitFor(() => expect(sandbox.now() - before).toBe(90_000), PATIENCE_MS);
     await page.fill('#seconds', '99999999999999');
     await page.click('#advance button:last-child');
     await says('#say', "the sandbox's clock ends with the year 8999");

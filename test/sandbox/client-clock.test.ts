@@ -1,9 +1,11 @@
 // A program that takes its time from the sandbox, as sandbox.client() does: the smallest one that creates, waits and reads.
+
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/runtime/clock.js';
 import { sleep } from '../../src/runtime/clock.js';
 import type { SandboxOptions } from '../../src/sandbox/index.js';
 import { type OpenSandbox, openSandbox } from '../../src/sandbox/sandbox.js';
+import { PATIENCE_MS } from '../support/patience.js';
 
 interface Program {
   readonly opened: OpenSandbox;
@@ -183,7 +185,7 @@ describe('on the real clock', () => {
     const init = { method: 'PUT', headers: data.headers, body, duplex: 'half' } as RequestInit;
     expect((await opened.clientFetch(data.direct_upload_url, init)).status).toBe(200);
     expect(deadline).toBe(false);
-    await vi.waitFor(() => expect(deadline).toBe(true));
+    await vi.waitFor(() => expect(deadline).toBe(true), PATIENCE_MS);
   });
 
   test('an answer that nobody reads stops time for a quarter of a second, and not for ever', async () => {

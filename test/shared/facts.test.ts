@@ -1,10 +1,12 @@
 // Prices and job lengths that processes learn from each other.
+
 import { expect, it, vi } from 'vitest';
 import { GenClient, memoryShared, type SharedStore } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { Facts } from '../../src/shared/facts.js';
 import { memoryStore } from '../../src/shared/memory.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 
 const random = { next: () => 0.5, uuid: () => 'id' };
@@ -108,5 +110,5 @@ it('let a client estimate what a client of another process has created', async (
   await settle();
   const other = client();
   expect(other.estimate(call).basis).toBe('unknown');
-  await vi.waitFor(() => expect(other.estimate(call).basis).toBe('learned'));
+  await vi.waitFor(() => expect(other.estimate(call).basis).toBe('learned'), PATIENCE_MS);
 });

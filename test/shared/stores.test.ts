@@ -1,10 +1,12 @@
 // One table of cases over every store.
+
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/index.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { systemRandom } from '../../src/runtime/random.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { type SharedStore, updateShared } from '../../src/shared/shared-store.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { type OpenStore, STORES } from './stores.js';
 
 const HOUR_MS = 3_600_000;
@@ -64,8 +66,9 @@ describe.each(STORES.map((store) => [store.name, store] as const))('a shared sto
   it('forgets each key after its time', async () => {
     const [store, name] = [another(), group()];
     await store.write(name, (await store.read(name, [])).version, { short: set('1', 30), long: set('2') });
-    await vi.waitFor(async () =>
-      expect({ ...(await store.read(name, ['short', 'long'])).values }).toEqual({ long: '2' }),
+    await vi.waitFor(
+      async () => expect({ ...(await store.read(name, ['short', 'long'])).values }).toEqual({ long: '2' }),
+      PATIENCE_MS,
     );
   });
 
@@ -78,7 +81,7 @@ describe.each(STORES.map((store) => [store.name, store] as const))('a shared sto
     await vi.waitFor(async () => {
       await other.publish?.('jobs', '{"id":"job_1"}');
       expect(heard).toHaveBeenCalledWith('{"id":"job_1"}');
-    });
+    }, PATIENCE_MS);
     stop();
   });
 

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, TimeoutError } from '../../src/index.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { countedSignal, created, freshKey, json, never, rawServer, rejection, stubbed, wire } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
@@ -131,7 +132,7 @@ describe('on a real connection', () => {
     const { attempts } = await client.videos.create(PROMPT, { signal }).withResponse();
     expect(attempts).toBe(2);
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-    await vi.waitFor(() => expect(server.open()).toBe(1));
+    await vi.waitFor(() => expect(server.open()).toBe(1), PATIENCE_MS);
     await server.close();
   });
 

@@ -3,6 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { GenClient, type WebhookEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
+import { PATIENCE_MS } from '../support/patience.js';
 
 const event = { id: 'evt_job_1_failed', type: 'job.failed', data: { job: { id: 'job_1', status: 'failed' } } };
 afterEach(() => vi.unstubAllEnvs());
@@ -66,7 +67,7 @@ test('a webhook that the sandbox delivers ends the wait in the same process long
     on: { 'job.completed': (event) => handled.push(event) },
   });
   const server = serve({ fetch: (request) => handler(request), port: 0, hostname: '127.0.0.1' });
-  await vi.waitFor(() => expect(server.listening).toBe(true));
+  await vi.waitFor(() => expect(server.listening).toBe(true), PATIENCE_MS);
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : 0;
   try {

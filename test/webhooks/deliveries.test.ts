@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { memoryShared, memoryStore } from '../../src/shared/memory.js';
 import { SHARED, type SharedStore } from '../../src/shared/shared-store.js';
 import { createWebhookHandler, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
 
 describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', (ack) => {
@@ -10,7 +11,7 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
     const handler = handlerOf({ ack, on: { '*': work.run } });
     const requests = await Promise.all(Array.from({ length: 50 }, () => delivery()));
     const answers = requests.map((request) => handler(request));
-    await vi.waitFor(() => expect(work.run).toHaveBeenCalled());
+    await vi.waitFor(() => expect(work.run).toHaveBeenCalled(), PATIENCE_MS);
     work.succeed();
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(50).fill(200));
     expect(work.run).toHaveBeenCalledOnce();
@@ -22,7 +23,7 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
     const handlers = Array.from({ length: 5 }, () => handlerOf({ ack, shared, on: { '*': work.run } }));
     const requests = await Promise.all(Array.from({ length: 50 }, () => delivery()));
     const answers = requests.map((request, at) => handlers[at % 5]?.(request));
-    await vi.waitFor(() => expect(work.run).toHaveBeenCalled());
+    await vi.waitFor(() => expect(work.run).toHaveBeenCalled(), PATIENCE_MS);
     work.succeed();
     const statuses = (await Promise.all(answers)).map((response) => response?.status);
     expect(statuses.every((status) => status === 200 || (ack === 'after' && status === 503))).toBe(true);
@@ -47,7 +48,7 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
 
 const LEASE_MS = 60_000;
 /** How long a copy waits for the outcome of the one that is being handled, with what timers add to it. */
-const PATIENCE_MS = 1100;
+const HELD_MS = 1100;
 
 /** A store in memory of which the first, second, … write can be replaced, or each read. The first write claims. */
 function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: readonly (() => unknown)[] }): SharedStore {
@@ -121,7 +122,7 @@ describe('with time held', () => {
     const answer = send();
     await pass(900);
     expect(await settledStatus(answer)).toBe('no answer');
-    await pass(PATIENCE_MS - 900);
+    await pass(HELD_MS - 900);
     const response = await answer;
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '45']);
     expect(read).toHaveBeenCalledTimes(7);
@@ -136,7 +137,7 @@ describe('with time held', () => {
     const { send, statusAfter } = receiver({ on: { '*': listener } });
     const first = send();
     await pass(100);
-    expect(await statusAfter(PATIENCE_MS)).toBe(200);
+    expect(await statusAfter(HELD_MS)).toBe(200);
     expect((await first).status).toBe(500);
     expect(listener).toHaveBeenCalledTimes(2);
   });
@@ -146,7 +147,7 @@ describe('with time held', () => {
     const { send, statusAfter, reports } = receiver({ on: { '*': listener } });
     const first = send();
     await pass(0);
-    expect(await statusAfter(PATIENCE_MS)).toBe(503);
+    expect(await statusAfter(HELD_MS)).toBe(503);
     await pass(LEASE_MS);
     expect((await first).status).toBe(500);
     expect(reports()).toEqual([

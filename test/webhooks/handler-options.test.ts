@@ -3,6 +3,7 @@ import { GenError } from '../../src/errors/index.js';
 import { redisShared } from '../../src/redis/index.js';
 import { memoryShared } from '../../src/shared/memory.js';
 import { createWebhookHandler, signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, SECRET } from './deliver.js';
 
 /** The message of the GenError that `make` throws. */
@@ -149,14 +150,14 @@ describe('without onError, the console', () => {
     async (ack) => {
       const fail = () => Promise.reject(new Error('disk full'));
       await handlerOf({ ack, on: { '*': fail } })(await delivery());
-      await vi.waitFor(() => expect(printed.mock.calls).toEqual([[new Error('disk full'), event]]));
+      await vi.waitFor(() => expect(printed.mock.calls).toEqual([[new Error('disk full'), event]]), PATIENCE_MS);
     },
   );
 
   test('is told of a listener that fails at a webhook of its own', async () => {
     const error = new WebhookVerificationError('forged', { reason: 'signature_mismatch' });
     await handlerOf({ on: { '*': () => Promise.reject(error) } })(await delivery());
-    await vi.waitFor(() => expect(printed.mock.calls).toEqual([[error, event]]));
+    await vi.waitFor(() => expect(printed.mock.calls).toEqual([[error, event]]), PATIENCE_MS);
   });
 
   test('is told of a store that fails', async () => {

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { toNodeHandler, type WebHandler } from '../../src/node/index.js';
 import { createWebhookHandler, signWebhook, type WebhookHandler } from '../../src/webhooks/index.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { event, SECRET } from './deliver.js';
 import { listen, serveWeb } from './node-server.js';
 
@@ -116,7 +117,7 @@ describe('the request', () => {
     sent.on('error', () => {}).write('half');
     await new Promise((resolve) => setTimeout(resolve, 20));
     sent.destroy();
-    await vi.waitFor(() => expect(seen).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(seen).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 });
 
@@ -146,7 +147,7 @@ describe('the response', () => {
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '5000' } }));
     const answer = await fetch(served.url, { method: 'HEAD' });
     expect([answer.status, answer.headers.get('content-length'), await answer.text()]).toEqual([200, '5000', '']);
-    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
   test('of 100 MB is not held in memory: no more is asked for than the client takes', { timeout: 60_000 }, async () => {
@@ -248,7 +249,7 @@ describe('a client that goes away', () => {
     const answer = fetch(served.url, { signal: leaving.signal });
     setTimeout(() => leaving.abort(), 30);
     await expect(answer).rejects.toThrow();
-    await vi.waitFor(() => expect(aborted).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(aborted).toHaveBeenCalledOnce(), PATIENCE_MS);
     expect(aborted.mock.calls[0]?.[0]).toMatchObject({ message: 'The client closed the connection.' });
   });
 
@@ -262,7 +263,7 @@ describe('a client that goes away', () => {
     const answer = await fetch(served.url, { signal: leaving.signal });
     await answer.body?.getReader().read();
     leaving.abort();
-    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(onError).not.toHaveBeenCalled();
   });
@@ -279,7 +280,7 @@ describe('a client that goes away', () => {
     );
     const sent = get(served.url).on('error', () => {});
     setTimeout(() => sent.destroy(), 30);
-    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
   test('is not seen where the answer went out whole', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { memoryShared } from '../../src/shared/memory.js';
 import { signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
 
 const quiet = { onError: () => {} };
@@ -67,7 +68,7 @@ describe('what is answered', () => {
     for (const notify of fails) {
       const onError = vi.fn(() => Promise.reject(new Error('onError failed')));
       expect((await handlerOf({ client: { notify }, onError })(await delivery())).status).toBe(200);
-      await vi.waitFor(() => expect(onError).toHaveBeenCalledWith(new Error('no waits'), event));
+      await vi.waitFor(() => expect(onError).toHaveBeenCalledWith(new Error('no waits'), event), PATIENCE_MS);
     }
   });
 });
@@ -165,7 +166,7 @@ describe('listeners', () => {
         return tenant.run(`tenant of ${id}`, () => handler(request));
       };
       await Promise.all(['evt_a', 'evt_b', 'evt_c'].map(send));
-      await vi.waitFor(() => expect(seen).toHaveLength(6));
+      await vi.waitFor(() => expect(seen).toHaveLength(6), PATIENCE_MS);
       for (const [, id, store] of seen as string[][]) expect(store).toBe(`tenant of ${id}`);
     },
   );
@@ -285,7 +286,7 @@ describe('acknowledged after the work', () => {
     const work = heldWork();
     const waitUntil = vi.fn();
     const answer = handlerOf({ ack: 'after', on: { '*': work.run } })(await delivery(), { waitUntil });
-    await vi.waitFor(() => expect(waitUntil).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(waitUntil).toHaveBeenCalledOnce(), PATIENCE_MS);
     work.succeed();
     expect((await answer).status).toBe(200);
   });

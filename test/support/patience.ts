@@ -1,0 +1,2 @@
+/** Milliseconds that a test waits for something to happen: ten times what a quiet machine needs, and more. */
+export const PATIENCE_MS = 15_000;
