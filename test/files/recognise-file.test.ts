@@ -44,6 +44,11 @@ describe('the first bytes tell the type of', () => {
     '%PDF-1.7',
     'BM is no bitmap',
     '\xff\xff\xff\xff',
+    // An MPEG frame without a bit rate, without a sample rate, of no version, and of no layer.
+    '\xff\xfb\xf0\x44',
+    '\xff\xfb\x9c\x44',
+    '\xff\xeb\x90\x44',
+    '\xff\xe1\x90\x44',
     'RIFF\0\0\0\0ACON',
     'PK\x03\x04',
   ])('no medium: %j', (head) => {

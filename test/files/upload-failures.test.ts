@@ -47,6 +47,14 @@ describe('the PUT', () => {
     expect(service.log).toEqual(['POST /v1/uploads', 'PUT /bucket/:id', 'DELETE /v1/uploads/:id']);
   });
 
+  it('that fails for a Blob says nothing about sources that can be read only once', async () => {
+    for (let times = 0; times < 9; times++) service.faults.push({ step: 'put', status: 400, body: '{}' });
+    const error = await failure(makeClient(service).uploads.upload(blob()));
+    expect(error).toMatchObject({ name: 'UploadError', step: 'put' });
+    expect(error.message).not.toMatch(/only once/);
+    expect(error.message).toMatch(/^The upload failed at step "put" \(up_1\): .+\. Nothing is left on the service/);
+  });
+
   it('asks for a new URL once when the first one has expired, and takes the first upload away', async () => {
     service.expiredUrls = 1;
     const upload = await makeClient(service).uploads.upload(blob());

@@ -97,6 +97,20 @@ it('keeps the API key from storage and sends exactly the headers that were retur
   }
 });
 
+it('leaves out headers that only the runtime may set, however the service spells them', async () => {
+  const client = makeClient(service);
+  const created = await client.uploads.create({
+    ...{ file_name: 'a.png', mime_type: 'image/png', file_size: PNG.length },
+    upload_type: 'IMAGE',
+  });
+  const own = { 'Content-Length': '7', Host: 'evil.test', Connection: 'x', 'Transfer-Encoding': 'x', Expect: 'x' };
+  await client.uploads.put({ ...created, headers: { ...created.headers, ...own } }, new Blob([PNG]));
+  const put = service.seen.find(({ at }) => at === 'storage');
+  expect(put?.headers['content-length']).toBe(`${PNG.length}`);
+  expect(put?.headers.host).not.toBe('evil.test');
+  expect(put?.headers).not.toHaveProperty('expect');
+});
+
 it('counts progress up to exactly the size, and never back', async () => {
   const told: number[] = [];
   await makeClient(service).uploads.upload(fromPath(file), {
@@ -144,6 +158,13 @@ describe('what is refused before a byte moves', () => {
   it.each([
     ['a stream without sizeBytes', () => streamOf(PNG), {}, 'sizeBytes'],
     ['an empty file', () => new Blob([]), {}, 'source'],
+    ['a Response without a length', () => new Response(PNG), {}, 'sizeBytes'],
+    [
+      'a Response whose length is that of its compressed form',
+      () => new Response(PNG, { headers: { 'content-length': '7', 'content-encoding': 'br' } }),
+      {},
+      'sizeBytes',
+    ],
     ['a wrong sizeBytes', () => new Blob([PNG]), { sizeBytes: 7 }, 'sizeBytes'],
     ['bytes of no known type', () => new Uint8Array(99), {}, 'mimeType'],
     ['a type that is no medium', () => new Blob(['{}'], { type: 'application/json' }), {}, 'mimeType'],
@@ -167,6 +188,21 @@ describe('what is refused before a byte moves', () => {
     expect(service.log).toEqual([]);
     await uploads.upload(new Blob([PNG]), { purpose: 'character' });
     expect(service.uploads.get('up_1')?.sha256).toBe(hash(PNG));
+  });
+
+  it('a video, when it is meant for a character', async () => {
+    const video = new Blob([PNG], { type: 'video/mp4' });
+    await expect(makeClient(service).uploads.upload(video, { purpose: 'character' })).rejects.toThrow(
+      'A character needs an image, and this file is VIDEO.',
+    );
+    expect(service.log).toEqual([]);
+  });
+
+  it.each(['filename', 'mimeType', 'uploadType'])('a %s that is not a string', async (name) => {
+    const upload = makeClient(service).uploads.upload(new Blob([PNG]), { [name]: 5 });
+    await expect(upload).rejects.toThrow(`${name} must be a string, not 5.`);
+    await makeClient(service).uploads.upload(new Blob([PNG]), { filename: 'fox.png', mimeType: 'image/png' });
+    expect([...service.uploads.keys()]).toEqual(['up_1']);
   });
 
   it('a file that is not there', async () => {

@@ -84,14 +84,18 @@ describe('a limit against the server that counts it', () => {
   });
 });
 
-describe('a full lane', () => {
-  const setup = (limit = 2) => {
-    const clock = virtualClock();
-    return { clock, limiter: new InProcessLimiter(limits(limit, 1000), clock) };
-  };
+function setup(limit = 2, perRequest = false) {
+  const clock = Object.assign(virtualClock(), { perRequest });
+  return { clock, limiter: new InProcessLimiter(limits(limit, 1000), clock) };
+}
 
+/** On Workers a promise ends with its request, so no call may wait for what another one does. */
+describe.each([
+  ['a full lane', false],
+  ['a full lane whose calls wait each by itself', true],
+])('%s', (_, perRequest) => {
   it('lets calls in first come first served', async () => {
-    const { clock, limiter } = setup(1);
+    const { clock, limiter } = setup(1, perRequest);
     const order: number[] = [];
     const all = Array.from({ length: 50 }, async (_, at) => {
       const release = await limiter.acquire(LANE);
@@ -103,7 +107,7 @@ describe('a full lane', () => {
   });
 
   it('frees a slot one window after the answer and not after the sending', async () => {
-    const { clock, limiter } = setup(1);
+    const { clock, limiter } = setup(1, perRequest);
     const release = await limiter.acquire(LANE);
     let through = false;
     const second = limiter.acquire(LANE).then(() => {
@@ -118,8 +122,20 @@ describe('a full lane', () => {
     await second;
   });
 
+  it('gives a slot that was not used to the next call at once', async () => {
+    const { clock, limiter } = setup(1, perRequest);
+    const release = await limiter.acquire(LANE);
+    const second = limiter.acquire(LANE);
+    await settle();
+    const before = clock.now();
+    release('unused');
+    (await clock.until(second))();
+    expect(clock.now() - before).toBeLessThan(1000);
+    expect(limiter.snapshot()[LANE]).toMatchObject({ inUse: 1, queued: 0 });
+  });
+
   it('takes a double release for one', async () => {
-    const { clock, limiter } = setup(1);
+    const { clock, limiter } = setup(1, perRequest);
     const release = await limiter.acquire(LANE);
     release();
     release();
@@ -129,7 +145,7 @@ describe('a full lane', () => {
   });
 
   it('rejects an aborted call at once with the signal’s own reason and keeps no listener and no timer', async () => {
-    const { clock, limiter } = setup(1);
+    const { clock, limiter } = setup(1, perRequest);
     (await limiter.acquire(LANE))();
     const abort = new AbortController();
     const middle = limiter.acquire(LANE, abort.signal);
@@ -145,7 +161,7 @@ describe('a full lane', () => {
   });
 
   it('leaves no listener on a signal after a call that went through', async () => {
-    const { clock, limiter } = setup(1);
+    const { clock, limiter } = setup(1, perRequest);
     const { signal } = new AbortController();
     (await limiter.acquire(LANE, signal))();
     (await clock.until(limiter.acquire(LANE, signal)))();
@@ -153,7 +169,7 @@ describe('a full lane', () => {
   });
 
   it('tells once what a call waits for', async () => {
-    const { clock, limiter } = setup(1);
+    const { clock, limiter } = setup(1, perRequest);
     const seen: LaneWait[] = [];
     const tell = (wait: LaneWait) => void seen.push(wait);
     (await limiter.acquire(LANE, undefined, tell))();
@@ -170,7 +186,7 @@ describe('a full lane', () => {
   });
 
   it('gives the milliseconds to wait instead of a slot when asked not to queue, and lets nobody pass the queue', async () => {
-    const { clock, limiter } = setup(1);
+    const { clock, limiter } = setup(1, perRequest);
     (await limiter.acquire(LANE))();
     expect(limiter.tryAcquire(LANE)).toBeCloseTo(1001.5);
     const queued = limiter.acquire(LANE);
@@ -180,7 +196,7 @@ describe('a full lane', () => {
   });
 
   it('shows slots in use, calls that queue and when the next slot is free', async () => {
-    const { clock, limiter } = setup(2);
+    const { clock, limiter } = setup(2, perRequest);
     expect(limiter.snapshot()[LANE]).toEqual({ inUse: 0, queued: 0, nextFreeMs: 0, limit: 2, windowMs: 1000 });
     const release = await limiter.acquire(LANE);
     expect(limiter.snapshot()[LANE]).toMatchObject({ inUse: 1, queued: 0, nextFreeMs: 0 });
@@ -196,7 +212,7 @@ describe('a full lane', () => {
 
   it('goes on when the wall clock is set back an hour, or forward', async () => {
     for (const step of [-3_600_000, 3_600_000]) {
-      const { clock, limiter } = setup(1);
+      const { clock, limiter } = setup(1, perRequest);
       (await limiter.acquire(LANE))();
       const next = limiter.acquire(LANE);
       clock.step(step);
@@ -206,8 +222,10 @@ describe('a full lane', () => {
       expect(limiter.snapshot()[LANE]).toMatchObject({ inUse: 0, queued: 0, nextFreeMs: 0 });
     }
   });
+});
 
-  it('queues and empties 20,000 calls without a scan of the queue', async () => {
+describe('a long queue', () => {
+  it('of 20,000 calls is filled and emptied without a scan of the queue', async () => {
     const { clock, limiter } = setup(1);
     const hold = await limiter.acquire(LANE);
     const timed = async (calls: number) => {
