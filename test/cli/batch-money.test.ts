@@ -69,6 +69,17 @@ describe('--max-tokens', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
+  it('counts the quote of a job that an earlier run has left running', async () => {
+    const slow = { ...IMAGE, prompt: 'a [slow:500s]' };
+    prompts(slow);
+    sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
+    expect((await batch()).report).toMatchObject({ completed: 0, failed: 1 });
+    prompts(slow, { ...IMAGE, prompt: 'b' }, { ...IMAGE, prompt: 'c' });
+    const { report } = await batch('--max-tokens', '4');
+    expect(report).toMatchObject({ completed: 2, notStarted: 1, tokens: 4 });
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+
   it('gives the tokens of a failed job to another row', async () => {
     prompts({ ...IMAGE, prompt: 'a [fail:generation_failed]' }, { ...IMAGE, prompt: 'b' }, { ...IMAGE, prompt: 'c' });
     const { report } = await batch('--max-tokens', '4');
