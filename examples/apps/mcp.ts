@@ -1,4 +1,4 @@
-// An MCP server with one tool. It tells its progress, and the schema tells the model what each field may be.
+// An MCP server with one tool. It reports its progress, and the schema tells the model what each field may be.
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { GenClient, toHttp } from 'gen-client';
 import { videoParams } from 'gen-client/schemas';
