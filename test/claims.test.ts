@@ -19,11 +19,11 @@ test('there are claims', () => {
 });
 
 test.each(CLAIMS)('%s (%s) is said, and shown', (claim, page, proof) => {
-  expect(read(page)).toContain(claim);
+  expect(read(page).includes(claim), `${page} says so`).toBe(true);
   const command = /^`npm run ([\w:]+)`$/.exec(proof)?.[1];
   if (command !== undefined) return expect(manifest().scripts).toHaveProperty([command]);
   const [, file = '', title = ''] = /^`(test\/[\w./-]+)`: (.+)$/.exec(proof) ?? [];
-  expect(read(file)).toContain(title);
+  expect(read(file).includes(title), `${file} has the test that CONTRIBUTING.md names`).toBe(true);
 });
 
 test('the README is short enough to be read', () => {
