@@ -14,23 +14,31 @@ export const MOST_TIMES_BASE = 1.1;
 
 /** What this package is held against. */
 export const BASE = 'ky + zod/mini';
-/** This package. */
-export const OWN = 'gen-client';
+/** This package's entry for ES modules. */
+export const OWN = 'gen-client, ESM';
+/** Its entry for CommonJS. */
+const OWN_REQUIRED = 'gen-client, CommonJS';
 
 /** Milliseconds that importing the packages adds to a fresh process started in `cwd`. */
-async function importTime(packages: readonly string[], cwd: string): Promise<number> {
+function importTime(packages: readonly string[], cwd: string): Promise<number> {
   const imports = packages.map((name) => `import(${JSON.stringify(name)})`).join(', ');
-  const script = `const start = performance.now(); await Promise.all([${imports}]); process.stdout.write(String(performance.now() - start))`;
-  const { stdout } = await execute(process.execPath, ['--input-type=module', '--eval', script], { cwd });
+  return timeOf(`await Promise.all([${imports}])`, 'module', cwd);
+}
+
+/** Milliseconds that a line of code takes in a fresh process. */
+async function timeOf(line: string, format: 'module' | 'commonjs', cwd: string): Promise<number> {
+  const script = `const start = performance.now(); ${line}; process.stdout.write(String(performance.now() - start))`;
+  const { stdout } = await execute(process.execPath, [`--input-type=${format}`, '--eval', script], { cwd });
   return Number(stdout);
 }
 
-/** Import times of this package, of the two packages it stands on, and of the peers, in interleaved rounds. */
+/** Import times of this package's two entries, of the two packages it stands on, and of the peers, in interleaved rounds. */
 export function importTimes(rounds: number, peers: readonly string[] = []): Promise<Figures> {
   return interleaved(
     [
       { name: BASE, measure: () => importTime(['ky', 'zod/mini'], HERE) },
       { name: OWN, measure: () => importTime(['gen-client'], HERE) },
+      { name: OWN_REQUIRED, measure: () => timeOf("require('gen-client')", 'commonjs', HERE) },
       ...peers.map((name) => ({ name, measure: () => importTime([name], AT_PEERS) })),
     ],
     { rounds, warmups: 2 },
@@ -42,7 +50,11 @@ export async function run(): Promise<string> {
   const figures = await importTimes(ROUNDS, PEERS);
   const rows = [...figures].map(([name, times]) => [
     name,
-    name === BASE ? `${versionOf('ky')}, ${versionOf('zod')}` : name === OWN ? 'this build' : versionOf(name),
+    name === BASE
+      ? `${versionOf('ky')}, ${versionOf('zod')}`
+      : name.startsWith('gen-client')
+        ? 'this build'
+        : versionOf(name),
     told(spread(times), 1),
     told(ratio(figures, name, BASE)),
   ]);
@@ -53,6 +65,7 @@ export async function run(): Promise<string> {
     `Milliseconds that the first \`import\` adds to a fresh Node process, ${ROUNDS} interleaved rounds; median with the middle 80 %, and the ratio of pairs.`,
     table(['package', 'version', 'import, ms', 'times ky + zod/mini'], rows),
     `Target: at most ${MOST_TIMES_BASE} times the two packages it stands on; measured ${own.toFixed(2)}${own > MOST_TIMES_BASE ? ', which misses it' : ''}.`,
+    `The CommonJS entry takes ${told(ratio(figures, OWN_REQUIRED, OWN))} times what the ESM entry takes. @runwayml/sdk takes ${told(ratio(figures, '@runwayml/sdk', OWN))} times.`,
     ahead.length > 0 ? `Ahead of this SDK: ${ahead.join(', ')}.` : 'No peer is ahead.',
   ].join('\n\n');
 }

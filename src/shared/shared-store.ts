@@ -58,7 +58,7 @@ export interface SharedGroup {
 }
 
 /** After a lost swap, the most milliseconds before the group is read again. They grow with each loss. */
-const LOST_SWAP_MS = 4;
+const LOST_SWAP_MS = 32;
 const MOST_LOST_SWAP_MS = 250;
 
 /**

@@ -134,6 +134,13 @@ describe('limits in a shared store', () => {
     expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
   });
 
+  it('are asked for rarely by fifty processes whose calls come and are answered at the same time', async () => {
+    const limit = { limit: 20, windowMs: 6_000 };
+    const { tookMs, asks } = await campaign({ processes: 50, calls: 100, limit, answerMs: 10, delayMs: 1, gapMs: 0 });
+    expect((4 * limit.windowMs) / tookMs).toBeGreaterThan(0.9);
+    expect(asks / (tookMs / 1_000)).toBeLessThan(42);
+  });
+
   it('cost at most two asks for a slot of a process that creates one after the other', async () => {
     const { clock, process, asks } = world();
     const limiter = process();
