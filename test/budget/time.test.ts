@@ -200,6 +200,7 @@ test('a learned price outlives its period', async () => {
 
 test.each([
   ['day', 40],
+  [60_000, 40],
   ['total', 3_650],
 ] as const)('a budget per %s is forgotten when it is not used for long: after %i days or more', async (per, days) => {
   const clock = new HeldClock(Date.parse('2026-01-10T12:00:00Z'));

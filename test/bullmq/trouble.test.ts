@@ -106,13 +106,17 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
         return fetch(input, init);
       },
     });
+    const errors: Error[] = [];
     for (let at = 0; at < 3; at++) {
-      const worker = work();
+      const worker = work({ onError: (error) => void errors.push(error) });
       if (at === 0) await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 2 });
       await expect.poll(() => queue.queue.getActiveCount(), { timeout: 10_000 }).toBe(1);
       await worker.close();
       expect((await record('order-1')).attemptsMade).toBe(0);
     }
+    // Nor is it trouble that anybody has to hear of.
+    expect(errors).toEqual([]);
+    expect((await record('order-1')).data.trouble).toBeUndefined();
     expect(await queue.queue.getFailedCount()).toBe(0);
     expect(sandbox.jobs).toHaveLength(0);
   });

@@ -54,23 +54,26 @@ it('an engine that forgets has the copy repeated, and it moves no byte', async (
   expect([store.puts, sandbox.jobs.length]).toEqual([1, 1]);
 });
 
-it('a store that fails for a moment is asked again by the run, and one that refuses ends it', async () => {
-  const store = new MemoryStore();
-  const busy = () => Promise.reject(Object.assign(new Error('busy'), { status: 503 }));
-  const busyHeads = Array.from({ length: 8 }, () => busy);
-  const { run, calls } = setup({
-    destination: (job) => ({ ...store.at(job.id), head: async () => busyHeads.pop()?.() }),
-  });
-  expect((await run()).stored).toMatchObject({ existed: false });
-  expect(calls.filter((name) => name === 'store').length).toBeGreaterThan(1);
+it.each([503, 429])(
+  'a store that answers %i for a moment is asked again by the run, and one that refuses ends it',
+  async (status) => {
+    const store = new MemoryStore();
+    const busy = () => Promise.reject(Object.assign(new Error('busy'), { status }));
+    const busyHeads = Array.from({ length: 8 }, () => busy);
+    const { run, calls } = setup({
+      destination: (job) => ({ ...store.at(job.id), head: async () => busyHeads.pop()?.() }),
+    });
+    expect((await run()).stored).toMatchObject({ existed: false });
+    expect(calls.filter((name) => name === 'store').length).toBeGreaterThan(1);
 
-  const refusing = setup({
-    destination: () => ({ put: () => Promise.reject(Object.assign(new Error('no'), { status: 403 })) }),
-  });
-  expect(await rejection(refusing.run())).toMatchObject({ name: 'StorageError' });
-  expect(refusing.calls.filter((name) => name === 'store')).toHaveLength(1);
-  expect(refusing.sandbox.jobs).toHaveLength(1);
-});
+    const refusing = setup({
+      destination: () => ({ put: () => Promise.reject(Object.assign(new Error('no'), { status: 403 })) }),
+    });
+    expect(await rejection(refusing.run())).toMatchObject({ name: 'StorageError' });
+    expect(refusing.calls.filter((name) => name === 'store')).toHaveLength(1);
+    expect(refusing.sandbox.jobs).toHaveLength(1);
+  },
+);
 
 it('without a destination a run that is to store says what is missing; one that is not needs none', async () => {
   const { run } = setup();

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
-import { afterEach, describe, expect, test } from 'vitest';
+import { channel, subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
@@ -60,6 +60,23 @@ describe('the diagnostics channels', () => {
     expect(told.filter(([name]) => name === 'job').every(([, , message]) => message === job)).toBe(true);
     const waits = told.filter(([name]) => name === 'wait').map(([, , message]) => message as WaitTrace);
     expect(new Set(waits)).toEqual(new Set([{ jobId: id }]));
+  });
+
+  test('are told nothing while nobody listens', async () => {
+    const { sandbox, client } = held();
+    const ends = ['job', 'request', 'wait'].map((name) => channel(`tracing:gen-client:${name}:end`));
+    const publish = ends.map((end) => vi.spyOn(end, 'publish'));
+    const make = async () => {
+      const wait = client.videos.createAndWait(VIDEO);
+      await sandbox.advance(60_000);
+      await wait;
+    };
+    await make();
+    expect(publish.map(({ mock }) => mock.calls.length)).toEqual([0, 0, 0]);
+    for (const name of ['job', 'request', 'wait'] as const) listen(name, []);
+    await make();
+    expect(publish.every(({ mock }) => mock.calls.length > 0)).toBe(true);
+    vi.restoreAllMocks();
   });
 
   test('publish each job event', async () => {

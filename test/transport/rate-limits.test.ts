@@ -54,6 +54,13 @@ describe("the service's 429", () => {
     expect(seen).toHaveLength(2);
   });
 
+  it('of exactly maxRetryAfterMs is waited out', async () => {
+    const { client } = stubbed([limited('20'), () => json(created())], { maxRetryAfterMs: 20_000 });
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(25_000);
+    expect(await made).toMatchObject({ job: { id: 'job_1' } });
+  });
+
   it('without Retry-After backs off, and gives up when maxRetryAfterMs has been waited in all', async () => {
     const { client, seen } = stubbed(limited(), { maxRetryAfterMs: 20_000 });
     const outcome = rejection(client.images.create(PROMPT));
