@@ -1,8 +1,8 @@
 // The home page in Chromium at every width. Its pictures are in test/site/pictures, for people to look at.
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { canOpen, type OpenSite, openSite } from './site.js';
+import { canOpen, type OpenSite, openSite, SITE } from './site.js';
 
 const PICTURES = fileURLToPath(new URL('./pictures/', import.meta.url));
 /** From a small phone to a wide screen. */
@@ -113,4 +113,19 @@ describe.skipIf(!canOpen)('the home page', () => {
       for (const [part, contrast] of Object.entries(contrasts)) expect(contrast, part).toBeGreaterThanOrEqual(4.5);
     });
   });
+});
+
+test.skipIf(!canOpen)('no page of the site is wider than a small phone', { timeout: 60_000 }, async () => {
+  const site = await openSite('index.html', { width: 360, height: 740 });
+  const pages = readdirSync(SITE).filter((file) => file.endsWith('.html'));
+  const classPage = 'api/gen-client/classes/GenClient.html';
+  expect(pages.length).toBeGreaterThan(25);
+  const wide: string[] = [];
+  for (const path of [...pages, classPage, 'api/gen-client/sandbox/index.html']) {
+    await site.page.goto(`${site.origin}/${path}`);
+    const width = await site.page.evaluate<number>('document.documentElement.scrollWidth');
+    if (width > 360) wide.push(`${path}: ${width} px`);
+  }
+  await site.close();
+  expect(wide).toEqual([]);
 });
