@@ -31,7 +31,13 @@ export const AREAS: Readonly<Record<string, Area>> = {
   limits: folder('limits', inFolders('limits', 'shared')),
   webhooks: folder('webhooks', inFolders('webhooks')),
   uploading: folder('uploading', inFolders('files')),
-  transport: folder('transport', inFolders('transport', 'errors', 'events')),
+  transport: folder('transport', [
+    ...inFolders('transport', 'errors', 'events'),
+    'test/journal/journal.test.ts',
+    'test/budget/{budget,trouble}.test.ts',
+    'test/files/{by-value,left-uploads,one-upload}.test.ts',
+    'test/catalog/{live-catalog,answers}.test.ts',
+  ]),
   resources: folder('resources', [
     ...inFolders('files', 'catalog', 'errors'),
     'test/transport/{answers,streams,idempotency,reused-keys}.test.ts',
