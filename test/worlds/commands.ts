@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { type Fault, OUTAGES } from '../../src/sandbox/simulate/chance.js';
 import { ENDS, KINDS, type Task } from './tasks.js';
-import { PROCESSES, type World } from './world.js';
+import { LONGEST_OUTAGE_MS, PROCESSES, type World } from './world.js';
 
 /** The commands need no model: every one of them may happen at any time. */
 type Model = Record<string, never>;
@@ -99,7 +99,7 @@ export const happenings = fc.commands<Model, World, true>(
       ),
     process.map((at) => new Happening(named('kill', at), (world) => world.kill(at))),
     fc
-      .record({ process, how: fc.constantFrom(...OUTAGES), ms: fc.constantFrom(2_000, 20_000, 45_000) })
+      .record({ process, how: fc.constantFrom(...OUTAGES), ms: fc.constantFrom(2_000, 20_000, LONGEST_OUTAGE_MS) })
       .map(
         ({ process: at, how, ms }) =>
           new Happening(

@@ -25,6 +25,8 @@ const RESTART_MS = 3_000;
 const DAY_MS = 86_400_000;
 const LIMIT_MS = 5 * DAY_MS;
 const REST_MS = 900_000;
+/** How long a process is without the shared store at most. */
+export const LONGEST_OUTAGE_MS = 45_000;
 /** Small, so that a few creates fill it. */
 const LIMITS = { 'videos.create': { limit: 3, windowMs: 60_000 } } as const;
 /** Just before midnight: the period of a daily budget ends in many worlds. */
@@ -248,6 +250,8 @@ export class World {
   /** Nothing goes wrong any more: every task has to end, and every promise has to hold. */
   async end(): Promise<void> {
     this.faults.clear();
+    // Every outage of the store that has begun is over.
+    await this.advance(LONGEST_OUTAGE_MS);
     const untilMs = this.now + LIMIT_MS;
     const open = () => this.disk.tasks.filter(({ result }) => result === undefined);
     for (;;) {
