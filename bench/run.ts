@@ -44,7 +44,8 @@ console.log('bench/README.md written');
 function measured(): string {
   const git = (...words: string[]) => execFileSync('git', words, { cwd: at('../'), encoding: 'utf8' }).trim();
   const isChanged = git('status', '--porcelain', '--', 'src') !== '';
-  const commit = `${git('rev-parse', '--short', 'HEAD')}${isChanged ? ' with changes' : ''}`;
+  // The last one that has changed what is measured.
+  const commit = `${git('log', '-1', '--format=%h', '--', 'src')}${isChanged ? ' with changes' : ''}`;
   const date = new Date().toISOString().slice(0, 10);
   return `*Measured at commit ${commit} on ${date}, on ${machine()}; load ${loadavg()[0]?.toFixed(1)} at the end.*`;
 }

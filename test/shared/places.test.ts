@@ -1,0 +1,60 @@
+// The line of durable runs that wait for one rate limit, on a held clock.
+import { describe, expect, it } from 'vitest';
+import { memoryStore } from '../../src/shared/memory.js';
+import { AccountPlaces } from '../../src/shared/places.js';
+import { HeldClock } from '../budget/held-clock.js';
+
+const START = Date.UTC(2026, 0, 1);
+const limit = { limit: 2, windowMs: 60_000 };
+
+function openLine() {
+  const clock = new HeldClock(START);
+  const store = memoryStore(clock);
+  const random = { next: () => 0.5, uuid: () => 'process-1' };
+  const process = () => new AccountPlaces({ account: { idIn: () => 'account' } as never, clock, random });
+  const [one, other] = [process(), process()];
+  const ask = (key: string, retryAfterMs?: number, of = one) =>
+    of.take({ lane: 'videos.create', limit, key, retryAfterMs }, store);
+  return { clock, store, one, other, ask };
+}
+
+describe('a place in the line', () => {
+  it('has come at once for as many runs as the limit allows, and a window later for as many more', async () => {
+    const { ask } = openLine();
+    expect([await ask('a'), await ask('b')]).toEqual([0, 0]);
+    const later = [await ask('c'), await ask('d'), await ask('e')];
+    expect(later[0]).toBeGreaterThanOrEqual(60_000);
+    expect(later[1]).toBeLessThan(120_000);
+    expect(later[2]).toBeGreaterThanOrEqual(120_000);
+  });
+
+  it('stays that of its run, however often and wherever it is asked for', async () => {
+    const { ask, other, clock } = openLine();
+    for (const key of ['a', 'b', 'c']) await ask(key);
+    const waitMs = await ask('c');
+    expect(await ask('c', undefined, other)).toBe(waitMs);
+    await clock.advance(20_000);
+    expect(await ask('c')).toBe(waitMs - 20_000);
+    await clock.advance(waitMs);
+    expect(await ask('c')).toBe(0);
+  });
+
+  it('is a new one for a run that found the rate limit full, no earlier than the service said', async () => {
+    const { ask, clock } = openLine();
+    expect(await ask('a')).toBe(0);
+    const again = await ask('a', 5_000);
+    expect(again).toBeGreaterThanOrEqual(5_000);
+    expect(again).toBeLessThan(60_000);
+    // From now on this is its place.
+    expect(await ask('a')).toBe(again);
+    await clock.advance(again);
+    expect(await ask('a')).toBe(0);
+  });
+
+  it('is one in the line of its process where there is no store', async () => {
+    const { one, other } = openLine();
+    const alone = (of: AccountPlaces, key: string) => of.take({ lane: 'videos.create', limit, key });
+    expect([await alone(one, 'a'), await alone(one, 'b'), await alone(other, 'c')]).toEqual([0, 0, 0]);
+    expect(await alone(one, 'd')).toBeGreaterThan(0);
+  });
+});
