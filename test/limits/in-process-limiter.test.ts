@@ -122,6 +122,19 @@ describe.each([
     await second;
   });
 
+  it('keeps the slot of a call that takes a minute and a half', async () => {
+    const { clock, limiter } = setup(1, perRequest);
+    const release = await limiter.acquire(LANE);
+    let through = false;
+    const second = limiter.acquire(LANE).then(() => {
+      through = true;
+    });
+    await clock.advance(90_000);
+    expect(through).toBe(false);
+    release();
+    await clock.until(second);
+  });
+
   it('gives a slot that was not used to the next call at once', async () => {
     const { clock, limiter } = setup(1, perRequest);
     const release = await limiter.acquire(LANE);

@@ -22,6 +22,20 @@ describe('accounts', () => {
     vi.useRealTimers();
   });
 
+  it('with a call under way are kept, although no client of theirs lives', async () => {
+    const account = accountFor(BASE_URL, freshKey());
+    const release = await account.limiterFor({ warn: () => undefined }).acquire('videos.create');
+    const isKept = () => [...registry().accounts.values()].includes(account);
+    const crowd = () => {
+      for (let tenant = 0; tenant < 1_600; tenant++) accountFor(BASE_URL, freshKey());
+    };
+    crowd();
+    expect(isKept()).toBe(true);
+    release('unused');
+    crowd();
+    expect(isKept()).toBe(false);
+  });
+
   it('of a key function that gives a fresh key per attempt do not pile up', async () => {
     const before = registry().accounts.size + registry().held.size;
     const apiKey = () => freshKey();

@@ -304,6 +304,19 @@ describe('limits in a shared store', () => {
   });
 });
 
+it('a slot that was granted to a call which has just been aborted goes to another process', async () => {
+  const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
+  const [one, other] = [process(), process()];
+  const aborted = new AbortController();
+  // While the turn that grants the slot is being written.
+  faults.write = () => aborted.abort();
+  await expect(clock.until(one.acquire(LANE, aborted.signal))).rejects.toMatchObject({ name: 'AbortError' });
+  delete faults.write;
+  const before = clock.now();
+  await clock.until(other.acquire(LANE));
+  expect(clock.now() - before).toBeLessThan(5_000);
+});
+
 describe('a shared store that is unavailable', () => {
   const away = () => Promise.reject(new Error('the store is gone'));
 
@@ -332,12 +345,14 @@ describe('a shared store that is unavailable', () => {
     expect(warnings).toHaveLength(2);
   });
 
-  it('counts as unavailable after two seconds without an answer', async () => {
+  it('counts as unavailable after two seconds without an answer, and the next calls do not wait for it', async () => {
     const { clock, process, faults } = world();
     faults.read = () => new Promise(() => {});
     const limiter = process();
     const before = clock.now();
     (await clock.until(limiter.acquire(LANE)))();
+    expect(clock.now() - before).toBe(2_000);
+    for (let call = 0; call < 3; call++) (await clock.until(limiter.acquire(LANE)))();
     expect(clock.now() - before).toBe(2_000);
   });
 

@@ -94,6 +94,17 @@ describe('a create', () => {
     expect(resumeRun(run).step).toMatchObject({ type: 'create', key: 'k' });
   });
 
+  it('that is refused again and again takes a new key each time the run is tried again', () => {
+    let run = proceed(start(), failed('refused'));
+    const keys: unknown[] = [];
+    for (let retry = 0; retry < 3; retry++) {
+      run = resumeRun(run);
+      keys.push(run.step.type === 'create' && run.step.key);
+      run = proceed(run, failed('refused'));
+    }
+    expect(keys).toEqual(['k:w1', 'k:w2', 'k:w3']);
+  });
+
   it('that is refused, or is not sent, ends the run', () => {
     expect(proceed(start(), failed('refused')).step).toMatchObject({ type: 'fail', reason: 'refused' });
     expect(proceed(start(), failed('unsent')).step).toMatchObject({ type: 'fail', reason: 'unsent' });
