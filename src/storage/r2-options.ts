@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { GenError } from '../errors/index.js';
 import { checkOptions, methods } from '../options.js';
 
 /** What is read of an object in R2. */
@@ -32,5 +33,8 @@ const R2_ARGUMENTS = z.strictObject({
 
 /** Checks what `r2` is called with. */
 export function checkR2Arguments(bucket: unknown, key: unknown): void {
+  // A binding that wrangler's configuration does not have is undefined.
+  if (bucket === undefined)
+    throw new GenError('r2(bucket, key): bucket is undefined. Bind it in wrangler.jsonc: r2_buckets.');
   checkOptions('r2(bucket, key)', R2_ARGUMENTS, { bucket, key });
 }
