@@ -17,7 +17,7 @@ const inFolders = (...names: readonly string[]) => names.map((name) => `test/${n
 export const AREAS: Readonly<Record<string, Area>> = {
   rules: folder('rules', [
     ...inFolders('rules', 'limits', 'budget', 'errors'),
-    'test/shared/{shared-limiter,facts}.test.ts',
+    'test/shared/{shared-limiter,facts,places}.test.ts',
     'test/catalog/{preflight,references,spec-tables,typos,undocumented-fields}.test.ts',
     'test/waiting/{next-step,run-rules,create-and-wait,failing-reads,wait-for-job,webhooks}.test.ts',
     'test/transport/{retries,rate-limits,deadlines}.test.ts',
