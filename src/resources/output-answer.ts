@@ -1,5 +1,6 @@
 import { DownloadError } from '../errors/index.js';
-import { hasNoBody, isPart } from '../rules/fate.js';
+import { hasNoBody } from '../rules/fate.js';
+import { isPart } from '../rules/output.js';
 import { outputInfoOf } from './output.js';
 
 /** One version of a file. */

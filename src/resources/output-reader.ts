@@ -1,6 +1,13 @@
-import { ConnectionError, DownloadError, type DownloadErrorCode, ServerError, TimeoutError } from '../errors/index.js';
+import {
+  APIError,
+  ConnectionError,
+  DownloadError,
+  type DownloadErrorCode,
+  ServerError,
+  TimeoutError,
+} from '../errors/index.js';
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
-import { isBeyondEnd } from '../rules/fate.js';
+import { isUnsatisfiable } from '../rules/output.js';
 import { abortable, onAbort } from '../runtime/abort.js';
 import { type ByteReader, joinBytes, readerOf } from '../runtime/bytes.js';
 import { type Clock, sleep } from '../runtime/clock.js';
@@ -170,7 +177,7 @@ export class OutputReader {
     } catch (cause) {
       signal.throwIfAborted();
       // A part that lies beyond the end means that the file has changed.
-      if (rest !== undefined && isBeyondEnd(cause)) this.#forgetVersion();
+      if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) this.#forgetVersion();
       // A service that was there a moment ago may be back in the next.
       else if (this.#furthest === 0 || !isPassing(cause)) throw cause;
       await this.#pause(cause);

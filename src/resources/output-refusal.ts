@@ -1,5 +1,5 @@
 import { APIError, DownloadError } from '../errors/index.js';
-import { fileRefusal } from '../rules/fate.js';
+import { fileRefusal } from '../rules/output.js';
 import type { Job } from '../schemas/job.js';
 
 /** What is known of a download that was refused. */

@@ -1,5 +1,5 @@
 import { GenError } from '../errors/index.js';
-import { isPart } from '../rules/fate.js';
+import { isPart } from '../rules/output.js';
 import { isFields } from '../schemas/envelope.js';
 import { extensionsOf } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';

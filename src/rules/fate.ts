@@ -69,9 +69,6 @@ const RETRIED: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523,
 /** The only responses that end a wait: another read cannot change them. */
 const ENDS_A_WAIT: readonly number[] = [400, 401, 403, 404];
 
-/** Refusals of a file that may be about its link, or about a job that has no file. */
-const FILE_REFUSALS: readonly number[] = [400, 401, 403, 404, 409];
-
 const BY_STATUS: Readonly<Record<number, readonly [typeof APIError, Recovery]>> = {
   400: [BadRequestError, 'change_request'],
   401: [AuthenticationError, 'fix_credentials'],
@@ -181,24 +178,6 @@ export function refusalKind(status: number): readonly [typeof APIError, Recovery
   if (known !== undefined) return known;
   if (status >= 500) return [ServerError, 'retry'];
   return [APIError, status >= 300 ? 'change_request' : 'none'];
-}
-
-/** Whether a response holds only a part of the file. */
-export function isPart(status: number): boolean {
-  return status === 206;
-}
-
-/** Whether the part that was asked for lies beyond the end of the file. */
-export function isBeyondEnd(error: unknown): boolean {
-  return APIError.isInstance(error) && error.status === 416;
-}
-
-/** Why a file was refused: its link is `gone`, the state of its job may say, or neither says. */
-export function fileRefusal(error: unknown): 'gone' | 'askJob' | undefined {
-  if (!APIError.isInstance(error) || error.code === 'invalid_api_key' || error.code === 'scope_missing')
-    return undefined;
-  if (error.status === 410) return 'gone';
-  return FILE_REFUSALS.includes(error.status) ? 'askJob' : undefined;
 }
 
 /** Whether a response of this status has no body. */

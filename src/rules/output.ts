@@ -9,6 +9,8 @@ const WITHOUT_FILE: Readonly<Record<string, number>> = {
   job_not_finished: 409,
   job_without_output: 404,
 };
+/** Refusals of a file that may be about its link, or about a job that has no file. */
+const FILE_REFUSALS: readonly number[] = [400, 401, 403, 404, 409];
 /** How long a page is asked to wait when the service does not say it. */
 const PAUSE_MS = 1_000;
 
@@ -29,6 +31,14 @@ export function isPart(status: number): boolean {
 /** Whether the file has none of the bytes that were asked for. */
 export function isUnsatisfiable(status: number): boolean {
   return status === 416;
+}
+
+/** Why a file was refused: its link is `gone`, the state of its job may say, or neither says. */
+export function fileRefusal(error: unknown): 'gone' | 'askJob' | undefined {
+  if (!APIError.isInstance(error) || error.code === 'invalid_api_key' || error.code === 'scope_missing')
+    return undefined;
+  if (error.status === 410) return 'gone';
+  return FILE_REFUSALS.includes(error.status) ? 'askJob' : undefined;
 }
 
 /** Whether there is no such file. */
