@@ -4,6 +4,7 @@ import { GenError } from '../errors/index.js';
 import type { GenErrorJson } from '../rules/fate.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
+import type { GenJobData } from './job-data.js';
 
 /** Whatever was thrown, as an error of this package. */
 export function asGenError(reason: unknown): GenError {
@@ -14,6 +15,11 @@ export function asGenError(reason: unknown): GenError {
 export function untilReset(clock: Clock, error: unknown): number | undefined {
   if (!BudgetExceededError.isInstance(error) || error.resetsAt === null) return undefined;
   return Math.max(1, Date.parse(error.resetsAt) - clock.now());
+}
+
+/** The error with which a call has failed, out of its record. */
+export function storedError({ failure = {} }: GenJobData): GenError {
+  return revived({ ...failure, name: String(failure.name), message: String(failure.message) });
 }
 
 /** An error whose call was made before the sleep, in this process or another. */

@@ -56,6 +56,8 @@ export interface GenJobData {
   readonly trouble?: Trouble | undefined;
   /** Why the call failed, as the error's JSON form. */
   readonly failure?: Readonly<Record<string, unknown>> | undefined;
+  /** How often a worker had died with the call when it failed. */
+  readonly stalls?: number | undefined;
 }
 
 /** Failures in a row that say nothing about the job: an upload, a callback, the connection. */

@@ -9,13 +9,13 @@ import { reasonOf } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
 import type { Job } from '../schemas/job.js';
-import { asGenError, revived, untilReset } from './call-errors.js';
+import { asGenError, revived, storedError, untilReset } from './call-errors.js';
 import { deleteUploads, uploadFiles, withUploads } from './call-files.js';
 import { type Creates, needsTurn } from './creates.js';
 import { type GenJobData, type GenJobResult, type GenQueueJob, progressOf } from './job-data.js';
 import { type Notes, wakeCall } from './notes.js';
 import { pollDelayMs } from './pace.js';
-import { isKnown, loadRun, storeRun } from './stored-run.js';
+import { hasFailed, isKnown, loadRun, storeRun } from './stored-run.js';
 import type { GenWorkerOptions } from './worker-options.js';
 
 /** What a worker works with. */
@@ -79,6 +79,7 @@ export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: 
   return async (queueJob, token) => {
     const work = { at, queueJob, token };
     if (!isKnown(queueJob.data)) return leaveToNewer(work, reported);
+    if (hasFailed(queueJob)) throw lastWord(storedError(queueJob.data));
     try {
       return await proceed(work);
     } catch (error) {
@@ -282,7 +283,12 @@ async function fail(work: Work, run: RunState, error: unknown): Promise<never> {
   await holdLock(work);
   await discardUploads(work, run);
   await storeRun(work, run, error.toJSON());
-  throw Object.assign(new UnrecoverableError(`${error.name}: ${error.message}`), { cause: error });
+  throw lastWord(error);
+}
+
+/** Tells the engine that a call has failed and is not to be tried again. */
+function lastWord(error: GenError): UnrecoverableError {
+  return Object.assign(new UnrecoverableError(`${error.name}: ${error.message}`), { cause: error });
 }
 
 /** A callback says with the engine's own UnrecoverableError that it must not be called again. */

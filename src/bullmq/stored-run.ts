@@ -28,6 +28,12 @@ export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rul
   return data.failure === undefined ? run : resumeRun(run);
 }
 
+/** Whether a call has failed, and its worker died before the engine knew: nobody has had it tried again. */
+export function hasFailed({ data, stalledCounter }: Pick<GenQueueJob, 'data' | 'stalledCounter'>): boolean {
+  const { failure, stalls } = data;
+  return failure !== undefined && stalls !== undefined && stalledCounter > stalls;
+}
+
 /** The run of a call that has completed and is asked for anew: it creates under the next key. */
 export function anotherRun(run: StoredRun): StoredRun {
   const { key, shortKey, tries, version } = run;
@@ -56,7 +62,7 @@ export async function storeRun(
 ): Promise<void> {
   const { jobId: before } = queueJob.data;
   const data = recordOf(queueJob.data, run, at.clock.now());
-  await queueJob.updateData(failure === undefined ? data : { ...data, failure });
+  await queueJob.updateData(failure === undefined ? data : { ...data, failure, stalls: queueJob.stalledCounter });
   const isOver = failure !== undefined;
   if (before !== undefined && (isOver || before !== data.jobId)) await at.notes.forget(before);
   const priority = data.jobId === undefined ? queueJob.opts.priority || UNMADE_PRIORITY : 0;
@@ -71,7 +77,7 @@ interface Place {
 /** The record of a call that stands where `run` says. Whatever went wrong before is over. */
 function recordOf(data: GenJobData, run: RunState, now: number): GenJobData {
   const { rules: _, ...stored } = run;
-  const { files, uploads, trouble: _trouble, failure: _failure, jobId: _jobId, ...asked } = data;
+  const { files, uploads, trouble: _trouble, failure: _failure, stalls: _stalls, jobId: _jobId, ...asked } = data;
   const jobId = liveJobOf(run);
   return {
     ...asked,

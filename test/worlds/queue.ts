@@ -18,6 +18,8 @@ interface QueueRecord {
   /** When its rate limit is free again. */
   turnMs: number;
   lock: { readonly token: string; untilMs: number } | undefined;
+  /** How often a worker has died with it. */
+  stalls: number;
 }
 
 /** What the engine's database keeps: it survives every process. */
@@ -42,7 +44,7 @@ export const emptyQueue = (): QueueDisk => ({
 /** Puts a call into the queue. One that is there already is left as it is. */
 export function enqueue({ records, added }: QueueDisk, id: string, data: GenJobData): void {
   if (records.has(id)) return;
-  records.set(id, { id, data: JSON.stringify(data), priority: 0, dueMs: 0, turnMs: 0, lock: undefined });
+  records.set(id, { id, data: JSON.stringify(data), priority: 0, dueMs: 0, turnMs: 0, lock: undefined, stalls: 0 });
   added();
 }
 
@@ -121,7 +123,10 @@ export class QueueWorker {
   }
 
   async #work(record: QueueRecord): Promise<void> {
-    if (record.lock) this.#report.takenUp();
+    if (record.lock) {
+      record.stalls += 1;
+      this.#report.takenUp();
+    }
     const token = this.#life.random.uuid();
     record.lock = { token, untilMs: this.#now() + LOCK_MS };
     // As the engine does while a processor runs: only a process that died loses its lock.
@@ -159,6 +164,7 @@ export class QueueWorker {
       opts: {},
       data: JSON.parse(record.data) as GenJobData,
       priority: record.priority,
+      stalledCounter: record.stalls,
       updateData: (data: GenJobData) =>
         away(() => {
           record.data = JSON.stringify(data);

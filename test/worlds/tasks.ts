@@ -212,12 +212,15 @@ function endOf(error: unknown): string | undefined {
   if (JobError.isInstance(error)) return error.job?.status ?? 'failed';
   if (BudgetExceededError.isInstance(error)) return 'over budget';
   if (typeof error === 'object' && error !== null && 'ended' in error) {
-    return { JobFailedError: 'failed', JobCanceledError: 'canceled' }[String(error.ended)] ?? String(error.ended);
+    return FAILED[String(error.ended)] ?? String(error.ended);
   }
+  // Out of the record of a queued call.
+  if (error instanceof Error && FAILED[error.name] !== undefined) return FAILED[error.name];
   if (GenError.isInstance(error) && PASSING.includes(error.recovery)) return undefined;
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
+const FAILED: Readonly<Record<string, string>> = { JobFailedError: 'failed', JobCanceledError: 'canceled' };
 const PASSING: readonly string[] = ['retry', 'retry_later', 'wait_and_retry', 'wait_again'];
 
 export function sleep(life: ProcessLife, ms: number): Promise<void> {
