@@ -10,7 +10,7 @@ import { Jobs } from './resources/jobs.js';
 import type { Images, VideoEdits, Videos } from './resources/media.js';
 import { Models } from './resources/models.js';
 import { type RawRequest, rawRequest } from './resources/raw-request.js';
-import { sendCreate } from './resources/run-calls.js';
+import { sendRunCreate } from './resources/run-calls.js';
 import { Uploads, uploadSteps } from './resources/uploads.js';
 import { Voices } from './resources/voices.js';
 import type { Journal } from './rules/journal.js';
@@ -227,7 +227,7 @@ export class GenClient {
         // The rules have looked at the params when the create was first sent.
         create: ({ call, params, key, label }, signal) => {
           const again: CreateCallOptions = { label, signal, preflight: false };
-          return sendCreate(this, { call, params, key, model: null }, again);
+          return sendRunCreate(this, { call, params, key, model: null }, again);
         },
         waitForJob: (job, wait) => this.#waiter.waitForJob(job, wait),
       },

@@ -63,15 +63,20 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
   checkClientOptions(options);
   const { apiKey, baseUrl, webhookSecret, logger, logLevel } = options;
   const givenUrl = baseUrl === undefined ? undefined : checkBaseUrl(baseUrl);
-  const givenKey = typeof apiKey === 'function' || apiKey === undefined ? undefined : checkKey(apiKey);
+  const givenKey = typeof apiKey === 'function' || apiKey === undefined ? undefined : checkApiKey(apiKey);
   const givenSecrets = webhookSecret === undefined ? undefined : checkSecrets(webhookSecret);
-  const knownBaseUrl = once(() => givenUrl ?? fromEnvironment('GEN_BASE_URL', checkBaseUrl));
+  const knownBaseUrl = rememberFirst(() => givenUrl ?? fromEnvironment('GEN_BASE_URL', checkBaseUrl));
   return Object.freeze({
-    baseUrl: once(() => knownBaseUrl() ?? missingBaseUrl()),
+    baseUrl: rememberFirst(() => knownBaseUrl() ?? missingBaseUrl()),
     knownBaseUrl,
-    apiKey: typeof apiKey === 'function' ? apiKey : once(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkKey)),
+    apiKey:
+      typeof apiKey === 'function'
+        ? apiKey
+        : rememberFirst(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkApiKey)),
     rotates: typeof apiKey === 'function',
-    webhookSecrets: once(() => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? []),
+    webhookSecrets: rememberFirst(
+      () => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? [],
+    ),
     timeoutMs: options.timeoutMs ?? 60_000,
     maxRetries: options.maxRetries ?? 3,
     maxRetryAfterMs: options.maxRetryAfterMs ?? 120_000,
@@ -90,7 +95,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     budget: options.budget,
     journal: options.journal,
     hooks: options.hooks ?? {},
-    log: once(() => {
+    log: rememberFirst(() => {
       const level = logLevel ?? fromEnvironment('GEN_LOG', checkLevel) ?? (logger ? 'info' : 'off');
       return { level, logger: logger ?? (level === 'off' ? undefined : globalThis.console) };
     }),
@@ -100,7 +105,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
 }
 
 /** Keeps the first value that is there. A variable that is not set yet is looked for again. */
-function once<T>(read: () => T): () => T {
+function rememberFirst<T>(read: () => T): () => T {
   let value: T | undefined;
   return () => {
     const found = value ?? read();
@@ -161,7 +166,7 @@ function checkBaseUrl(value: string | URL, name = 'baseUrl'): string {
 }
 
 /** The key, without the line break that files and variables end in. The message never shows it. */
-export function checkKey(value: unknown, name = 'apiKey'): string {
+export function checkApiKey(value: unknown, name = 'apiKey'): string {
   const key = typeof value === 'string' ? value.trim() : '';
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   throw new GenError(

@@ -18,7 +18,7 @@ export type OptionsSchema = z.ZodMiniObject<z.core.$ZodShape, z.core.$strict>;
 export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
   if (given === null) throw new GenError(mustBe(`${owner}: options`, 'an object', given));
   const { error } = schema.safeParse(given ?? {});
-  const issues = error?.issues.map((issue) => innermost(issue)) ?? [];
+  const issues = error?.issues.map((issue) => innermostIssue(issue)) ?? [];
   // A misspelt name first: what it was meant for is missing because of it.
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   if (issue === undefined) return;
@@ -32,9 +32,9 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
 }
 
 /** What is wrong inside the form of a union that the value has; the union's own issue where it has none of them. */
-function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+function innermostIssue(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;
-  const inside = issue.errors.flat().map((inner) => innermost(inner));
+  const inside = issue.errors.flat().map((inner) => innermostIssue(inner));
   const meant = inside.find(({ code }) => code === 'unrecognized_keys') ?? inside.find(({ path }) => path.length > 0);
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] };
 }

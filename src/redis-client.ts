@@ -91,12 +91,12 @@ function commandsOf(client: RedisClient): Commands {
 }
 
 // By their methods and not by `in`: some clients are proxies that make a method when it is asked for.
-const isNodeRedis = (client: RedisClient): client is NodeRedisClient => hasMethods(client, 'evalSha');
-const isIoRedis = (client: RedisClient): client is IoRedisClient => hasMethods(client, 'evalsha', 'defineCommand');
-const isUpstash = (client: RedisClient): client is UpstashRedisClient => hasMethods(client, 'evalsha');
+const isNodeRedis = (client: RedisClient): client is NodeRedisClient => clientHas(client, 'evalSha');
+const isIoRedis = (client: RedisClient): client is IoRedisClient => clientHas(client, 'evalsha', 'defineCommand');
+const isUpstash = (client: RedisClient): client is UpstashRedisClient => clientHas(client, 'evalsha');
 
 /** Whether the value has these methods. */
-export function hasMethods(client: unknown, ...names: readonly string[]): boolean {
+export function clientHas(client: unknown, ...names: readonly string[]): boolean {
   return (
     typeof client === 'object' &&
     client !== null &&

@@ -4,7 +4,7 @@ import type { GenClient } from '../client.js';
 import { IMAGE_REFERENCE, inputFields } from './inputs.js';
 import { type ModelSource, modelSource, type SerializedModel } from './model-source.js';
 import { createOutputKeys, keyFromHeaders, plainHeaders } from './output-keys.js';
-import { makeOutputs, responseOf } from './outputs.js';
+import { makeOutputs, responseMetadata } from './outputs.js';
 import { type ReadProviderOptions, readProviderOptions } from './provider-options.js';
 import { imageSettings, unsupported } from './settings.js';
 
@@ -40,14 +40,14 @@ export class GenImageModel implements ImageModelV4 {
     const own = readProviderOptions(call.providerOptions);
     const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers), 'calls');
     try {
-      return await generate(await this.#source.client(), { modelId: this.modelId, call, own, keys });
+      return await generateImages(await this.#source.client(), { modelId: this.modelId, call, own, keys });
     } finally {
       settled();
     }
   }
 }
 
-async function generate(
+async function generateImages(
   client: GenClient,
   job: {
     readonly modelId: string;
@@ -72,6 +72,6 @@ async function generate(
     isRetryable: false,
     warnings: [...warnings, ...made.warnings],
     providerMetadata: { gen: { images: [...made.done.map((output) => output.metadata), ...made.unread] } },
-    response: responseOf(modelId),
+    response: responseMetadata(modelId),
   };
 }

@@ -35,18 +35,19 @@ export function modelSource(settings: GenProviderSettings): ModelSource {
       made ??= new GenClient(settings);
       return made;
     },
-    config: () => ('client' in settings ? plain({ baseUrl: baseUrlOf(settings.client) }) : plain(settings)),
+    config: () =>
+      'client' in settings ? plainOptions({ baseUrl: clientBaseUrl(settings.client) }) : plainOptions(settings),
   };
 }
 
 /** The options that may leave the process, without those that were left out. */
-function plain(options: ClientOptions): PlainOptions {
+function plainOptions(options: ClientOptions): PlainOptions {
   const { baseUrl, timeoutMs, maxRetries, maxRetryAfterMs, preflight, rateLimit } = options;
   const all = { baseUrl: baseUrl && String(baseUrl), timeoutMs, maxRetries, maxRetryAfterMs, preflight, rateLimit };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
-function baseUrlOf(client: GenClient): string | undefined {
+function clientBaseUrl(client: GenClient): string | undefined {
   const { baseUrl } = client.toJSON();
   return typeof baseUrl === 'string' ? baseUrl : undefined;
 }

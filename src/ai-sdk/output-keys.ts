@@ -8,7 +8,7 @@ export interface KeyedCall {
 }
 
 /** The calls that share a headers object. */
-interface Group {
+interface CallGroup {
   readonly base: string;
   readonly firstPart: number;
   inFlight: number;
@@ -40,10 +40,10 @@ type Split = 'calls' | 'starts';
  * two cannot be distinguished, the same key wins: the same file twice costs nothing, a second job does.
  */
 export function createOutputKeys(): (call: KeyedCall, callersKey: string | undefined, split: Split) => OutputKeys {
-  const groups = new WeakMap<object, Group>();
+  const groups = new WeakMap<object, CallGroup>();
   const bursts = new Map<string, Burst>();
 
-  const newGroup = (callersKey: string | undefined, split: Split): { group: Group; burst: Burst | undefined } => {
+  const newGroup = (callersKey: string | undefined, split: Split): { group: CallGroup; burst: Burst | undefined } => {
     const base = callersKey ?? systemRandom.uuid();
     if (callersKey === undefined || split === 'calls') {
       return { group: { base, firstPart: 0, inFlight: 0 }, burst: undefined };

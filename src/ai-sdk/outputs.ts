@@ -18,7 +18,9 @@ export interface Output {
 export type OutputMetadata = Record<string, string | number>;
 
 /** An output, or why there is none. `paid` describes the job where it is paid for all the same. */
-export type Outcome<T> = { readonly done: T } | { readonly error: unknown; readonly paid?: OutputMetadata | undefined };
+export type OutputOutcome<T> =
+  | { readonly done: T }
+  | { readonly error: unknown; readonly paid?: OutputMetadata | undefined };
 
 /** What a call with several outputs came to. */
 export interface Settled<T> {
@@ -48,14 +50,14 @@ export async function makeOutputs(
     warnings.push(...serviceWarnings(created));
   };
   const outcomes = keys.map((key) => makeOutput(client, { ...call, key, onCreated }));
-  const settled = await settle(outcomes, call.signal);
+  const settled = await settleOutputs(outcomes, call.signal);
   return { ...settled, warnings: [...warnings, ...settled.warnings] };
 }
 
 async function makeOutput(
   client: GenClient,
   call: OutputCall & { readonly key: string; readonly onCreated: (created: CreatedJob) => void },
-): Promise<Outcome<Output>> {
+): Promise<OutputOutcome<Output>> {
   const { mediaType, key, headers, signal } = call;
   let last: CreatedJob | undefined;
   const onCreated = (created: CreatedJob) => {
@@ -79,12 +81,12 @@ async function makeOutput(
     // A job that failed costs nothing. One that still runs is paid for.
     if (last === undefined || JobError.isInstance(error)) return { error };
     const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
-    return { error, paid: describeJob(seen ?? last.job, last) };
+    return { error, paid: jobMetadata(seen ?? last.job, last) };
   }
 }
 
 /** What goes along with a job on its way to a file. */
-export interface ReadOptions {
+export interface ReadOutputOptions {
   readonly mediaType: 'image' | 'video';
   readonly signal: AbortSignal | undefined;
   readonly idempotencyKey: string | undefined;
@@ -94,9 +96,9 @@ export interface ReadOptions {
 export async function readOutput(
   client: GenClient,
   job: CompletedJob,
-  { mediaType, signal, idempotencyKey }: ReadOptions,
-): Promise<Outcome<Output>> {
-  const metadata = describeJob(job, { idempotencyKey });
+  { mediaType, signal, idempotencyKey }: ReadOutputOptions,
+): Promise<OutputOutcome<Output>> {
+  const metadata = jobMetadata(job, { idempotencyKey });
   try {
     const response = await client.jobs.output(job, { resume: true }, { signal });
     const bytes = new Uint8Array(await response.arrayBuffer());
@@ -104,12 +106,12 @@ export async function readOutput(
     return { done: { bytes, mediaType: response.headers.get('content-type') ?? fallback, metadata } };
   } catch (cause) {
     signal?.throwIfAborted();
-    const error = unreadable(job.id, idempotencyKey, cause);
+    const error = unreadableOutput(job.id, idempotencyKey, cause);
     return { error, paid: { ...metadata, error: error.message } };
   }
 }
 
-function unreadable(jobId: string, idempotencyKey: string | undefined, cause: unknown): DownloadError {
+function unreadableOutput(jobId: string, idempotencyKey: string | undefined, cause: unknown): DownloadError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   const isNamed = DownloadError.isInstance(cause) || APIError.isInstance(cause);
   return new DownloadError(
@@ -123,12 +125,12 @@ function unreadable(jobId: string, idempotencyKey: string | undefined, cause: un
  * failure is a warning then. When all failed, or the caller aborted, one failure is thrown as it is: of a job that is
  * paid for, where there is one.
  */
-export async function settle<T>(
-  outcomes: readonly Promise<Outcome<T>>[],
+export async function settleOutputs<T>(
+  outcomes: readonly Promise<OutputOutcome<T>>[],
   signal: AbortSignal | undefined,
 ): Promise<Settled<T>> {
   const results = (await Promise.allSettled(outcomes)).map(
-    (result): Outcome<T> => (result.status === 'fulfilled' ? result.value : { error: result.reason }),
+    (result): OutputOutcome<T> => (result.status === 'fulfilled' ? result.value : { error: result.reason }),
   );
   signal?.throwIfAborted();
   const done = results.flatMap((result) => ('done' in result ? [result.done] : []));
@@ -162,7 +164,7 @@ function describeError(error: unknown): string {
 }
 
 /** The job as metadata: plain JSON, what is unknown left out. */
-export function describeJob(job: Job, made: { readonly idempotencyKey?: string | undefined } = {}): OutputMetadata {
+export function jobMetadata(job: Job, made: { readonly idempotencyKey?: string | undefined } = {}): OutputMetadata {
   const facts = {
     jobId: job.id,
     status: job.status,
@@ -181,6 +183,6 @@ export function serviceWarnings(created: CreatedJob): SharedV4Warning[] {
 }
 
 /** The `response` part of a result: the service's answers are many, so it has no headers of one. */
-export function responseOf(modelId: string): { timestamp: Date; modelId: string; headers: undefined } {
+export function responseMetadata(modelId: string): { timestamp: Date; modelId: string; headers: undefined } {
   return { timestamp: new Date(systemClock.now()), modelId, headers: undefined };
 }

@@ -46,7 +46,7 @@ export interface ReadProviderOptions {
 }
 
 const NAME = 'providerOptions.gen';
-const OPTIONS = z.strictObject({
+const PROVIDER_OPTIONS = z.strictObject({
   idempotencyKey: option.text,
   pollIntervalMs: option.milliseconds,
   timeoutMs: option.must<number | false>(
@@ -60,7 +60,7 @@ const OPTIONS = z.strictObject({
   cleanup: option.oneOf('after-job'),
   label: option.text,
 });
-const NAMES = Object.keys(OPTIONS.shape);
+const OPTION_NAMES = Object.keys(PROVIDER_OPTIONS.shape);
 /** Options of other calls of this package, which would mean nothing to the service. */
 const OF_OTHER_CALLS: ReadonlyMap<string, string> = new Map([
   ['signal', 'Pass abortSignal beside providerOptions.'],
@@ -81,10 +81,10 @@ export function readProviderOptions(providerOptions: Readonly<Record<string, unk
   const own: Record<string, unknown> = {};
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(given)) {
-    if (NAMES.includes(name)) own[name] = value;
+    if (OPTION_NAMES.includes(name)) own[name] = value;
     else if (name !== 'idempotency_key') fields[checkedField(name)] = value;
   }
-  option.checkOptions(NAME, OPTIONS, own);
+  option.checkOptions(NAME, PROVIDER_OPTIONS, own);
   const { idempotencyKey = Reflect.get(given, 'idempotency_key'), ...options } = own as GenProviderOptions;
   recoverRules(options.recover);
   return { idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined, options, fields };
@@ -104,7 +104,7 @@ export function refuseWaitingOptions({ options }: ReadProviderOptions): void {
 function checkedField(name: string): string {
   const instead = OF_OTHER_CALLS.get(name);
   if (instead !== undefined) throw new GenError(`${NAME} has no option "${name}". ${instead}`);
-  if (nearest(name, NAMES) !== undefined) throw new GenError(noSuchOption(NAME, name, NAMES));
+  if (nearest(name, OPTION_NAMES) !== undefined) throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
   return name;
 }
 

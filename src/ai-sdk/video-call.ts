@@ -1,5 +1,5 @@
 import type { Experimental_VideoModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider';
-import { FIRST_FRAME, inputFields, LAST_FRAME, type PlacedFile, referenceSlot } from './inputs.js';
+import { FIRST_FRAME, type InputFile, inputFields, LAST_FRAME, referenceSlot } from './inputs.js';
 import type { ReadProviderOptions } from './provider-options.js';
 import { videoSettings } from './settings.js';
 
@@ -20,7 +20,7 @@ export function prepareVideo(modelId: string, call: VideoCall, own: ReadProvider
     model: modelId,
     prompt: call.prompt ?? '',
     ...fields,
-    ...inputFields(placedFiles(call)),
+    ...inputFields(callFiles(call)),
     ...(call.webhookUrl !== undefined && { webhook_url: call.webhookUrl }),
     ...own.fields,
   };
@@ -28,7 +28,7 @@ export function prepareVideo(modelId: string, call: VideoCall, own: ReadProvider
 }
 
 /** The start image comes once, whether the core gives it as `image`, as a frame, or as both. */
-function placedFiles(call: VideoCall): PlacedFile[] {
+function callFiles(call: VideoCall): InputFile[] {
   const frames = call.frameImages ?? [];
   const first = frames.find((frame) => frame.frameType === 'first_frame')?.image ?? call.image;
   const last = frames.find((frame) => frame.frameType === 'last_frame')?.image;

@@ -8,7 +8,7 @@ import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
 import type { GenClient } from '../client.js';
 import { type ModelSource, modelSource, type SerializedModel } from './model-source.js';
 import { createOutputKeys, createWebhookOpener, keyFromHeaders, plainHeaders } from './output-keys.js';
-import { makeOutputs, responseOf } from './outputs.js';
+import { makeOutputs, responseMetadata } from './outputs.js';
 import { readProviderOptions, refuseWaitingOptions } from './provider-options.js';
 import { type PreparedVideo, prepareVideo, type VideoCall } from './video-call.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
@@ -41,7 +41,7 @@ export class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
-    return this.#withKeys(call, 'calls', generate);
+    return this.#withKeys(call, 'calls', generateVideos);
   }
 
   async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
@@ -89,7 +89,7 @@ interface VideoRun {
   readonly keys: readonly string[];
 }
 
-async function generate(
+async function generateVideos(
   client: GenClient,
   { modelId, call, video, keys }: VideoRun,
 ): Promise<Experimental_VideoModelV4Result> {
@@ -104,6 +104,6 @@ async function generate(
     videos: done.map(toVideo),
     warnings: [...video.warnings, ...warnings],
     providerMetadata: { gen: { videos: [...done.map((output) => output.metadata), ...unread] } },
-    response: responseOf(modelId),
+    response: responseMetadata(modelId),
   };
 }

@@ -12,7 +12,15 @@ import type { Job } from '../schemas/job.js';
 import { isFinal } from '../schemas/job.js';
 import { timedOut } from '../waiting/outcome.js';
 import { plainHeaders } from './output-keys.js';
-import { describeJob, type Outcome, type Output, readOutput, responseOf, serviceWarnings, settle } from './outputs.js';
+import {
+  jobMetadata,
+  type Output,
+  type OutputOutcome,
+  readOutput,
+  responseMetadata,
+  serviceWarnings,
+  settleOutputs,
+} from './outputs.js';
 import type { PreparedVideo, VideoCall } from './video-call.js';
 
 /** What `experimental_startVideo` gives and `experimental_getVideoStatus` takes, in any process. */
@@ -44,7 +52,7 @@ export async function startJobs(
   const tasks = keys.map(async (idempotencyKey) => ({
     done: await client.videos.create(video.body as never, { ...options, idempotencyKey }),
   }));
-  const { done, warnings } = await settle(tasks, call.abortSignal);
+  const { done, warnings } = await settleOutputs(tasks, call.abortSignal);
   return {
     operation: {
       jobIds: done.map(({ job }) => job.id),
@@ -55,8 +63,8 @@ export async function startJobs(
     },
     warnings: [...video.warnings, ...done.flatMap(serviceWarnings), ...warnings],
     // Not `videos`: the core appends the `videos` of the end to those of the start, and each job would be in it twice.
-    providerMetadata: { gen: { jobs: done.map((created) => describeJob(created.job, created)) } },
-    response: responseOf(modelId),
+    providerMetadata: { gen: { jobs: done.map((created) => jobMetadata(created.job, created)) } },
+    response: responseMetadata(modelId),
   };
 }
 
@@ -76,21 +84,21 @@ export async function operationStatus(
   const keyOf = (at: number) => ({ idempotencyKey: idempotencyKeys[at] });
   const ended = jobs.filter((job) => job !== undefined).filter(isFinal);
   if (ended.length < jobs.length) {
-    const known = jobs.flatMap((job, at) => (job === undefined ? [] : [describeJob(job, keyOf(at))]));
+    const known = jobs.flatMap((job, at) => (job === undefined ? [] : [jobMetadata(job, keyOf(at))]));
     return {
       status: 'pending',
       ...(known.length === jobs.length && { providerMetadata: { gen: { jobs: known } } }),
-      response: responseOf(modelId),
+      response: responseMetadata(modelId),
     };
   }
   const outcomes = ended.map((job, at) => finish(client, job, { signal, ...keyOf(at) }));
-  const { done, warnings, unread } = await settle(outcomes, signal);
+  const { done, warnings, unread } = await settleOutputs(outcomes, signal);
   return {
     status: 'completed',
     videos: done.map(toVideo),
     warnings: [...warnings],
     providerMetadata: { gen: { videos: [...done.map((output) => output.metadata), ...unread] } },
-    response: responseOf(modelId),
+    response: responseMetadata(modelId),
   };
 }
 
@@ -124,7 +132,7 @@ async function finish(
   client: GenClient,
   job: Job,
   { signal, idempotencyKey }: { readonly signal: AbortSignal | undefined; readonly idempotencyKey: string | undefined },
-): Promise<Outcome<Output>> {
+): Promise<OutputOutcome<Output>> {
   const completed = await client.waitForJob(job, { signal });
   return readOutput(client, completed, { mediaType: 'video', signal, idempotencyKey });
 }

@@ -76,7 +76,7 @@ export function createBudget(options: BudgetOptions): SpendingBudget {
       const { signal, timeoutMs = PATIENCE_MS, isSent = () => true } = order;
       const reply = await queue.reserve({ scope, step }, { signal, timeoutMs, isSent });
       if (reply.outcome !== 'reserved' && reply.outcome !== 'held') {
-        throw refusal({ name, scope, reply, refusesUnknown: step.refusesUnknown });
+        throw budgetRefusal({ name, scope, reply, refusesUnknown: step.refusesUnknown });
       }
       return reservation({
         order,
@@ -188,7 +188,7 @@ function usageOf({ spentTokens, reservedTokens, leftTokens, endMs, unresolved }:
   return { spentTokens, reservedTokens, leftTokens, unresolved, resetsAt };
 }
 
-interface Refused {
+interface RefusedReservation {
   readonly name: string;
   readonly scope: BudgetScope;
   readonly reply: BudgetReply;
@@ -196,7 +196,7 @@ interface Refused {
   readonly refusesUnknown: boolean;
 }
 
-function refusal({ name, scope, reply, refusesUnknown }: Refused): BudgetExceededError {
+function budgetRefusal({ name, scope, reply, refusesUnknown }: RefusedReservation): BudgetExceededError {
   const { leftTokens, resetsAt, unresolved } = usageOf(reply);
   const estimateTokens = reply.tokens ?? undefined;
   const cost = estimateTokens === undefined ? 'a create of unknown price' : `a create of ${estimateTokens} tokens`;

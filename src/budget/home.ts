@@ -6,12 +6,12 @@ import { addCreates, JOB_KEYS, type JobCreate, jobGroupOf, readCreates } from '.
 import { ScopeAccount, type Update } from './scope-account.js';
 
 /** The wait after the first failure; each further one waits twice as long. */
-const RETRY_MS = 250;
-const TRIES = 9;
+const LOOK_RETRY_MS = 250;
+const LOOK_TRIES = 9;
 /** How long the answer of a create or a read waits for the store. */
 const ANSWER_WAIT_MS = 1_500;
 /** How long a look at a job may take. */
-const LOOK_MS = 5_000;
+const LOOK_TIMEOUT_MS = 5_000;
 
 /** The budgets of one store in this process. Whoever makes a budget of the same name shares its queue. */
 export class BudgetHome {
@@ -107,10 +107,10 @@ export class BudgetHome {
   /** Repeats what the store fails. Undefined after the last try. */
   async #persistently<T>(given: Clock, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const clock = this.#timeOf(given);
-    for (let tries = 0; tries < TRIES; tries++) {
-      if (tries > 0) await sleep(clock, RETRY_MS * 2 ** (tries - 1));
+    for (let tries = 0; tries < LOOK_TRIES; tries++) {
+      if (tries > 0) await sleep(clock, LOOK_RETRY_MS * 2 ** (tries - 1));
       const limit = new AbortController();
-      const stop = clock.after(LOOK_MS, () => limit.abort());
+      const stop = clock.after(LOOK_TIMEOUT_MS, () => limit.abort());
       try {
         return await abortable(work(limit.signal), limit.signal);
       } catch {

@@ -15,7 +15,7 @@ import type { Decision, SharedChanges, SharedValues } from '../shared/shared-sto
 /** The key of a group that contains the state of a budget. */
 const LEDGER = 'ledger';
 /** The key of a group that contains the creates of a job. */
-const CREATES = 'creates';
+const CREATES_KEY = 'creates';
 
 /** The group of a budget. */
 export function groupOf(scope: string): string {
@@ -80,11 +80,11 @@ function changesBetween(before: BudgetState, { state, per, values }: Changed): S
 export type JobCreate = readonly [name: string, key: string, per: BudgetPeriod];
 
 /** The key of {@link jobGroupOf}. */
-export const JOB_KEYS: readonly string[] = [CREATES];
+export const JOB_KEYS: readonly string[] = [CREATES_KEY];
 
 /** The creates of a job. */
 export function readCreates({ values }: SharedValues): readonly JobCreate[] {
-  return values[CREATES] === undefined ? [] : JSON.parse(values[CREATES]);
+  return values[CREATES_KEY] === undefined ? [] : JSON.parse(values[CREATES_KEY]);
 }
 
 /** Adds creates to those of a job. */
@@ -93,7 +93,7 @@ export function addCreates(seen: SharedValues, added: readonly JobCreate[]): Dec
   const isNew = ([name, key]: JobCreate) => !known.some((it) => it[0] === name && it[1] === key);
   const creates = [...known, ...added.filter(isNew)];
   if (creates.length === known.length) return { changes: {}, result: undefined };
-  return { changes: { [CREATES]: { value: JSON.stringify(creates), ttlMs: REMEMBERED_MS } }, result: undefined };
+  return { changes: { [CREATES_KEY]: { value: JSON.stringify(creates), ttlMs: REMEMBERED_MS } }, result: undefined };
 }
 
 function settledKey(key: string): string {

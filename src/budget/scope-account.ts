@@ -59,7 +59,7 @@ const RENEW_MS = 10_000;
 /** How long an update may take. */
 const UPDATE_MS = 5_000;
 /** The wait after the first failure of an update; each further one waits twice as long. */
-const RETRY_MS = 250;
+const UPDATE_RETRY_MS = 250;
 /** How often a failed update is repeated by itself. After that it goes with the next step. */
 const RETRIES = 8;
 /** Creates that are asked for in one update. */
@@ -246,10 +246,10 @@ export class ScopeAccount {
   /** Creates are refused in an outage. Changes are repeated. */
   #failed(error: unknown): void {
     const queue = this.#queue.splice(0);
-    for (const waiting of queue) waiting.reject(unavailable(error, waiting.step.key));
+    for (const waiting of queue) waiting.reject(budgetUnavailable(error, waiting.step.key));
     this.#isWaiting = false;
     this.#poll();
-    const delayMs = RETRY_MS * 2 ** this.#failures;
+    const delayMs = UPDATE_RETRY_MS * 2 ** this.#failures;
     this.#failures += 1;
     if (this.#changes.length === 0 || this.#failures > RETRIES) return;
     this.#stopRetry = this.#clock.after(delayMs, () => void this.#update());
@@ -296,7 +296,7 @@ function late(timeoutMs: number, idempotencyKey: string): ConnectionError {
   return new ConnectionError(message, { idempotencyKey, attempts: 0 });
 }
 
-function unavailable(cause: unknown, idempotencyKey: string): unknown {
+function budgetUnavailable(cause: unknown, idempotencyKey: string): unknown {
   // What the store says about its configuration is for the user to read.
   if (isSetupError(cause)) return cause;
   const message = `The store of the budget did not answer, so the create was not sent (${reasonOf(cause)})`;

@@ -8,7 +8,7 @@ import { MB } from '../rules/limits.js';
 import { isFields } from '../schemas/envelope.js';
 import { FILE_PATH, type RereadableSource } from '../schemas/upload.js';
 import { checkFiles, placedFiles, replaceFiles } from '../uploading/body-files.js';
-import type { GenJobData, StoredFile } from './job-data.js';
+import type { GenJobData, KeptFile } from './job-data.js';
 
 /** Redis holds the bytes in memory, and hands them over with each read of the record. */
 const MOST_MB = 16;
@@ -28,7 +28,7 @@ export async function storeFiles(
   for (const { source, at } of placed) if (!sources.has(source)) sources.set(source, at);
   let bytes = 0;
   for (const [source, at] of sources) {
-    if (pathOf(source) !== undefined) continue;
+    if (sourcePath(source) !== undefined) continue;
     if (!(source instanceof Blob)) {
       throw new GenError(
         `${at}: a queued call takes a Blob or fromPath(path), because other sources do not survive a restart. Upload it first, and pass its upload_id.`,
@@ -46,13 +46,13 @@ export async function storeFiles(
   return { params: replaceFiles(params, refs), files: await Promise.all([...sources.keys()].map(store)) };
 }
 
-function pathOf(source: unknown): string | undefined {
+function sourcePath(source: unknown): string | undefined {
   const path = typeof source === 'object' && source !== null ? Reflect.get(source, FILE_PATH) : undefined;
   return typeof path === 'string' ? path : undefined;
 }
 
-async function store(source: unknown): Promise<StoredFile> {
-  const path = pathOf(source);
+async function store(source: unknown): Promise<KeptFile> {
+  const path = sourcePath(source);
   if (path !== undefined) return { path };
   const blob = source as Blob;
   const base64 = globalThis.Buffer.from(await blob.arrayBuffer()).toString('base64');
@@ -60,7 +60,7 @@ async function store(source: unknown): Promise<StoredFile> {
 }
 
 /** Opens a file again, in whichever process. */
-async function open(file: StoredFile): Promise<RereadableSource> {
+async function reopenFile(file: KeptFile): Promise<RereadableSource> {
   if ('base64' in file)
     return new File([globalThis.Buffer.from(file.base64, 'base64')], file.name ?? '', { type: file.type });
   const { path } = file;
@@ -103,8 +103,8 @@ export async function uploadFiles(
   throw error;
 }
 
-async function opened(file: StoredFile): Promise<RereadableSource> {
-  return open(file).catch((cause: unknown) => {
+async function opened(file: KeptFile): Promise<RereadableSource> {
+  return reopenFile(file).catch((cause: unknown) => {
     const path = 'path' in file ? file.path : 'The file';
     throw new UploadError(`"${path}" cannot be read on the machine of this worker.`, { step: 'prepare', cause });
   });

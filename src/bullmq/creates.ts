@@ -15,7 +15,7 @@ const WINDOW_MORE_MS = 300;
 /** How long the turn of a call is kept that does not take it: its queue is paused, or it was removed. */
 const TURN_KEPT_MS = 60 * 60 * 1000;
 /** A call that has not taken its turn after so long is woken again. */
-const LATE_MS = 2_000;
+const WAKE_AFTER_MS = 2_000;
 /** How long a call waits for its turn before it sleeps, while the rate limit is not full, and how often it looks. */
 const SOON_MS = 2_000;
 const LOOK_MS = 10;
@@ -23,7 +23,7 @@ const LOOK_MS = 10;
 const SHORT_LINE = 3;
 
 /** The record of a call that waits for its turn to be created. Its id is that of the call. */
-export interface Turn {
+export interface CreateTurn {
   readonly version: 1;
 }
 
@@ -104,7 +104,7 @@ export function openCreates(options: CreatesOptions): Creates {
       await enter(id, 0);
     },
     async remind() {
-      const late = clock.now() - LATE_MS;
+      const late = clock.now() - WAKE_AFTER_MS;
       for (const { id = '', finishedOn = late } of await turns.getCompleted(0, CLEANED_AT_ONCE)) {
         if (finishedOn >= late) continue;
         const call = await calls.getJob(id);
@@ -125,7 +125,7 @@ export function openCreates(options: CreatesOptions): Creates {
 
 /** The queue of turns, and the worker that gives them at the pace of the rate limit. */
 function openLine({ names, calls, client, worker: options, onError }: CreatesOptions) {
-  const turns = new Queue<Turn>(names.creates, names.options);
+  const turns = new Queue<CreateTurn>(names.creates, names.options);
   const give = async ({ id = '' }: { readonly id?: string | undefined }) => {
     const call = await calls.getJob(id);
     // Without its call, a turn must not count: a backlog that was removed would delay the calls after it.
@@ -133,7 +133,7 @@ function openLine({ names, calls, client, worker: options, onError }: CreatesOpt
     else await wakeCall(calls, id, { lifo: false });
   };
   const pace = paceOf(client);
-  const worker = new Worker<Turn>(names.creates, give, {
+  const worker = new Worker<CreateTurn>(names.creates, give, {
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     ...options,
     ...names.options,
@@ -151,20 +151,20 @@ export function needsTurn(call: CallKind): boolean {
 }
 
 /** Puts a call in line for its create: by its priority, in the order in which the calls came. */
-export async function enterLine(turns: Queue<Turn>, id: string, priority: number): Promise<void> {
+export async function enterLine(turns: Queue<CreateTurn>, id: string, priority: number): Promise<void> {
   const options = { jobId: id, removeOnFail: true, attempts: Number.MAX_SAFE_INTEGER, priority };
   await turns.add('create', { version: 1 }, options);
 }
 
 /** The engine's rate limit, where the client's is known and not endless. */
 function paceOf(client: GenClient): Pick<WorkerOptions, 'limiter'> {
-  const { limit, windowMs } = limitOf(client);
+  const { limit, windowMs } = createLimit(client);
   return limit > 0 && Number.isFinite(limit)
     ? { limiter: { max: limit, duration: Math.ceil(windowMs * WINDOW_SHARE + WINDOW_MORE_MS) } }
     : {};
 }
 
-function limitOf(client: GenClient): { readonly limit: number; readonly windowMs: number } {
+function createLimit(client: GenClient): { readonly limit: number; readonly windowMs: number } {
   try {
     return client.limits()[LANE] ?? { limit: Number.POSITIVE_INFINITY, windowMs: 1 };
   } catch {

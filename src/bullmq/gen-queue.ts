@@ -15,7 +15,7 @@ import { idempotencyKeyOf } from '../transport/idempotency.js';
 import { recoverRules } from '../waiting/wait-options.js';
 import { storeFiles } from './call-files.js';
 import { checkConnection, queueNames } from './connection.js';
-import { enterLine, needsTurn, type Turn } from './creates.js';
+import { type CreateTurn, enterLine, needsTurn } from './creates.js';
 import { type GenJobData, type GenJobResult, type GenQueueJob, RECORD_VERSION, UNMADE_PRIORITY } from './job-data.js';
 import { openNotes, wakeCall } from './notes.js';
 import { ENQUEUE_OPTIONS, type EnqueueOptions, type GenQueueOptions, QUEUE_OPTIONS } from './queue-options.js';
@@ -74,13 +74,13 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   const { onError } = options;
   const { calls, creates, options: base } = queueNames(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
-  const turns = new Queue<Turn>(creates, base);
+  const turns = new Queue<CreateTurn>(creates, base);
   // Without a listener the engine prints.
   for (const each of [queue, turns]) each.on('error', (error: Error) => callObserver(() => onError?.(error)));
   const notes = openNotes(connection, options);
   const creator = (call: CallKind) => ({
     create: (params: object, given?: EnqueueOptions) =>
-      enqueue({ queue, turns }, call, { params: { ...params }, options: given }),
+      enqueueCall({ queue, turns }, call, { params: { ...params }, options: given }),
   });
   return {
     queue,
@@ -111,8 +111,8 @@ interface AskedCall {
   readonly options: EnqueueOptions;
 }
 
-async function enqueue(
-  { queue, turns }: { readonly queue: Queue<GenJobData, GenJobResult>; readonly turns: Queue<Turn> },
+async function enqueueCall(
+  { queue, turns }: { readonly queue: Queue<GenJobData, GenJobResult>; readonly turns: Queue<CreateTurn> },
   call: CallKind,
   {
     params: given,
@@ -129,7 +129,7 @@ async function enqueue(
   if (preflight) CHECKS[call](params, () => {});
   const ended = await endedCall(queue, id);
   if (ended && !again) throw hasEnded(name, id, ended.failedReason);
-  const data = await recordOf({ call, params, options });
+  const data = await callRecord({ call, params, options });
   if (ended) return startAgain(ended, data);
   const priority = engine.priority ?? UNMADE_PRIORITY;
   const added = await queue.add(call, data, { ...DEFAULT_JOB_OPTIONS, ...engine, priority, jobId: id });
@@ -164,7 +164,7 @@ function refuseRepeat(name: string, options: EnqueueOptions): void {
   );
 }
 
-async function recordOf({ call, params, options }: AskedCall): Promise<GenJobData> {
+async function callRecord({ call, params, options }: AskedCall): Promise<GenJobData> {
   const { preflight = true, recover, cleanup, budgetScope } = options;
   return {
     version: RECORD_VERSION,

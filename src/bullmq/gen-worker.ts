@@ -29,7 +29,7 @@ export interface GenWorker {
 /** A call whose worker died is taken up again however often that happens: its job is paid for. */
 const NEVER_GIVEN_UP = Number.MAX_SAFE_INTEGER;
 const CONCURRENCY = 10;
-const RETRY_MS = 30_000;
+const DEFAULT_RETRY_MS = 30_000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** The engine's own default. */
 const LOCK_MS = 30_000;
@@ -115,7 +115,11 @@ async function closedInTime(closed: Promise<void>): Promise<void> {
 }
 
 /** The rules of every run of the worker. */
-function rulesOf({ timeoutMs = DAY_MS, retryDelayMs: retryMs = RETRY_MS, recover }: GenWorkerOptions): RunRules {
+function rulesOf({
+  timeoutMs = DAY_MS,
+  retryDelayMs: retryMs = DEFAULT_RETRY_MS,
+  recover,
+}: GenWorkerOptions): RunRules {
   return {
     timeoutMs: Number.isFinite(timeoutMs) ? timeoutMs : null,
     resubmitPending: true,

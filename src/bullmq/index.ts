@@ -1,6 +1,6 @@
 export type { DefaultVideoModel } from '../catalog.js';
 export type { CallKind } from '../resources/run-calls.js';
-export type { RunState } from '../rules/run-state.js';
+export type { JobRunState } from '../rules/run-state.js';
 export type { QueueLocation } from './connection.js';
 export type { GenQueue } from './gen-queue.js';
 export { createGenQueue } from './gen-queue.js';
@@ -11,7 +11,7 @@ export type {
   GenJobProgress,
   GenJobResult,
   GenQueueJob,
-  StoredFile,
+  KeptFile,
   StoredRun,
   Trouble,
 } from './job-data.js';

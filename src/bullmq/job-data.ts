@@ -1,6 +1,6 @@
 import type { Job as BullJob } from 'bullmq';
 import type { CallKind } from '../resources/run-calls.js';
-import type { Recover, RunState } from '../rules/run-state.js';
+import type { JobRunState, Recover } from '../rules/run-state.js';
 import type { Job } from '../schemas/job.js';
 
 /** A queued call as the engine holds it. */
@@ -19,10 +19,10 @@ export const UNMADE_PRIORITY = 1000;
 export const RECORD_VERSION = 1;
 
 /** Where a call stands, without the rules, which are the worker's. Its form may change between versions. */
-export type StoredRun = Omit<RunState, 'rules'>;
+export type StoredRun = Omit<JobRunState, 'rules'>;
 
 /** A file as the record of a call keeps it: its path, or all of its bytes. */
-export type StoredFile =
+export type KeptFile =
   | { readonly path: string }
   | { readonly base64: string; readonly type: string; readonly name?: string };
 
@@ -35,7 +35,7 @@ export interface GenJobData {
   /** The body of the call, as the service takes it. */
   readonly params: Readonly<Record<string, unknown>>;
   /** The files of the call, until the service has accepted it. `params` refers to them as `{ $file: 0 }`. */
-  readonly files?: readonly StoredFile[] | undefined;
+  readonly files?: readonly KeptFile[] | undefined;
   /** The uploads that were made of them, in the same order. */
   readonly uploads?: readonly string[] | undefined;
   /** `after-job` where the uploads are deleted when the call has ended. */
@@ -84,7 +84,7 @@ export interface GenJobProgress {
 export type GenJobResult = Job;
 
 /** The progress that a job amounts to. */
-export function progressOf({ id, status, quotedTokenCost, finalTokenCost }: Job): GenJobProgress {
+export function jobProgress({ id, status, quotedTokenCost, finalTokenCost }: Job): GenJobProgress {
   return {
     jobId: id,
     status,

@@ -16,13 +16,13 @@ type Limits = Readonly<Record<string, Partial<LaneLimit> & { readonly inUse: num
 
 /** How long a call sleeps before its job is read again: longer when more jobs are waited for than the limit lets read. */
 export function pollDelayMs(call: CallKind, jobs: number, limits: Limits): number {
-  const { limit, windowMs } = limitOf(limits, 'jobs.get', DOCUMENTED_LIMITS['jobs.get']);
+  const { limit, windowMs } = laneLimit(limits, 'jobs.get', DOCUMENTED_LIMITS['jobs.get']);
   const natural = NATURAL_MS[call] * (1 + systemRandom.next() * SPREAD);
   const stretched = ((jobs * windowMs) / (limit * READ_SHARE)) * (1 + systemRandom.next() * SPREAD * SPREAD);
   return Math.round(Math.max(natural, stretched));
 }
 
-function limitOf(limits: Limits, lane: string, documented: LaneLimit): LaneLimit {
+function laneLimit(limits: Limits, lane: string, documented: LaneLimit): LaneLimit {
   const { limit = documented.limit, windowMs = documented.windowMs } = limits[lane] ?? {};
   return limit > 0 && windowMs > 0 ? { limit, windowMs } : documented;
 }

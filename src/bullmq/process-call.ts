@@ -1,10 +1,10 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
 import type { GenClient } from '../client.js';
 import { GenError, WaitTimeoutError } from '../errors/index.js';
-import { type SeenCall, seeCall, sendCreate } from '../resources/run-calls.js';
+import { type SeenCall, seeCall, sendRunCreate } from '../resources/run-calls.js';
 import { backoff } from '../rules/backoff.js';
 import { nextStep } from '../rules/run.js';
-import type { CreateStep, LastStep, ReadStep, RunRules, RunState } from '../rules/run-state.js';
+import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../rules/run-state.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
@@ -12,10 +12,10 @@ import type { Job } from '../schemas/job.js';
 import { asGenError, revived, storedError, untilReset } from './call-errors.js';
 import { deleteUploads, uploadFiles, withUploads } from './call-files.js';
 import { type Creates, needsTurn } from './creates.js';
-import { type GenJobData, type GenJobResult, type GenQueueJob, progressOf } from './job-data.js';
+import { type GenJobData, type GenJobResult, type GenQueueJob, jobProgress } from './job-data.js';
 import { type Notes, wakeCall } from './notes.js';
 import { pollDelayMs } from './pace.js';
-import { hasFailed, isKnown, loadRun, storeRun } from './stored-run.js';
+import { hasFailed, isKnownRecord, loadRun, storeRun } from './stored-run.js';
 import type { GenWorkerOptions } from './worker-options.js';
 
 /** What a worker works with. */
@@ -49,7 +49,7 @@ interface Work {
 
 /** Where a call stands, with what only this process knows: the job that was seen last, and the error of the last call. */
 interface Standing {
-  readonly run: RunState;
+  readonly run: JobRunState;
   readonly job?: Job;
   readonly error?: unknown;
   /** The call waits for its turn, and not for its time. */
@@ -61,7 +61,7 @@ const HANDED_ON_MS = 500;
 /** How many calls of a newer version are remembered as reported. */
 const MOST_REPORTED = 1_000;
 /** How long a call sleeps that waits for its turn. Its turn wakes it; this is for a turn that was lost. */
-const TURN_MS = 10 * 60 * 1000;
+const TURN_LOST_MS = 10 * 60 * 1000;
 /** Nobody gets a turn for at least so long after one has found its rate limit full: the calls that have theirs come back first. */
 const SHORTEST_HOLD_MS = 500;
 /** How long a call of a newer version sleeps, so that a newer worker may take it. */
@@ -78,7 +78,7 @@ export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: 
   const reported = new Set<string>();
   return async (queueJob, token) => {
     const work = { at, queueJob, token };
-    if (!isKnown(queueJob.data)) return leaveToNewer(work, reported);
+    if (!isKnownRecord(queueJob.data)) return leaveToNewer(work, reported);
     if (hasFailed(queueJob)) throw lastWord(storedError(queueJob.data));
     try {
       return await proceed(work);
@@ -86,7 +86,7 @@ export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: 
       if (error instanceof DelayedError || error instanceof UnrecoverableError || error instanceof LostCall)
         throw error;
       // What was sent is repeated under its own key by the worker that takes the call up.
-      if (at.closing.aborted) return sleep(work, HANDED_ON_MS);
+      if (at.closing.aborted) return sleepInQueue(work, HANDED_ON_MS);
       at.onError(error instanceof Error ? error : new Error(reasonOf(error)));
       return tryLater(work, error, TROUBLE_MS);
     }
@@ -106,7 +106,7 @@ async function leaveToNewer(work: Work, reported: Set<string>): Promise<never> {
     const [oldest] = reported;
     if (reported.size > MOST_REPORTED && oldest !== undefined) reported.delete(oldest);
   }
-  return sleep(work, NEWER_MS);
+  return sleepInQueue(work, NEWER_MS);
 }
 
 /**
@@ -121,16 +121,16 @@ async function tryLater(work: Work, reason: unknown, limitMs: number): Promise<n
   if (failures > 0 && now - since >= limitMs) return giveUp(work, asGenError(reason));
   await queueJob.updateData({ ...queueJob.data, trouble: { since, failures: failures + 1 } });
   const mostMs = at.rules.retryMs ?? FIRST_TROUBLE_MS;
-  return sleep(work, backoff({ firstMs: Math.min(FIRST_TROUBLE_MS, mostMs), mostMs }, failures + 1));
+  return sleepInQueue(work, backoff({ firstMs: Math.min(FIRST_TROUBLE_MS, mostMs), mostMs }, failures + 1));
 }
 
 async function proceed(work: Work): Promise<GenJobResult> {
   let standing = await wakeUp(work);
   for (;;) {
     const { step } = standing.run;
-    if (step.type === 'wait') return standing.isInLine ? sleepUntilTurn(work) : sleep(work, step.ms);
+    if (step.type === 'wait') return standing.isInLine ? sleepUntilTurn(work) : sleepInQueue(work, step.ms);
     if (step.type === 'end') return end(work, standing.run, step.job);
-    if (step.type === 'fail') return fail(work, standing.run, errorOf(standing, step));
+    if (step.type === 'fail') return failCall(work, standing.run, endError(standing, step));
     if (step.type === 'store') throw new GenError('A queued call does not store its file: onCompleted does.');
     work.at.closing.throwIfAborted();
     if (
@@ -140,7 +140,10 @@ async function proceed(work: Work): Promise<GenJobResult> {
     ) {
       return sleepUntilTurn(work);
     }
-    standing = step.type === 'create' ? await create(work, standing.run, step) : await read(work, standing.run, step);
+    standing =
+      step.type === 'create'
+        ? await createServiceJob(work, standing.run, step)
+        : await readServiceJob(work, standing.run, step);
   }
 }
 
@@ -153,13 +156,13 @@ async function wakeUp({ at, queueJob }: Work): Promise<Standing> {
   return { run: nextStep(run, { type: 'waited', woken, passedMs: passedMs({ at, queueJob }) }) };
 }
 
-function runOf({ at, queueJob }: Omit<Work, 'token'>): RunState {
+function runOf({ at, queueJob }: Omit<Work, 'token'>): JobRunState {
   const recover = queueJob.data.recover ?? at.rules.recover;
   return loadRun(queueJob, { ...at.rules, recover });
 }
 
 /** Creates the service's job, and stores its id before anything else. */
-async function create(work: Work, run: RunState, step: CreateStep): Promise<Standing> {
+async function createServiceJob(work: Work, run: JobRunState, step: CreateStep): Promise<Standing> {
   const { at, queueJob } = work;
   await holdLock(work);
   await uploadOnce(work);
@@ -169,7 +172,7 @@ async function create(work: Work, run: RunState, step: CreateStep): Promise<Stan
   const { key, model } = step;
   const seen = await seeCall(async () => {
     const client = budgetScope === undefined ? at.client : at.client.withOptions({ budget: at.budgetOf(budgetScope) });
-    return (await sendCreate(client, { call, params, key, model }, options)).job;
+    return (await sendRunCreate(client, { call, params, key, model }, options)).job;
   });
   const resetsInMs = untilReset(at.clock, seen.error);
   const standing = await advance(work, run, resetsInMs === undefined ? seen : retriedIn(seen, resetsInMs));
@@ -226,7 +229,7 @@ async function uploadOnce(work: Work): Promise<void> {
   return tryLater(work, made.error, at.rules.timeoutMs ?? Number.POSITIVE_INFINITY);
 }
 
-async function read(work: Work, run: RunState, { jobId }: ReadStep): Promise<Standing> {
+async function readServiceJob(work: Work, run: JobRunState, { jobId }: ReadStep): Promise<Standing> {
   const { at, queueJob } = work;
   // Written again, in case the process died between storing the id and writing the note.
   await at.notes.own(jobId, queueJob.id ?? '');
@@ -234,7 +237,7 @@ async function read(work: Work, run: RunState, { jobId }: ReadStep): Promise<Sta
 }
 
 /** Does what the rules say to what was seen, and stores it. The end of a call is stored when it has been told. */
-async function advance(work: Work, run: RunState, { event, ...seen }: SeenCall): Promise<Standing> {
+async function advance(work: Work, run: JobRunState, { event, ...seen }: SeenCall): Promise<Standing> {
   const { at, queueJob } = work;
   // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
   await holdLock(work);
@@ -242,22 +245,22 @@ async function advance(work: Work, run: RunState, { event, ...seen }: SeenCall):
   const pollMs = pollIntervalMs ?? pollDelayMs(queueJob.data.call, await at.notes.owned(), at.client.limits());
   const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
   if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next);
-  if (seen.job) await queueJob.updateProgress(progressOf(seen.job));
+  if (seen.job) await queueJob.updateProgress(jobProgress(seen.job));
   return { run: next, ...seen };
 }
 
-async function end(work: Work, run: RunState, job: Job): Promise<GenJobResult> {
+async function end(work: Work, run: JobRunState, job: Job): Promise<GenJobResult> {
   const { at, queueJob } = work;
   const outcome = { ...job, tries: run.tries };
   // A final job resolves, or throws its own error, without a call.
-  const completed = await at.client.waitForJob(outcome).catch((error: unknown) => fail(work, run, error));
+  const completed = await at.client.waitForJob(outcome).catch((error: unknown) => failCall(work, run, error));
   // Stored first: when onCompleted throws, it is called again with this job and nothing else happens.
   if (queueJob.data.run?.step.type !== 'end' || queueJob.data.failure !== undefined) await storeRun(work, run);
   try {
     await at.options.onCompleted?.(completed, queueJob);
   } catch (error) {
     const failure = new GenError(`onCompleted failed: ${reasonOf(error)}`, { cause: error, recovery: 'retry' });
-    return isFinalWord(error) ? fail(work, run, failure) : tryLater(work, failure, TROUBLE_MS);
+    return isFinalWord(error) ? failCall(work, run, failure) : tryLater(work, failure, TROUBLE_MS);
   }
   await discardUploads(work, run);
   await at.notes.forget(job.id);
@@ -267,11 +270,11 @@ async function end(work: Work, run: RunState, job: Job): Promise<GenJobResult> {
 /** Ends the call with an error that its run has not decided. */
 async function giveUp(work: Work, error: GenError): Promise<never> {
   await work.at.creates.leave(work.queueJob.id ?? '');
-  return fail(work, runOf(work), error);
+  return failCall(work, runOf(work), error);
 }
 
 /** Ends the call with its error: kept in typed form with the queue job, and not tried again by the engine. */
-async function fail(work: Work, run: RunState, error: unknown): Promise<never> {
+async function failCall(work: Work, run: JobRunState, error: unknown): Promise<never> {
   const { at, queueJob } = work;
   if (!GenError.isInstance(error)) throw error;
   try {
@@ -297,7 +300,7 @@ function isFinalWord(error: unknown): boolean {
 }
 
 /** Deletes the uploads of a call that came to no job, which uploads them again when an operator has it tried again. */
-async function discardUploads({ at, queueJob }: Work, { step, tries }: RunState): Promise<void> {
+async function discardUploads({ at, queueJob }: Work, { step, tries }: JobRunState): Promise<void> {
   const { files, uploads, cleanup, ...data } = queueJob.data;
   if (uploads === undefined) return;
   const isOver = tries.length > 0 && step.type === 'end' && cleanup === 'after-job';
@@ -308,7 +311,7 @@ async function discardUploads({ at, queueJob }: Work, { step, tries }: RunState)
 }
 
 /** The error that ends a run without a final job. */
-function errorOf({ run, job, error }: Standing, step: Extract<LastStep, { readonly type: 'fail' }>): unknown {
+function endError({ run, job, error }: Standing, step: Extract<LastStep, { readonly type: 'fail' }>): unknown {
   if (step.reason === 'timeout') {
     const { message, jobId = '' } = step.error;
     return new WaitTimeoutError(message, { job, jobId, timeoutMs: run.rules.timeoutMs ?? 0 });
@@ -317,7 +320,7 @@ function errorOf({ run, job, error }: Standing, step: Extract<LastStep, { readon
 }
 
 /** Leaves the call in the queue as a delayed job. A webhook that came while it was being worked on wakes it at once. */
-async function sleep({ at, queueJob, token }: Work, ms: number): Promise<never> {
+async function sleepInQueue({ at, queueJob, token }: Work, ms: number): Promise<never> {
   await queueJob.moveToDelayed(at.clock.now() + ms, token);
   const { jobId } = queueJob.data;
   // Looked for after falling asleep: a note written later finds the call asleep and wakes it itself.
@@ -328,7 +331,7 @@ async function sleep({ at, queueJob, token }: Work, ms: number): Promise<never> 
 /** Sleeps until the turn of the call has come. One that comes while the call falls asleep wakes it at once. */
 async function sleepUntilTurn({ at, queueJob, token }: Work): Promise<never> {
   const { id = '' } = queueJob;
-  await queueJob.moveToDelayed(at.clock.now() + TURN_MS, token);
+  await queueJob.moveToDelayed(at.clock.now() + TURN_LOST_MS, token);
   if (await at.creates.hasCome(id)) await wakeCall(at.queue, id, { lifo: false });
   throw new DelayedError();
 }

@@ -48,7 +48,7 @@ export interface EnqueueOptions extends Omit<JobsOptions, 'jobId'> {
 /** The options of `createGenQueue`. */
 export const QUEUE_OPTIONS = z.strictObject({ ...LOCATION_FIELDS, onError: option.callback });
 
-const anything = z.optional(z.any());
+const passedOn = z.optional(z.any());
 
 /** The engine's own options of a job, which it checks itself. */
 const ENGINE_OPTIONS = [
@@ -74,13 +74,13 @@ const ENGINE_OPTIONS = [
 
 /** The options of a queued call. */
 export const ENQUEUE_OPTIONS = z.strictObject({
-  ...(Object.fromEntries(ENGINE_OPTIONS.map((name) => [name, anything])) as Record<
+  ...(Object.fromEntries(ENGINE_OPTIONS.map((name) => [name, passedOn])) as Record<
     (typeof ENGINE_OPTIONS)[number],
-    typeof anything
+    typeof passedOn
   >),
-  jobId: anything,
+  jobId: passedOn,
   preflight: option.flag,
-  recover: anything,
+  recover: passedOn,
   cleanup: option.oneOf('after-job'),
   budgetScope: option.text,
   again: option.flag,

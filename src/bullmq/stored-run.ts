@@ -1,5 +1,5 @@
 import { shortenKey } from '../resources/run-calls.js';
-import { nextKey, type RunRules, type RunState, resumeRun, startRun } from '../rules/run-state.js';
+import { type JobRunState, nextKey, type RunRules, resumeRun, startRun } from '../rules/run-state.js';
 import type { Clock } from '../runtime/clock.js';
 import {
   CALLS,
@@ -12,10 +12,10 @@ import {
 import type { Notes } from './notes.js';
 
 /** The version of a run in a record. */
-const RUN_VERSION: RunState['version'] = 1;
+const RUN_VERSION: JobRunState['version'] = 1;
 
 /** Whether this version of the package knows the record. A newer one may have written another, and goes on with it. */
-export function isKnown({ version = RECORD_VERSION, call, run }: GenJobData): boolean {
+export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobData): boolean {
   return version <= RECORD_VERSION && CALLS.includes(call) && (run === undefined || run.version === RUN_VERSION);
 }
 
@@ -23,8 +23,8 @@ export function isKnown({ version = RECORD_VERSION, call, run }: GenJobData): bo
  * Where a call stands, from its record. A call that had failed is here because an operator had it tried again: it goes on
  * with its job, or with a new key.
  */
-export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rules: RunRules): RunState {
-  const run: RunState = data.run ? { ...data.run, rules } : startRun({ key: id, shortKey: shortenKey(id), rules });
+export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rules: RunRules): JobRunState {
+  const run: JobRunState = data.run ? { ...data.run, rules } : startRun({ key: id, shortKey: shortenKey(id), rules });
   return data.failure === undefined ? run : resumeRun(run);
 }
 
@@ -56,12 +56,12 @@ export function anotherRun(run: StoredRun): StoredRun {
  * has left are forgotten.
  */
 export async function storeRun(
-  { at, queueJob }: { readonly at: Place; readonly queueJob: GenQueueJob },
-  run: RunState,
+  { at, queueJob }: { readonly at: CallPlace; readonly queueJob: GenQueueJob },
+  run: JobRunState,
   failure?: GenJobData['failure'],
 ): Promise<void> {
   const { jobId: before } = queueJob.data;
-  const data = recordOf(queueJob.data, run, at.clock.now());
+  const data = runRecord(queueJob.data, run, at.clock.now());
   await queueJob.updateData(failure === undefined ? data : { ...data, failure, stalls: queueJob.stalledCounter });
   const isOver = failure !== undefined;
   if (before !== undefined && (isOver || before !== data.jobId)) await at.notes.forget(before);
@@ -69,13 +69,13 @@ export async function storeRun(
   if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
 }
 
-interface Place {
+interface CallPlace {
   readonly clock: Clock;
   readonly notes: Notes;
 }
 
 /** The record of a call that stands where `run` says. Whatever went wrong before is over. */
-function recordOf(data: GenJobData, run: RunState, now: number): GenJobData {
+function runRecord(data: GenJobData, run: JobRunState, now: number): GenJobData {
   const { rules: _, ...stored } = run;
   const { files, uploads, trouble: _trouble, failure: _failure, stalls: _stalls, jobId: _jobId, ...asked } = data;
   const jobId = liveJobOf(run);
@@ -92,7 +92,7 @@ function recordOf(data: GenJobData, run: RunState, now: number): GenJobData {
 }
 
 /** The job that a run waits for, or has ended with. */
-function liveJobOf({ step }: RunState): string | undefined {
+function liveJobOf({ step }: JobRunState): string | undefined {
   if (step.type === 'wait' || step.type === 'read') return step.jobId ?? undefined;
   if (step.type === 'end') return step.job.id;
   return step.type === 'fail' && step.again?.type === 'read' ? step.again.jobId : undefined;

@@ -5,10 +5,10 @@ import type { GlobalFlags, Session } from './session.js';
 export type OpenSession = (flags: GlobalFlags) => Session;
 
 /** What a command does, given its words and flags. */
-export type Work<Flags> = (session: Session, words: readonly string[], flags: Flags) => Promise<void>;
+export type CommandWork<Flags> = (session: Session, words: readonly string[], flags: Flags) => Promise<void>;
 
 /** Gives a command its work. */
-export function doing<Flags extends object>(command: Command, open: OpenSession, work: Work<Flags>): Command {
+export function doing<Flags extends object>(command: Command, open: OpenSession, work: CommandWork<Flags>): Command {
   return command.action(async () => {
     const flags = command.optsWithGlobals<Flags & GlobalFlags>();
     await work(open(flags), command.args, flags);

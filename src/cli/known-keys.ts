@@ -18,14 +18,14 @@ export interface SentKey {
  * can be read, no key is known: a file that is there is then refused before anything is paid.
  */
 export function isKnownKey(machine: Machine, sent: SentKey): boolean {
-  return readKeys(fileIn(machine)).includes(hashOf(sent));
+  return readKeys(fileIn(machine)).includes(keyHash(sent));
 }
 
 /** Remembers that a job was made under the key. Only a hash of it is kept. */
 export function rememberKey(machine: Machine, sent: SentKey): void {
   const path = fileIn(machine);
   const known = readKeys(path);
-  const hash = hashOf(sent);
+  const hash = keyHash(sent);
   if (known.includes(hash)) return;
   try {
     mkdirSync(folderIn(machine), { recursive: true });
@@ -54,6 +54,6 @@ function folderIn(machine: Machine): string {
   return join(state, 'gen-client');
 }
 
-function hashOf({ baseUrl, key }: SentKey): string {
+function keyHash({ baseUrl, key }: SentKey): string {
   return createHash('sha256').update(`${baseUrl}\n${key}`).digest('hex').slice(0, 32);
 }

@@ -63,7 +63,7 @@ export async function main(words: readonly string[], machine: Machine): Promise<
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
     if (signal.aborted && session) return interrupted(terminal, session);
-    return failed(terminal, error, session);
+    return reportFailure(terminal, error, session);
   }
 }
 
@@ -79,7 +79,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: Machine, { isJson 
   for (const command of allOf(program)) {
     command
       .exitOverride()
-      .showHelpAfterError(`(${nameOf(command)} --help says more)`)
+      .showHelpAfterError(`(${commandName(command)} --help says more)`)
       .configureHelp({ showGlobalOptions: true })
       .configureOutput({
         writeOut: (text) => void stdout.write(text),
@@ -93,8 +93,8 @@ function allOf(command: Command): Command[] {
   return [command, ...command.commands.flatMap(allOf)];
 }
 
-function nameOf(command: Command): string {
-  return command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
+function commandName(command: Command): string {
+  return command.parent ? `${commandName(command.parent)} ${command.name()}` : command.name();
 }
 
 function asksForJson(words: readonly string[]): boolean {
@@ -108,7 +108,7 @@ function interrupted(terminal: Terminal, { hint, outcome }: Session): number {
   return EXIT.interrupted;
 }
 
-function failed(terminal: Terminal, error: unknown, session: Session | undefined): number {
+function reportFailure(terminal: Terminal, error: unknown, session: Session | undefined): number {
   const code = exitCodeOf(error);
   if (terminal.isJson && code !== EXIT.done) {
     const next = JobError.isInstance(error) ? undefined : session?.next?.command;

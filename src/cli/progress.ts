@@ -4,7 +4,7 @@ import type { JobProgress } from '../rules/lengths.js';
 import { systemClock } from '../runtime/clock.js';
 
 /** How far something has come. */
-export interface Progress {
+export interface ShownProgress {
   /** Bytes moved, of how many where that is known. */
   bytes(done: number, total: number | undefined): void;
   /** Things done, of how many, and what else is worth knowing. */
@@ -17,7 +17,7 @@ export interface Progress {
   stop(): void;
 }
 
-interface Place {
+interface BarPlace {
   readonly stream: Writable & { readonly isTTY?: boolean };
   readonly isShown: boolean;
   readonly note: (text: string) => void;
@@ -25,15 +25,15 @@ interface Place {
 
 /** How often the time that has passed is shown afresh. */
 const TICK_MS = 1000;
-const NOTHING: Progress = { bytes() {}, count() {}, aside: (write) => write(), state() {}, stop() {} };
+const NOTHING: ShownProgress = { bytes() {}, count() {}, aside: (write) => write(), state() {}, stop() {} };
 
 /** A bar where a person watches, a line per step where a pipe does. */
-export function createProgress(label: string, place: Place): Progress {
+export function createProgress(label: string, place: BarPlace): ShownProgress {
   if (!place.isShown) return NOTHING;
   return place.stream.isTTY === true ? bar(label, place) : lines(label, place);
 }
 
-function lines(label: string, { note }: Place): Progress {
+function lines(label: string, { note }: BarPlace): ShownProgress {
   let last = '';
   let lastTenth = 0;
   const say = (text: string) => {
@@ -55,7 +55,7 @@ function lines(label: string, { note }: Place): Progress {
   };
 }
 
-function bar(label: string, { stream }: Place): Progress {
+function bar(label: string, { stream }: BarPlace): ShownProgress {
   const started = systemClock.now();
   let text = 'starting';
   let counted = '';

@@ -4,7 +4,7 @@ import { PreflightError } from '../errors/index.js';
 import { fromPath } from '../node/index.js';
 import type { UploadProgress } from '../uploading/progress.js';
 import { UsageError } from './exit-codes.js';
-import type { Progress } from './progress.js';
+import type { ShownProgress } from './progress.js';
 import type { Session } from './session.js';
 
 /** A reference of the command line. */
@@ -50,8 +50,8 @@ export function referenceParams(slots: readonly ReferenceSlot[]): Record<string,
 
 /** Shows how far the files of a call have come. */
 export function uploadProgress(session: Session, slots: readonly ReferenceSlot[]) {
-  const files = filesOf(slots);
-  let progress: Progress | undefined;
+  const files = slotFiles(slots);
+  let progress: ShownProgress | undefined;
   return {
     onUploadProgress({ sentBytes, totalBytes }: UploadProgress) {
       const what = files.length === 1 ? basename(files[0] ?? '') : `${files.length} files`;
@@ -65,12 +65,12 @@ export function uploadProgress(session: Session, slots: readonly ReferenceSlot[]
 /** The error of a file, with its name: the library knows only the field. */
 export function namingFiles(error: unknown, slots: readonly ReferenceSlot[]): unknown {
   if (!PreflightError.isInstance(error)) return error;
-  const files = filesOf(slots.filter(({ uploads }) => uploads === error.param));
+  const files = slotFiles(slots.filter(({ uploads }) => uploads === error.param));
   if (files.length === 0) return error;
   const names = files.map((file) => `"${file}"`).join(', ');
   return new UsageError(`${names}: ${error.message}`, { cause: error });
 }
 
-function filesOf(slots: readonly ReferenceSlot[]): string[] {
+function slotFiles(slots: readonly ReferenceSlot[]): string[] {
   return slots.flatMap(({ mentions }) => mentions.filter(({ kind }) => kind === 'file').map(({ text }) => text));
 }

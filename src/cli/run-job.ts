@@ -9,10 +9,10 @@ import { isKnownKey, rememberKey } from './known-keys.js';
 import { namingFiles, type ReferenceSlot, referenceParams, uploadProgress } from './references.js';
 import { baseUrlOf, type Session } from './session.js';
 import { saveTo, tryTarget } from './target.js';
-import { describeJob, resumeCommand, watching } from './wait.js';
+import { describeJob, resumeLine, watching } from './wait.js';
 
 /** A job to make: its params, the rules for them and the calls that make it. */
-export interface JobPlan<Params extends object> {
+export interface CommandPlan<Params extends object> {
   /** Params but for the references. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly references: readonly ReferenceSlot[];
@@ -26,9 +26,9 @@ export interface JobPlan<Params extends object> {
  * Makes a job, waits for it and saves its file. All that can be refused without a call is refused first, then the target
  * is tried: nothing is paid for and then thrown away. Files go to the client by value.
  */
-export async function runJob<Params extends object>(
+export async function runJobCommand<Params extends object>(
   session: Session,
-  plan: JobPlan<Params>,
+  plan: CommandPlan<Params>,
   flags: JobFlags,
 ): Promise<void> {
   if (!flags.wait && flags.out !== undefined) {
@@ -59,7 +59,7 @@ export async function runJob<Params extends object>(
   }
 }
 
-interface Attempt<Params> {
+interface JobAttempt<Params> {
   readonly params: Params;
   readonly options: CreateCallOptions & { readonly idempotencyKey: string };
   /** Called when there is a job. */
@@ -68,21 +68,21 @@ interface Attempt<Params> {
 
 async function startOnly<Params extends object>(
   session: Session,
-  plan: JobPlan<Params>,
-  { params, options, accepted }: Attempt<Params>,
+  plan: CommandPlan<Params>,
+  { params, options, accepted }: JobAttempt<Params>,
 ): Promise<void> {
   const created = await plan.create(params, options);
   accepted();
   session.terminal.result({ ...created }, [
     ...describeJob(created.job, created),
-    `Go on with: ${resumeCommand(created.job.id, {})}`,
+    `Go on with: ${resumeLine(created.job.id, {})}`,
   ]);
 }
 
 async function waitAndSave<Params extends object>(
   session: Session,
-  plan: JobPlan<Params>,
-  { params, options, accepted, flags }: Attempt<Params> & { flags: JobFlags },
+  plan: CommandPlan<Params>,
+  { params, options, accepted, flags }: JobAttempt<Params> & { flags: JobFlags },
 ): Promise<void> {
   const { terminal, signal } = session;
   const { idempotencyKey } = options;

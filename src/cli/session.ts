@@ -92,7 +92,7 @@ export function baseUrlOf({ baseUrl }: GlobalFlags, machine: Machine): string {
 }
 
 /** The paths of the creates. */
-const CREATES = /^\/v1\/(images|videos|video-edits|characters)$/;
+const CREATE_PATHS = /^\/v1\/(images|videos|video-edits|characters)$/;
 /** Waits shorter than this are nobody's concern. */
 const NOTED_WAIT_MS = 2000;
 
@@ -102,7 +102,7 @@ function hooksOf(session: Session): Hooks {
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
   return {
     onRequest({ method, path }) {
-      if (session.createKey === undefined || method !== 'POST' || !CREATES.test(path) || session.next) return;
+      if (session.createKey === undefined || method !== 'POST' || !CREATE_PATHS.test(path) || session.next) return;
       session.hint = `It is not known whether a job was made. Run the same command again with --idempotency-key ${session.createKey}: it takes up the same job and pays once.`;
     },
     onWait({ lane, waitMs, reason }) {

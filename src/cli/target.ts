@@ -119,11 +119,11 @@ async function existingFile({ client, signal }: Session, job: Job, out: string):
   const { contentType, sizeBytes } = await client().jobs.outputInfo(job, { signal });
   if (stats.size !== sizeBytes) return undefined;
   const { body } = await client().jobs.output(job, { resume: true, signal });
-  const hashes = await Promise.all([hashOf(createReadStream(out)), hashOf(body ?? [])]);
+  const hashes = await Promise.all([bytesHash(createReadStream(out)), bytesHash(body ?? [])]);
   return hashes[0] === hashes[1] ? { path: resolve(out), sizeBytes, contentType, existed: true } : undefined;
 }
 
-async function hashOf(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+async function bytesHash(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of chunks) hash.update(chunk);
   return hash.digest('hex');
@@ -142,12 +142,12 @@ function download(jobId: string, { out, force }: SaveFlags, error?: unknown): Ne
   const isTaken = DownloadError.isInstance(error) && error.code === 'file_exists';
   if (isTaken && (out === undefined || statsOf(out)?.isDirectory())) return undefined;
   const isTargetAtFault = isTaken || (DownloadError.isInstance(error) && error.code === 'cannot_write');
-  const command = downloadCommand(jobId, isTargetAtFault ? {} : { out, force });
+  const command = downloadLine(jobId, isTargetAtFault ? {} : { out, force });
   return { what: 'The job is done. Fetch its file', command };
 }
 
 /** The command that fetches a job's file. */
-export function downloadCommand(jobId: string, { out, force }: SaveFlags): string {
+export function downloadLine(jobId: string, { out, force }: SaveFlags): string {
   const target = out === undefined ? [] : ['--out', quote(out), ...(force ? ['--force'] : [])];
   return ['gen-client download', quote(jobId), ...target].join(' ');
 }

@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 import { abortable } from '../runtime/abort.js';
 import { UsageError } from './exit-codes.js';
 import type { Machine } from './machine.js';
-import { createProgress, type Progress, plainJson, plainText } from './progress.js';
+import { createProgress, plainJson, plainText, type ShownProgress } from './progress.js';
 
 /** Where a command writes: results on stdout, everything else on stderr. */
 export interface Terminal {
@@ -19,7 +19,7 @@ export interface Terminal {
   /** Something worth knowing on the way; not for programs. */
   note(text: string): void;
   /** A bar on a terminal, plain lines in a pipe, nothing for programs. */
-  progress(label: string): Progress;
+  progress(label: string): ShownProgress;
 }
 
 /** A terminal over the process's streams. */

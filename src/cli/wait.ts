@@ -5,20 +5,20 @@ import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import type { WaitOptions } from '../waiting/wait-options.js';
 import type { JobFlags } from './flags.js';
-import { megabytes, type Progress } from './progress.js';
+import { megabytes, type ShownProgress } from './progress.js';
 import type { Session } from './session.js';
 
 /** The flags that a wait looks at. */
 export type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
 
 /** The command that takes up a wait. */
-export function resumeCommand(jobId: string, flags: WaitFlags): string {
+export function resumeLine(jobId: string, flags: WaitFlags): string {
   const out = flags.out === undefined ? [] : ['--out', quote(flags.out)];
   return ['gen-client wait', quote(jobId), ...out, ...(flags.force ? ['--force'] : [])].join(' ');
 }
 
 /** A wait that shows how it goes. */
-export interface Watch {
+export interface ShownWait {
   readonly options: WaitOptions;
   /** The job is known: from here on an interruption can name it. */
   began(job: Job): void;
@@ -26,8 +26,8 @@ export interface Watch {
 }
 
 /** Options of a wait by its flags; the job's states go to the progress display. */
-export function watching(session: Session, flags: WaitFlags): Watch {
-  let progress: Progress | undefined;
+export function watching(session: Session, flags: WaitFlags): ShownWait {
+  let progress: ShownProgress | undefined;
   const show = (job: Job, at?: JobProgress) => {
     session.outcome.job = job;
     progress ??= session.terminal.progress(job.id);
@@ -41,7 +41,7 @@ export function watching(session: Session, flags: WaitFlags): Watch {
       onUpdate: show,
     },
     began(job) {
-      const command = resumeCommand(job.id, flags);
+      const command = resumeLine(job.id, flags);
       session.hint = `Job ${job.id} goes on without this command. Wait for it with: ${command}`;
       session.next = { what: 'The job goes on. Wait for it', command };
       show(job);

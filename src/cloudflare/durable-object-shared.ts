@@ -23,7 +23,7 @@ interface GenAccountStub {
 }
 
 /** How often an object is asked in all, when it fails. */
-const TRIES = 5;
+const OBJECT_TRIES = 5;
 const PAUSE = { firstMs: 20, mostMs: 320 } as const;
 
 /**
@@ -57,9 +57,9 @@ async function askObject<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {
-      const setup = misconfiguration(error);
+      const setup = objectMisconfiguration(error);
       if (setup) throw setup;
-      if (tries >= TRIES || isOverloaded(error)) throw error;
+      if (tries >= OBJECT_TRIES || isOverloaded(error)) throw error;
     }
     await sleep(systemClock, spread(backoff(PAUSE, tries), systemRandom.next()));
   }
@@ -70,7 +70,7 @@ function isOverloaded(error: unknown): boolean {
   return typeof error === 'object' && error !== null && Reflect.get(error, 'overloaded') === true;
 }
 
-function misconfiguration(error: unknown): Error | undefined {
+function objectMisconfiguration(error: unknown): Error | undefined {
   const reason = reasonOf(error);
   if (/SQL is not enabled/i.test(reason))
     return setupError(

@@ -10,7 +10,7 @@ export interface GroupTable {
   sweep(): number | undefined;
 }
 
-const SCHEMA = `
+const TABLE_SQL = `
 CREATE TABLE IF NOT EXISTS groups (name TEXT PRIMARY KEY, version INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS groups_by_end ON groups (until);
 CREATE TABLE IF NOT EXISTS pairs (name TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until INTEGER NOT NULL,
@@ -22,7 +22,7 @@ const LEAST_MS = 60_000;
 
 /** Opens the tables. `now` gives milliseconds. */
 export function openGroupTable(sql: SqlStorageLike, now: () => number): GroupTable {
-  sql.exec(SCHEMA);
+  sql.exec(TABLE_SQL);
   const versionOf = (group: string) => {
     const [row] = sql.exec('SELECT version, until FROM groups WHERE name = ?', group).toArray();
     return row ? { version: Number(row.version), untilMs: Number(row.until) } : { version: 0, untilMs: 0 };

@@ -1,7 +1,7 @@
 import type { GenClient } from '../client.js';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
-import { type CallKind, checkClient, seeCall, sendCreate } from '../resources/run-calls.js';
+import { type CallKind, checkClient, seeCall, sendRunCreate } from '../resources/run-calls.js';
 import { callFailure, errorJson } from '../rules/fate.js';
 import type { RunEvent } from '../rules/run-state.js';
 import { isPassingStore } from '../rules/store.js';
@@ -26,10 +26,10 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
   const unqueued = client.withoutQueue();
   return {
     async create(input) {
-      const { call, params, key, model, isPlaced } = fieldsOf(input, ['call', 'params', 'key']);
+      const { call, params, key, model, isPlaced } = neededFields(input, ['call', 'params', 'key']);
       const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
       const send = async () => {
-        const { job } = await sendCreate(unqueued, { ...create, model: typeof model === 'string' ? model : null });
+        const { job } = await sendRunCreate(unqueued, { ...create, model: typeof model === 'string' ? model : null });
         return job;
       };
       // Creates of other kinds have no rate limit.
@@ -40,12 +40,12 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
       return toJson(await told(client, event));
     },
     async read(input) {
-      const { jobId } = fieldsOf(input, ['jobId']);
+      const { jobId } = neededFields(input, ['jobId']);
       const { event } = await seeCall(() => unqueued.jobs.get(String(jobId)));
       return toJson(await told(client, event));
     },
     async store(input) {
-      const { job } = fieldsOf(input, ['job']);
+      const { job } = neededFields(input, ['job']);
       return toJson(await stored(client, job as object as Job, options));
     },
   };
@@ -61,18 +61,18 @@ async function inLine(
   { key, isPlaced }: { readonly key: string; readonly isPlaced: boolean },
   send: () => Promise<Job>,
 ): Promise<RunEvent> {
-  const waitMs = isPlaced ? 0 : await placeOf(client, key, undefined);
+  const waitMs = isPlaced ? 0 : await createPlace(client, key, undefined);
   if (waitMs > 0) return { type: 'failed', failure: { kind: 'full', retryAfterMs: waitMs, error: IN_LINE } };
   const { event } = await seeCall(send);
   if (event.type !== 'failed' || event.failure.kind !== 'full') return event;
-  const retryAfterMs = await placeOf(client, key, event.failure.retryAfterMs ?? 0);
+  const retryAfterMs = await createPlace(client, key, event.failure.retryAfterMs ?? 0);
   return { ...event, failure: { ...event.failure, retryAfterMs: retryAfterMs || null } };
 }
 
 const IN_LINE = { name: 'RateLimitError', message: 'The rate limit is full. The create waits for its place.' };
 
 /** The place of a create. A store that is away gives none: the rate limit itself then says when to come back. */
-async function placeOf(client: GenClient, key: string, retryAfterMs: number | undefined): Promise<number> {
+async function createPlace(client: GenClient, key: string, retryAfterMs: number | undefined): Promise<number> {
   return client.placeOf('videos.create', key, retryAfterMs).catch((error: unknown) => {
     if (ConnectionError.isInstance(error)) return retryAfterMs ?? 0;
     throw error;
@@ -112,7 +112,7 @@ async function told(client: GenClient, event: RunEvent): Promise<RunEvent> {
   return { ...event, ...(GenError.isInstance(error) && { error: errorJson(error) }) };
 }
 
-function fieldsOf(input: Json, needed: readonly string[]): Record<string, unknown> {
+function neededFields(input: Json, needed: readonly string[]): Record<string, unknown> {
   if (isFields(input) && needed.every((name) => input[name] !== undefined)) return input;
   throw new GenError(`An activity needs ${needed.join(', ')}. Hand it the input that the run gives to call().`);
 }

@@ -188,7 +188,7 @@ export function dbosEngine(dbos: DbosSteps, activities: Activities): DurableEngi
       return (await dbos.recv(jobId, ms / 1000)) !== null;
     },
     fail(error) {
-      throw errorOf(error);
+      throw errorFromJson(error);
     },
   };
 }
@@ -241,6 +241,6 @@ async function sleepThrough(sleeping: PromiseLike<void>): Promise<false> {
   return false;
 }
 
-function errorOf(json: GenErrorJson): Error {
+function errorFromJson(json: GenErrorJson): Error {
   return Object.assign(new Error(json.message), json);
 }

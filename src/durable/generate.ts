@@ -32,7 +32,7 @@ export interface GeneratedJob extends CompletedJob {
 }
 
 /** The names of the steps begin with their version. Names of a version never change, so that old runs can be replayed. */
-const VERSION = 'gen1';
+const STEP_VERSION = 'gen1';
 
 /**
  * Makes a job and waits for its end inside a workflow. It can be replayed at any point: it uses no clock, no random number
@@ -52,7 +52,7 @@ const VERSION = 'gen1';
  * });
  */
 export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
-  const { call, params, key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = checked(options);
+  const { call, params, key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = checkedOptions(options);
   checkEngine(engine);
   const rules = {
     timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
@@ -73,17 +73,17 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
     switch (step.type) {
       case 'create': {
         const input = { call, params, key: step.key, model: step.model, ...(isPlaced && { isPlaced }) } as Json;
-        const event = eventOf(await engine.call(name('create'), 'create', input));
+        const event = rememberedEvent(await engine.call(name('create'), 'create', input));
         isPlaced = event.type === 'failed' && event.failure.kind === 'full';
         run = nextStep(run, event);
         break;
       }
       case 'read':
-        run = nextStep(run, eventOf(await engine.call(name('read'), 'read', { jobId: step.jobId })));
+        run = nextStep(run, rememberedEvent(await engine.call(name('read'), 'read', { jobId: step.jobId })));
         break;
       case 'store': {
         const output = await engine.call(name('store'), 'store', { job: extra(step.job) } as Json);
-        run = nextStep(run, eventOf(output));
+        run = nextStep(run, rememberedEvent(output));
         stored = storedFile(output);
         break;
       }
@@ -108,7 +108,7 @@ function checkEngine(engine: unknown): void {
   );
 }
 
-function checked(options: GenerateOptions): GenerateOptions {
+function checkedOptions(options: GenerateOptions): GenerateOptions {
   checkOptions('generate', GENERATE_OPTIONS, options);
   for (const [name, example] of NEEDED) {
     if (options?.[name] === undefined) throw new GenError(`generate needs ${name}, for example ${example}.`);
@@ -123,7 +123,7 @@ const NEEDED = [
 ] as const;
 
 /** What the engine remembers of an activity. */
-function eventOf(output: Json): RunEvent {
+function rememberedEvent(output: Json): RunEvent {
   if (isFields(output) && EVENTS.includes(String(output.type))) return output as RunEvent;
   throw new GenError(
     'The engine gave back something that is not the result of an activity. Return it from call() as it is.',
@@ -141,6 +141,6 @@ function stepNames(key: string): (kind: string) => string {
   const counts: Record<string, number> = {};
   return (kind) => {
     counts[kind] = (counts[kind] ?? 0) + 1;
-    return `${VERSION} ${kind} ${counts[kind]} ${shortenKey(key)}`;
+    return `${STEP_VERSION} ${kind} ${counts[kind]} ${shortenKey(key)}`;
   };
 }

@@ -2,7 +2,7 @@ import type { Recovery } from './codes.js';
 import { GenError } from './gen-error.js';
 
 /** What went wrong underneath says best what to do. A file that cannot be read is a fault of this machine. */
-function recoveryOf({ step, cause }: { readonly step: UploadError['step']; readonly cause?: unknown }): Recovery {
+function uploadRecovery({ step, cause }: { readonly step: UploadError['step']; readonly cause?: unknown }): Recovery {
   if (GenError.isInstance(cause)) return cause.recovery;
   return step === 'prepare' ? 'change_reference' : 'retry';
 }
@@ -29,7 +29,7 @@ export class UploadError extends GenError {
       readonly cause?: unknown;
     },
   ) {
-    super(message, { cause: details.cause, recovery: recoveryOf(details) });
+    super(message, { cause: details.cause, recovery: uploadRecovery(details) });
     this.step = details.step;
     this.uploadId = details.uploadId;
     this.left = details.left ?? 'nothing';
@@ -49,7 +49,7 @@ export type DownloadErrorCode =
   | (string & {});
 
 /** Faults of this machine, and those that another try cannot change. */
-const RECOVERY: Readonly<Record<string, Recovery>> = {
+const SYSTEM_RECOVERY: Readonly<Record<string, Recovery>> = {
   output_expired: 'none',
   job_without_output: 'none',
   job_not_finished: 'wait_again',
@@ -82,7 +82,7 @@ export class DownloadError extends GenError {
       readonly cause?: unknown;
     },
   ) {
-    super(message, { cause: details.cause, recovery: RECOVERY[details.code] ?? 'retry' });
+    super(message, { cause: details.cause, recovery: SYSTEM_RECOVERY[details.code] ?? 'retry' });
     this.code = details.code;
     this.jobId = details.jobId;
     this.idempotencyKey = details.idempotencyKey;

@@ -14,7 +14,7 @@ export type StorageErrorCode =
   | 'redirected'
   | (string & {});
 
-function recoveryOf({
+function storageRecovery({
   code,
   status,
 }: {
@@ -47,7 +47,7 @@ export class StorageError extends GenError {
       readonly cause?: unknown;
     },
   ) {
-    super(message, { cause: details.cause, recovery: recoveryOf(details) });
+    super(message, { cause: details.cause, recovery: storageRecovery(details) });
     this.code = details.code;
     this.status = details.status;
     this.store = details.store;

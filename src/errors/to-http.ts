@@ -62,13 +62,13 @@ const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
  * });
  */
 export function toHttp(error: unknown): HttpAnswer {
-  const [status, code, fault] = outcomeOf(error);
-  return { status, code, message: messageOf(error, status), fault };
+  const [status, code, fault] = httpOutcome(error);
+  return { status, code, message: publicMessage(error, status), fault };
 }
 
-type Outcome = readonly [status: HttpStatus, code: string, fault: HttpAnswer['fault']];
+type HttpOutcome = readonly [status: HttpStatus, code: string, fault: HttpAnswer['fault']];
 
-function outcomeOf(error: unknown): Outcome {
+function httpOutcome(error: unknown): HttpOutcome {
   if (PreflightError.isInstance(error)) return [400, error.code, 'caller'];
   if (APIError.isInstance(error)) return ofRefusal(error);
   if (JobError.isInstance(error)) {
@@ -78,7 +78,7 @@ function outcomeOf(error: unknown): Outcome {
   if (TimeoutError.isInstance(error) || WaitTimeoutError.isInstance(error)) return [504, 'timeout', 'service'];
   if (ConnectionError.isInstance(error) || ResponseError.isInstance(error)) return [502, 'service_error', 'service'];
   if (UploadError.isInstance(error)) {
-    return GenError.isInstance(error.cause) ? outcomeOf(error.cause) : [400, 'upload_invalid', 'caller'];
+    return GenError.isInstance(error.cause) ? httpOutcome(error.cause) : [400, 'upload_invalid', 'caller'];
   }
   if (DownloadError.isInstance(error)) return ofDownload(error);
   if (StorageError.isInstance(error)) return [502, 'storage_error', 'app'];
@@ -95,12 +95,12 @@ const DOWNLOADS: Readonly<Record<string, readonly [HttpStatus, HttpAnswer['fault
   cannot_write: [500, 'app'],
 };
 
-function ofDownload({ code }: DownloadError): Outcome {
+function ofDownload({ code }: DownloadError): HttpOutcome {
   const [status, fault] = DOWNLOADS[code] ?? [502, 'service'];
   return [status, code, fault];
 }
 
-function ofRefusal({ status, code }: APIError): Outcome {
+function ofRefusal({ status, code }: APIError): HttpOutcome {
   const same = UNCHANGED.find((one) => one === status);
   if (same === 402) return [same, code, 'app'];
   if (same !== undefined) return [same, code, same === 429 ? 'service' : 'caller'];
@@ -108,13 +108,13 @@ function ofRefusal({ status, code }: APIError): Outcome {
   return status >= 500 ? [502, code, 'service'] : [502, 'service_error', 'app'];
 }
 
-function ofWebhook({ reason, recovery }: WebhookVerificationError): Outcome {
+function ofWebhook({ reason, recovery }: WebhookVerificationError): HttpOutcome {
   // The receiver's own mistake, and not the sender's.
   if (recovery === 'fix_setup') return [500, 'internal_error', 'app'];
   return [reason === 'body_too_large' ? 413 : 400, reason, 'caller'];
 }
 
-function messageOf(error: unknown, status: HttpStatus): string {
+function publicMessage(error: unknown, status: HttpStatus): string {
   const plain = PLAIN[status] ?? 'The request cannot be carried out.';
   if (JobError.isInstance(error) && status === 502) return 'The generation failed. Try again later.';
   if (ALWAYS_PLAIN.includes(status) || !GenError.isInstance(error)) return plain;

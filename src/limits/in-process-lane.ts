@@ -14,7 +14,7 @@ import type { LaneSnapshot, LaneWait, Release } from './rate-limiter.js';
 import { WaitingLine } from './waiting-line.js';
 
 /** All calls of a process are one member of its lane. */
-const PROCESS = '';
+const ONLY_MEMBER = '';
 /** On Workers a request may end without notice. A queued call that has not looked for so long has ended with it. */
 const PLACE_LEASE_MS = 5_000;
 /** A call that has been under way for so long has ended with its request, too. */
@@ -76,7 +76,7 @@ export class InProcessLane {
   #turn({ tries = 0, pauseMs = 0 }: Partial<LaneTurn>, answers = 0): LaneReply {
     const nowMs = this.#clock.now();
     const turn: LaneTurn = {
-      member: PROCESS,
+      member: ONLY_MEMBER,
       open: this.#open,
       counted: this.#answered - answers,
       answeredAgoMs: answers === 0 ? NONE : NOW,

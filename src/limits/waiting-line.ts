@@ -4,7 +4,7 @@ import { callerContext } from '../runtime/callbacks.js';
 import type { LaneWait, Release } from './rate-limiter.js';
 
 /** A call that waits for its slot. */
-export interface Waiter {
+export interface QueuedCall {
   /** When the call came. */
   readonly atMs: number;
   readonly signal: AbortSignal | undefined;
@@ -17,12 +17,12 @@ export interface Waiter {
 }
 
 /** A call that joins. */
-export type Joining = Pick<Waiter, 'signal' | 'onWait' | 'warn'>;
+export type Joining = Pick<QueuedCall, 'signal' | 'onWait' | 'warn'>;
 
 /** The calls of this process that wait on one lane, first come first served. An abort takes effect at once. */
 export class WaitingLine {
-  readonly #queue = new Set<Waiter>();
-  readonly #untold = new Set<Waiter>();
+  readonly #queue = new Set<QueuedCall>();
+  readonly #untold = new Set<QueuedCall>();
   /** How many calls came in each moment. */
   readonly #moments = new Map<number, number>();
   readonly #left: () => void;
@@ -48,7 +48,7 @@ export class WaitingLine {
     const inContext = onWait && callerContext();
     return new Promise((resolve, reject) => {
       let forget = () => {};
-      const waiter: Waiter = {
+      const waiter: QueuedCall = {
         atMs: this.#moment(),
         signal,
         warn,
@@ -70,7 +70,7 @@ export class WaitingLine {
   }
 
   /** Takes the first out. */
-  next(): Waiter | undefined {
+  next(): QueuedCall | undefined {
     const [first] = this.#queue;
     if (first) this.#remove(first);
     return first;
@@ -94,13 +94,13 @@ export class WaitingLine {
     }
   }
 
-  #leave(waiter: Waiter, reason: unknown): void {
+  #leave(waiter: QueuedCall, reason: unknown): void {
     if (!this.#remove(waiter)) return;
     waiter.reject(reason);
     this.#left();
   }
 
-  #remove(waiter: Waiter): boolean {
+  #remove(waiter: QueuedCall): boolean {
     if (!this.#queue.delete(waiter)) return false;
     this.#untold.delete(waiter);
     const left = (this.#moments.get(waiter.atMs) ?? 1) - 1;

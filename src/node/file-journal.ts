@@ -24,7 +24,7 @@ import { compactEntries, isEntry, type JournalEntry } from '../rules/journal.js'
 import { reasonOf } from '../runtime/callbacks.js';
 import { show } from '../schemas/show.js';
 import { type KeptJournal, storedEntry } from '../shared/journal.js';
-import { codeOf } from './part-file.js';
+import { fileSystemCode } from './part-file.js';
 
 /** A `Journal` in a file. */
 export interface FileJournal extends KeptJournal {
@@ -100,7 +100,7 @@ class JournalFile implements FileJournal {
     try {
       return entriesOf(readFileSync(this.name, 'utf8'));
     } catch (cause) {
-      if (codeOf(cause) === 'ENOENT') return [];
+      if (fileSystemCode(cause) === 'ENOENT') return [];
       throw this.#failure('read', cause);
     }
   }
@@ -143,7 +143,7 @@ class JournalFile implements FileJournal {
 
   /** Rewrites the file when it has grown enough, beside it and then in its place. */
   #compact(): void {
-    const size = sizeOf(this.name);
+    const size = fileSize(this.name);
     if (this.#compactAt === undefined) {
       const text = size === 0 ? '' : readFileSync(this.name, 'utf8');
       const isOther = text.includes('\n') && text.trim() !== '' && entriesOf(text).length === 0;
@@ -169,7 +169,7 @@ class JournalFile implements FileJournal {
     } catch (reason) {
       // The journal as it stands is whole. It is compacted another time.
       removeIfThere(beside);
-      if (codeOf(reason) !== 'ENOSPC' && codeOf(reason) !== 'EDQUOT') throw reason;
+      if (fileSystemCode(reason) !== 'ENOSPC' && fileSystemCode(reason) !== 'EDQUOT') throw reason;
     }
   }
 
@@ -191,7 +191,7 @@ class JournalFile implements FileJournal {
       try {
         writeFileSync(this.#lock, ME, { flag: 'wx', mode: MODE });
       } catch (reason) {
-        if (codeOf(reason) !== 'EEXIST') throw reason;
+        if (fileSystemCode(reason) !== 'EEXIST') throw reason;
       }
     }
     throw new Error('other processes are taking it at the same time.');
@@ -206,7 +206,7 @@ class JournalFile implements FileJournal {
   }
 
   #failure(verb: 'written' | 'read', cause: unknown): GenError {
-    const hint = codeOf(cause) === 'ENOENT' ? ` Create the directory "${dirname(this.name)}" first.` : '';
+    const hint = fileSystemCode(cause) === 'ENOENT' ? ` Create the directory "${dirname(this.name)}" first.` : '';
     return new GenError(`The journal "${this.name}" could not be ${verb}: ${reasonOf(cause)}${hint}`, { cause });
   }
 }
@@ -235,7 +235,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (reason) {
-    return codeOf(reason) === 'EPERM';
+    return fileSystemCode(reason) === 'EPERM';
   }
 }
 
@@ -258,7 +258,7 @@ function isCut(file: number, size: number): boolean {
   return last[0] !== 0x0a;
 }
 
-function sizeOf(path: string): number {
+function fileSize(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats && !stats.isFile()) throw new Error('it is not a regular file.');
   return stats?.size ?? 0;
@@ -268,7 +268,7 @@ function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (reason) {
-    if (codeOf(reason) === 'ENOENT') return undefined;
+    if (fileSystemCode(reason) === 'ENOENT') return undefined;
     throw reason;
   }
 }
@@ -277,6 +277,6 @@ function removeIfThere(path: string): void {
   try {
     unlinkSync(path);
   } catch (reason) {
-    if (codeOf(reason) !== 'ENOENT') throw reason;
+    if (fileSystemCode(reason) !== 'ENOENT') throw reason;
   }
 }

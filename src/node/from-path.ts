@@ -7,12 +7,12 @@ import { mustBe } from '../schemas/show.js';
 import { FILE_PATH, type RereadableSource } from '../schemas/upload.js';
 
 /** Bytes in a piece. A large file takes a quarter less processor time in large pieces; a small one still shows its progress. */
-const LEAST_BYTES = 64 * 1024;
-const MOST_BYTES = 512 * 1024;
+const LEAST_PIECE_BYTES = 64 * 1024;
+const MOST_PIECE_BYTES = 512 * 1024;
 const PIECES = 32;
 
 function pieceBytes(sizeBytes: number): number {
-  return Math.min(MOST_BYTES, Math.max(LEAST_BYTES, Math.ceil(sizeBytes / PIECES)));
+  return Math.min(MOST_PIECE_BYTES, Math.max(LEAST_PIECE_BYTES, Math.ceil(sizeBytes / PIECES)));
 }
 
 /** A file on disk, opened afresh each time it is read. */

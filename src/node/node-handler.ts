@@ -55,14 +55,14 @@ export function toNodeHandler(handler: WebHandler, options: NodeHandlerOptions =
     let answer: Response;
     try {
       const request = webRequest(incoming, given, closeSignal(outgoing));
-      answer = request === undefined ? new Response(null, { status: 400 }) : checked(await handler(request));
+      answer = request === undefined ? new Response(null, { status: 400 }) : checkedResponse(await handler(request));
     } catch (error) {
       if (next !== undefined) return next(error);
       report(error);
       answer = new Response(null, { status: 500 });
     }
     try {
-      await send(answer, outgoing, incoming.method === 'HEAD');
+      await sendResponse(answer, outgoing, incoming.method === 'HEAD');
     } catch (error) {
       outgoing.destroy();
       report(error);
@@ -83,10 +83,10 @@ function closeSignal(outgoing: ServerResponse): AbortSignal {
 function webRequest(incoming: IncomingMessage, given: NodeRequest, signal: AbortSignal): Request | undefined {
   const { method = 'GET' } = incoming;
   try {
-    return new Request(urlOf(incoming), {
+    return new Request(incomingUrl(incoming), {
       method,
-      headers: headersOf(incoming),
-      body: method === 'GET' || method === 'HEAD' ? null : bodyOf(incoming, given),
+      headers: incomingHeaders(incoming),
+      body: method === 'GET' || method === 'HEAD' ? null : incomingBody(incoming, given),
       duplex: 'half',
       signal,
     } as RequestInit);
@@ -96,14 +96,14 @@ function webRequest(incoming: IncomingMessage, given: NodeRequest, signal: Abort
 }
 
 /** Express and others leave in `url` only what stands behind the place where the handler is mounted. */
-function urlOf(incoming: IncomingMessage & { readonly originalUrl?: string }): string {
+function incomingUrl(incoming: IncomingMessage & { readonly originalUrl?: string }): string {
   const target = incoming.originalUrl ?? incoming.url ?? '/';
   const scheme = 'encrypted' in incoming.socket ? 'https' : 'http';
   const { origin } = new URL(`${scheme}://${incoming.headers.host ?? incoming.headers[':authority'] ?? 'localhost'}`);
   return target.startsWith('/') ? origin + target : new URL(target, origin).href;
 }
 
-function headersOf({ rawHeaders }: IncomingMessage): Headers {
+function incomingHeaders({ rawHeaders }: IncomingMessage): Headers {
   const headers = new Headers();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
@@ -114,7 +114,10 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
 }
 
 /** The bytes as received: those that a parser kept, else those that nobody has read yet. */
-function bodyOf(incoming: IncomingMessage, given: NodeRequest): string | Uint8Array<ArrayBuffer> | ReadableStream {
+function incomingBody(
+  incoming: IncomingMessage,
+  given: NodeRequest,
+): string | Uint8Array<ArrayBuffer> | ReadableStream {
   for (const kept of [given.rawBody, given.body]) {
     if (typeof kept === 'string') return kept;
     if (kept instanceof Uint8Array) return kept as Uint8Array<ArrayBuffer>;
@@ -160,25 +163,25 @@ function parsedBody(): ReadableStream {
 }
 
 /** What a handler gave, if it is a Response, of any realm, whose body is still there. */
-function checked(answer: Response): Response {
+function checkedResponse(answer: Response): Response {
   const isResponse = typeof answer?.status === 'number' && typeof answer.headers?.getSetCookie === 'function';
   if (isResponse && !answer.bodyUsed && !answer.body?.locked) return answer;
   throw new GenError(mustBe('What the handler returns', 'a Response whose body was not read', answer));
 }
 
-async function send(answer: Response, outgoing: ServerResponse, isHead: boolean): Promise<void> {
+async function sendResponse(answer: Response, outgoing: ServerResponse, isHead: boolean): Promise<void> {
   if (outgoing.destroyed) return answer.body?.cancel();
   outgoing.statusCode = answer.status;
   if (answer.statusText) outgoing.statusMessage = answer.statusText;
   for (const [name, value] of answer.headers) if (name !== 'set-cookie') outgoing.setHeader(name, value);
   const cookies = answer.headers.getSetCookie();
   if (cookies.length > 0) outgoing.appendHeader('set-cookie', cookies);
-  if (answer.body !== null && !isHead) return sendBody(answer.body, outgoing);
+  if (answer.body !== null && !isHead) return pipeBody(answer.body, outgoing);
   outgoing.end();
   await answer.body?.cancel();
 }
 
-async function sendBody(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+async function pipeBody(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
   // A body that is shorter or longer than its Content-Length throws, and does not leave the client waiting.
   outgoing.strictContentLength = true;
   outgoing.flushHeaders();

@@ -12,7 +12,7 @@ const FLUSH_BYTES = 16 * 1024 * 1024;
 /** What a file system answers that knows no hard links (FAT, some network shares and containers). */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EXDEV', 'EACCES'];
 /** How often a name is tried that others are after, too. */
-const TRIES = 5;
+const NAME_TRIES = 5;
 
 /** Which bytes a part holds. */
 export interface PartOf {
@@ -56,7 +56,7 @@ export class PartFile {
   /** Opens the part of a file, with the bytes that an earlier run has left. */
   static async open(part: PartOf): Promise<PartFile> {
     const path = join(dirname(part.target), `.gen-${fingerprint(part)}.part`);
-    for (let tried = 0; tried < TRIES; tried++) {
+    for (let tried = 0; tried < NAME_TRIES; tried++) {
       const file = await openNew(path);
       if (file !== undefined) return new PartFile(path, file, 0);
       const left = await takeOver(path, part);
@@ -179,7 +179,7 @@ async function openNew(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path, 'wx+');
   } catch (reason) {
-    if (codeOf(reason) === 'EEXIST') return undefined;
+    if (fileSystemCode(reason) === 'EEXIST') return undefined;
     throw reason;
   }
 }
@@ -229,7 +229,7 @@ async function placeNew(path: string, target: string): Promise<void> {
     await link(path, target);
     await unlink(path);
   } catch (reason) {
-    if (!NO_LINKS.includes(codeOf(reason))) throw reason;
+    if (!NO_LINKS.includes(fileSystemCode(reason))) throw reason;
     await (await open(target, 'wx')).close();
     await rename(path, target);
   }
@@ -242,7 +242,7 @@ function giveBack({ buffer }: Uint8Array): void {
 }
 
 /** The code of a file system's error. */
-export function codeOf(reason: unknown): string {
+export function fileSystemCode(reason: unknown): string {
   return reason instanceof Error && 'code' in reason ? String(reason.code) : '';
 }
 

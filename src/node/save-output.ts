@@ -14,9 +14,9 @@ import {
 import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
 import { clockOf } from '../runtime/clock.js';
 import { safeFileName } from '../uploading/file-name.js';
-import { codeOf, PartFile } from './part-file.js';
+import { fileSystemCode, PartFile } from './part-file.js';
 import { SAVE_OPTIONS } from './save-options.js';
-import { checkPlace, isTaken, linkedPath, type SaveTarget, saveTarget, statsOfRegular } from './save-target.js';
+import { checkPlace, isPathTaken, linkedPath, type SaveTarget, saveTarget, statsOfRegular } from './save-target.js';
 
 /** How far a download has come. */
 export interface SaveProgress {
@@ -179,7 +179,7 @@ class Saving {
 
   async #refuseTaken(path: string): Promise<void> {
     if (this.#options.overwrite === true) await this.inDisk(() => statsOfRegular(path));
-    else if (await this.inDisk(() => isTaken(path))) throw this.#taken(path);
+    else if (await this.inDisk(() => isPathTaken(path))) throw this.#taken(path);
   }
 
   /** Does something on the disk; its failure is a DownloadError that names the place. */
@@ -188,7 +188,7 @@ class Saving {
       return await work();
     } catch (cause) {
       if (GenError.isInstance(cause)) throw cause;
-      if (codeOf(cause) === 'EEXIST' && target !== undefined) throw this.#taken(target, cause);
+      if (fileSystemCode(cause) === 'EEXIST' && target !== undefined) throw this.#taken(target, cause);
       const reason = cause instanceof Error ? cause.message : String(cause);
       const jobId = this.#jobId;
       throw new DownloadError(`The file of job ${jobId} cannot be written: ${reason}`, {

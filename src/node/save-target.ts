@@ -4,7 +4,7 @@ import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../errors/index.js';
 import { show } from '../schemas/show.js';
-import { codeOf } from './part-file.js';
+import { fileSystemCode } from './part-file.js';
 
 /** Links to links that are followed. */
 const MOST_LINKS = 40;
@@ -43,7 +43,7 @@ export async function statsOfRegular(path: string): Promise<Stats | undefined> {
 }
 
 /** Whether anything is at `path`, a dangling link too. */
-export async function isTaken(path: string): Promise<boolean> {
+export async function isPathTaken(path: string): Promise<boolean> {
   return (await ifThere(lstat(path))) !== undefined;
 }
 
@@ -65,7 +65,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
   } catch (reason) {
-    if (codeOf(reason) === 'ENOENT') return undefined;
+    if (fileSystemCode(reason) === 'ENOENT') return undefined;
     throw reason;
   }
 }

@@ -62,11 +62,11 @@ export interface TraceSubscribers<T> {
   readonly asyncEnd?: (message: T) => void;
 }
 
-type Subscriber = (message: unknown) => void;
+type DiagnosticsSubscriber = (message: unknown) => void;
 
 interface Diagnostics {
-  subscribe(name: string, subscriber: Subscriber): void;
-  unsubscribe(name: string, subscriber: Subscriber): void;
+  subscribe(name: string, subscriber: DiagnosticsSubscriber): void;
+  unsubscribe(name: string, subscriber: DiagnosticsSubscriber): void;
 }
 
 /** The channels of this package. Whatever a subscriber throws changes nothing for the call that it is told of. */
@@ -84,7 +84,7 @@ function openSubscriptions(): Subscriptions {
   const diagnostics = diagnosticsChannel();
   const stops: (() => void)[] = [];
   const listen = <T>(name: string, subscriber: (message: T) => void) => {
-    const safe: Subscriber = (message) => {
+    const safe: DiagnosticsSubscriber = (message) => {
       try {
         subscriber(message as T);
       } catch {

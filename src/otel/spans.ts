@@ -14,7 +14,7 @@ import { isFields } from '../schemas/envelope.js';
 import { attributesOf, errorType, jobAttributes, jobLink } from './attributes.js';
 
 /** Jobs whose span context is remembered, for what comes after their create. The oldest are forgotten. */
-const REMEMBERED = 1_000;
+const REMEMBERED_SPANS = 1_000;
 /** Calls that are spans below a job's. */
 const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
   ['saveOutput', 'download'],
@@ -69,8 +69,8 @@ export class SpanRecorder {
     const { event, error } = job;
     const generate = this.#generates.get(job);
     if (!generate) return;
-    if (error !== undefined) fail(generate.span, errorType(error));
-    else if (event?.phase === 'final' && event.status !== 'completed') fail(generate.span, event.status);
+    if (error !== undefined) failSpan(generate.span, errorType(error));
+    else if (event?.phase === 'final' && event.status !== 'completed') failSpan(generate.span, event.status);
     this.#endJob(job);
   }
 
@@ -83,10 +83,10 @@ export class SpanRecorder {
       return;
     }
     const name = SPAN_OF_CALL.get(request.name);
-    const jobId = jobIdIn(path);
+    const jobId = jobIdInPath(path);
     // What saveOutput and copyOutput download is part of their own span.
     if (name === undefined || jobId === undefined || this.#fetched.has(jobId)) return;
-    count(this.#fetched, jobId, 1);
+    countJob(this.#fetched, jobId, 1);
     this.#calls.set(request, this.#about(name, jobId));
   }
 
@@ -96,27 +96,27 @@ export class SpanRecorder {
     const span = this.#calls.get(request);
     if (!span) return;
     span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.lane.wait_ms': laneWaitMs });
-    if (error !== undefined) fail(span, errorType(error));
+    if (error !== undefined) failSpan(span, errorType(error));
     if (job) {
       this.#answered(job, span);
       return;
     }
-    const jobId = jobIdIn(path);
-    if (jobId !== undefined) count(this.#fetched, jobId, -1);
+    const jobId = jobIdInPath(path);
+    if (jobId !== undefined) countJob(this.#fetched, jobId, -1);
     span.end();
   }
 
   /** A wait begins. */
   waitStarted(wait: WaitTrace): void {
-    count(this.#waited, wait.jobId, 1);
+    countJob(this.#waited, wait.jobId, 1);
     this.#calls.set(wait, this.#about('wait', wait.jobId));
   }
 
   /** A wait has ended. */
   waitEnded(wait: WaitTrace): void {
-    count(this.#waited, wait.jobId, -1);
+    countJob(this.#waited, wait.jobId, -1);
     const span = this.#calls.get(wait);
-    if (wait.error !== undefined && span) fail(span, errorType(wait.error));
+    if (wait.error !== undefined && span) failSpan(span, errorType(wait.error));
     span?.end();
   }
 
@@ -126,7 +126,7 @@ export class SpanRecorder {
     if (phase !== 'final' || this.#waited.has(jobId)) return;
     const span = this.#about('final', jobId);
     span.setAttributes(jobAttributes(event));
-    if (event.status !== 'completed') fail(span, event.status);
+    if (event.status !== 'completed') failSpan(span, event.status);
     span.end();
   }
 
@@ -177,11 +177,11 @@ export class SpanRecorder {
     this.#contexts.delete(jobId);
     this.#contexts.set(jobId, spanContext);
     const [oldest] = this.#contexts.keys();
-    if (this.#contexts.size > REMEMBERED && oldest !== undefined) this.#contexts.delete(oldest);
+    if (this.#contexts.size > REMEMBERED_SPANS && oldest !== undefined) this.#contexts.delete(oldest);
   }
 }
 
-function count(counts: Map<string, number>, jobId: string, by: number): void {
+function countJob(counts: Map<string, number>, jobId: string, by: number): void {
   const now = (counts.get(jobId) ?? 0) + by;
   if (now > 0) counts.set(jobId, now);
   else counts.delete(jobId);
@@ -198,12 +198,12 @@ function below(parent: SpanContext | undefined): Context {
   return parent ? trace.setSpanContext(context.active(), parent) : context.active();
 }
 
-function fail(span: Span, type: string): void {
+function failSpan(span: Span, type: string): void {
   span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-function jobIdIn(path = ''): string | undefined {
+function jobIdInPath(path = ''): string | undefined {
   const id = /^\/v1\/jobs\/([^/]+)/.exec(path)?.[1];
   return id === undefined ? undefined : decodeURIComponent(id);
 }

@@ -2,7 +2,7 @@ import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
 import type { JobCall } from '../schemas/job.js';
 import { type KeptRun, openKeptRuns } from './kept-runs.js';
 import { type OpenRun, openRun, type Run, type RunState } from './run.js';
-import { type PageError, post, upload } from './transfer.js';
+import { type PageError, postJson, upload } from './transfer.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
 export type PageAsk<Ask> = {
@@ -42,7 +42,7 @@ export interface PageOptions {
   readonly url: string;
 }
 
-const VERBS = ['images', 'videos', 'videoEdits', 'characters'] as const;
+const CREATE_VERBS = ['images', 'videos', 'videoEdits', 'characters'] as const;
 /** Failures of the network and of the service in a row before a create is given up. It stays kept, for `resume()`. */
 const MOST_FAILURES = 6;
 
@@ -89,18 +89,18 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
         run.set({ phase, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
         kept.announce(key, run.get());
         if (phase !== 'waiting') return;
-        if (answer.againMs) await pause(answer.againMs);
+        if (answer.againMs) await pauseRun(answer.againMs);
       }
       const seen = answer?.status;
-      const ask = () => post<WatchAnswer>(`${base}/watch`, { ticket, seen }, run.signal);
-      answer = await retried(run, Number.POSITIVE_INFINITY, ask);
+      const ask = () => postJson<WatchAnswer>(`${base}/watch`, { ticket, seen }, run.signal);
+      answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
     }
   }
 
   async function createJob(run: OpenRun, key: string, { verb, ask }: KeptRun): Promise<void> {
     run.set({ phase: 'creating', uploaded: 1 });
-    const send = () => post<WatchAnswer & { readonly ticket: string }>(`${base}/${verb}`, { key, ask }, run.signal);
-    const created = await retried(run, MOST_FAILURES, send);
+    const send = () => postJson<WatchAnswer & { readonly ticket: string }>(`${base}/${verb}`, { key, ask }, run.signal);
+    const created = await withRetries(run, MOST_FAILURES, send);
     if (!created) return;
     const { ticket, ...answer } = created;
     await follow(run, key, ticket, answer);
@@ -118,7 +118,7 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   }
 
   return {
-    ...Object.fromEntries(VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
+    ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
     resume: () =>
       Object.entries(kept.all()).map(([key, entry]) => begin(key, 'creating', (run) => createJob(run, key, entry))),
     watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(run, ticket, ticket)),
@@ -153,7 +153,7 @@ async function uploaded(base: string, ask: object, run: OpenRun): Promise<object
 }
 
 /** The outcome of `work`, repeated while the network or the service fails; undefined when the run has stopped. */
-async function retried<T>(run: OpenRun, most: number, work: () => Promise<T>): Promise<T | undefined> {
+async function withRetries<T>(run: OpenRun, most: number, work: () => Promise<T>): Promise<T | undefined> {
   for (let failures = 1; !run.signal.aborted; failures++) {
     try {
       return await work();
@@ -161,12 +161,12 @@ async function retried<T>(run: OpenRun, most: number, work: () => Promise<T>): P
       const { status = 0 } = error as PageError;
       if (run.signal.aborted) return undefined;
       if ((status > 0 && status < 500 && status !== 429) || failures >= most) throw error;
-      await pause(Math.min(500 * 2 ** failures, 30_000));
+      await pauseRun(Math.min(500 * 2 ** failures, 30_000));
     }
   }
   return undefined;
 }
 
-function pause(ms: number): Promise<void> {
+function pauseRun(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -12,13 +12,13 @@ export class PageError extends Error {
   }
 }
 
-const HEADERS = { 'x-gen-page': '1' };
+const PAGE_HEADERS = { 'x-gen-page': '1' };
 
 /** POSTs JSON to the proxy, and returns the JSON of its answer. Throws a {@link PageError}. */
-export async function post<T>(url: string, body: unknown, signal: AbortSignal): Promise<T> {
+export async function postJson<T>(url: string, body: unknown, signal: AbortSignal): Promise<T> {
   const response = await fetch(url, {
     method: 'POST',
-    headers: { ...HEADERS, 'content-type': 'application/json' },
+    headers: { ...PAGE_HEADERS, 'content-type': 'application/json' },
     credentials: 'include',
     body: JSON.stringify(body),
     signal,
@@ -32,7 +32,7 @@ export async function post<T>(url: string, body: unknown, signal: AbortSignal): 
 }
 
 /** Sends bytes. Resolves with false where the storage does not take them from a page. */
-function send(
+function sendBytes(
   to: { readonly method: string; readonly url: string; readonly headers: Readonly<Record<string, string>> },
   file: Blob,
   { signal, progress }: { readonly signal: AbortSignal; readonly progress: (sentBytes: number) => void },
@@ -57,13 +57,13 @@ export async function upload(
 ): Promise<string> {
   const { name: file_name = '' } = file as Partial<File>;
   const asked = { file_name, mime_type: file.type, file_size: file.size };
-  const { put, direct } = await post<BegunUpload>(`${url}/upload`, asked, signal);
-  const relay = { method: 'POST', url: `${url}/bytes`, headers: { ...HEADERS, 'x-gen-ticket': put } };
-  const isSent = direct !== undefined && (await send({ method: 'PUT', ...direct }, file, { signal, progress }));
-  if (!isSent && !(await send(relay, file, { signal, progress }))) {
+  const { put, direct } = await postJson<BegunUpload>(`${url}/upload`, asked, signal);
+  const relay = { method: 'POST', url: `${url}/bytes`, headers: { ...PAGE_HEADERS, 'x-gen-ticket': put } };
+  const isSent = direct !== undefined && (await sendBytes({ method: 'PUT', ...direct }, file, { signal, progress }));
+  if (!isSent && !(await sendBytes(relay, file, { signal, progress }))) {
     throw new PageError(0, 'upload_failed', 'The file could not be uploaded. Try again.');
   }
-  const ended = await post<{ readonly upload: string }>(`${url}/uploaded`, { put }, signal);
+  const ended = await postJson<{ readonly upload: string }>(`${url}/uploaded`, { put }, signal);
   return ended.upload;
 }
 

@@ -69,10 +69,10 @@ const MOST_BODY_BYTES = 64 * 1024;
 const BODY_MS = 10_000;
 
 /** The JSON object that a page has sent. Refused before more than the bound is read. */
-export async function bodyOf(request: Request, clock: Clock): Promise<Record<string, unknown>> {
+export async function pageBody(request: Request, clock: Clock): Promise<Record<string, unknown>> {
   const type = request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== 'application/json') throw new Refused(415, 'json_required', 'Send JSON.');
-  if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw tooLarge();
+  if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw bodyTooLarge();
   const bytes = await readBounded(request, clock);
   let value: unknown;
   try {
@@ -85,7 +85,7 @@ export async function bodyOf(request: Request, clock: Clock): Promise<Record<str
   return value;
 }
 
-function tooLarge(): Refused {
+function bodyTooLarge(): Refused {
   return new Refused(413, 'body_too_large', 'The body is too large.');
 }
 
@@ -106,7 +106,7 @@ async function readBounded(request: Request, clock: Clock): Promise<Uint8Array<A
       size += part.value.byteLength;
       if (size > MOST_BODY_BYTES) {
         await reader?.cancel().catch(() => {});
-        throw tooLarge();
+        throw bodyTooLarge();
       }
       chunks.push(part.value);
     }

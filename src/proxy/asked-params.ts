@@ -19,7 +19,7 @@ export function askOf(body: Readonly<Record<string, unknown>>): Record<string, u
  * The params to send: what the app's function returned, with the ids of the page's own uploads in place of their tickets.
  * An id, a webhook or a key that came from the page by another way is refused.
  */
-export async function paramsOf(
+export async function askedParams(
   returned: unknown,
   ask: Readonly<Record<string, unknown>>,
   { tickets, user }: { readonly tickets: Tickets; readonly user: string },

@@ -4,8 +4,8 @@ import { type Clock, clockOf } from '../runtime/clock.js';
 import { isCompleted, isFinal, type Job, type JobCall } from '../schemas/job.js';
 import { createOutputHandler } from '../storage/output-handler.js';
 import { idempotencyKeyFrom } from '../transport/idempotency.js';
-import { badTicket, bodyOf, failureOf, jsonAnswer, Refused } from './answers.js';
-import { askOf, paramsOf } from './asked-params.js';
+import { badTicket, failureOf, jsonAnswer, pageBody, Refused } from './answers.js';
+import { askedParams, askOf } from './asked-params.js';
 import { preflightAnswer, requireOwnPage, withCors } from './origin.js';
 import {
   checkProxyOptions,
@@ -71,12 +71,12 @@ const POSTS: readonly string[] = [...CREATES, 'upload', 'uploaded', 'bytes', 'wa
 const TAKES_SAFETY_ID: readonly string[] = ['images', 'videos'];
 const DEFAULT_HOLD_MS = 20_000;
 /** How soon a page asks again where requests are not held. */
-const POLL_MS = 5_000;
+const PAGE_POLL_MS = 5_000;
 /** A page's ticket for a job or its file lives for a day. A reload gets a new one. */
 const TICKET_MS = 24 * 3_600_000;
 /** Requests of one user that are held open at once. */
 const MOST_HELD = 64;
-const KEY = /^[\w-]{16,128}$/;
+const PAGE_KEY = /^[\w-]{16,128}$/;
 
 /**
  * Makes the handler between the pages of your app and the service. Pages create jobs, upload files, follow progress and
@@ -172,7 +172,7 @@ class ProxyServer<User extends ProxyUser> {
     requireOwnPage(request, this.#origins);
     const user = await this.#user(request, verb);
     if (verb === 'bytes') return jsonAnswer(await relayBytes(this.#uploading(user), request));
-    const body = await bodyOf(request, this.#clock);
+    const body = await pageBody(request, this.#clock);
     if (verb === 'upload') return jsonAnswer(await this.#upload(body, user));
     if (verb === 'uploaded') return jsonAnswer(await endUpload(this.#uploading(user), body.put));
     if (verb === 'watch') return jsonAnswer(await this.#watch(body, { request, user }));
@@ -216,11 +216,11 @@ class ProxyServer<User extends ProxyUser> {
   async #create(verb: JobCall, body: Readonly<Record<string, unknown>>, user: User): Promise<object> {
     const { client, create, budget } = this.#options;
     const { key } = body;
-    if (typeof key !== 'string' || !KEY.test(key)) {
+    if (typeof key !== 'string' || !PAGE_KEY.test(key)) {
       throw new Refused(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _ or -.');
     }
     const ask = askOf(body);
-    const params = await paramsOf(await create[verb]?.(ask as never, user), ask, {
+    const params = await askedParams(await create[verb]?.(ask as never, user), ask, {
       tickets: this.#tickets,
       user: user.id,
     });
@@ -253,7 +253,7 @@ class ProxyServer<User extends ProxyUser> {
       const known = typeof seen === 'string' ? seen : undefined;
       const progress = await this.#watches.progress(ticket.id, { seen: known, holdMs, signal: request.signal });
       const told = progress ? await this.#progress(progress, user) : { status: known ?? 'created', final: false };
-      return holdMs === 0 && !told.final ? { ...told, againMs: POLL_MS } : told;
+      return holdMs === 0 && !told.final ? { ...told, againMs: PAGE_POLL_MS } : told;
     } finally {
       const left = (this.#held.get(user.id) ?? 1) - 1;
       if (left > 0) this.#held.set(user.id, left);

@@ -10,7 +10,7 @@ export function requireOwnPage(request: Request, origins: readonly string[]): vo
   const origin = headers.get('origin');
   const site = headers.get('sec-fetch-site');
   const isOwn = site === null ? origin === null || isOwnHost(origin, request) : site === 'same-origin';
-  if (!isOwn && !isListed(origin, origins))
+  if (!isOwn && !isAllowedOrigin(origin, origins))
     throw new Refused(403, 'foreign_origin', 'This page may not use this address.');
   requireHeader(headers);
 }
@@ -18,7 +18,7 @@ export function requireOwnPage(request: Request, origins: readonly string[]): vo
 /** The answer to a preflight of a listed origin. Nobody else gets CORS headers. */
 export function preflightAnswer(request: Request, origins: readonly string[]): Response {
   const origin = request.headers.get('origin');
-  if (!isListed(origin, origins))
+  if (!isAllowedOrigin(origin, origins))
     throw new Refused(405, 'method_not_allowed', 'Use POST, GET or HEAD.', { allow: 'POST, GET, HEAD' });
   return new Response(null, {
     status: 204,
@@ -34,7 +34,7 @@ export function preflightAnswer(request: Request, origins: readonly string[]): R
 export function withCors(response: Response, request: Request, origins: readonly string[]): Response {
   const origin = request.headers.get('origin');
   if (origins.length > 0) response.headers.append('vary', 'Origin');
-  if (origin === null || !isListed(origin, origins)) return response;
+  if (origin === null || !isAllowedOrigin(origin, origins)) return response;
   response.headers.set('access-control-allow-origin', origin);
   response.headers.set('access-control-allow-credentials', 'true');
   response.headers.set('access-control-expose-headers', 'retry-after');
@@ -46,7 +46,7 @@ function requireHeader(headers: Headers): void {
     throw new Refused(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
 }
 
-function isListed(origin: string | null, origins: readonly string[]): boolean {
+function isAllowedOrigin(origin: string | null, origins: readonly string[]): boolean {
   return origin !== null && origins.includes(origin);
 }
 

@@ -32,7 +32,7 @@ export interface Tickets {
 
 /** Longest ticket that is looked at. The URL and headers of an upload are inside. */
 const MOST_CHARACTERS = 16_384;
-const text = new TextEncoder();
+const encoder = new TextEncoder();
 
 /** A ticket as it is signed. The user is a keyed hash. */
 interface SignedContent {
@@ -73,7 +73,7 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
 
   async function hash(secret: string, user: string): Promise<string> {
     const { sign } = await keysOf(secret);
-    const digest = await crypto.subtle.sign('HMAC', sign, text.encode(`user.${user}`));
+    const digest = await crypto.subtle.sign('HMAC', sign, encoder.encode(`user.${user}`));
     return toBase64url(new Uint8Array(digest).subarray(0, 24));
   }
 
@@ -87,7 +87,7 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
         e: expiresMs,
         ...(sealed !== undefined && { s: await seal(keys.seal, sealed) }),
       };
-      const body = toBase64url(text.encode(JSON.stringify(content)));
+      const body = toBase64url(encoder.encode(JSON.stringify(content)));
       const signature = await crypto.subtle.sign('HMAC', keys.sign, signedBytes(body));
       return `${body}.${toBase64url(new Uint8Array(signature))}`;
     },
@@ -110,22 +110,22 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
 
 async function deriveKeys(secret: string): Promise<Keys> {
   const hmac = { name: 'HMAC', hash: 'SHA-256' };
-  const sign = await crypto.subtle.importKey('raw', text.encode(secret), hmac, false, ['sign', 'verify']);
-  const sealBytes = await crypto.subtle.sign('HMAC', sign, text.encode('seal'));
+  const sign = await crypto.subtle.importKey('raw', encoder.encode(secret), hmac, false, ['sign', 'verify']);
+  const sealBytes = await crypto.subtle.sign('HMAC', sign, encoder.encode('seal'));
   const seal = await crypto.subtle.importKey('raw', sealBytes, 'AES-GCM', false, ['encrypt', 'decrypt']);
   return { sign, seal };
 }
 
 /** A signature under the same key for another purpose can never be one of a ticket. */
 function signedBytes(body: string): Uint8Array<ArrayBuffer> {
-  return text.encode(`ticket.${body}`);
+  return encoder.encode(`ticket.${body}`);
 }
 
 const NONCE_BYTES = 12;
 
 async function seal(key: CryptoKey, value: unknown): Promise<string> {
   const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
-  const closed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, key, text.encode(JSON.stringify(value)));
+  const closed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, key, encoder.encode(JSON.stringify(value)));
   const bytes = new Uint8Array(NONCE_BYTES + closed.byteLength);
   bytes.set(iv);
   bytes.set(new Uint8Array(closed), NONCE_BYTES);

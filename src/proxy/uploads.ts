@@ -41,7 +41,7 @@ function invalidUpload(): Refused {
 }
 
 /** Where and how the bytes go, as a `put` ticket contains it. */
-interface Target {
+interface PutTarget {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly sizeBytes: number;
@@ -53,14 +53,14 @@ export async function beginUpload({ client, tickets, user, now }: UploadContext,
   const upload_type = uploadTypeOf(mime_type) ?? 'IMAGE';
   const created = await client.uploads.create({ file_name, mime_type, file_size, upload_type });
   const { upload_id: id, direct_upload_url: url, headers } = created;
-  const target: Target = { url, headers, sizeBytes: file_size };
+  const target: PutTarget = { url, headers, sizeBytes: file_size };
   const expiresMs = now() + PUT_MS + file_size * PUT_MS_PER_BYTE;
   const put = await tickets.sign({ kind: 'put', id, user, expiresMs, sealed: target });
   return { put, ...(needsCredential(target, client) ? {} : { direct: { url, headers } }) };
 }
 
 /** Whether the bytes can only be sent with a credential, which a page must not have. */
-function needsCredential({ url, headers }: Target, client: ProxyClient): boolean {
+function needsCredential({ url, headers }: PutTarget, client: ProxyClient): boolean {
   const { baseUrl } = client.toJSON();
   const isServices = typeof baseUrl === 'string' && new URL(url).origin === new URL(baseUrl).origin;
   return isServices || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));
@@ -84,7 +84,7 @@ export async function relayBytes({ client, tickets, user }: UploadContext, reque
   const { body, isTooLarge } = bounded(request.body, sizeBytes);
   const target = { upload_id: ticket.id, direct_upload_url, headers };
   await client.uploads.put(target, body, { sizeBytes }).catch((error: unknown) => {
-    throw isTooLarge() ? tooLarge() : error;
+    throw isTooLarge() ? fileTooLarge() : error;
   });
   return {};
 }
@@ -97,7 +97,7 @@ export async function endUpload({ client, tickets, user, now }: UploadContext, g
   return { upload: await tickets.sign({ kind: 'upload', id: ticket.id, user, expiresMs: now() + UPLOAD_MS }) };
 }
 
-function targetIn(sealed: unknown): Target | undefined {
+function targetIn(sealed: unknown): PutTarget | undefined {
   return isFields(sealed) && typeof sealed.url === 'string' && isFields(sealed.headers) ? (sealed as never) : undefined;
 }
 
@@ -108,7 +108,7 @@ function bounded(body: ReadableStream<Uint8Array>, most: number) {
     new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
         size += chunk.byteLength;
-        if (size > most) controller.error(tooLarge());
+        if (size > most) controller.error(fileTooLarge());
         else controller.enqueue(chunk);
       },
     }),
@@ -116,6 +116,6 @@ function bounded(body: ReadableStream<Uint8Array>, most: number) {
   return { body: counted, isTooLarge: () => size > most };
 }
 
-function tooLarge(): Refused {
+function fileTooLarge(): Refused {
   return new Refused(413, 'size_mismatch', 'The file is larger than announced.');
 }

@@ -29,7 +29,7 @@ export interface Watches {
 /** A job is followed for so long after its last viewer has left: pages come back for the next part of a hold. */
 const LINGER_MS = 60_000;
 /** Where nothing is known of a job yet, even a page that polls waits so long for the first read. */
-const FIRST_READ_MS = 10_000;
+const FIRST_PAGE_READ_MS = 10_000;
 
 /** One wait that all viewers of a job share, between their requests too. */
 class Followed {
@@ -88,7 +88,7 @@ export function createWatches(client: ProxyClient, clock: Clock): Watches {
     const isNews = latest !== undefined && (latest.job.status !== seen || isSettled(latest.job));
     if (!isNews && !entry.hasEnded) {
       entry.forget?.();
-      const mostMs = latest === undefined ? Math.max(holdMs, FIRST_READ_MS) : holdMs;
+      const mostMs = latest === undefined ? Math.max(holdMs, FIRST_PAGE_READ_MS) : holdMs;
       await nextChange(entry, { clock, mostMs, signal });
     }
     if (entry.viewers.size === 0) linger(typeof job === 'string' ? job : job.id, entry);
@@ -108,7 +108,7 @@ async function alone(
   const stop = new AbortController();
   const forget = onAbort(signal, () => stop.abort(signal?.reason));
   let latest: Progress | undefined;
-  const options = { signal: stop.signal, timeoutMs: Math.max(holdMs, FIRST_READ_MS) };
+  const options = { signal: stop.signal, timeoutMs: Math.max(holdMs, FIRST_PAGE_READ_MS) };
   try {
     await wait(client, job, options, (progress) => {
       latest = progress;

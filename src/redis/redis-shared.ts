@@ -82,7 +82,7 @@ export function redisShared(redis: RedisClient, options: RedisSharedOptions = {}
   const ask = (keys: string[], values: readonly (string | number)[]) =>
     swap(keys, values).catch((error: unknown) => {
       failed(error);
-      throw misconfiguration(error, prefix) ?? error;
+      throw redisMisconfiguration(error, prefix) ?? error;
     });
   const keysOf = (group: string, keys: readonly string[]) => {
     // One hash tag: a cluster keeps the keys of a group together.
@@ -110,12 +110,12 @@ export function redisShared(redis: RedisClient, options: RedisSharedOptions = {}
   };
 }
 
-interface Channels {
+interface StoreChannels {
   readonly prefix: string;
   readonly failed: (error: unknown) => void;
 }
 
-function notifications(client: PubSubClient, { prefix, failed }: Channels) {
+function notifications(client: PubSubClient, { prefix, failed }: StoreChannels) {
   const listeners = new Map<string, Set<(message: string) => void>>();
   let subscriber: Subscriber | undefined;
   const received = (channel: string, message: string) => {
@@ -166,7 +166,7 @@ const FIXES: Readonly<Record<string, (prefix: string) => string>> = {
 };
 
 /** Upstash puts words before the code. */
-function misconfiguration(error: unknown, prefix: string): GenError | undefined {
+function redisMisconfiguration(error: unknown, prefix: string): GenError | undefined {
   const message = error instanceof Error ? error.message : String(error);
   const [code = ''] = new RegExp(`\\b(${Object.keys(FIXES).join('|')})\\b`).exec(message) ?? [];
   const fix = FIXES[code]?.(prefix);

@@ -1,5 +1,5 @@
 // Subscriptions of the Redis clients that people use, as one. A connection that subscribes can do nothing else.
-import { hasMethods } from '../redis-client.js';
+import { clientHas } from '../redis-client.js';
 
 /** A client that publishes, and from which a connection of its own can be made for subscribing. */
 export interface PubSubClient {
@@ -21,7 +21,7 @@ export interface SubscriberEvents {
 }
 
 /** What is used of a connection, whichever client made it. */
-interface Connection {
+interface SubscriberConnection {
   /** Whether commands are sent at once. */
   isReady(): boolean;
   open(): Promise<unknown>;
@@ -55,7 +55,7 @@ interface NodeRedisConnection extends Emitter {
 
 /** Whether the client can publish and subscribe: those over HTTP cannot. */
 export function isPubSubClient(client: unknown): client is PubSubClient {
-  return hasMethods(client, 'publish', 'duplicate');
+  return clientHas(client, 'publish', 'duplicate');
 }
 
 /** Opens a connection of its own. After a break and after an error it subscribes again. */
@@ -67,7 +67,7 @@ export function openSubscriber(client: PubSubClient, { received, failed }: Subsc
     if (isOpen) failed(error);
   };
   const duplicate = client.duplicate() as Emitter;
-  const connection = hasMethods(client, 'defineCommand')
+  const connection = clientHas(client, 'defineCommand')
     ? ofIoRedis(duplicate, received)
     : ofNodeRedis(duplicate, received);
   const subscribe = (channel: string) => {
@@ -111,7 +111,7 @@ export function openSubscriber(client: PubSubClient, { received, failed }: Subsc
   };
 }
 
-function ofIoRedis(emitter: Emitter, received: SubscriberEvents['received']): Connection {
+function ofIoRedis(emitter: Emitter, received: SubscriberEvents['received']): SubscriberConnection {
   const connection = emitter as IoRedisConnection;
   connection.on('message', received);
   return {
@@ -124,7 +124,7 @@ function ofIoRedis(emitter: Emitter, received: SubscriberEvents['received']): Co
   };
 }
 
-function ofNodeRedis(emitter: Emitter, received: SubscriberEvents['received']): Connection {
+function ofNodeRedis(emitter: Emitter, received: SubscriberEvents['received']): SubscriberConnection {
   const connection = emitter as NodeRedisConnection;
   let isConnected = false;
   return {

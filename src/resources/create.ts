@@ -132,7 +132,7 @@ export function sendCreate<T>(
   request: JsonRequest<T>,
   options: CreateCallOptions | undefined,
 ): RequestPromise<T> {
-  const files = filesOf(uploads, request);
+  const files = filesInBody(uploads, request);
   const failed = (error: unknown, wasSent: boolean) => leave(files, error, wasSent && mayHaveCreated(error));
   return transport.send(
     { ...request, options: CREATE_CALL_OPTIONS, files: files && { ...files, done: files.keep, failed } },
@@ -148,7 +148,7 @@ async function leave(files: BodyFiles | undefined, error: unknown, isNeeded: boo
   files?.keep();
 }
 
-function filesOf(uploads: UploadSteps, { name, body }: JsonRequest<unknown>): BodyFiles | undefined {
+function filesInBody(uploads: UploadSteps, { name, body }: JsonRequest<unknown>): BodyFiles | undefined {
   return filesIn(uploads, body, name.startsWith('characters.') ? 'character' : undefined);
 }
 
@@ -165,7 +165,7 @@ async function runJob<Throws extends boolean>(
   const call = { signal, maxRetries, headers, preflight, budget, onUploadProgress, label };
   // A key that cannot be right is refused, and never left out.
   const key = idempotencyKeyOf(options.idempotencyKey, request.body, transport.random);
-  const files = filesOf(uploads, request);
+  const files = filesInBody(uploads, request);
   let settle = () => {};
   const waits = new Promise<void>((resolve) => {
     settle = resolve;

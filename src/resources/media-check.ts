@@ -5,7 +5,7 @@ import { mediaTypeEssence } from '../schemas/media-type.js';
 export const SNIFFED_BYTES = 512;
 
 const NOT_MEDIA = /^(text\/html|application\/xhtml\+xml|(application|text)\/xml|application\/(.+\+)?json|text\/json)$/;
-const PAGE = /^<(!doctype html|html|head|body)[\s>]/i;
+const HTML_START = /^<(!doctype html|html|head|body)[\s>]/i;
 /** An image in SVG is XML, too. */
 const XML = /^<\?xml/i;
 const SVG = /<svg[\s>]/i;
@@ -18,7 +18,7 @@ const JSON_TEXT = /^(\{\s*("|\}|$)|\[\s*[{"\]])/;
 export function refuseNonMedia(jobId: string, contentType: string | undefined, first: Uint8Array | undefined): void {
   const start = new TextDecoder().decode(first?.subarray(0, SNIFFED_BYTES)).trimStart();
   const type = mediaTypeEssence(contentType ?? '');
-  const isPage = PAGE.test(withoutPrologue(start));
+  const isPage = HTML_START.test(withoutPrologue(start));
   const isXml = XML.test(start) && !SVG.test(start);
   if (!NOT_MEDIA.test(type) && !isPage && !isXml && !JSON_TEXT.test(start)) return;
   const what = isPage || type.includes('html') ? 'an HTML page' : isXml || type.endsWith('/xml') ? 'XML' : 'JSON';

@@ -29,7 +29,7 @@ export interface OutputAnswer extends OutputVersion {
 }
 
 /** Reads the head of an answer. Throws a DownloadError for one that holds no file. */
-export function readAnswer(jobId: string, response: Response): OutputAnswer {
+export function readOutputAnswer(jobId: string, response: Response): OutputAnswer {
   const { status, headers } = response;
   if (response.body === null || hasNoBody(status)) {
     throw new DownloadError(`The service answered with ${status} and no file for job ${jobId}.`, {

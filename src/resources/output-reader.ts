@@ -12,7 +12,7 @@ import { abortable, onAbort } from '../runtime/abort.js';
 import { type ByteReader, joinBytes, readerOf } from '../runtime/bytes.js';
 import { type Clock, sleep } from '../runtime/clock.js';
 import { refuseNonMedia, SNIFFED_BYTES } from './media-check.js';
-import { emptyFile, type OutputAnswer, type OutputVersion, readAnswer } from './output-answer.js';
+import { emptyFile, type OutputAnswer, type OutputVersion, readOutputAnswer } from './output-answer.js';
 
 /** The rest of a file, provided that it is still the same file. */
 export interface RestOfOutput {
@@ -179,7 +179,7 @@ export class OutputReader {
       // A part that lies beyond the end means that the file has changed.
       if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) this.#forgetVersion();
       // A service that was there a moment ago may be back in the next.
-      else if (this.#furthest === 0 || !isPassing(cause)) throw cause;
+      else if (this.#furthest === 0 || !isPassingFailure(cause)) throw cause;
       await this.#pause(cause);
       return undefined;
     }
@@ -192,7 +192,7 @@ export class OutputReader {
 
   async #answerOf(response: Response): Promise<OutputAnswer> {
     try {
-      const answer = readAnswer(this.#reading.jobId, response);
+      const answer = readOutputAnswer(this.#reading.jobId, response);
       const { signal } = this.#abort;
       const sizeBytes = answer.sizeBytes ?? (await abortable(this.#reading.sizeOf(signal), signal));
       if (answer.encoding === undefined || sizeBytes !== undefined) return { ...answer, sizeBytes };
@@ -328,6 +328,6 @@ async function nextOf(connection: Connection) {
 }
 
 /** Whether a failure is of the connection or of the service, and not of the request. */
-function isPassing(cause: unknown): boolean {
+function isPassingFailure(cause: unknown): boolean {
   return ConnectionError.isInstance(cause) || TimeoutError.isInstance(cause) || ServerError.isInstance(cause);
 }

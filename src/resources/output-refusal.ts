@@ -3,7 +3,7 @@ import { fileRefusal } from '../rules/output.js';
 import type { Job } from '../schemas/job.js';
 
 /** What is known of a download that was refused. */
-interface Refusal {
+interface RefusedDownload {
   readonly jobId: string;
   readonly cause: unknown;
   /** The job, as it stands. */
@@ -13,7 +13,7 @@ interface Refusal {
 }
 
 /** The error to throw for a refused download: an expired link and a job without a file are told as such. */
-export async function explainRefusal({ jobId, cause, job, now }: Refusal): Promise<unknown> {
+export async function explainRefusal({ jobId, cause, job, now }: RefusedDownload): Promise<unknown> {
   const kind = fileRefusal(cause);
   if (kind === undefined || !APIError.isInstance(cause)) return cause;
   const { providerOutputExpiresAt: expiresAt, status } = (await job()) ?? {};

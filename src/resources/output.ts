@@ -65,7 +65,7 @@ export function outputInfoOf(response: Response): OutputInfo {
   const get = (name: string) => headers.get(name) ?? undefined;
   return {
     contentType: get('content-type'),
-    sizeBytes: sizeOf(response),
+    sizeBytes: wholeSize(response),
     etag: get('etag'),
     lastModified: get('last-modified'),
     acceptsRanges: isPart(response.status) || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
@@ -74,7 +74,7 @@ export function outputInfoOf(response: Response): OutputInfo {
 }
 
 /** The whole size. The length of a part or of an encoded answer is another one. */
-function sizeOf({ status, headers }: Response): number | undefined {
+function wholeSize({ status, headers }: Response): number | undefined {
   const ofPart = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1];
   const text = isPart(status) ? ofPart : (headers.get('content-length') ?? undefined);
   const encoding = headers.get('content-encoding') ?? 'identity';

@@ -14,13 +14,14 @@ export function path(parts: TemplateStringsArray, ...ids: readonly string[]): ()
 }
 
 function segment(id: unknown): string {
-  if (typeof id !== 'string' || id === '') throw new GenError(`An id must be a non-empty string, not ${describe(id)}.`);
+  if (typeof id !== 'string' || id === '')
+    throw new GenError(`An id must be a non-empty string, not ${describeSegment(id)}.`);
   // Half of a surrogate pair cannot be encoded.
   if (id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw new GenError(`${JSON.stringify(id)} is not an id.`);
   return encodeURIComponent(id);
 }
 
-function describe(value: unknown): string {
+function describeSegment(value: unknown): string {
   if (value === '') return 'an empty one';
   if (isFields(value)) return typeof value.then === 'function' ? 'a promise: await it' : 'an object: pass its id';
   return value === null ? 'null' : typeof value;

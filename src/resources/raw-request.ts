@@ -17,7 +17,7 @@ export interface RawRequest {
 }
 
 /** A documented endpoint counts against its limit whichever way it is called. */
-const LANES: readonly (readonly [RegExp, Lane])[] = [
+const LANE_OF_PATH: readonly (readonly [RegExp, Lane])[] = [
   [/^POST \/v1\/videos$/, 'videos.create'],
   [/^GET \/v1\/jobs\/[^/]+$/, 'jobs.get'],
   [/^GET \/v1\/jobs\/[^/]+\/output$/, 'jobs.output'],
@@ -31,6 +31,6 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   checkOptions('request', RAW_REQUEST, request);
   const { method, path, query, body } = request;
   const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
-  const lane = LANES.find(([pattern]) => pattern.test(asked))?.[1];
+  const lane = LANE_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
   return { name: 'request', method, path, query, body, lane, decode: (answer) => unwrap(answer) as T };
 }

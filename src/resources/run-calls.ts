@@ -28,7 +28,7 @@ export interface RunCreate {
 }
 
 /** Sends a create under the key of its run, which replaces one that stands in the body. */
-export async function sendCreate(
+export async function sendRunCreate(
   client: { readonly [Call in CallKind]: { create(params: never, options?: RequestOptions): PromiseLike<CreatedJob> } },
   { call, params, key: idempotencyKey, model }: RunCreate,
   options: RequestOptions = {},

@@ -55,14 +55,14 @@ function change(draft: Draft, turn: BudgetTurn): Result {
   const { step } = turn;
   switch (step.op) {
     case 'reserve':
-      return reserve(draft, turn, step);
+      return reserveShare(draft, turn, step);
     case 'settle':
-      return settle(draft, turn, step);
+      return settleCreate(draft, turn, step);
     case 'charge':
       charge(draft, turn, step);
       return DONE;
     case 'fail':
-      fail(draft, turn, step);
+      failCreate(draft, turn, step);
       return DONE;
     case 'renew':
       for (const [key, holder] of step.calls) renew(draft, key, { holder, nowMs: turn.nowMs });
@@ -97,7 +97,7 @@ function passTime(draft: Draft, { scope, nowMs }: BudgetTurn): void {
   draft.unpriced.clear();
 }
 
-function reserve(draft: Draft, { scope, nowMs }: BudgetTurn, step: ReserveStep): Result {
+function reserveShare(draft: Draft, { scope, nowMs }: BudgetTurn, step: ReserveStep): Result {
   const { key, holder, priceClass, teaches } = step;
   const settled = draft.settled.get(key);
   if (settled) return { outcome: 'held', tokens: settled.tokens };
@@ -141,14 +141,14 @@ function admission({ pending, unpriced, spentTokens }: Draft, scope: BudgetScope
   return open.length > 0 ? 'wait' : 'unknown';
 }
 
-function settle(draft: Draft, turn: BudgetTurn, step: BudgetStep & { op: 'settle' }): Result {
+function settleCreate(draft: Draft, turn: BudgetTurn, step: BudgetStep & { op: 'settle' }): Result {
   const { key, jobId, priceClass, teaches, quotedTokens } = step;
   const before = draft.settled.get(key);
   const pending = draft.pending.get(key);
   draft.pending.delete(key);
   if (teaches && quotedTokens !== null) learn(draft, priceClass, quotedTokens);
   if (before?.jobId === jobId) {
-    if (before.tokens === null && quotedTokens !== null) correct(draft, key, { ...before, tokens: quotedTokens });
+    if (before.tokens === null && quotedTokens !== null) correctCost(draft, key, { ...before, tokens: quotedTokens });
     return { outcome: 'done', tokens: before.tokens };
   }
   const tokens = step.isUncharged ? 0 : (quotedTokens ?? pending?.tokens ?? draft.prices.get(priceClass) ?? null);
@@ -180,12 +180,12 @@ function learn(draft: Draft, priceClass: string, tokens: number): void {
     draft.pending.set(key, { ...create, tokens: Math.max(create.tokens ?? 0, tokens), isSure: true });
   }
   for (const [key, create] of draft.unpriced) {
-    if (create.priceClass === priceClass && create.teaches) correct(draft, key, { ...create, tokens });
+    if (create.priceClass === priceClass && create.teaches) correctCost(draft, key, { ...create, tokens });
   }
 }
 
 /** An answered create costs something else than it was counted with. */
-function correct(draft: Draft, key: string, create: SettledCreate): void {
+function correctCost(draft: Draft, key: string, create: SettledCreate): void {
   const before = draft.settled.get(key) ?? draft.unpriced.get(key);
   if (create.startMs === draft.startMs) draft.spentTokens += (create.tokens ?? 0) - (before?.tokens ?? 0);
   draft.unpriced.delete(key);
@@ -197,7 +197,7 @@ function charge(draft: Draft, turn: BudgetTurn, { key, jobId, tokens }: BudgetSt
   const pending = draft.pending.get(key);
   if (settled?.jobId === jobId) {
     const { priceClass, teaches } = settled;
-    correct(draft, key, { ...settled, tokens });
+    correctCost(draft, key, { ...settled, tokens });
     if (teaches && tokens > 0 && settled.tokens === null) learn(draft, priceClass, tokens);
   } else if (pending) {
     // The process that created the job died before it could settle.
@@ -206,7 +206,7 @@ function charge(draft: Draft, turn: BudgetTurn, { key, jobId, tokens }: BudgetSt
   }
 }
 
-function fail(draft: Draft, turn: BudgetTurn, { key, holder, fate }: BudgetStep & { op: 'fail' }): void {
+function failCreate(draft: Draft, turn: BudgetTurn, { key, holder, fate }: BudgetStep & { op: 'fail' }): void {
   const create = draft.pending.get(key);
   if (!create) return;
   const holders = new Map(create.holders);
@@ -233,7 +233,7 @@ function release(draft: Draft, key: string): void {
   if (create && isOpen(create)) draft.pending.set(key, { ...create, lostUntilMs: null });
   else draft.pending.delete(key);
   const unpriced = draft.unpriced.get(key);
-  if (unpriced) correct(draft, key, { ...unpriced, tokens: 0 });
+  if (unpriced) correctCost(draft, key, { ...unpriced, tokens: 0 });
 }
 
 function standing(

@@ -154,7 +154,7 @@ export function isDone({ state }: Pick<JournaledCreate, 'state'>): boolean {
   return state === 'stored' || state === 'failed' || state === 'closed';
 }
 
-interface Create {
+interface KnownCreate {
   opened?: OpenedEntry;
   /** Attempts under this key whose outcome is unknown. */
   unknown: number;
@@ -169,13 +169,13 @@ type Ends = { [P in JobEntry['phase']]?: Extract<JobEntry, { readonly phase: P }
  * acceptance that belongs to it: a webhook can be faster than the answer.
  */
 export function foldJournal(entries: Iterable<unknown>): JournaledCreate[] {
-  const creates = new Map<string, Create>();
+  const creates = new Map<string, KnownCreate>();
   const ends = new Map<string, Ends>();
-  for (const entry of entries) if (isEntry(entry)) note(entry, creates, ends);
+  for (const entry of entries) if (isEntry(entry)) noteEntry(entry, creates, ends);
   return [...creates.values()].flatMap((create) => shown(create, ends));
 }
 
-function note(entry: JournalEntry, creates: Map<string, Create>, ends: Map<string, Ends>): void {
+function noteEntry(entry: JournalEntry, creates: Map<string, KnownCreate>, ends: Map<string, Ends>): void {
   if (isAboutJob(entry)) {
     ends.set(entry.jobId, { ...ends.get(entry.jobId), [entry.phase]: entry });
     return;
@@ -190,7 +190,7 @@ function note(entry: JournalEntry, creates: Map<string, Create>, ends: Map<strin
 }
 
 /** A create as it is shown; none where the first entry is missing, because it was the line that was cut. */
-function shown({ opened, unknown, accepted }: Create, ends: ReadonlyMap<string, Ends>): JournaledCreate[] {
+function shown({ opened, unknown, accepted }: KnownCreate, ends: ReadonlyMap<string, Ends>): JournaledCreate[] {
   if (!opened) return [];
   const { key, call, params, at, label } = opened;
   const create = { key, call, params, at, ...(label !== undefined && { label }) };
@@ -202,7 +202,7 @@ function shown({ opened, unknown, accepted }: Create, ends: ReadonlyMap<string, 
   return [
     {
       ...create,
-      state: stateOf(end),
+      state: stateAfter(end),
       jobId,
       ...(quotedTokens !== undefined && { quotedTokens }),
       ...(chargedTokens !== undefined && { chargedTokens }),
@@ -213,7 +213,7 @@ function shown({ opened, unknown, accepted }: Create, ends: ReadonlyMap<string, 
   ];
 }
 
-function stateOf(end: Ends | undefined): CreateState {
+function stateAfter(end: Ends | undefined): CreateState {
   if (end?.stored) return 'stored';
   if (!end?.final) return 'accepted';
   return end.final.status === 'completed' ? 'completed' : 'failed';

@@ -27,12 +27,12 @@ export function encodeLane(
     ]),
     pause: Math.max(0, Math.ceil(pausedUntilMs - seenMs)),
   });
-  return { value, ttlMs: Math.ceil(overMs - seenMs) + KEPT_MS };
+  return { value, ttlMs: Math.ceil(overMs - seenMs) + LANE_KEPT_MS };
 }
 
 /** What {@link encodeLane} has written. Undefined for something else. */
 export function decodeLane(value: string): LaneState | undefined {
-  const stored = readJson(value);
+  const stored = readLane(value);
   if (stored?.v !== FORMAT) return undefined;
   let freeMs = stored.at;
   return {
@@ -54,7 +54,7 @@ export function decodeLane(value: string): LaneState | undefined {
 
 const FORMAT = 1;
 /** A state is kept for longer than it matters, so that a clock that was set back does not lose it. */
-const KEPT_MS = 60_000;
+const LANE_KEPT_MS = 60_000;
 
 type StoredMember = readonly [
   name: string,
@@ -74,7 +74,7 @@ interface StoredLane {
   readonly pause: number;
 }
 
-function readJson(text: string): StoredLane | undefined {
+function readLane(text: string): StoredLane | undefined {
   try {
     return JSON.parse(text);
   } catch {

@@ -23,7 +23,7 @@ export interface Arrival {
 }
 
 /** An arrival of a member. */
-interface Run {
+interface MemberRun {
   readonly member: string;
   atMs: number;
   calls: number;
@@ -42,7 +42,7 @@ export interface LaneState {
   /** When each resting slot is free again, earliest first. */
   readonly resting: number[];
   /** The calls that wait, by arrival. */
-  queue: Run[];
+  queue: MemberRun[];
   readonly members: Map<string, Member>;
   /** No call is sent before. */
   pausedUntilMs: number;
@@ -116,7 +116,7 @@ export function takeTurn(lane: LaneState, turn: LaneTurn, limit: LaneLimit, nowM
   const me = lane.members.get(member);
   const answered = turn.counted + turn.answeredAgoMs.length;
   const news = turn.answeredAgoMs.slice(Math.max(0, (me?.answered ?? 0) - turn.counted));
-  for (const agoMs of limit.limit < Number.POSITIVE_INFINITY ? news : []) rest(lane, nowMs - agoMs + restMs);
+  for (const agoMs of limit.limit < Number.POSITIVE_INFINITY ? news : []) restSlot(lane, nowMs - agoMs + restMs);
   if (pauseMs > 0 && nowMs + pauseMs > lane.pausedUntilMs) {
     lane.pausedUntilMs = nowMs + pauseMs;
     isChanged = true;
@@ -144,7 +144,7 @@ export function takeTurn(lane: LaneState, turn: LaneTurn, limit: LaneLimit, nowM
   const place = { ahead: isWaiting ? ahead : queued, free: unused };
   const hasAll = !isWaiting && taken === tries;
   const wait = hasAll ? NO_WAIT : waitOf(lane, place, { limit, nowMs, isPaused });
-  const rank = isWaiting ? rankOf(lane, member) : 0;
+  const rank = isWaiting ? memberRank(lane, member) : 0;
   return { granted: given + granted, received, taken, ahead: place.ahead, rank, isPaused, isChanged, ...wait };
 }
 
@@ -189,7 +189,7 @@ function tidyLane(lane: LaneState, { nowMs, restMs, spared }: Tidy): number {
     lane.members.delete(name);
     isDead = true;
     // Its calls were answered at the latest when its lease ended.
-    for (let call = 0; call < open + given; call++) rest(lane, untilMs + restMs);
+    for (let call = 0; call < open + given; call++) restSlot(lane, untilMs + restMs);
   }
   if (isDead) lane.queue = lane.queue.filter(({ member }) => member === spared || lane.members.has(member));
   const { resting } = lane;
@@ -209,7 +209,7 @@ function setBack(lane: LaneState, byMs: number): void {
 }
 
 /** A slot rests until then. The times are in order; most slots go to the end. */
-function rest({ resting }: LaneState, untilMs: number): void {
+function restSlot({ resting }: LaneState, untilMs: number): void {
   let at = resting.length;
   while (at > 0 && (resting[at - 1] ?? 0) > untilMs) at--;
   resting.splice(at, 0, untilMs);
@@ -307,17 +307,17 @@ function grant(lane: LaneState, member: string, free: number): Granted {
   return { granted, ahead: all - granted, queued: all - granted };
 }
 
-function rankOf({ queue }: LaneState, member: string): number {
+function memberRank({ queue }: LaneState, member: string): number {
   const first = queue.findIndex((run) => run.member === member);
   return new Set(queue.slice(0, first).map((run) => run.member)).size;
 }
 
 /** How many calls of a run still wait within its first `turns`. */
-function callsWithin({ calls, served }: Run, turns: number): number {
+function callsWithin({ calls, served }: MemberRun, turns: number): number {
   return Math.max(0, Math.min(calls, turns - served));
 }
 
-function take(lane: LaneState, run: Run, calls: number): void {
+function take(lane: LaneState, run: MemberRun, calls: number): void {
   run.calls -= calls;
   run.served += calls;
   if (run.calls === 0) lane.queue = lane.queue.filter((other) => other !== run);

@@ -6,7 +6,7 @@ import type { PricedCall } from '../schemas/budget.js';
 export type Lengths = readonly number[];
 
 /** So many lengths are remembered of a class. */
-const REMEMBERED = 20;
+const REMEMBERED_LENGTHS = 20;
 /** The share that is cut off at each end before the mean is taken: a stalled job says nothing about the others. */
 const TRIMMED = 0.2;
 
@@ -18,7 +18,7 @@ export function lengthClassOf({ call, model, duration, resolution }: PricedCall)
 
 /** The lengths with one more. */
 export function withLength(lengths: Lengths, ms: number): Lengths {
-  return [...lengths, ms].slice(-REMEMBERED);
+  return [...lengths, ms].slice(-REMEMBERED_LENGTHS);
 }
 
 /** What a job of the class will take, in milliseconds: the trimmed mean; undefined while no job of it has completed. */

@@ -45,13 +45,13 @@ export function isAboutLimits(error: unknown): boolean {
  */
 function paramsOf(call: FieldsCall, body: unknown, { isStrict }: CheckOptions = {}, ratio = 'aspect_ratio'): Fields {
   if (typeof body === 'string') {
-    refuse('prompt_required', 'prompt', `missing; pass an object, for example { prompt: ${showValue(body)} }.`);
+    refuseParam('prompt_required', 'prompt', `missing; pass an object, for example { prompt: ${showValue(body)} }.`);
   }
   const params = isFields(body) ? body : {};
   for (const holder of [params, params.references, params.content].flat().filter(isFields)) refuseTwins(holder, ratio);
   const { model } = params;
   if (model !== undefined && typeof model !== 'string') {
-    refuse('model_not_found', 'model', `must be a string, not ${showValue(model)}.`);
+    refuseParam('model_not_found', 'model', `must be a string, not ${showValue(model)}.`);
   }
   checkReferences(params);
   refuseForeignFields(call, params, isStrict);
@@ -63,7 +63,7 @@ function refuseTwins(holder: Fields, ratio: string): void {
     const twin = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     if (twin === name || value === undefined || DOCUMENTED_CAMEL.test(name) || !WIRE_FIELDS.includes(twin)) continue;
     const field = twin === 'aspect_ratio' ? ratio : twin;
-    refuse('http_400', name, `the service ignores this name; write ${field}.`);
+    refuseParam('http_400', name, `the service ignores this name; write ${field}.`);
   }
 }
 
@@ -73,7 +73,7 @@ function isGiven(value: unknown): boolean {
 }
 
 /** Throws the PreflightError of `param`. */
-function refuse(code: RequestErrorCode, param: string, problem: string): never {
+function refuseParam(code: RequestErrorCode, param: string, problem: string): never {
   throw new PreflightError(`${param}: ${problem}`, { code, param });
 }
 
@@ -86,7 +86,7 @@ function firstGiven(params: Fields, names: readonly string[]): string | undefine
 /** Refuses a prompt that is missing or blank where no text among the items of `content` stands in for it. */
 function requirePrompt({ prompt }: Fields, content: readonly Fields[] = []): void {
   if (hasWords(prompt) || content.some((item) => hasWords(item.text))) return;
-  refuse('prompt_required', 'prompt', `${show(prompt)}; give a non-empty text.`);
+  refuseParam('prompt_required', 'prompt', `${showParam(prompt)}; give a non-empty text.`);
 }
 
 /**
@@ -94,7 +94,8 @@ function requirePrompt({ prompt }: Fields, content: readonly Fields[] = []): voi
  * without one.
  */
 function requireText(params: Fields, param: string): void {
-  if (!hasWords(params[param])) refuse('http_400', param, `${show(params[param])}; a non-empty string is required.`);
+  if (!hasWords(params[param]))
+    refuseParam('http_400', param, `${showParam(params[param])}; a non-empty string is required.`);
 }
 
 /** Refuses a known alias of another kind, and what the row of a known alias does not list. */
@@ -107,13 +108,21 @@ function requireOffered(
   const row = typeof model === 'string' ? capabilities(model) : undefined;
   if (row === undefined) return;
   if (row.kind !== kind) {
-    refuse('model_not_found', 'model', `"${model}" makes no ${kind}s; use ${aliases((other) => other.kind === kind)}.`);
+    refuseParam(
+      'model_not_found',
+      'model',
+      `"${model}" makes no ${kind}s; use ${aliases((other) => other.kind === kind)}.`,
+    );
   }
   for (const [param, list, code] of OFFERED) {
     const value = params[param];
     const offered: unknown = row[list];
     if (value === undefined || value === null || !Array.isArray(offered) || offered.includes(value)) continue;
-    refuse(code, param, `${show(value)} is not offered by ${model}; it offers ${offered.map(show).join(', ')}.`);
+    refuseParam(
+      code,
+      param,
+      `${showParam(value)} is not offered by ${model}; it offers ${offered.map(showParam).join(', ')}.`,
+    );
   }
 }
 
@@ -152,7 +161,7 @@ function contentOf(params: Fields): Fields[] {
 }
 
 /** A value as a message shows it. */
-function show(value: unknown): string {
+function showParam(value: unknown): string {
   return typeof value === 'string' ? `"${value}"` : value === undefined ? 'missing' : String(value);
 }
 
@@ -201,7 +210,11 @@ export function checkVideo(body: unknown, warn: (message: string) => void, optio
     firstGiven(params, FRAME_FIELDS) ?? (content.some((item) => item.role === 'first_frame') ? 'content' : undefined);
   const image = firstGiven(params, REFERENCE_IMAGE_FIELDS);
   if (frame !== undefined && image !== undefined) {
-    refuse('reference_combination_not_supported', image, `cannot go beside ${frame}; send frames or reference images.`);
+    refuseParam(
+      'reference_combination_not_supported',
+      image,
+      `cannot go beside ${frame}; send frames or reference images.`,
+    );
   }
   if (isGiven(params.camera_fixed) && (frame ?? image) !== undefined) {
     warn(`camera_fixed: leave it out beside ${frame ?? image}.`);
@@ -218,14 +231,14 @@ export function checkVideoEdit(body: unknown, warn: (message: string) => void, o
 function checkEdit(params: Fields, warn: (message: string) => void, options: CheckOptions): void {
   const model = params.model ?? options.fallback;
   if (!modelCapabilities(`${model}`)?.edits) {
-    const problem = `${show(model)} takes no edits; use ${aliases(({ edits }) => edits === true)}.`;
-    refuse('video_edit_model_not_supported', 'model', problem);
+    const problem = `${showParam(model)} takes no edits; use ${aliases(({ edits }) => edits === true)}.`;
+    refuseParam('video_edit_model_not_supported', 'model', problem);
   }
   const content = contentOf(params);
   // A clip in `content` may be meant as the source: the service knows, the document does not say.
   const hasSource = firstGiven(params, EDIT_SOURCE_FIELDS) !== undefined || content.some((item) => item.video_url);
   if (!hasSource) {
-    refuse(
+    refuseParam(
       'video_edit_source_required',
       'source_video_upload_id',
       `missing; give one of ${EDIT_SOURCE_FIELDS.join(', ')}.`,

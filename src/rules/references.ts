@@ -47,12 +47,12 @@ export function checkReferences(params: Fields): void {
   }
 }
 
-type Check = (at: string, value: unknown, field: string) => void;
+type CheckValue = (at: string, value: unknown, field: string) => void;
 
-function each(field: string, value: unknown, check: Check): void {
+function each(field: string, value: unknown, check: CheckValue): void {
   const isList = field.endsWith('s');
   if (isList !== Array.isArray(value)) {
-    refuse(field, field, isList ? 'must be a list; put the value in [ ]' : 'takes one value, not a list');
+    refuseReference(field, field, isList ? 'must be a list; put the value in [ ]' : 'takes one value, not a list');
   }
   if (Array.isArray(value)) for (const [index, item] of value.entries()) check(`${field}[${index}]`, item, field);
   else check(field, value, field);
@@ -61,7 +61,7 @@ function each(field: string, value: unknown, check: Check): void {
 function checkItems(list: string, value: unknown): void {
   for (const [index, item] of [value].flat().entries()) {
     const at = `${list}[${index}]`;
-    if (isOpaque(item)) refuse(at, list, `must be an object with fields, not ${show(item)}`);
+    if (isOpaque(item)) refuseReference(at, list, `must be an object with fields, not ${show(item)}`);
     for (const [field, part] of Object.entries(isFields(item) ? item : {})) {
       const url = isFields(part) && !isOpaque(part) ? part.url : part;
       if (URL_FIELD.test(field) && url !== undefined && url !== null) refuseNoUrl(`${at}.${field}`, url, field);
@@ -71,21 +71,23 @@ function checkItems(list: string, value: unknown): void {
 
 function refuseNoUpload(at: string, value: unknown, field: string): void {
   if (typeof value === 'string') {
-    if (value.trim() === '') refuse(at, field, 'is empty; pass an upload id or a file, or leave the field out');
+    if (value.trim() === '')
+      refuseReference(at, field, 'is empty; pass an upload id or a file, or leave the field out');
     if (/^https?:/i.test(value))
-      refuse(at, field, 'takes an upload id or a file; a public URL goes into a field for URLs');
+      refuseReference(at, field, 'takes an upload id or a file; a public URL goes into a field for URLs');
     if (!PLACE.test(value) && mediaTypeOfName(value) === undefined) return;
-    refuse(at, field, 'takes an upload id, and this is the name of a file; pass fromPath(path) or a Blob');
+    refuseReference(at, field, 'takes an upload id, and this is the name of a file; pass fromPath(path) or a Blob');
   }
-  if (isPromise(value)) refuse(at, field, 'is a promise; await the upload, and pass its upload_id');
-  if (isFields(value) && typeof value.upload_id === 'string') refuse(at, field, 'is an upload; pass its upload_id');
-  if (!isObject(value)) refuse(at, field, `must be an upload id or a file, not ${show(value)}`);
+  if (isPromise(value)) refuseReference(at, field, 'is a promise; await the upload, and pass its upload_id');
+  if (isFields(value) && typeof value.upload_id === 'string')
+    refuseReference(at, field, 'is an upload; pass its upload_id');
+  if (!isObject(value)) refuseReference(at, field, `must be an upload id or a file, not ${show(value)}`);
 }
 
 function refuseNoUrl(at: string, value: unknown, field: string): void {
   if (value instanceof URL) return;
-  if (isPromise(value)) refuse(at, field, 'is a promise; await it');
-  if (isObject(value)) refuse(at, field, `takes a public URL; a file goes into ${uploadField(field)}`);
+  if (isPromise(value)) refuseReference(at, field, 'is a promise; await it');
+  if (isObject(value)) refuseReference(at, field, `takes a public URL; a file goes into ${uploadField(field)}`);
   refuseNoText(at, value, field);
 }
 
@@ -95,7 +97,7 @@ function refuseNoReference(at: string, value: unknown, field: string): void {
 
 function refuseNoText(at: string, value: unknown, field: string): void {
   if (typeof value === 'string' && value.trim() !== '') return;
-  refuse(at, field, `must be a non-empty string, not ${show(value)}`);
+  refuseReference(at, field, `must be a non-empty string, not ${show(value)}`);
 }
 
 /** The field that takes a file in place of one that takes its URL. */
@@ -118,6 +120,6 @@ function isPromise(value: unknown): boolean {
   return isFields(value) && typeof value.then === 'function';
 }
 
-function refuse(at: string, param: string, problem: string): never {
+function refuseReference(at: string, param: string, problem: string): never {
   throw new PreflightError(`${at}: ${problem}.`, { code: 'http_400', param });
 }

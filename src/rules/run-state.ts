@@ -104,7 +104,7 @@ export type RunEvent = {
 );
 
 /** Where a run stands. Plain data, to be stored and replayed. */
-export interface RunState {
+export interface JobRunState {
   /** The version of this form. */
   readonly version: 1;
   /** The key of the first create. */
@@ -149,7 +149,7 @@ export interface RunStart {
 }
 
 /** A run that has done nothing yet. */
-export function startRun({ key, shortKey, rules }: RunStart): RunState {
+export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
   return {
     version: 1,
     key,
@@ -175,7 +175,7 @@ export function startRun({ key, shortKey, rules }: RunStart): RunState {
  * creates under a new key where the old one came to nothing. A run that has not ended, or has
  * ended with a completed job, stays as it is.
  */
-export function resumeRun(run: RunState): RunState {
+export function resumeRun(run: JobRunState): JobRunState {
   const { step, rules, key, shortKey, tries, failedJobs, refusedKeys } = run;
   if ((step.type !== 'end' && step.type !== 'fail') || step.again === null) return run;
   return { ...startRun({ key, shortKey, rules }), tries, failedJobs, refusedKeys, step: step.again };
@@ -188,7 +188,7 @@ export const LONGEST_KEY = 255;
  * The key of the next create of a run. Keys are part of the contract: a run that is repeated from its first key has to
  * come to the same jobs, so the suffixes count what the service has answered and nothing else.
  */
-export function nextKey(run: Pick<RunState, 'key' | 'shortKey' | 'failedJobs'>, secondKey?: number): string {
+export function nextKey(run: Pick<JobRunState, 'key' | 'shortKey' | 'failedJobs'>, secondKey?: number): string {
   const suffix =
     (run.failedJobs > 0 ? `:r${run.failedJobs + 1}` : '') + (secondKey === undefined ? '' : `:w${secondKey}`);
   const isTooLong = run.key.length + suffix.length > LONGEST_KEY;

@@ -2,11 +2,11 @@ import { isSettled, type Job, type JobTry } from '../schemas/job.js';
 import type { CallFailure } from './fate.js';
 import {
   type CreateStep,
+  type JobRunState,
   type LastStep,
   nextKey,
   type ReadStep,
   type RunEvent,
-  type RunState,
   type StoreStep,
 } from './run-state.js';
 
@@ -37,7 +37,7 @@ const STORE_RETRIES = 10;
  * - A webhook is a hint. The job is read.
  * - A wait whose end lies beyond the time limit is not begun.
  */
-export function nextStep(before: RunState, event: RunEvent): RunState {
+export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   const run = countTime(before, event);
   const { step } = run;
   switch (step.type) {
@@ -60,7 +60,7 @@ export function nextStep(before: RunState, event: RunEvent): RunState {
 }
 
 /** The service has accepted a job. */
-function accepted(run: RunState, { key }: CreateStep, event: JobEvent): RunState {
+function accepted(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
   const made: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
   return followed(
     { ...run, tries: [...run.tries, made], refusedKeys: 0, refusal: null, misses: 0, isAnnounced: false },
@@ -69,7 +69,7 @@ function accepted(run: RunState, { key }: CreateStep, event: JobEvent): RunState
 }
 
 /** The present job has been read. */
-function followed(before: RunState, event: JobEvent): RunState {
+function followed(before: JobRunState, event: JobRunEvent): JobRunState {
   const { job } = event;
   const run = { ...before, tries: withJob(before.tries, job), misses: 0 };
   if (!isSettled(job)) return { ...readAgain(run, job.id), isAnnounced: false };
@@ -78,7 +78,7 @@ function followed(before: RunState, event: JobEvent): RunState {
 }
 
 /** A job has ended without a file, and that is certain: the only place from which another one is created. */
-function afterFailure(run: RunState, { job, error }: JobEvent): RunState {
+function afterFailure(run: JobRunState, { job, error }: JobRunEvent): JobRunState {
   const end: LastStep = { type: 'end', job, error: error ?? null, again: createStep({ ...run, model: null }) };
   const seconds = Number(job.errorData?.retry_after);
   const askedMs = seconds > 0 ? seconds * 1000 : null;
@@ -88,7 +88,7 @@ function afterFailure(run: RunState, { job, error }: JobEvent): RunState {
   const recovery = job.status === 'failed' ? recover(run, job) : undefined;
   if (recovery === undefined) return { ...run, step: end };
   const isUnavailable = job.errorCode === 'generation_unavailable' && recovery.model === run.model;
-  return pause(recovery, {
+  return pauseBefore(recovery, {
     ms: askedMs ?? (isUnavailable ? UNSAID_REVIEW_MS : 0),
     next: createStep(recovery),
     late: end,
@@ -96,7 +96,7 @@ function afterFailure(run: RunState, { job, error }: JobEvent): RunState {
 }
 
 /** The run with one more recovery used, or undefined where its rules allow none. */
-function recover(run: RunState, { errorCode }: Job): RunState | undefined {
+function recover(run: JobRunState, { errorCode }: Job): JobRunState | undefined {
   const code = errorCode ?? '';
   const rules: Readonly<Record<string, unknown>> = run.rules.recover;
   const rule = Object.hasOwn(rules, code) ? run.rules.recover[code as keyof typeof run.rules.recover] : undefined;
@@ -109,7 +109,7 @@ function recover(run: RunState, { errorCode }: Job): RunState | undefined {
 }
 
 /** A create did not lead to a job, or it is not known whether it did. */
-function notCreated(run: RunState, step: CreateStep, failure: CallFailure): RunState {
+function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
   const late: LastStep = { type: 'fail', reason, error, again: step };
   if (reason === 'review') return refusedForReview(run, step, failure);
@@ -127,9 +127,9 @@ function notCreated(run: RunState, step: CreateStep, failure: CallFailure): RunS
   // What was not sent for want of a connection is sent when there is one; any other unsent call would be refused again.
   const isFinal = reason === 'unsent' && error.name !== 'ConnectionError';
   if (!run.rules.persistent || isFinal) return { ...run, step: late };
-  if (reason === 'full') return pause(run, { ms: slotMs(failure), next: step, late });
+  if (reason === 'full') return pauseBefore(run, { ms: slotMs(failure), next: step, late });
   const missed = { ...run, misses: run.misses + 1 };
-  return pause(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next: step, late });
+  return pauseBefore(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next: step, late });
 }
 
 /**
@@ -141,12 +141,12 @@ function notCreated(run: RunState, step: CreateStep, failure: CallFailure): RunS
  * What remains is a review that ends between these two creates, at a service that holds no refusals. A persistent run has a
  * record, so it is not repeated from its beginning; it may wait between the two.
  */
-function refusedForReview(run: RunState, step: CreateStep, { kind, retryAfterMs, error }: CallFailure): RunState {
+function refusedForReview(run: JobRunState, step: CreateStep, { kind, retryAfterMs, error }: CallFailure): JobRunState {
   const late: LastStep = { type: 'fail', reason: kind, error, again: createStep(run) };
   const waitMs = retryAfterMs ?? UNSAID_REVIEW_MS;
   if (step.isSecondKey) return resubmit({ ...run, refusedKeys: run.refusedKeys + 1 }, { waitMs, late });
   const isRepeated = run.refusal !== null && run.refusal.askedMs === retryAfterMs;
-  const refused: RunState = { ...run, refusal: { askedMs: retryAfterMs }, misses: 0 };
+  const refused: JobRunState = { ...run, refusal: { askedMs: retryAfterMs }, misses: 0 };
   if (isRepeated && run.rules.resubmitPending && run.resubmissions <= RESUBMISSIONS) {
     return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
   }
@@ -154,13 +154,16 @@ function refusedForReview(run: RunState, step: CreateStep, { kind, retryAfterMs,
 }
 
 /** Sends what waits for a review again when its time has come, as often as the rules allow. */
-function resubmit(run: RunState, { waitMs, late }: { readonly waitMs: number; readonly late: LastStep }): RunState {
+function resubmit(
+  run: JobRunState,
+  { waitMs, late }: { readonly waitMs: number; readonly late: LastStep },
+): JobRunState {
   if (!run.rules.resubmitPending || run.resubmissions >= RESUBMISSIONS) return { ...run, step: late };
   const next = { ...run, resubmissions: run.resubmissions + 1 };
-  return pause(next, { ms: Math.max(waitMs, SHORTEST_WAIT_MS), next: createStep(next), late });
+  return pauseBefore(next, { ms: Math.max(waitMs, SHORTEST_WAIT_MS), next: createStep(next), late });
 }
 
-function notRead(run: RunState, step: ReadStep, failure: CallFailure): RunState {
+function notRead(run: JobRunState, step: ReadStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
   if (reason === 'refused' || reason === 'unsent') {
     return { ...run, step: { type: 'fail', reason, error, again: step } };
@@ -170,7 +173,7 @@ function notRead(run: RunState, step: ReadStep, failure: CallFailure): RunState 
   return readAgain({ ...run, misses: run.misses + 1 }, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
 }
 
-function notStored(run: RunState, step: StoreStep, { kind: reason, error }: CallFailure): RunState {
+function notStored(run: JobRunState, step: StoreStep, { kind: reason, error }: CallFailure): JobRunState {
   const again: ReadStep = { type: 'read', jobId: step.job.id };
   if (reason !== 'lost' || run.misses >= STORE_RETRIES) {
     return { ...run, step: { type: 'fail', reason, error, again } };
@@ -181,7 +184,7 @@ function notStored(run: RunState, step: StoreStep, { kind: reason, error }: Call
   return { ...missed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, late: null } };
 }
 
-function waited(run: RunState, { woken }: { readonly woken: boolean }): RunState {
+function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRunState {
   const { step } = run;
   if (step.type !== 'wait') return run;
   if (step.jobId !== null) return { ...run, isAnnounced: run.isAnnounced || woken, step: step.next };
@@ -191,7 +194,7 @@ function waited(run: RunState, { woken }: { readonly woken: boolean }): RunState
 }
 
 /** Waits until the job is read again; not beyond the time limit, when it is read for the last time. */
-function readAgain(run: RunState, jobId: string, leastMs = 0): RunState {
+function readAgain(run: JobRunState, jobId: string, leastMs = 0): JobRunState {
   const left = leftMs(run);
   const next: ReadStep = { type: 'read', jobId };
   if (left === 0) return { ...run, step: timeout(run, next) };
@@ -203,36 +206,36 @@ function readAgain(run: RunState, jobId: string, leastMs = 0): RunState {
 }
 
 /** Waits before `next`; ends with `late` at once where the time limit does not allow it. */
-function pause(
-  run: RunState,
+function pauseBefore(
+  run: JobRunState,
   { ms, next, late }: { readonly ms: number; readonly next: CreateStep | StoreStep; readonly late: LastStep },
-): RunState {
+): JobRunState {
   const left = leftMs(run);
   if (left !== null && ms >= left) return { ...run, step: late };
   if (ms === 0) return { ...run, step: next };
   return { ...run, step: { type: 'wait', jobId: null, ms: Math.ceil(ms), leftMs: left, next, late } };
 }
 
-function timeout({ rules }: RunState, again: ReadStep): LastStep {
+function timeout({ rules }: JobRunState, again: ReadStep): LastStep {
   const { jobId } = again;
   const message = `Job ${jobId} did not end within ${rules.timeoutMs} ms (timeoutMs). It goes on: wait again, or raise timeoutMs.`;
   return { type: 'fail', reason: 'timeout', error: { name: 'WaitTimeoutError', message, jobId }, again };
 }
 
-function createStep(run: RunState, secondKey?: number): CreateStep {
+function createStep(run: JobRunState, secondKey?: number): CreateStep {
   const isSecondKey = secondKey !== undefined;
   return { type: 'create', key: nextKey(run, secondKey), model: run.model, isSecondKey };
 }
 
 /** Milliseconds between two reads. */
-function readMs({ rules, elapsedMs, isAnnounced }: RunState): number {
+function readMs({ rules, elapsedMs, isAnnounced }: JobRunState): number {
   if (rules.pollMs !== null) return rules.pollMs;
   if (isAnnounced) return FIRST_READ_MS;
   return Math.min(Math.max(FIRST_READ_MS, Math.round((elapsedMs ?? 0) * READ_GROWTH)), LONGEST_READ_MS);
 }
 
 /** Milliseconds until a call that got no answer is sent again; doubles with each. */
-function retryMs(run: RunState): number {
+function retryMs(run: JobRunState): number {
   const { retryMs: longest } = run.rules;
   return longest === null ? readMs(run) : Math.min(longest, SHORTEST_WAIT_MS * 2 ** Math.min(run.misses - 1, 20));
 }
@@ -243,17 +246,17 @@ function slotMs({ retryAfterMs }: CallFailure): number {
 }
 
 /** Milliseconds left of the time limit; null without one, and before the service's first answer. */
-function leftMs({ rules, elapsedMs }: RunState): number | null {
+function leftMs({ rules, elapsedMs }: JobRunState): number | null {
   return rules.timeoutMs === null || elapsedMs === null ? null : Math.max(0, rules.timeoutMs - elapsedMs);
 }
 
-type JobEvent = Extract<RunEvent, { readonly type: 'job' }>;
+type JobRunEvent = Extract<RunEvent, { readonly type: 'job' }>;
 
 /**
  * Adds the time that has passed. It counts from the service's first answer: time spent in the queue of a rate limit is not
  * taken off a wait. A clock that was set back adds nothing, and a wait that ran its time adds at least that.
  */
-function countTime(before: RunState, event: RunEvent): RunState {
+function countTime(before: JobRunState, event: RunEvent): JobRunState {
   const run = event.type === 'waited' && event.woken ? { ...before, wakes: before.wakes + 1 } : before;
   const { step, elapsedMs, wakes } = run;
   if (elapsedMs === null) {

@@ -29,12 +29,12 @@ export function createSha256(): Sha256 {
   const hash = runtime.process?.getBuiltinModule?.('node:crypto')?.createHash?.('sha256');
   if (hash) return { update: (bytes) => hash.update(bytes), hex: () => hash.digest('hex') };
   const { DigestStream } = runtime.crypto ?? {};
-  if (DigestStream) return streamed(new DigestStream('SHA-256'));
+  if (DigestStream) return streamedDigest(new DigestStream('SHA-256'));
   const plain = sha256.create();
   return { update: (bytes) => plain.update(bytes), hex: () => bytesToHex(plain.digest()) };
 }
 
-function streamed(stream: WritableStream & { readonly digest: Promise<ArrayBuffer> }): Sha256 {
+function streamedDigest(stream: WritableStream & { readonly digest: Promise<ArrayBuffer> }): Sha256 {
   const writer = stream.getWriter();
   stream.digest.catch(() => undefined);
   return {

@@ -20,7 +20,7 @@ export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob
 export type { KeyOptions } from './world/rule-options.js';
 export type { ResponseShapes } from './world/shapes.js';
 
-type ClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;
+type GenClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;
 
 /** The documented service in memory, and clients for it. */
 export interface Sandbox extends SandboxService {
@@ -39,7 +39,7 @@ export interface Sandbox extends SandboxService {
    * await sandbox.advance(60_000);
    * const job = await waiting;
    */
-  client(options?: ClientOptions): GenClient;
+  client(options?: GenClientOptions): GenClient;
   /**
    * An independent copy: jobs, money, uploads, characters, keys, faults, outcomes, prices, logs, random numbers and the time are
    * the same at first, and then each goes on by itself. Keys and secrets of the one work on the other. The copy has its own
@@ -64,7 +64,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
 function withClients(opened: OpenSandbox): Sandbox {
   const { service, clientFetch } = opened;
   return Object.assign(service, {
-    client(options: ClientOptions = {}): GenClient {
+    client(options: GenClientOptions = {}): GenClient {
       const { apiKey, baseUrl, webhookSecret } = service;
       // The key of a sandbox is no secret, so a page may have it.
       const own = { apiKey, baseUrl, webhookSecret, fetch: clientFetch, dangerouslyAllowBrowser: true };

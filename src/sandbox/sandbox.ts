@@ -54,7 +54,7 @@ export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnT
     webhookSecret: options.webhookSecret ?? secretText('whsec'),
   };
   const world = createWorld({ settings, run: runEvent });
-  settle(world, identity);
+  openFirstAccount(world, identity);
   return assemble(world, identity);
 }
 
@@ -143,7 +143,7 @@ function withControl(service: Handle, control: (request: Request) => Promise<Res
 }
 
 /** The first account and its key. */
-function settle(world: World, { apiKey, webhookSecret }: Identity): void {
+function openFirstAccount(world: World, { apiKey, webhookSecret }: Identity): void {
   openAccount(world, MAIN_ACCOUNT, webhookSecret);
   addKey(world, {}, apiKey);
 }
@@ -251,7 +251,7 @@ function memoryControls(world: World, identity: Identity): Pick<SandboxService, 
     reset() {
       overwriteState(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
       world.prices = settings.prices;
-      settle(world, identity);
+      openFirstAccount(world, identity);
       timeline.jump(timeline.now());
     },
     snapshot() {

@@ -6,25 +6,25 @@ import { PreflightError } from '../errors/index.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 
 type Kind = ModelCapabilities['kind'];
-type Row = readonly [alias: string, row: ModelCapabilities];
+type ModelEntry = readonly [alias: string, row: ModelCapabilities];
 
-const ROWS: readonly Row[] = Object.entries<ModelCapabilities>(MODELS);
+const ROWS: readonly ModelEntry[] = Object.entries<ModelCapabilities>(MODELS);
 const rowsOf = (kind: Kind, fits: (row: ModelCapabilities) => boolean = () => true) =>
   ROWS.filter(([, row]) => row.kind === kind && fits(row));
 
 const url = (what: string) => z.url().describe(`${what} A public HTTPS URL.`);
-const text = (what: string) => z.string().min(1).describe(what);
+const nonEmptyText = (what: string) => z.string().min(1).describe(what);
 const ids = (what: string) => z.array(z.string().min(1)).describe(what);
 const urls = (what: string) => z.array(z.url()).describe(`${what} Public HTTPS URLs.`);
 
 /** The values that any of the models offers. */
-function offered<T>(rows: readonly Row[], listOf: (row: ModelCapabilities) => readonly T[] | undefined): T[] {
+function offered<T>(rows: readonly ModelEntry[], listOf: (row: ModelCapabilities) => readonly T[] | undefined): T[] {
   return [...new Set(rows.flatMap(([, row]) => listOf(row) ?? []))];
 }
 
 /** One of the models' values. Which model offers which is in the rules of the object. */
 function oneOfModels<T extends string | number>(
-  rows: readonly Row[],
+  rows: readonly ModelEntry[],
   what: string,
   listOf: (row: ModelCapabilities) => readonly T[] | undefined,
 ) {
@@ -36,7 +36,10 @@ const resolutions = ({ resolutions: list }: ModelCapabilities): readonly string[
 const ratios = ({ aspectRatios: list }: ModelCapabilities): readonly string[] | undefined => list;
 
 /** What the JSON form of a schema says about the fields that depend on the model. */
-function byModel(rows: readonly Row[], fields: Readonly<Record<string, 'durations' | 'resolutions' | 'aspectRatios'>>) {
+function byModel(
+  rows: readonly ModelEntry[],
+  fields: Readonly<Record<string, 'durations' | 'resolutions' | 'aspectRatios'>>,
+) {
   return {
     allOf: rows.map(([alias, row]) => ({
       if: { properties: { model: { const: alias } }, required: ['model'] },
@@ -62,11 +65,11 @@ function rules<T extends object>(check: (params: unknown, warn: () => void) => v
   };
 }
 
-const model = (rows: readonly Row[], what: string) => z.enum(rows.map(([alias]) => alias)).describe(what);
+const model = (rows: readonly ModelEntry[], what: string) => z.enum(rows.map(([alias]) => alias)).describe(what);
 const everyCreate = {
   webhook_url: url("Receives the signed event of the job's end.").optional(),
   callback_url: url('Alias of webhook_url.').optional(),
-  idempotency_key: text('The same key never makes a second job.').optional(),
+  idempotency_key: nonEmptyText('The same key never makes a second job.').optional(),
 };
 const images = rowsOf('image');
 const videos = rowsOf('video');
@@ -83,12 +86,12 @@ const editors = rowsOf('video', ({ edits }) => edits === true);
 export const imageParams = z
   .strictObject({
     model: model(images, 'Image model. The service chooses where there is none.').optional(),
-    prompt: text('What the image shows.'),
+    prompt: nonEmptyText('What the image shows.'),
     ratio: oneOfModels(images, 'Aspect ratio.', ratios).optional(),
     resolution: oneOfModels(images, 'Resolution.', resolutions).optional(),
     response_format: z.literal('url').describe('How the image comes back.').optional(),
     watermark: z.boolean().optional(),
-    safety_identifier: text('Hashed id of the end user.').optional(),
+    safety_identifier: nonEmptyText('Hashed id of the end user.').optional(),
     references: z
       .array(z.strictObject({ type: z.literal('image_url'), url: z.url() }))
       .describe('Reference images by public HTTPS URL.')
@@ -112,7 +115,7 @@ const contentItem = z.discriminatedUnion('type', [
 ]);
 
 const videoFields = {
-  prompt: text('Subject, action, camera move, light and style.').optional(),
+  prompt: nonEmptyText('Subject, action, camera move, light and style.').optional(),
   content: z.array(contentItem).describe('The prompt and references as a list, in place of prompt.').optional(),
   resolution: oneOfModels(videos, 'Resolution.', resolutions).optional(),
   duration: oneOfModels(videos, 'Length in seconds.', durations).optional(),
@@ -124,15 +127,15 @@ export const videoParams = z
   .strictObject({
     model: model(videos, 'Video model. svc-video-fast where there is none.').optional(),
     ...videoFields,
-    aspect_ratio: text('Aspect ratio, for example 16:9.').optional(),
-    ratio: text('Alias of aspect_ratio.').optional(),
+    aspect_ratio: nonEmptyText('Aspect ratio, for example 16:9.').optional(),
+    ratio: nonEmptyText('Alias of aspect_ratio.').optional(),
     seed: z.int().describe('Fixes the seed for a similar result.').optional(),
     camera_fixed: z.boolean().describe('Keeps the camera still.').optional(),
     watermark: z.boolean().optional(),
     first_frame_url: url('Start image.').optional(),
-    first_frame_upload_id: text('Start image, by upload id.').optional(),
+    first_frame_upload_id: nonEmptyText('Start image, by upload id.').optional(),
     last_frame_url: url('End image.').optional(),
-    last_frame_upload_id: text('End image, by upload id.').optional(),
+    last_frame_upload_id: nonEmptyText('End image, by upload id.').optional(),
     reference_image_urls: urls('Images that guide appearance and style.').optional(),
     reference_image_upload_ids: ids('Images that guide appearance and style, by upload id.').optional(),
     referenceImageUrls: urls('Alias of reference_image_urls.').optional(),
@@ -146,8 +149,8 @@ export const videoParams = z
     referenceAudioUrls: urls('Alias of reference_audio_urls.').optional(),
     reference_audios: urls('Alias of reference_audio_urls.').optional(),
     character_ids: ids('Registered characters, by id or slug.').optional(),
-    video_reference_mode: text('strict: never make the video without its clips.').optional(),
-    safety_identifier: text('Hashed id of the end user.').optional(),
+    video_reference_mode: nonEmptyText('strict: never make the video without its clips.').optional(),
+    safety_identifier: nonEmptyText('Hashed id of the end user.').optional(),
     ...everyCreate,
   })
   .superRefine(rules(checkVideo))
@@ -158,11 +161,11 @@ export const videoEditParams = z
   .strictObject({
     model: model(editors, 'Model that edits videos.'),
     ...videoFields,
-    edit_mode: text('transform, restyle or extend.').optional(),
-    source_video_upload_id: text('The clip to edit, by the id of an upload of type VIDEO.').optional(),
+    edit_mode: nonEmptyText('transform, restyle or extend.').optional(),
+    source_video_upload_id: nonEmptyText('The clip to edit, by the id of an upload of type VIDEO.').optional(),
     video: url('The clip to edit.').optional(),
     source_video_url: url('The clip to edit, as video.').optional(),
-    ratio: text('Aspect ratio of the result. adaptive where there is none.').optional(),
+    ratio: nonEmptyText('Aspect ratio of the result. adaptive where there is none.').optional(),
     reference_image_upload_ids: ids('Reference images, by upload id.').optional(),
     reference_images: urls('Reference images.').optional(),
     reference_audios: urls('Reference audio.').optional(),
@@ -174,11 +177,11 @@ export const videoEditParams = z
 /** The params of `characters.create` as a zod schema: see {@link imageParams}. */
 export const characterParams = z
   .strictObject({
-    name: text('Name of the character.'),
-    prompt: text("Hairstyle, wardrobe, pose, style and palette. Not a real person's likeness."),
+    name: nonEmptyText('Name of the character.'),
+    prompt: nonEmptyText("Hairstyle, wardrobe, pose, style and palette. Not a real person's likeness."),
     reference_upload_ids: ids('Reference images, by upload id.').optional(),
-    aspect_ratio: text('Aspect ratio of the image.').optional(),
-    resolution: text('Resolution of the image.').optional(),
+    aspect_ratio: nonEmptyText('Aspect ratio of the image.').optional(),
+    resolution: nonEmptyText('Resolution of the image.').optional(),
     ...everyCreate,
   })
   .superRefine(rules(checkCharacter));

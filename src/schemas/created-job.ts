@@ -25,13 +25,14 @@ export interface CreatedJob {
 export function warningsIn(body: unknown, job: unknown): string[] {
   const names = new Set<string>();
   for (const holder of [body, unwrap(body), job]) {
-    if (isFields(holder)) for (const warning of [holder.warning, holder.warnings].flat()) names.add(nameOf(warning));
+    if (isFields(holder))
+      for (const warning of [holder.warning, holder.warnings].flat()) names.add(warningName(warning));
   }
   names.delete('');
   return [...names];
 }
 
-function nameOf(warning: unknown): string {
+function warningName(warning: unknown): string {
   const name = isFields(warning) ? (warning.code ?? warning.name ?? warning.type ?? warning.message) : warning;
   return typeof name === 'string' ? name : '';
 }

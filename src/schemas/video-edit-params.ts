@@ -71,7 +71,7 @@ interface SourceRequired {
 export type EditSource = 'source_video_upload_id' | 'video' | 'source_video_url';
 
 /** What the compiler finds in the params `P` of an edit. */
-type FoundIn<P> =
+type FoundInEdit<P> =
   | OpenIn<P, 'duration', OpenNumber>
   | OpenIn<P, 'resolution', OpenString>
   | Both<Given<P, 'source_video_upload_id'>, Given<P, 'video' | 'source_video_url'>, 'several sources'>
@@ -87,7 +87,7 @@ type WithSource<P> = [EditSource & keyof P] extends [never] ? SourceRequired : u
 export interface VideoEditParams<M extends string = EditModel | OpenString> extends VideoEditFields<M, never> {}
 
 /** {@link VideoEditParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
-export type CheckedVideoEditParams<M, P> = P extends never ? P : VideoEditFields<M, FoundIn<P>> & WithSource<P>;
+export type CheckedVideoEditParams<M, P> = P extends never ? P : VideoEditFields<M, FoundInEdit<P>> & WithSource<P>;
 
 /** The params `P` of an edit that is sent to POST /v1/videos. */
-export type CheckedEditByIntent<M, P> = EditByIntentFields<M, FoundIn<P>> & WithSource<P>;
+export type CheckedEditByIntent<M, P> = EditByIntentFields<M, FoundInEdit<P>> & WithSource<P>;

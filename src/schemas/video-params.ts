@@ -162,14 +162,14 @@ type ItemIn<P> = 'content' extends keyof P
   : never;
 
 type Frame = 'first_frame_url' | 'first_frame_upload_id' | 'last_frame_url' | 'last_frame_upload_id';
-type Images = 'reference_image_urls' | 'referenceImageUrls' | 'reference_images' | 'reference_image_upload_ids';
+type ImageField = 'reference_image_urls' | 'referenceImageUrls' | 'reference_images' | 'reference_image_upload_ids';
 type EditField = 'edit_mode' | EditSource;
 
 /** What the compiler finds in the params `P` of a video. */
 type FoundIn<P> =
   | OpenIn<P, 'duration', OpenNumber>
   | OpenIn<P, 'resolution', OpenString>
-  | Both<Given<P, Images>, Given<P, Frame> | Extract<ItemIn<P>, { role: 'first_frame' }>, 'images beside frames'>
+  | Both<Given<P, ImageField>, Given<P, Frame> | Extract<ItemIn<P>, { role: 'first_frame' }>, 'images beside frames'>
   | Both<Given<P, EditField>, 'intent' extends keyof P ? never : 'no intent', 'edit without intent'>;
 
 /** A video whose prompt is missing. */

@@ -37,7 +37,7 @@ interface EventFields {
   created?: string;
 }
 
-interface JobEvent<Job extends EventJob = EventJob> extends EventFields {
+interface JobWebhookEvent<Job extends EventJob = EventJob> extends EventFields {
   /** What the event is about. */
   data: {
     /** The job in its final state. */
@@ -46,25 +46,25 @@ interface JobEvent<Job extends EventJob = EventJob> extends EventFields {
 }
 
 /** The job completed: its file can be downloaded. */
-export interface JobCompletedEvent extends JobEvent<CompletedEventJob> {
+export interface JobCompletedEvent extends JobWebhookEvent<CompletedEventJob> {
   /** What happened. */
   type: 'job.completed';
 }
 
 /** The job failed; nothing was charged. */
-export interface JobFailedEvent extends JobEvent {
+export interface JobFailedEvent extends JobWebhookEvent {
   /** What happened. */
   type: 'job.failed';
 }
 
 /** The job was canceled. */
-export interface JobCanceledEvent extends JobEvent {
+export interface JobCanceledEvent extends JobWebhookEvent {
   /** What happened. */
   type: 'job.canceled';
 }
 
 /** The job was blocked. */
-export interface JobBlockedEvent extends JobEvent {
+export interface JobBlockedEvent extends JobWebhookEvent {
   /** What happened. */
   type: 'job.blocked';
 }
@@ -105,19 +105,19 @@ const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
 export function flawOfEvent(value: unknown): string | undefined {
   const { id, type } = fieldsOf(value);
   const promised: Fields = { id, type };
-  if (TYPES.includes(type)) promised['data.job.id'] = jobOf(value).id;
+  if (TYPES.includes(type)) promised['data.job.id'] = eventJob(value).id;
   return Object.keys(promised).find((name) => !isText(promised[name]));
 }
 
 /** The id of the job that an event is about, if it is about a job. */
 export function jobIdIn(event: unknown): string | undefined {
-  const { id } = jobOf(event);
+  const { id } = eventJob(event);
   return isText(id) ? id : undefined;
 }
 
 /** The job that an event is about, with its status, if the event tells both. */
 export function jobIn(event: unknown): EventJob | undefined {
-  const { id, status } = jobOf(event);
+  const { id, status } = eventJob(event);
   return isText(id) && isText(status) ? { id, status } : undefined;
 }
 
@@ -125,12 +125,12 @@ export function jobIn(event: unknown): EventJob | undefined {
 export function signedJobIn(event: unknown): Readonly<EventJob> | undefined {
   const { type } = fieldsOf(event);
   const job = jobIn(event);
-  const { providerOutputUrl } = jobOf(event);
+  const { providerOutputUrl } = eventJob(event);
   if (!job || !TYPES.includes(type) || type !== `job.${job.status}`) return undefined;
   return Object.freeze({ ...job, ...(isText(providerOutputUrl) && { providerOutputUrl }) });
 }
 
-function jobOf(event: unknown): Fields {
+function eventJob(event: unknown): Fields {
   return fieldsOf(fieldsOf(fieldsOf(event).data).job);
 }
 

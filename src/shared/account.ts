@@ -13,7 +13,7 @@ import { SharedLimiter } from './shared-limiter.js';
 import type { SharedStore } from './shared-store.js';
 
 /** What every client of one account (base URL and key) in this process shares, whichever copy of the package made it. */
-export interface Account {
+export interface ClientAccount {
   /** Names the account in a store: by the store's own name for it, else by base URL and key. It does not tell the key. */
   idIn(store: SharedStore | undefined): string;
   /** The limiter of the account's lanes, the same for all clients with the same settings. */
@@ -50,7 +50,7 @@ interface MaybeBusy {
   readonly busy?: boolean;
 }
 
-interface RegisteredAccount extends Account {
+interface RegisteredAccount extends ClientAccount {
   readonly busy: boolean;
 }
 
@@ -68,7 +68,7 @@ interface Registry {
 
 /** The key that a client used before, and its account. */
 export interface PreviousKey {
-  readonly account: Account;
+  readonly account: ClientAccount;
   readonly apiKey: string;
 }
 
@@ -88,7 +88,7 @@ export function accountFor(
   apiKey: string,
   previous?: PreviousKey,
   options: { readonly clock?: Clock } = {},
-): Account {
+): ClientAccount {
   const { clock = systemClock } = options;
   const wall = wallOf(clock);
   const registry = wall === systemClock ? openRegistry() : registryOf(wall);
@@ -115,7 +115,7 @@ export function accountFor(
 const ID_LENGTH = 32;
 
 /** The same in every process. Of a key that nobody could guess it tells nothing. */
-function hashOf(...parts: readonly string[]): string {
+function accountHash(...parts: readonly string[]): string {
   return bytesToHex(sha256(utf8ToBytes(['gen-client', ...parts].join('\n')))).slice(0, ID_LENGTH);
 }
 
@@ -132,15 +132,15 @@ function prune(registry: Registry, spared: RegisteredAccount): void {
   registry.pruneAt = accounts.size + KEPT_ACCOUNTS / 2;
 }
 
-interface Identity {
+interface AccountIdentity {
   readonly baseUrl: string;
   readonly apiKey: string;
 }
 
-function createAccount({ baseUrl, apiKey }: Identity, clock: Clock, registry: Registry): RegisteredAccount {
-  const id = hashOf(baseUrl, apiKey);
+function createAccount({ baseUrl, apiKey }: AccountIdentity, clock: Clock, registry: Registry): RegisteredAccount {
+  const id = accountHash(baseUrl, apiKey);
   const idIn = (store: SharedStore | undefined) =>
-    store?.account === undefined ? id : hashOf(baseUrl, 'account', store.account);
+    store?.account === undefined ? id : accountHash(baseUrl, 'account', store.account);
   const things = new Map<string, object & MaybeBusy>();
   const pool: LanePool = new Map();
   const facts: AccountFacts = { prices: new Facts(), lengths: new Facts() };
@@ -168,14 +168,14 @@ function createAccount({ baseUrl, apiKey }: Identity, clock: Clock, registry: Re
   };
 }
 
-interface LimitersOf extends Pick<Account, 'idIn'> {
+interface LimitersOf extends Pick<ClientAccount, 'idIn'> {
   readonly clock: Clock;
   readonly pool: LanePool;
   readonly facts: AccountFacts;
 }
 
 /** Makes each limiter once: clients with the same settings use the same one. */
-function limitersOf({ idIn, clock, pool, facts }: LimitersOf): Account['limiterFor'] {
+function limitersOf({ idIn, clock, pool, facts }: LimitersOf): ClientAccount['limiterFor'] {
   const random = randomOf(clock);
   const inProcess = new Map<string, AnyLimiter>();
   const inStores = new WeakMap<SharedStore, Map<string, SharedLimiter>>();
@@ -200,7 +200,7 @@ function limitersOf({ idIn, clock, pool, facts }: LimitersOf): Account['limiterF
   };
 }
 
-function isRegistered(account: Account | undefined): account is RegisteredAccount {
+function isRegistered(account: ClientAccount | undefined): account is RegisteredAccount {
   return account !== undefined && 'busy' in account;
 }
 

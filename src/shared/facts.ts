@@ -5,12 +5,12 @@ import { type SharedGroup, type SharedValues, updateShared } from './shared-stor
 /** Facts that are remembered. The oldest are forgotten first. */
 const MOST_FACTS = 1_000;
 /** Facts are shared at most this often. */
-const PAUSE_MS = 1_000;
+const FACTS_PAUSE_MS = 1_000;
 /** What other processes have learned is read again after this time, when a fact is asked for that is known, or is not. */
 const STALE_MS = { known: 5 * 60_000, unknown: 15_000 } as const;
 /** Facts that nobody has added to for so long are forgotten. */
-const KEPT_MS = 30 * 24 * 60 * 60_000;
-const KEY = 'facts';
+const FACTS_KEPT_MS = 30 * 24 * 60 * 60_000;
+const FACTS_KEY = 'facts';
 
 type Change<V> = (known: V | undefined) => V;
 
@@ -52,7 +52,7 @@ export class Facts<V> {
   }
 
   #syncSoon(clock: Clock): void {
-    const waitMs = this.#writtenMs + PAUSE_MS - clock.now();
+    const waitMs = this.#writtenMs + FACTS_PAUSE_MS - clock.now();
     // Where timers belong to requests, the fact is shared with the next one.
     if (waitMs <= 0) void this.#sync();
     else if (!clock.perRequest) this.#timer ??= clock.after(waitMs, () => void this.#sync());
@@ -68,7 +68,7 @@ export class Facts<V> {
     const changes = [...this.#changes];
     if (changes.length > 0) this.#writtenMs = this.#readMs;
     try {
-      const facts = await updateShared(group, [KEY], (seen) => withChanges(seen, changes));
+      const facts = await updateShared(group, [FACTS_KEY], (seen) => withChanges(seen, changes));
       this.#changes.splice(0, changes.length);
       for (const [name, value] of facts) keepLast(this.#known, name, value, MOST_FACTS);
     } catch {
@@ -83,9 +83,9 @@ export class Facts<V> {
 }
 
 function withChanges<V>({ values }: SharedValues, changes: readonly (readonly [string, Change<V>])[]) {
-  const facts = new Map<string, V>(Object.entries(JSON.parse(values[KEY] ?? '{}')));
+  const facts = new Map<string, V>(Object.entries(JSON.parse(values[FACTS_KEY] ?? '{}')));
   for (const [name, change] of changes) keepLast(facts, name, change(facts.get(name)), MOST_FACTS);
   const value = JSON.stringify(Object.fromEntries(facts));
-  const isNew = changes.length > 0 && value !== values[KEY];
-  return { changes: isNew ? { [KEY]: { value, ttlMs: KEPT_MS } } : {}, result: facts };
+  const isNew = changes.length > 0 && value !== values[FACTS_KEY];
+  return { changes: isNew ? { [FACTS_KEY]: { value, ttlMs: FACTS_KEPT_MS } } : {}, result: facts };
 }

@@ -1,6 +1,6 @@
 import { expectedMs, type Lengths, withLength } from '../rules/lengths.js';
 import { keepLast } from '../runtime/keep-last.js';
-import type { Account } from './account.js';
+import type { ClientAccount } from './account.js';
 import { Facts } from './facts.js';
 
 /** Jobs whose class is remembered from their create until somebody waits for them. */
@@ -38,6 +38,6 @@ export class JobLengths {
 }
 
 /** The lengths that all clients of an account share. */
-export function lengthsOf(account: Pick<Account, 'shared'> & Partial<Pick<Account, 'facts'>>): JobLengths {
+export function lengthsOf(account: Pick<ClientAccount, 'shared'> & Partial<Pick<ClientAccount, 'facts'>>): JobLengths {
   return account.shared('lengths', () => new JobLengths(account.facts?.lengths));
 }

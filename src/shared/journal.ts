@@ -26,7 +26,7 @@ export interface KeptJournal extends Journal {
 }
 
 /** Names a journal in a message. */
-export function nameOf({ name }: Journal): string {
+export function journalName({ name }: Journal): string {
   return typeof name === 'string' && name !== '' ? `The journal "${name}"` : 'The journal';
 }
 
@@ -36,7 +36,7 @@ export async function readJournal(journal: Journal): Promise<JournaledCreate[]> 
   try {
     for await (const entry of await journal.entries()) entries.push(entry);
   } catch (cause) {
-    throw journalError(`${nameOf(journal)} could not be read: ${reasonOf(cause)}`, cause);
+    throw journalError(`${journalName(journal)} could not be read: ${reasonOf(cause)}`, cause);
   }
   return foldJournal(entries);
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../runtime/clock.js';
 /** How long a store that failed is not asked again. */
 const AWAY_MS = 5_000;
 
-type Warn = (message: string) => void;
+type TellOutage = (message: string) => void;
 
 /** Whether the store that a limiter uses is unavailable, as all lanes of the limiter know it. */
 export interface Outage {
@@ -15,14 +15,14 @@ export interface Outage {
   /** The store answered. */
   ended(): void;
   /** Warns a client whose call keeps its limits without the store: once for each outage. */
-  warn(warn: Warn | undefined): void;
+  warn(warn: TellOutage | undefined): void;
 }
 
 /** Makes the one record of a limiter. */
 export function createOutage(clock: Clock): Outage {
   let untilMs = Number.NEGATIVE_INFINITY;
   let reason = '';
-  let warned = new WeakSet<Warn>();
+  let warned = new WeakSet<TellOutage>();
   return {
     isFresh: () => clock.now() < untilMs,
     began(error) {

@@ -2,7 +2,7 @@ import type { LaneLimit } from '../rules/limits.js';
 import { type Places, takePlace } from '../rules/places.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Random } from '../runtime/random.js';
-import type { Account } from './account.js';
+import type { ClientAccount } from './account.js';
 import { memoryStore } from './memory.js';
 import { type SharedStore, type SharedValues, updateShared } from './shared-store.js';
 
@@ -17,7 +17,7 @@ export interface PlaceRequest {
 }
 
 /** How long a place is kept for a run that comes late. */
-const KEPT_MS = 60 * 60 * 1000;
+const PLACE_KEPT_MS = 60 * 60 * 1000;
 const LINE = 'line';
 
 /**
@@ -25,7 +25,7 @@ const LINE = 'line';
  * process while they wait. Requests of one process follow each other, so that they do not compete for the store.
  */
 export class AccountPlaces {
-  readonly #idIn: Account['idIn'];
+  readonly #idIn: ClientAccount['idIn'];
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #ownStore: SharedStore;
@@ -35,7 +35,7 @@ export class AccountPlaces {
     account,
     clock,
     random,
-  }: { readonly account: Account; readonly clock: Clock; readonly random: Random }) {
+  }: { readonly account: ClientAccount; readonly clock: Clock; readonly random: Random }) {
     this.#idIn = account.idIn;
     this.#clock = clock;
     this.#random = random;
@@ -64,15 +64,15 @@ export class AccountPlaces {
       if (retryAfterMs === undefined && !Number.isNaN(given)) {
         return { changes: {}, result: Math.max(0, given - nowMs) };
       }
-      const { atMs, places } = takePlace(parsed(values[LINE]), limit, nowMs + (retryAfterMs ?? 0));
-      const ttlMs = atMs - nowMs + limit.windowMs + KEPT_MS;
+      const { atMs, places } = takePlace(parsedPlaces(values[LINE]), limit, nowMs + (retryAfterMs ?? 0));
+      const ttlMs = atMs - nowMs + limit.windowMs + PLACE_KEPT_MS;
       const changes = { [LINE]: { value: JSON.stringify(places), ttlMs }, [own]: { value: String(atMs), ttlMs } };
       return { changes, result: atMs - nowMs };
     });
   }
 }
 
-function parsed(value: string | undefined): Places {
+function parsedPlaces(value: string | undefined): Places {
   const places: unknown = JSON.parse(value ?? '[]');
   return Array.isArray(places) ? places.map(Number) : [];
 }

@@ -33,9 +33,9 @@ export interface SharedLaneOptions {
 }
 
 /** A process that takes no turn for so long is taken for dead: it loses its places, and its calls count as answered. */
-const LEASE_MS = 15_000;
+const PROCESS_LEASE_MS = 15_000;
 /** A process whose calls wait or are under way takes a turn at least this often. */
-const TURN_MS = LEASE_MS / 3;
+const TURN_MS = PROCESS_LEASE_MS / 3;
 /** Clocks of processes agree by the store's, give or take its delay. Calls that come so close together come at once. */
 const MOMENT_MS = 100;
 const SKEW_MS = 1_000;
@@ -44,8 +44,8 @@ const MOST_FLUSH_MS = 250;
 /** An answer is not believed to be older when it is counted: a clock may have been set ahead. */
 const MOST_AGO_MS = 2_000;
 /** After so many failures in a row, calls that were answered are counted with the next call. */
-const MOST_FAILURES = 3;
-const RETRY_MS = 5_000;
+const MOST_STORE_FAILURES = 3;
+const STORE_RETRY_MS = 5_000;
 
 /** A call that does not queue. */
 interface Try {
@@ -155,8 +155,8 @@ export class SharedLane {
   #dueMs(nowMs: number): number {
     const waiting = this.#line.size;
     if (this.#tries.length > 0 || (waiting > 0 && !(this.#known.waiting > 0))) return nowMs;
-    if (this.#failures > MOST_FAILURES) return Number.POSITIVE_INFINITY;
-    if (this.#failures > 0) return this.#isInStep() ? Number.POSITIVE_INFINITY : this.#turnedMs + RETRY_MS;
+    if (this.#failures > MOST_STORE_FAILURES) return Number.POSITIVE_INFINITY;
+    if (this.#failures > 0) return this.#isInStep() ? Number.POSITIVE_INFINITY : this.#turnedMs + STORE_RETRY_MS;
     const lookMs = waiting > 0 || this.#open > 0 ? this.#lookMs(waiting) : Number.POSITIVE_INFINITY;
     const freeMs = waiting > 0 ? this.#nextFreeMs : Number.POSITIVE_INFINITY;
     const tellMs = this.#isInStep() ? Number.POSITIVE_INFINITY : this.#unknownSinceMs + this.#flushMs;
@@ -226,7 +226,7 @@ export class SharedLane {
       waiting: this.#line.arrivals.map(({ atMs, calls }) => ({ atMs: atMs + this.#aheadMs(nowMs), calls })),
       tries: this.#tries.length,
       pauseMs: this.#isPauseKnown ? 0 : Math.max(0, this.#pausedUntilMs - this.#settings.clock.now()),
-      leaseMs: LEASE_MS,
+      leaseMs: PROCESS_LEASE_MS,
     };
   }
 

@@ -22,8 +22,8 @@ import { COPY_OPTIONS, type CopyOutputOptions, DESTINATION } from './copy-option
 import {
   asStorageError,
   JOB_METADATA,
-  jobOf,
   type OutputDestination,
+  objectJob,
   RepeatRequest,
   type StoredObject,
   UnconfirmedPut,
@@ -33,7 +33,7 @@ const CALL = 'copyOutput(client, job, destination)';
 /** Puts that a store may ask to be repeated at once: a redirect that is seen, followed, and a clock that is set. */
 const MOST_REPEATS = 4;
 /** A store that gathers the bytes first is given time for them, after the last one. */
-const SLOWEST_BYTES_PER_MS = 1_000;
+const STORE_BYTES_PER_MS = 1_000;
 /** A timeout from here on is none. */
 const LONGEST_TIMEOUT_MS = Number.POSITIVE_INFINITY;
 
@@ -85,7 +85,7 @@ interface OpenOutput {
 }
 
 /** Says whether it is the store's turn to act, and how much longer than usual it may take. */
-type Watch = (isStoresTurn: boolean, extraMs?: number) => void;
+type TurnWatch = (isStoresTurn: boolean, extraMs?: number) => void;
 
 /** One copy on its way. */
 class Copy {
@@ -139,7 +139,7 @@ class Copy {
     if (object === undefined) return undefined;
     const { sizeBytes, contentType, etag } = object;
     const own = this.#unanswered;
-    if (own !== undefined && own.sizeBytes === sizeBytes && jobOf(object) === this.#jobId) {
+    if (own !== undefined && own.sizeBytes === sizeBytes && objectJob(object) === this.#jobId) {
       return { sizeBytes, contentType, sha256: await own.sha256(), etag, existed: false };
     }
     if (await this.#isSameFile(object)) return { sizeBytes, contentType, sha256: undefined, etag, existed: true };
@@ -161,7 +161,7 @@ class Copy {
   }
 
   async #isSameFile(object: StoredObject): Promise<boolean> {
-    if (jobOf(object) !== this.#jobId) return false;
+    if (objectJob(object) !== this.#jobId) return false;
     const { signal } = this.#options;
     try {
       const info = await this.#explained(async () => this.#client.jobs.outputInfo(this.#jobId, { signal }));
@@ -198,7 +198,7 @@ class Copy {
     const { contentType } = version;
     const put = this.#attempt(async (signal, watch) => {
       // A store that gathers all bytes first sends them after the last one.
-      body.onTurn((whose) => watch(whose === 'store', body.isWhole() ? sizeBytes / SLOWEST_BYTES_PER_MS : 0));
+      body.onTurn((whose) => watch(whose === 'store', body.isWhole() ? sizeBytes / STORE_BYTES_PER_MS : 0));
       return this.#destination.put(body.stream, {
         contentType: contentType ?? 'application/octet-stream',
         sizeBytes,
@@ -281,12 +281,12 @@ class Copy {
   }
 
   /** A request to the store, given up when the store does nothing for too long. The store's time is real, also in a sandbox. */
-  async #attempt<T>(send: (signal: AbortSignal, watch: Watch) => Promise<T>): Promise<T> {
+  async #attempt<T>(send: (signal: AbortSignal, watch: TurnWatch) => Promise<T>): Promise<T> {
     const { signal, timeoutMs = 60_000 } = this.#options;
     const abort = new AbortController();
     let cancelTimer = () => {};
     const late = () => abort.abort(this.#error('timeout', `did nothing for ${timeoutMs} ms (timeoutMs)`));
-    const watch: Watch = (isStoresTurn, extraMs = 0) => {
+    const watch: TurnWatch = (isStoresTurn, extraMs = 0) => {
       cancelTimer();
       cancelTimer =
         isStoresTurn && timeoutMs < LONGEST_TIMEOUT_MS ? systemClock.after(timeoutMs + extraMs, late) : () => {};

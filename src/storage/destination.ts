@@ -15,7 +15,7 @@ export interface StoredObject {
 }
 
 /** How an object is put. */
-export interface PutOptions {
+export interface PutObjectOptions {
   /** Media type of the file. */
   readonly contentType: string;
   /** Its size in bytes: exactly so many come. */
@@ -61,7 +61,7 @@ export interface OutputDestination {
    */
   readonly put: (
     body: ReadableStream<Uint8Array<ArrayBuffer>>,
-    options: PutOptions,
+    options: PutObjectOptions,
     // biome-ignore lint/suspicious/noConfusingVoidType: a put that has nothing to tell needs no return.
   ) => Promise<{ readonly etag?: string | undefined } | void>;
 }
@@ -76,7 +76,7 @@ export interface OutputSource {
 export const JOB_METADATA = 'gen-job';
 
 /** The job whose file an object is. Stores write the names of metadata in whichever case they like. */
-export function jobOf({ metadata }: StoredObject): string | undefined {
+export function objectJob({ metadata }: StoredObject): string | undefined {
   return Object.entries(metadata ?? {}).find(([name]) => name.toLowerCase() === JOB_METADATA)?.[1];
 }
 

@@ -63,7 +63,7 @@ const HANDLER_OPTIONS = z.strictObject({
 });
 
 /** Checks the options of `createOutputHandler`. Without `authorize` everybody could see every file. */
-export function checkHandlerOptions(options: OutputHandlerOptions): void {
+export function checkOutputHandlerOptions(options: OutputHandlerOptions): void {
   checkOptions('createOutputHandler', HANDLER_OPTIONS, options);
   requireOutputClient('createOutputHandler({ client, authorize })', options?.client);
   if (options.authorize === undefined) {

@@ -6,7 +6,7 @@ export type { OutputCallOptions, OutputClient } from '../resources/output-source
 export type { CopyOutputOptions, CopyProgress } from './copy-options.js';
 export type { StoredOutput } from './copy-output.js';
 export { copyOutput } from './copy-output.js';
-export type { GetOptions, OutputDestination, OutputSource, PutOptions, StoredObject } from './destination.js';
+export type { GetOptions, OutputDestination, OutputSource, PutObjectOptions, StoredObject } from './destination.js';
 export type { OutputHandlerClient, OutputHandlerOptions } from './handler-options.js';
 export type { OutputHandler } from './output-handler.js';
 export { createOutputHandler } from './output-handler.js';

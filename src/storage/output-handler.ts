@@ -7,7 +7,7 @@ import { abortable, onAbort } from '../runtime/abort.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock } from '../runtime/clock.js';
 import type { GetOptions } from './destination.js';
-import { checkHandlerOptions, type OutputHandlerOptions } from './handler-options.js';
+import { checkOutputHandlerOptions, type OutputHandlerOptions } from './handler-options.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
 
 /** A part of a path that looks like a job's id, without the extension that a player may want to see. */
@@ -31,7 +31,7 @@ export type OutputHandler = (request: Request) => Promise<Response>;
  * });
  */
 export function createOutputHandler(options: OutputHandlerOptions): OutputHandler {
-  checkHandlerOptions(options);
+  checkOutputHandlerOptions(options);
   return async (request) => {
     const handling = new Handling(options, request);
     return handling.answer().catch((error: unknown) => handling.failed(error));
@@ -101,7 +101,7 @@ class Handling {
   /** The id of the job that the request names; undefined for a doubtful one. */
   async #jobId(url: URL): Promise<string | undefined> {
     const { jobId } = this.#options;
-    const id = jobId ? await this.#own(() => jobId(this.#request)) : jobIdIn(url);
+    const id = jobId ? await this.#own(() => jobId(this.#request)) : askedJobId(url);
     return typeof id !== 'string' || id === '' || /^\.{1,2}$|\p{C}/u.test(id) ? undefined : id;
   }
 
@@ -196,7 +196,7 @@ class Handling {
 }
 
 /** The id of the job: `?job=`, else the part of the path that looks like one, else the last part. */
-function jobIdIn(url: URL): string | undefined {
+function askedJobId(url: URL): string | undefined {
   const asked = url.searchParams.getAll('job');
   if (asked.length > 0) return asked.length > 1 ? undefined : asked[0];
   const parts = url.pathname.split('/').filter((part) => part !== '');

@@ -13,7 +13,7 @@ export interface Showing {
 }
 
 /** The headers of a file that a page sees. All others stay here. */
-const SHOWN = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
+const SHOWN_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
 const OF_BYTES: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
 /** On every answer: what a browser takes for a document despite its type gets no origin and runs no script. */
 const SAFE = { 'x-content-type-options': 'nosniff', 'content-security-policy': 'sandbox' } as const;
@@ -38,11 +38,11 @@ export async function fileResponse(
   const headers = new Headers({ 'cache-control': cacheControl, ...SAFE });
   // What comes out of an encoded answer has another length, and other ranges.
   const isEncoded = (found.headers.get('content-encoding') ?? 'identity') !== 'identity';
-  for (const header of isEncoded ? SHOWN.filter((header) => !OF_BYTES.includes(header)) : SHOWN) {
+  for (const header of isEncoded ? SHOWN_HEADERS.filter((header) => !OF_BYTES.includes(header)) : SHOWN_HEADERS) {
     const value = found.headers.get(header);
     if (value !== null) headers.set(header, value);
   }
-  if (isKnown(request, headers)) {
+  if (isUnchanged(request, headers)) {
     found.body?.cancel().catch(() => undefined);
     for (const header of OF_BYTES) headers.delete(header);
     return new Response(null, { status: 304, headers });
@@ -52,7 +52,7 @@ export async function fileResponse(
   headers.set('content-type', shown ?? 'application/octet-stream');
   headers.set('content-disposition', disposition(isSaved || shown === undefined, safeFileName(name, type), type));
   const body =
-    request.method === 'HEAD' ? null : await bodyOf(found, Number(headers.get('content-length') ?? Number.NaN));
+    request.method === 'HEAD' ? null : await fileBody(found, Number(headers.get('content-length') ?? Number.NaN));
   return new Response(body, { status: isOnePart ? 206 : 200, headers });
 }
 
@@ -75,7 +75,7 @@ function codecsIn(contentType: string): string {
   return isSafe ? `; codecs="${names.join(', ')}"` : '';
 }
 
-async function bodyOf({ body }: Response, sizeBytes: number): Promise<BodyInit | null> {
+async function fileBody({ body }: Response, sizeBytes: number): Promise<BodyInit | null> {
   const isOnePiece = 'Bun' in globalThis && sizeBytes <= MOST_BYTES_IN_ONE_PIECE;
   return isOnePiece ? new Response(body).arrayBuffer() : body;
 }
@@ -95,7 +95,7 @@ export function plainResponse(status: number, headers: Readonly<Record<string, s
 }
 
 /** Whether the page has the file already, by If-None-Match or else If-Modified-Since (RFC 9110, 13.2.2). */
-function isKnown({ headers: asked }: Request, headers: Headers): boolean {
+function isUnchanged({ headers: asked }: Request, headers: Headers): boolean {
   const tags = asked.get('if-none-match');
   if (tags !== null) {
     const plain = (tag: string) => tag.trim().replace(/^W\//, '');

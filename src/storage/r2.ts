@@ -37,7 +37,7 @@ export function r2(bucket: R2BucketLike, key: string): OutputDestination & Outpu
       if (object === null) return undefined;
       const isSame = ifRange === undefined || ifRange === object.httpEtag || ifRange === object.uploaded.toUTCString();
       const part = method === 'GET' && isSame ? rangeIn(range, object.size) : undefined;
-      const headers = headersOf(object);
+      const headers = objectHeaders(object);
       if (part === 'unsatisfiable') {
         headers.set('content-range', `bytes */${object.size}`);
         return new Response(null, { status: 416, headers });
@@ -62,7 +62,7 @@ function storedObject({ size, httpEtag, httpMetadata, customMetadata }: R2Object
   return { sizeBytes: size, contentType: httpMetadata?.contentType, etag: httpEtag, metadata: customMetadata };
 }
 
-function headersOf({ httpEtag, uploaded, httpMetadata }: R2ObjectLike): Headers {
+function objectHeaders({ httpEtag, uploaded, httpMetadata }: R2ObjectLike): Headers {
   return new Headers({
     'accept-ranges': 'bytes',
     'content-type': httpMetadata?.contentType ?? 'application/octet-stream',

@@ -25,7 +25,7 @@ export interface S3Put {
 
 const DEFAULT_REGION = 'us-east-1';
 /** Bytes of an error's body that are read. */
-const MOST_ERROR_BYTES = 16_384;
+const MOST_S3_ERROR_BYTES = 16_384;
 const EXPIRED = /^(ExpiredToken|ExpiredTokenException|TokenRefreshRequired)$/;
 const HINTS: Readonly<Record<string, string>> = {
   SignatureDoesNotMatch: ' Check secretAccessKey.',
@@ -54,7 +54,7 @@ export class S3Sender {
 
   constructor(options: S3Options) {
     this.#options = options;
-    this.#url = urlOf(options);
+    this.#url = objectUrl(options);
   }
 
   /** Sends a request without a body; a temporary redirect is followed once. */
@@ -77,7 +77,7 @@ export class S3Sender {
       told.body?.cancel().catch(() => undefined);
       return undefined;
     }
-    const refusal = await refusalOf(told);
+    const refusal = await storeRefusal(told);
     this.#mayLook = !isUnknown(refusal);
     return isAbsent(refusal) || !this.#mayLook ? undefined : this.#fail(told, refusal);
   }
@@ -103,7 +103,7 @@ export class S3Sender {
       throw this.#repeat('redirects the put');
     });
     if (this.#followed(response)) throw this.#repeat('redirects the put', response.status);
-    const refusal = await refusalOf(response);
+    const refusal = await storeRefusal(response);
     if (isConditional && refusesCondition(refusal)) return this.#withoutCondition(refusal);
     if (!response.ok && !isAbsent(refusal)) return this.#fail(response, refusal);
     const etag = response.headers.get('etag');
@@ -119,12 +119,12 @@ export class S3Sender {
 
   /** Throws what the store's answer says. Resolves with undefined where there is no object. */
   async refuse(response: Response): Promise<undefined> {
-    const refusal = await refusalOf(response);
+    const refusal = await storeRefusal(response);
     return isAbsent(refusal) ? undefined : this.#fail(response, refusal);
   }
 
   /** Has the put repeated without its condition, where another look can take its place. */
-  #withoutCondition({ status }: Refusal): never {
+  #withoutCondition({ status }: S3Refusal): never {
     this.#lacksConditions = true;
     if (this.#mayLook) throw this.#repeat('does not support If-None-Match', status);
     throw this.#error(
@@ -134,7 +134,7 @@ export class S3Sender {
     );
   }
 
-  #fail({ headers }: Response, { status, code, message, region: named }: Refusal): never {
+  #fail({ headers }: Response, { status, code, message, region: named }: S3Refusal): never {
     const storeTime = Date.parse(headers.get('date') ?? '');
     if (code === 'RequestTimeTooSkewed' && this.#aheadMs === undefined && !Number.isNaN(storeTime)) {
       this.#aheadMs = storeTime - systemClock.now();
@@ -222,7 +222,7 @@ export class S3Sender {
 }
 
 /** AWS by the bucket's own name where it can be one of a host, any other store by path. */
-function urlOf({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options): string {
+function objectUrl({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options): string {
   const path = key.split('/').map(encodeURIComponent).join('/');
   if (endpoint !== undefined) return `${String(endpoint).replace(/(?<!\/)\/+$/, '')}/${bucket}/${path}`;
   const host = `s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;
@@ -230,14 +230,14 @@ function urlOf({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options): s
 }
 
 /** What an answer says of itself. */
-interface Refusal extends StoreAnswer {
+interface S3Refusal extends StoreAnswer {
   readonly status: number;
   readonly text: string;
   readonly message: string | undefined;
   readonly region: string | undefined;
 }
 
-async function refusalOf(response: Response): Promise<Refusal> {
+async function storeRefusal(response: Response): Promise<S3Refusal> {
   const { status } = response;
   const text = await firstText(response);
   const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
@@ -249,7 +249,7 @@ async function firstText({ body }: Response): Promise<string> {
   if (reader === undefined) return '';
   const decoder = new TextDecoder();
   let text = '';
-  while (text.length < MOST_ERROR_BYTES) {
+  while (text.length < MOST_S3_ERROR_BYTES) {
     const { done, value } = await reader.read();
     if (done) break;
     text += decoder.decode(value, { stream: true });

@@ -1,6 +1,6 @@
 import { isUnsatisfiable } from '../rules/output.js';
 import { bodyOfLength } from '../runtime/bytes.js';
-import type { GetOptions, OutputDestination, OutputSource, PutOptions, StoredObject } from './destination.js';
+import type { GetOptions, OutputDestination, OutputSource, PutObjectOptions, StoredObject } from './destination.js';
 import { RepeatRequest } from './destination.js';
 import { checkS3Options, type S3Options } from './s3-options.js';
 import { S3Sender } from './s3-sender.js';
@@ -23,7 +23,7 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
       const found = await sender.look(signal);
       return found && objectOf(found);
     },
-    async put(body, { contentType, sizeBytes, metadata, signal, overwrite }: PutOptions) {
+    async put(body, { contentType, sizeBytes, metadata, signal, overwrite }: PutObjectOptions) {
       const headers = {
         ...options.headers,
         'content-type': contentType,

@@ -46,9 +46,9 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   const value = whole ? parseJson(text) : undefined;
   if (attempt.told) tellSize(attempt.told, text, value);
   if (whole && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
-  if (isFields(value) && value.success === false) throw refusal(attempt, { response, text });
+  if (isFields(value) && value.success === false) throw apiRefusal(attempt, { response, text });
   try {
-    if (!whole) throw tooLarge(call, response);
+    if (!whole) throw answerTooLarge(call, response);
     return {
       text,
       decoded: {
@@ -87,11 +87,11 @@ async function readWhole(attempt: Attempt, response: Response) {
     if (call.signal?.aborted) throw error;
     return { text: '' };
   });
-  throw refusal(attempt, { response, text });
+  throw apiRefusal(attempt, { response, text });
 }
 
 /** The APIError of a refusal. */
-function refusal({ call, secret }: Attempt, { response, text }: Read): APIError {
+function apiRefusal({ call, secret }: Attempt, { response, text }: Read): APIError {
   const { status, statusText, headers } = response;
   const now = call.core.config.clock.wall.now();
   return decodeError({ status, statusText, headers, text }, { ...detailsOf(call), secret, now });
@@ -106,7 +106,7 @@ function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
 }
 
 /** The error for an answer that was not read to its end. */
-function tooLarge(call: Call<unknown>, response: Response): ResponseError {
+function answerTooLarge(call: Call<unknown>, response: Response): ResponseError {
   const { maxResponseBytes } = call.core.config;
   const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${maxResponseBytes} bytes (maxResponseBytes)`;
   return new ResponseError(message, detailsOf(call));

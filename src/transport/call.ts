@@ -12,7 +12,7 @@ import type { Job } from '../schemas/job.js';
 import type { ModelList } from '../schemas/model-list.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { show } from '../schemas/show.js';
-import type { Account } from '../shared/account.js';
+import type { ClientAccount } from '../shared/account.js';
 import { REQUEST_OPTIONS } from './call-options.js';
 import type { Credentials } from './credentials.js';
 import { idempotencyKeyOf } from './idempotency.js';
@@ -35,7 +35,7 @@ export interface Core {
   /** The limiter of the client's lanes, as far as it is known without asking a key function. */
   limiter(): AnyLimiter | undefined;
   /** What all clients of the account share. May ask a key function. */
-  account(): Promise<Account>;
+  account(): Promise<ClientAccount>;
   /** What the service tells of its models. */
   models(options: RequestOptions): Promise<ModelList>;
   /** Writes a warning to the logger. */
@@ -174,7 +174,7 @@ export function createCall<T>(core: Core, kind: CallKind<T>, options: RequestOpt
   const target =
     kind.type === 'transfer'
       ? kind.request.url
-      : base + pathOf(kind.request.path) + (json?.query ? queryOf(json.query) : '');
+      : base + requestPath(kind.request.path) + (json?.query ? queryOf(json.query) : '');
   const toService = kind.type !== 'transfer' || new URL(target).origin === new URL(base).origin;
   const url = withoutQuery(target);
   const creates = method === 'POST' || method === 'PATCH';
@@ -222,14 +222,14 @@ function queryOf(query: Readonly<Record<string, unknown>>): string {
  * The path as text. Making it may throw. Whatever made it, it stays below the base URL: a URL parser takes `..` for a step up,
  * also when it is encoded.
  */
-function pathOf(given: RequestPath): string {
+function requestPath(given: RequestPath): string {
   const path = typeof given === 'function' ? given() : given;
   if (/^\/(?!\/)[^\\\s]+$/.test(path) && !/^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i.test(path)) return path;
   throw new GenError(`path must start with one "/" and stay below baseUrl, without "..": ${JSON.stringify(path)}.`);
 }
 
 /** An attempt of the call as hooks and logs see it. */
-export function eventOf({ method, path, lane, idempotencyKey, trace, turn }: Call<unknown>): RequestEvent {
+export function requestEvent({ method, path, lane, idempotencyKey, trace, turn }: Call<unknown>): RequestEvent {
   const { callId = '', laneWaitMs = 0 } = trace ?? {};
   return { callId, method, path, lane, attempt: turn.number, laneWaitMs, idempotencyKey };
 }

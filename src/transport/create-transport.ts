@@ -4,13 +4,13 @@ import { heard, openChannels, type RequestTrace, type TraceChannel, traced } fro
 import { Deadline } from '../runtime/deadline.js';
 import { listIn } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/model-list.js';
-import { type Account, accountFor } from '../shared/account.js';
+import { accountFor, type ClientAccount } from '../shared/account.js';
 import type { Core, JobTeller } from './call.js';
 import { createCredentials } from './credentials.js';
 import { createHttp } from './http.js';
 import { createJobTeller } from './job-teller.js';
 import { createObserver } from './observe.js';
-import { run } from './pipeline.js';
+import { runCall } from './pipeline.js';
 import { requestPromise } from './request-promise.js';
 import type { JsonRequest, Transport } from './transport.js';
 
@@ -35,9 +35,9 @@ export function createTransport(config: Config): ClientTransport {
     clock: core.clock,
     baseUrl: config.baseUrl,
     waits: () => heard(core.channels()?.wait),
-    send: (request, options) => requestPromise(run(core, { type: 'json', request }, options)),
-    open: (request, options) => requestPromise(run(core, { type: 'stream', request, read: same }, options)),
-    transfer: (request, options) => requestPromise(run(core, { type: 'transfer', request, read: same }, options)),
+    send: (request, options) => requestPromise(runCall(core, { type: 'json', request }, options)),
+    open: (request, options) => requestPromise(runCall(core, { type: 'stream', request, read: same }, options)),
+    transfer: (request, options) => requestPromise(runCall(core, { type: 'transfer', request, read: same }, options)),
     async storing({ name, jobId }, work) {
       const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
       const trace: RequestTrace = { callId: config.random.uuid(), name, path, attempts: 0, laneWaitMs: 0 };
@@ -62,7 +62,7 @@ function createCore(config: Config): Core {
     jobs: createJobTeller(seen),
     limiter: credentials.limiter,
     account: () => askAccount(seen),
-    models: (options) => requestPromise(run(core, { type: 'json', request: MODEL_LIST }, options)),
+    models: (options) => requestPromise(runCall(core, { type: 'json', request: MODEL_LIST }, options)),
   };
   return core;
 }
@@ -88,7 +88,7 @@ async function askAccount({
   config,
   credentials,
   clock,
-}: Pick<Core, 'config' | 'credentials' | 'clock'>): Promise<Account> {
+}: Pick<Core, 'config' | 'credentials' | 'clock'>): Promise<ClientAccount> {
   const known = credentials.account();
   if (known) return known;
   const { timeoutMs } = config;

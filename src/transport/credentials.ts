@@ -1,17 +1,17 @@
-import { type Config, checkKey, whyNotRead } from '../config.js';
+import { type Config, checkApiKey, whyNotRead } from '../config.js';
 import { AuthenticationError, ConnectionError, GenError } from '../errors/index.js';
 import { markPassing } from '../errors/marks.js';
 import { seenFromCallerOf } from '../errors/stack.js';
 import type { AnyLimiter } from '../limits/rate-limiter.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { type Account, accountFor } from '../shared/account.js';
+import { accountFor, type ClientAccount } from '../shared/account.js';
 
 /** The key of the next attempt, and the account that it belongs to. */
 export interface Credentials {
   /** The key for an attempt, or a promise of it where a function gives it. Throws an AuthenticationError when there is none. */
   key(call: KeyUse): string | Promise<string>;
   /** The account, as far as it is known without asking a key function. */
-  account(): Account | undefined;
+  account(): ClientAccount | undefined;
   /** The limiter of the calls, as far as it is known without asking a key function. */
   limiter(): AnyLimiter | undefined;
 }
@@ -28,8 +28,8 @@ const LOOPBACK = /^(.+\.)?localhost$|^127\.|^\[::1\]$/;
 /** Keeps the last key, so that a rotated one stays in the account of the one before. `warn` goes to the logger. */
 export function createCredentials(config: Config, warn: (message: string) => void): Credentials {
   let last: string | undefined;
-  let account: Account | undefined;
-  let limited: { readonly account: Account; readonly limiter: AnyLimiter } | undefined;
+  let account: ClientAccount | undefined;
+  let limited: { readonly account: ClientAccount; readonly limiter: AnyLimiter } | undefined;
   const use = (key: string) => {
     if (last === undefined) {
       const { protocol, hostname, origin } = new URL(config.baseUrl());
@@ -54,13 +54,13 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     try {
       given = config.apiKey();
     } catch (error) {
-      throw failed(error, call);
+      throw keyFailure(error, call);
     }
     if (typeof given !== 'object') return check(given, call);
     return Promise.resolve(given).then(
       (value) => check(value, call),
       (error) => {
-        throw failed(error, call);
+        throw keyFailure(error, call);
       },
     );
   };
@@ -89,7 +89,7 @@ export function createCredentials(config: Config, warn: (message: string) => voi
 function checkedKey(value: unknown, call: KeyUse): string {
   try {
     if (value === undefined) throw noKey(call);
-    return checkKey(value);
+    return checkApiKey(value);
   } catch (error) {
     if (GenError.isInstance(error)) markPassing(error);
     throw error;
@@ -109,7 +109,7 @@ function noKey({ method, url }: KeyUse): AuthenticationError {
 }
 
 /** A key function may fail for a moment, because a vault is away. Nothing was sent. */
-function failed(cause: unknown, { method, url }: KeyUse): unknown {
+function keyFailure(cause: unknown, { method, url }: KeyUse): unknown {
   if (GenError.isInstance(cause)) return cause;
   return new ConnectionError(`apiKey failed: ${reasonOf(cause)}`, { method, url, attempts: 0, cause });
 }

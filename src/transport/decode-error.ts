@@ -5,7 +5,7 @@ import { type Fields, isFields } from '../schemas/envelope.js';
 import { scrubHeaders, scrubText, scrubValue } from './scrub.js';
 
 /** A refused request, read whole. */
-export interface Refusal {
+export interface RefusedRequest {
   readonly status: number;
   readonly statusText: string;
   readonly headers: Headers;
@@ -33,7 +33,7 @@ const LONGEST_PLAIN_MESSAGE = 300;
  * The error of a refusal. Its code, message and figures are looked for wherever an envelope may hold them.
  * They are read before the key is taken out, so that a key which is a word of a code does not change the code.
  */
-export function decodeError(refusal: Refusal, call: RefusedCall): APIError {
+export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIError {
   const { text } = refusal;
   const clean = (said: string | undefined) => (said === undefined ? undefined : scrubText(said, call.secret));
   const headers = scrubHeaders(refusal.headers, call.secret);
@@ -123,7 +123,7 @@ function findMessage(places: readonly Fields[]): string | undefined {
   return first(places, names, prose) ?? first(places, names.slice(0, 3), asText);
 }
 
-function plainMessage(refusal: Refusal, call: RefusedCall, text: string): string {
+function plainMessage(refusal: RefusedRequest, call: RefusedCall, text: string): string {
   const said = isMarkup(text) ? '' : text.trim().slice(0, LONGEST_PLAIN_MESSAGE);
   const status = `${refusal.status} ${refusal.statusText}`.trim();
   return `${call.method} ${call.url} was answered with ${status}${said ? `: ${said}` : '.'}`;

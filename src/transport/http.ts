@@ -18,7 +18,7 @@ const SOCKET_BUFFER_BYTES = 1024 * 1024;
 const SLOWEST_BYTES_PER_MS = 100;
 
 /** ky carries the request; everything else about a call is done by the layers. */
-const PLAIN = { retry: 0, timeout: false, throwHttpErrors: false } as const;
+const KY_OPTIONS = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 
 /** What the requests of one client have in common. */
 export function createHttp({ headers }: Config): Http {
@@ -39,7 +39,7 @@ function takesNoStore(): boolean {
 }
 
 /** One request of an attempt. */
-interface Sent {
+interface SentRequest {
   /** Headers that the response depends on, such as a range. Only these are sent to another origin. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: BodyInit | undefined;
@@ -58,27 +58,31 @@ const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 export async function send(attempt: Attempt): Promise<Response> {
   const { call } = attempt;
   const hasBody = call.json !== undefined || call.kind.type === 'transfer';
-  if (!hasBody || !call.core.http.keepsBodies) return follow(attempt, await requestOf(attempt));
+  if (!hasBody || !call.core.http.keepsBodies) return followRedirects(attempt, await requestOf(attempt));
   try {
-    return await follow(attempt, { ...(await requestOf(attempt)), redirect: 'error' });
+    return await followRedirects(attempt, { ...(await requestOf(attempt)), redirect: 'error' });
   } catch (error) {
     if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
-    if (call.repeatable) return follow(attempt, await requestOf(attempt));
+    if (call.repeatable) return followRedirects(attempt, await requestOf(attempt));
     const source = { ...detailsOf(call), toService: call.toService, redirects: 0, leaves: false };
     throw redirectRefusal(0, source, 'a stream cannot be sent twice to see where it leads');
   }
 }
 
 /** What the attempt sends. A file is asked for again each time. */
-function requestOf(attempt: Attempt): Sent | Promise<Sent> {
+function requestOf(attempt: Attempt): SentRequest | Promise<SentRequest> {
   const { kind, json } = attempt.call;
-  if (kind.type === 'transfer') return fileOf(attempt, kind.request);
+  if (kind.type === 'transfer') return transferFile(attempt, kind.request);
   if (kind.type === 'stream') return { headers: kind.request.headers?.() ?? {} };
   return json === undefined ? { headers: ACCEPT_JSON } : { headers: SEND_JSON, body: json };
 }
 
 /** One request through ky. Retries, deadlines and errors are the transport's own. */
-function sendOnce(attempt: Attempt, url: string, { headers, body, redirect = 'manual' }: Sent): Promise<Response> {
+function sendOnce(
+  attempt: Attempt,
+  url: string,
+  { headers, body, redirect = 'manual' }: SentRequest,
+): Promise<Response> {
   const { call, deadline } = attempt;
   const { http } = call.core;
   const custom = call.core.config.fetch;
@@ -97,7 +101,7 @@ function sendOnce(attempt: Attempt, url: string, { headers, body, redirect = 'ma
     const send = custom ?? globalThis.fetch;
     return webResponse(await send(address, { ...init, method, headers: sent }));
   };
-  return ky(url, { ...PLAIN, method: call.method, headers, fetch }).catch(networkFailure);
+  return ky(url, { ...KY_OPTIONS, method: call.method, headers, fetch }).catch(networkFailure);
 }
 
 interface NodeStreams {
@@ -124,11 +128,11 @@ function webResponse(response: Response): Response {
 /** The fetch of the options gave something that cannot be read. */
 class BadFetch extends GenError {}
 
-async function follow(attempt: Attempt, first: Sent): Promise<Response> {
+async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Response> {
   const { call } = attempt;
   const leaves = call.kind.type === 'stream';
   let url = call.target;
-  let sent: Sent = { ...first, headers: headersOf(attempt, first.headers) };
+  let sent: SentRequest = { ...first, headers: requestHeaders(attempt, first.headers) };
   for (let redirects = 0; ; redirects++) {
     const response = await sendOnce(attempt, url, sent);
     if (!isRedirection(response)) return response;
@@ -142,7 +146,7 @@ async function follow(attempt: Attempt, first: Sent): Promise<Response> {
 }
 
 /** The headers of a request. Only the service itself gets the client's own, those of the call, and the key. */
-function headersOf({ call, secret }: Attempt, extra: Readonly<Record<string, string>>): Record<string, string> {
+function requestHeaders({ call, secret }: Attempt, extra: Readonly<Record<string, string>>): Record<string, string> {
   const headers = call.toService ? { ...call.core.http.headers, ...call.headers, ...extra } : { ...extra };
   if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
   if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
@@ -153,18 +157,18 @@ function headersOf({ call, secret }: Attempt, extra: Readonly<Record<string, str
  * The file of one attempt, and time for it as long as it moves. When its last byte has been handed over, some of it is
  * still in the buffers below. A body that is handed over as a whole shows no movement: it gets time by its size.
  */
-async function fileOf({ call, deadline }: Attempt, request: TransferRequest): Promise<Sent> {
+async function transferFile({ call, deadline }: Attempt, request: TransferRequest): Promise<SentRequest> {
   const { 'content-length': length, ...headers } = request.headers;
   const buffered = Math.min(Number(length ?? SOCKET_BUFFER_BYTES), SOCKET_BUFFER_BYTES);
   const restart = (bytes: number) => deadline.restart(call.timeoutMs + bytes / SLOWEST_BYTES_PER_MS);
   const body = await deadline.race(Promise.resolve(request.body(() => restart(buffered))));
-  const size = sizeOf(body);
+  const size = bodySize(body);
   restart(size ?? buffered);
   // The runtime tells a length that it knows by itself. The Edge runtime would send the header twice.
   return { body, headers: size === undefined && length !== undefined ? request.headers : headers };
 }
 
-function sizeOf(body: BodyInit): number | undefined {
+function bodySize(body: BodyInit): number | undefined {
   if (body instanceof Blob) return body.size;
   return body instanceof ArrayBuffer || ArrayBuffer.isView(body) ? body.byteLength : undefined;
 }
@@ -194,12 +198,12 @@ export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attem
 /** What a broken connection becomes. */
 export function connectionError(thrown: unknown, call: Call<unknown>, secret: string | undefined): ConnectionError {
   const cause = scrubCause(thrown, secret);
-  const why = cause instanceof Error ? innermost(cause) : String(cause);
+  const why = cause instanceof Error ? innermostMessage(cause) : String(cause);
   const message = `${call.method} ${call.url}: the connection failed before the response was complete (${scrubText(why, secret)})`;
   return new ConnectionError(message, { ...detailsOf(call), cause });
 }
 
 /** The message that says most: Node's "fetch failed" hides the reason in its cause. */
-function innermost(error: Error): string {
-  return error.cause instanceof Error ? innermost(error.cause) : error.message || error.name;
+function innermostMessage(error: Error): string {
+  return error.cause instanceof Error ? innermostMessage(error.cause) : error.message || error.name;
 }

@@ -28,17 +28,17 @@ export function createJobTeller(core: TellerCore): JobTeller {
       const notes: Promise<void>[] = [];
       const call = kind.type === 'json' ? kind.request.call : undefined;
       const budgets = call ? budgetsOf(config.budget, options.budget) : [];
-      if (call) learn(core, pricedCallOf(call, body), shown);
+      if (call) learnJob(core, pricedCallOf(call, body), shown);
       if (!isWatched(core, shown.job.id, budgets)) return;
       const origin = call && { call, idempotencyKey, label, budgets, trace: trace?.job };
       const ended = logOf(core)?.seen(shown, listeners(core, notes), origin);
-      if (ended) await correct(core, ended, shown.job.id);
+      if (ended) await correctBudgets(core, ended, shown.job.id);
       if (notes.length > 0) await Promise.all(notes);
     },
     announced(job) {
       if (!isWatched(core, job.id)) return;
       const ended = logOf(core)?.announced(job, listeners(core));
-      if (ended) void correct(core, ended, job.id);
+      if (ended) void correctBudgets(core, ended, job.id);
     },
     async stored(jobId) {
       if (!isWatched(core, jobId)) return;
@@ -83,7 +83,7 @@ function listeners(core: TellerCore, notes: Promise<void>[] = []): JobListeners 
 }
 
 /** Learns what a create says of its kind: the price, and how long its job takes once that has ended. */
-function learn({ credentials }: TellerCore, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
+function learnJob({ credentials }: TellerCore, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
   const account = credentials.account();
   if (!account) return;
   lengthsOf(account).created(job.id, lengthClassOf(priced));
@@ -128,7 +128,7 @@ export function budgetsOf(own: Budget | undefined, ofCall: Budget | undefined): 
 }
 
 /** Corrects the budgets by what a job was charged in the end. */
-async function correct(
+async function correctBudgets(
   { config, warn }: Pick<Core, 'config' | 'warn'>,
   { budgets, chargedTokens }: EndedJob,
   jobId: string,

@@ -11,7 +11,7 @@ const LISTS: readonly (readonly [ListName, RegExp])[] = [
   ['aspectRatios', /^(supported|allowed)?(aspect)?ratios$/],
   ['resolutions', /^(supported|allowed)?resolutions$/],
 ];
-const DEEPEST = 3;
+const DEEPEST_LIST = 3;
 
 /** The limits that the service tells of a model. */
 export type LiveLimits = { readonly [List in ListName]?: readonly (number | string)[] };
@@ -42,7 +42,7 @@ function listsIn(fields: Fields, depth: number): LiveLimits {
     const list = LISTS.find(([, called]) => called.test(name.toLowerCase().replace(/[^a-z]/g, '')))?.[0];
     const values = list && Array.isArray(value) ? value.map((item) => readValue(list, item)) : [];
     if (list && values.length > 0 && !values.includes(undefined)) lists[list] = values;
-    else if (isFields(value) && depth < DEEPEST) Object.assign(lists, { ...listsIn(value, depth + 1), ...lists });
+    else if (isFields(value) && depth < DEEPEST_LIST) Object.assign(lists, { ...listsIn(value, depth + 1), ...lists });
   }
   return lists;
 }
@@ -55,10 +55,10 @@ function readValue(list: ListName, value: unknown): number | string | undefined 
 }
 
 /** How long the service's limits are believed, and how long after a failed read it is not asked again. */
-const KEPT_MS = 3_600_000;
-const AWAY_MS = 60_000;
+const CATALOG_KEPT_MS = 3_600_000;
+const FAILED_READ_MS = 60_000;
 /** A call that would be refused waits no longer than this for the service's word. */
-const LONGEST_READ_MS = 5_000;
+const CATALOG_TIMEOUT_MS = 5_000;
 
 /** What the service tells of its models, kept with the account. */
 interface LiveCatalog {
@@ -86,16 +86,16 @@ export async function readLiveRows(call: Call<unknown>, refused: unknown) {
 async function refresh(catalog: LiveCatalog, { core, signal, timeoutMs }: Call<unknown>): Promise<void> {
   // A call on Workers must not wait for a read that belongs to another request.
   const shared = core.clock.perRequest ? undefined : catalog.reading;
-  const reading = shared ?? core.models({ maxRetries: 0, timeoutMs: Math.min(timeoutMs, LONGEST_READ_MS) });
+  const reading = shared ?? core.models({ maxRetries: 0, timeoutMs: Math.min(timeoutMs, CATALOG_TIMEOUT_MS) });
   catalog.reading = reading;
   try {
     catalog.limits = liveLimits(await abortable(reading, signal));
-    catalog.until = core.clock.now() + KEPT_MS;
+    catalog.until = core.clock.now() + CATALOG_KEPT_MS;
   } catch {
     // An abort of this call says nothing about the service.
     if (signal?.aborted) return;
     catalog.limits = undefined;
-    catalog.until = core.clock.now() + AWAY_MS;
+    catalog.until = core.clock.now() + FAILED_READ_MS;
   } finally {
     if (catalog.reading === reading) catalog.reading = undefined;
   }

@@ -41,11 +41,11 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
     },
     response(event) {
       tell('onResponse', hooks.onResponse, event);
-      log('debug', `${event.method} ${event.path} ${event.status ?? 'failed'}`, plain(event));
+      log('debug', `${event.method} ${event.path} ${event.status ?? 'failed'}`, plainEvent(event));
     },
     retry(event) {
       tell('onRetry', hooks.onRetry, event);
-      log('info', `retrying ${event.method} ${event.path} in ${Math.round(event.delayMs)} ms`, plain(event));
+      log('info', `retrying ${event.method} ${event.path} in ${Math.round(event.delayMs)} ms`, plainEvent(event));
     },
     wait(event) {
       tell('onWait', hooks.onWait, event);
@@ -55,6 +55,6 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
   };
 }
 
-function plain(event: { readonly error: unknown }): object {
+function plainEvent(event: { readonly error: unknown }): object {
   return { ...event, error: event.error instanceof Error ? `${event.error.name}: ${event.error.message}` : undefined };
 }

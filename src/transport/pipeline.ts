@@ -39,7 +39,7 @@ function layersOf({ core, kind, options, lane }: Call<unknown>): readonly Option
 }
 
 /** Does a call: checks its options, and sends it through its layers. */
-export async function run<T>(core: Core, kind: CallKind<T>, options?: RequestOptions): Promise<Answer<T>> {
+export async function runCall<T>(core: Core, kind: CallKind<T>, options?: RequestOptions): Promise<Answer<T>> {
   const call = createCall(core, kind, options);
   try {
     return await pass(call, layersOf(call), 0);

@@ -47,7 +47,7 @@ export interface Answer<T> extends Omit<ResponseMeta, 'response'> {
  * handle the promise itself: it causes no unhandled rejection then.
  */
 export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T> {
-  const data = dataOf(answer);
+  const data = answeredData(answer);
   const handled = () => {
     data.catch(() => {});
   };
@@ -63,18 +63,18 @@ export function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T>
   });
 }
 
-async function dataOf<T>(answer: Promise<Answer<T>>): Promise<T> {
+async function answeredData<T>(answer: Promise<Answer<T>>): Promise<T> {
   try {
     return dataIn(await answer);
   } catch (error) {
-    throw seenFromCallerOf(error, dataOf);
+    throw seenFromCallerOf(error, answeredData);
   }
 }
 
 async function withResponse<T>(answer: Promise<Answer<T>>): Promise<ResponseMeta & { readonly data: T }> {
   try {
     const { decoded: _, text: __, ...meta } = await answer;
-    return { ...meta, data: dataIn(await answer), response: responseOf(await answer) };
+    return { ...meta, data: dataIn(await answer), response: answeredResponse(await answer) };
   } catch (error) {
     throw seenFromCallerOf(error, withResponse);
   }
@@ -82,7 +82,7 @@ async function withResponse<T>(answer: Promise<Answer<T>>): Promise<ResponseMeta
 
 async function asResponse(answer: Promise<Answer<unknown>>): Promise<Response> {
   try {
-    return responseOf(await answer);
+    return answeredResponse(await answer);
   } catch (error) {
     throw seenFromCallerOf(error, asResponse);
   }
@@ -93,6 +93,6 @@ function dataIn<T>({ decoded }: Answer<T>): T {
   return decoded.data;
 }
 
-function responseOf({ response, text }: Answer<unknown>): Response {
+function answeredResponse({ response, text }: Answer<unknown>): Response {
   return text === undefined ? response : withText(response, text);
 }

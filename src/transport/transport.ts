@@ -7,7 +7,7 @@ import type { Clock } from '../runtime/clock.js';
 import type { Random } from '../runtime/random.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
-import type { Account } from '../shared/account.js';
+import type { ClientAccount } from '../shared/account.js';
 import type { RequestPromise } from './request-promise.js';
 
 /** Where an answer came from, for the messages of a decoder. */
@@ -22,7 +22,7 @@ export interface DecodeContext extends Endpoint {
   /** How many times the request was sent. */
   readonly attempts: number;
   /** The account that the call counted for. */
-  readonly account?: (() => Account | undefined) | undefined;
+  readonly account?: (() => ClientAccount | undefined) | undefined;
 }
 
 /** Tells of something doubtful that is not refused. It goes to the logger as a warning. */
@@ -134,7 +134,7 @@ export interface Transport {
   /** Does work that stores the finished file of a job: traces it, and tells when it is done. */
   storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T>;
   /** What all clients of one account in this process share. */
-  account(): Promise<Account>;
+  account(): Promise<ClientAccount>;
   /** Where the calls take their chance. */
   readonly random: Random;
   /** The client's clock. */

@@ -1,7 +1,7 @@
 import { extensionsOf } from '../schemas/media-type.js';
 
 /** Longest name sent; every storage behind the service takes it, in bytes of UTF-8 too. */
-const LONGEST = 80;
+const LONGEST_NAME = 80;
 /** Characters at the end of a longer name that are looked at. */
 const LOOKED_AT = 1_000;
 /** Names that Windows keeps for devices. */
@@ -19,7 +19,7 @@ export function safeFileName(name: string | undefined, mimeType: string): string
   const bare = kept.replace(/^[._]+|(?<![._])[._]+$/g, '');
   const dot = bare.lastIndexOf('.');
   const extension = dot > 0 ? bare.slice(dot + 1) : (extensionsOf(mimeType)[0] ?? '');
-  const stem = Array.from(dot > 0 ? bare.slice(0, dot) : bare).slice(0, LONGEST - extension.length - 1);
+  const stem = Array.from(dot > 0 ? bare.slice(0, dot) : bare).slice(0, LONGEST_NAME - extension.length - 1);
   const safe = `${stem.join('') || 'upload'}${extension === '' ? '' : `.${extension}`}`;
   return DEVICE.test(safe) ? `_${safe}` : safe;
 }

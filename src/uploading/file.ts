@@ -41,7 +41,7 @@ const CHARACTER_WIDTH_PX = 300;
 /** Opens content for step 2 alone: the service knows the file already, so only its size matters. */
 export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
   const source = readableSource(given);
-  return toFile(source, sizeOf(source, options), reporter(options)).file;
+  return toFile(source, sourceSize(source, options), reporter(options)).file;
 }
 
 /**
@@ -50,7 +50,7 @@ export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' 
  */
 export async function describeFile(given: unknown, options: FileOptions): Promise<DescribedFile> {
   const source = readableSource(given);
-  const sizeBytes = sizeOf(source, options);
+  const sizeBytes = sourceSize(source, options);
   const name = options.filename ?? source.name;
   const declared = [options.mimeType, source.type].map((type) => mediaTypeEssence(type ?? '')).find(isTelling);
   const named = declared ?? mediaTypeOfName(name ?? '');
@@ -59,7 +59,8 @@ export async function describeFile(given: unknown, options: FileOptions): Promis
     options.purpose === 'character' && isImage ? IMAGE_HEADER_BYTES : named === undefined ? SNIFF_BYTES : 0;
   const { file, peek } = toFile(source, sizeBytes, reporter(options));
   try {
-    const head = wanted > 0 ? await peek(wanted).catch((cause) => unreadable(cause, source.kind)) : new Uint8Array();
+    const head =
+      wanted > 0 ? await peek(wanted).catch((cause) => unreadableSource(cause, source.kind)) : new Uint8Array();
     const mimeType = named ?? sniffMediaType(head) ?? refuseType(name);
     const uploadType = options.uploadType ?? uploadTypeOf(mimeType) ?? refuseKind(mimeType);
     if (options.preflight !== false) checkLimits({ sizeBytes, uploadType, head, purpose: options.purpose });
@@ -158,7 +159,7 @@ function isTelling(type: string): boolean {
   return type !== '' && type !== 'application/octet-stream' && type !== 'binary/octet-stream';
 }
 
-function sizeOf({ kind, sizeBytes: seen }: Source, { sizeBytes }: FileOptions): number {
+function sourceSize({ kind, sizeBytes: seen }: Source, { sizeBytes }: FileOptions): number {
   const size = sizeBytes ?? seen;
   if (size === undefined) {
     throw invalid(
@@ -220,11 +221,11 @@ function readableSource(given: unknown): Source {
   try {
     return recogniseSource(given);
   } catch (cause) {
-    return unreadable(cause);
+    return unreadableSource(cause);
   }
 }
 
-function unreadable(cause: unknown, kind = 'The source'): never {
+function unreadableSource(cause: unknown, kind = 'The source'): never {
   const reason = cause instanceof Error ? cause.message : String(cause);
   throw new UploadError(`Nothing was uploaded: ${kind} cannot be read. ${reason}`, { step: 'prepare', cause });
 }

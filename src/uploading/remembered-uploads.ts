@@ -5,9 +5,9 @@ import { type SharedGroup, updateShared } from '../shared/shared-store.js';
 import { recogniseSource } from './source.js';
 
 /** How long an upload is remembered after its last use. If it lives longer, its file is uploaded once more. */
-const REMEMBERED_MS = 30 * 24 * 3_600_000;
+const UPLOAD_REMEMBERED_MS = 30 * 24 * 3_600_000;
 /** A store that does not answer holds no call up for longer. */
-const PATIENCE_MS = 2_000;
+const STORE_PATIENCE_MS = 2_000;
 
 /** The uploads of one account that all processes know. A store that fails only costs an upload. */
 export interface RememberedUploads {
@@ -23,7 +23,9 @@ export function rememberedUploads(group: SharedGroup, warn: (message: string) =>
   const inTime = async <T>(work: Promise<T>): Promise<T | undefined> => {
     let cancel = () => {};
     const late = new Promise<never>((_, reject) => {
-      cancel = group.clock.after(PATIENCE_MS, () => reject(new Error(`no answer within ${PATIENCE_MS} ms`)));
+      cancel = group.clock.after(STORE_PATIENCE_MS, () =>
+        reject(new Error(`no answer within ${STORE_PATIENCE_MS} ms`)),
+      );
     });
     try {
       return await Promise.race([work, late]);
@@ -34,7 +36,7 @@ export function rememberedUploads(group: SharedGroup, warn: (message: string) =>
       cancel();
     }
   };
-  const entry = (id: string) => ({ value: id, ttlMs: REMEMBERED_MS });
+  const entry = (id: string) => ({ value: id, ttlMs: UPLOAD_REMEMBERED_MS });
   return {
     find: (key) =>
       inTime(

@@ -1,8 +1,8 @@
 /** A signature: bytes that stand at an offset, given as Latin-1 text. */
-type Mark = readonly [offset: number, text: string];
+type FileSignature = readonly [offset: number, text: string];
 
 /** First match wins; every mark of a line must be there. */
-const SIGNATURES: readonly (readonly [mimeType: string, ...marks: Mark[]])[] = [
+const SIGNATURES: readonly (readonly [mimeType: string, ...marks: FileSignature[]])[] = [
   ['image/png', [0, '\x89PNG\r\n\x1a\n']],
   ['image/jpeg', [0, '\xff\xd8\xff']],
   ['image/gif', [0, 'GIF8']],

@@ -21,7 +21,7 @@ const CHUNK_BYTES = 64 * 1024;
 
 /** Recognises what a caller gives. Throws a TypeError that names what to pass instead. */
 export function recogniseSource(source: unknown): Source {
-  if (isBuffer(source)) return bytesSource(new Uint8Array(source));
+  if (isMemory(source)) return bytesSource(new Uint8Array(source));
   if (ArrayBuffer.isView(source)) {
     return bytesSource(new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
   }
@@ -29,13 +29,13 @@ export function recogniseSource(source: unknown): Source {
     return { kind: 'a factory', repeatable: true, open: () => chunksOf(Promise.resolve(source())) };
   }
   if (isRereadable(source)) return rereadableSource(source);
-  if (isResponse(source)) return responseSource(source);
+  if (isResponseSource(source)) return responseSource(source);
   if (isStream(source)) {
     if (source.locked) throw new TypeError('The ReadableStream is locked: something else is reading it.');
     return { kind: 'a ReadableStream', repeatable: false, open: () => chunksOf(source) };
   }
   if (isAsyncIterable(source)) {
-    return { kind: 'an async iterable', repeatable: false, name: pathOf(source), open: () => chunksOf(source) };
+    return { kind: 'an async iterable', repeatable: false, name: streamPath(source), open: () => chunksOf(source) };
   }
   throw new TypeError(notASource(source));
 }
@@ -90,7 +90,7 @@ function responseName({ url, headers }: Response): string | undefined {
 }
 
 /** The name of what Node's `fs.createReadStream` gives. */
-function pathOf(source: object): string | undefined {
+function streamPath(source: object): string | undefined {
   return 'path' in source && typeof source.path === 'string' ? source.path : undefined;
 }
 
@@ -140,7 +140,7 @@ function asBytes(chunk: unknown): Uint8Array {
 }
 
 /** Memory as such, shared or not. */
-function isBuffer(value: unknown): value is ArrayBufferLike {
+function isMemory(value: unknown): value is ArrayBufferLike {
   const isShared = typeof SharedArrayBuffer === 'function' && value instanceof SharedArrayBuffer;
   return value instanceof ArrayBuffer || isShared;
 }
@@ -149,7 +149,7 @@ function isRereadable(value: unknown): value is RereadableSource {
   return isObject(value) && 'size' in value && 'stream' in value && typeof value.stream === 'function';
 }
 
-function isResponse(value: unknown): value is Response {
+function isResponseSource(value: unknown): value is Response {
   return isObject(value) && 'body' in value && 'headers' in value && 'bodyUsed' in value && 'ok' in value;
 }
 

@@ -30,7 +30,7 @@ export interface KnownUpload {
   readonly isForeign?: boolean;
 }
 
-interface Entry {
+interface UploadEntry {
   /** Changes with the content of an object that can change. */
   readonly print: string;
   known?: KnownUpload;
@@ -53,7 +53,7 @@ const MOST_DELETED = 10_000;
 
 /** The uploads of one account in this process. */
 export class UploadMemory {
-  readonly #entries = new WeakMap<object, Entry>();
+  readonly #entries = new WeakMap<object, UploadEntry>();
   readonly #deleted = new Set<string>();
   readonly #waits: boolean;
 
@@ -79,7 +79,7 @@ export class UploadMemory {
     const uploading = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    const entry: Entry = { print, uploading, users: 0, isKept: false, isUnwanted: false };
+    const entry: UploadEntry = { print, uploading, users: 0, isKept: false, isUnwanted: false };
     if (lookup.print !== undefined && isObject(source)) this.#entries.set(source, entry);
     try {
       entry.known = await upload();
@@ -100,24 +100,24 @@ export class UploadMemory {
     if (this.#deleted.size > MOST_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
   }
 
-  #entryOf(source: unknown, print: string | undefined): Entry | undefined {
+  #entryOf(source: unknown, print: string | undefined): UploadEntry | undefined {
     const entry = isObject(source) ? this.#entries.get(source) : undefined;
     return entry?.print === print && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
   }
 
   /** The entry of an object once its upload is there. */
-  async #settled(source: unknown, { print, signal }: Lookup): Promise<Entry | undefined> {
+  async #settled(source: unknown, { print, signal }: Lookup): Promise<UploadEntry | undefined> {
     const entry = this.#entryOf(source, print);
     if (entry !== undefined && entry.known === undefined && this.#waits) await abortable(entry.uploading, signal);
     const found = this.#entryOf(source, print);
     return found?.known ? found : undefined;
   }
 
-  #drop(source: unknown, entry: Entry): void {
+  #drop(source: unknown, entry: UploadEntry): void {
     if (isObject(source) && this.#entries.get(source) === entry) this.#entries.delete(source);
   }
 
-  #use(source: unknown, entry: Entry, isOld: boolean): UploadUse {
+  #use(source: unknown, entry: UploadEntry, isOld: boolean): UploadUse {
     const id = entry.known?.id ?? '';
     entry.users += 1;
     return {
@@ -143,16 +143,16 @@ export class UploadMemory {
  */
 export async function printOf(source: unknown): Promise<string | undefined> {
   if (!isObject(source)) return undefined;
-  if (source instanceof ArrayBuffer) return digest(source);
+  if (source instanceof ArrayBuffer) return bytesDigest(source);
   if (ArrayBuffer.isView(source)) {
     const { buffer, byteOffset, byteLength } = source;
-    return digest(new Uint8Array(buffer, byteOffset, byteLength).slice());
+    return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength).slice());
   }
   const { size, lastModified }: { readonly size?: unknown; readonly lastModified?: unknown } = source;
   return `${String(size)}:${String(lastModified)}`;
 }
 
-async function digest(bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): Promise<string> {
+async function bytesDigest(bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

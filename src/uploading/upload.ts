@@ -32,10 +32,10 @@ export interface UploadSteps {
   delete(uploadId: string, options: RequestOptions): PromiseLike<unknown>;
 }
 
-type Step = 'create' | 'put' | 'complete';
-type Left = UploadError['left'];
+type UploadStep = 'create' | 'put' | 'complete';
+type LeftUpload = UploadError['left'];
 
-interface Run {
+interface UploadRun {
   readonly steps: UploadSteps;
   readonly file: DescribedFile;
   readonly options: UploadOptions;
@@ -46,10 +46,10 @@ interface Run {
 /** Uploads a file in the service's three steps. The error of a step that fails says what is left on the service. */
 export async function uploadFile(steps: UploadSteps, file: DescribedFile, options: UploadOptions): Promise<Upload> {
   const { signal, timeoutMs, maxRetries, headers } = options;
-  const run: Run = { steps, file, options, call: { signal, timeoutMs, maxRetries, headers } };
+  const run: UploadRun = { steps, file, options, call: { signal, timeoutMs, maxRetries, headers } };
   try {
     signal?.throwIfAborted();
-    const first = await create(run, options.idempotencyKey);
+    const first = await announceUpload(run, options.idempotencyKey);
     const upload = (await put(run, first, true)) ? first : await renewed(run, first);
     const { upload_id: uploadId } = upload;
     const completed = await orFail(run, { step: 'complete', uploadId }, () => steps.complete(uploadId, run.call));
@@ -110,13 +110,13 @@ function headersToSend(returned: Readonly<Record<string, string>>): Record<strin
   return headers;
 }
 
-function create(run: Run, idempotencyKey: string | undefined): Promise<CreatedUpload> {
+function announceUpload(run: UploadRun, idempotencyKey: string | undefined): Promise<CreatedUpload> {
   const options = { ...run.call, idempotencyKey };
   return orFail(run, { step: 'create', uploadId: undefined }, () => run.steps.create(run.file.params, options));
 }
 
 /** False when the URL has expired and the content can be sent to a new one. */
-async function put(run: Run, upload: CreatedUpload, mayRenew: boolean): Promise<boolean> {
+async function put(run: UploadRun, upload: CreatedUpload, mayRenew: boolean): Promise<boolean> {
   const { steps, file, call } = run;
   try {
     await steps.put(putRequest(steps, upload, file), call);
@@ -124,35 +124,35 @@ async function put(run: Run, upload: CreatedUpload, mayRenew: boolean): Promise<
     return true;
   } catch (cause) {
     if (mayRenew && file.repeatable && isExpiredUrl(cause) && !call.signal?.aborted) return false;
-    throw await failure(run, { step: 'put', cause, uploadId: upload.upload_id });
+    throw await uploadFailure(run, { step: 'put', cause, uploadId: upload.upload_id });
   }
 }
 
 /** Replaces an upload whose URL has expired by a new one, and sends the bytes there. */
-async function renewed(run: Run, expired: CreatedUpload): Promise<CreatedUpload> {
+async function renewed(run: UploadRun, expired: CreatedUpload): Promise<CreatedUpload> {
   const { idempotencyKey, cleanup } = run.options;
   if (cleanup !== false) await remove(run, expired.upload_id);
-  const upload = await create(run, idempotencyKey === undefined ? undefined : `${idempotencyKey}:1`);
+  const upload = await announceUpload(run, idempotencyKey === undefined ? undefined : `${idempotencyKey}:1`);
   await put(run, upload, false);
   return upload;
 }
 
-async function orFail<T>(run: Run, at: Omit<Failure, 'cause'>, work: () => PromiseLike<T>): Promise<T> {
+async function orFail<T>(run: UploadRun, at: Omit<Failure, 'cause'>, work: () => PromiseLike<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
-    throw await failure(run, { ...at, cause });
+    throw await uploadFailure(run, { ...at, cause });
   }
 }
 
 interface Failure {
-  readonly step: Step;
+  readonly step: UploadStep;
   readonly cause: unknown;
   readonly uploadId: string | undefined;
 }
 
 /** The error to throw. An abort stays the signal's own reason, and is not held up by the deletion. */
-async function failure(run: Run, { step, cause, uploadId }: Failure): Promise<unknown> {
+async function uploadFailure(run: UploadRun, { step, cause, uploadId }: Failure): Promise<unknown> {
   const { options, file } = run;
   const deletion = uploadId === undefined || options.cleanup === false ? undefined : remove(run, uploadId);
   if (options.signal?.aborted) return options.signal.reason;
@@ -170,7 +170,7 @@ async function failure(run: Run, { step, cause, uploadId }: Failure): Promise<un
 }
 
 /** Not ended by the caller's signal, because it also tidies up after an abort. */
-async function remove({ steps, call }: Run, uploadId: string): Promise<Left> {
+async function remove({ steps, call }: UploadRun, uploadId: string): Promise<LeftUpload> {
   const { timeoutMs, headers } = call;
   try {
     await steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
@@ -180,7 +180,7 @@ async function remove({ steps, call }: Run, uploadId: string): Promise<Left> {
   }
 }
 
-const LEFT: Readonly<Record<Left, string>> = {
+const LEFT: Readonly<Record<LeftUpload, string>> = {
   nothing: 'Nothing is left on the service.',
   upload: 'The unfinished upload is left on the service: uploads.delete(upload_id) deletes it.',
   unknown: 'An unfinished upload may be left on the service.',

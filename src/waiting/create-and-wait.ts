@@ -4,10 +4,10 @@ import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { nextStep } from '../rules/run.js';
 import {
   type CreateStep,
+  type JobRunState,
   type Recover,
   type RunEvent,
   type RunRules,
-  type RunState,
   startRun,
 } from '../rules/run-state.js';
 import { sleep, steady } from '../runtime/clock.js';
@@ -123,7 +123,7 @@ function createDriver({ create, waiter }: CreateAndWaitPorts, options: CreateAnd
     return { type: 'job', job: await waiter.follow({ id, job }, part), passedMs: passedMs() };
   }
 
-  return async ({ step }: RunState): Promise<RunEvent> => {
+  return async ({ step }: JobRunState): Promise<RunEvent> => {
     if (step.type === 'create') return send(step);
     if (step.type === 'fail') throw lastError;
     // A run that does not store files has no other step than a wait.

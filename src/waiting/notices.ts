@@ -70,7 +70,7 @@ export function createNotices(context: NoticesContext): Notices {
   };
   return {
     publish(event) {
-      if (shared?.publish) callObserver(() => shared.publish?.(TOPIC, messageOf(event)), failed);
+      if (shared?.publish) callObserver(() => shared.publish?.(TOPIC, noticeText(event)), failed);
     },
     listen(watcher) {
       if (!shared?.subscribe) return undefined;
@@ -95,7 +95,7 @@ export function createNotices(context: NoticesContext): Notices {
 }
 
 /** The whole webhook where there is one, so that its receiver can verify it. */
-function messageOf(event: JobNotice): string {
+function noticeText(event: JobNotice): string {
   const webhook: Partial<VerifiedWebhook> = verifiedWebhook(event) ?? {};
   const { body, signature } = webhook;
   const text = body === undefined || typeof body === 'string' ? body : new TextDecoder().decode(body);

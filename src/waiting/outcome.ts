@@ -10,14 +10,14 @@ import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 
 /** What a wait is for. */
-export interface Target {
+export interface WaitTarget {
   readonly id: string;
   /** The job as far as it is known. */
   readonly job: Job | undefined;
 }
 
 /** The job that a wait is for. Throws a GenError for anything but a job or an id. */
-export function targetOf(target: unknown): Target {
+export function targetOf(target: unknown): WaitTarget {
   if (typeof target === 'string' && target) return { id: target, job: undefined };
   const { id, status, job, then } = isFields(target) ? target : {};
   if (typeof id === 'string' && id) return { id, job: typeof status === 'string' ? (target as Job) : undefined };
@@ -35,7 +35,7 @@ const FAILURES: Readonly<Record<string, typeof JobError>> = {
 };
 
 /** What to do, in words, for each recovery that a job error can have. */
-const ADVICE: Readonly<Record<string, string>> = {
+const JOB_ADVICE: Readonly<Record<string, string>> = {
   change_reference: 'Use another reference.',
   change_request: 'Change the prompt, references or options.',
   wait_and_retry: 'Wait errorData.retry_after seconds and send it again under a new idempotency key.',
@@ -52,7 +52,7 @@ export function outcomeOf(job: Job, throwOnFailure = true): CompletedJob {
   const error = new Failure(`Job ${id} ${status === 'failed' ? status : `was ${status}`}${reason && ` (${reason})`}.`, {
     job,
   });
-  const advice = ADVICE[error.recovery];
+  const advice = JOB_ADVICE[error.recovery];
   if (advice) error.message += ` ${advice}`;
   throw error;
 }

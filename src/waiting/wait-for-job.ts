@@ -9,7 +9,7 @@ import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
 import { lengthsOf } from '../shared/job-lengths.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
-import { outcomeOf, type Target, targetOf, timedOut } from './outcome.js';
+import { outcomeOf, targetOf, timedOut, type WaitTarget } from './outcome.js';
 import type { ReadLimiter } from './pace.js';
 import { type SettleOn, WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 import { RESTART, Watch } from './watch.js';
@@ -58,7 +58,7 @@ export interface Waiter {
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   /** The wait as a part of a longer call, whose options are checked. */
-  follow(target: Target, part: WaitPart): Promise<Job>;
+  follow(target: WaitTarget, part: WaitPart): Promise<Job>;
   /** Notifies the waits on the event's job. */
   notify(event: JobNotice): void;
   /** For what waits between two calls. */
@@ -81,12 +81,12 @@ export function createWaiter(given: WaiterContext): Waiter {
     return account.shared(WATCHER, () => new JobWatcher(clock, undefined, lengthsOf(account)));
   };
   const followed = { ...context, watcher, listen: notices.listen };
-  function begin(target: Target, part: WaitPart): Promise<CompletedJob> {
+  function begin(target: WaitTarget, part: WaitPart): Promise<CompletedJob> {
     const channel = context.waits?.();
-    if (!channel) return follow(followed, target, part);
+    if (!channel) return followJob(followed, target, part);
     const trace: WaitTrace = { jobId: target.id };
     // A job that failed is not a wait that failed.
-    const wait = traced(channel, trace, () => follow(followed, target, { ...part, throwOnFailure: false }));
+    const wait = traced(channel, trace, () => followJob(followed, target, { ...part, throwOnFailure: false }));
     return wait.then((job) => outcomeOf(job, part.throwOnFailure));
   }
   return {
@@ -128,7 +128,11 @@ interface FollowContext extends WaiterContext {
 }
 
 /** Follows a job until it is settled. Whatever ends the wait takes its timer, listener and place at the watcher along. */
-async function follow(context: FollowContext, { id, job: known }: Target, part: WaitPart): Promise<CompletedJob> {
+async function followJob(
+  context: FollowContext,
+  { id, job: known }: WaitTarget,
+  part: WaitPart,
+): Promise<CompletedJob> {
   const { clock } = context;
   const { signal, pollIntervalMs, settleOn = context.settleOn ?? 'event' } = part.options;
   const { onUpdate } = part.options;

@@ -70,14 +70,16 @@ const rule = option.must<RecoverRule>(
   'a whole number of further tries, or { models: [...] } with the models to try once each',
   (value) => (typeof value === 'number' ? value >= 0 && Number.isInteger(value) : hasModels(value)),
 );
-const RULES = { generation_timeout: rule, generation_failed: rule, generation_unavailable: rule } as const;
-const RECOVER = z.strictObject({ recover: z.optional(z.looseObject(RULES, 'an object with rules by error code')) });
+const RECOVER_RULES = { generation_timeout: rule, generation_failed: rule, generation_unavailable: rule } as const;
+const RECOVER = z.strictObject({
+  recover: z.optional(z.looseObject(RECOVER_RULES, 'an object with rules by error code')),
+});
 
 /** The `recover` option as plain data. Throws a GenError for a code after which another try is of no use, and a wrong rule. */
 export function recoverRules(recover: Recover | undefined): Recover {
   if (recover === undefined) return {};
   option.checkOptions('recover', RECOVER, { recover });
-  const codes = Object.keys(RULES);
+  const codes = Object.keys(RECOVER_RULES);
   const unknown = Object.keys(recover).find((code) => !codes.includes(code));
   if (unknown !== undefined) throw option.unknownOption('recover', unknown, codes);
   return JSON.parse(JSON.stringify(recover)) as Recover;

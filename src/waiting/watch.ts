@@ -38,7 +38,7 @@ type Heard = (typeof HEARD)[keyof typeof HEARD];
 const EVENT_WAITS_MS = 2_000;
 
 /** What a verified event does with the waits of its job: it ends them at once, or after a while in which the job can be read. */
-export function eventOf({ job, watches }: Entry, event: Job, now: number): NonNullable<Entry['event']> {
+export function endByEvent({ job, watches }: Entry, event: Job, now: number): NonNullable<Entry['event']> {
   const [watch] = watches;
   const isFree = watch?.queue !== undefined && watch.queue.pace.freeInMs(watch.queue.length) <= EVENT_WAITS_MS;
   const { finalTokenCost: _, providerOutputExpiresAt: __, completedAt: ___, ...known } = job ?? event;
@@ -49,7 +49,7 @@ export function eventOf({ job, watches }: Entry, event: Job, now: number): NonNu
 export const RESTART = Symbol('read again');
 
 /** What a wait has to do now. */
-export type Step =
+export type WatchStep =
   | { readonly kind: 'look'; readonly job: Job; readonly progress: JobProgress; readonly isRead: boolean }
   | { readonly kind: 'read'; readonly stop: AbortController }
   | { readonly kind: 'sleep' };

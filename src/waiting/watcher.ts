@@ -9,14 +9,14 @@ import { DueHeap } from './due-heap.js';
 import { EAGER_READS, JobRhythms } from './job-rhythms.js';
 import type { ReadLimiter } from './pace.js';
 import { type ReadQueue, ReadQueues } from './read-queue.js';
-import { type Entry, eventOf, HEARD, type Miss, type Notice, RESTART, type Step, type Watch } from './watch.js';
+import { type Entry, endByEvent, HEARD, type Miss, type Notice, RESTART, type Watch, type WatchStep } from './watch.js';
 
 /** Reads under way at most: enough at any usual delay also under lifted limits. */
 const READS_AT_ONCE = 256;
 /** After so many reads the event loop gets a turn, because an answer may come without one. */
 const READS_PER_TURN = 64;
 /** Announcements of jobs that nobody waits for yet: a webhook may come before the answer to its create. */
-const REMEMBERED = 256;
+const REMEMBERED_NOTICES = 256;
 /** A notice that is repeated has its job read so long after the last read. */
 const REPEATED_MS = 2_500;
 /** On Workers a request may end without a word: what its wait has begun is waited for no longer than this. */
@@ -87,7 +87,7 @@ export class JobWatcher {
   }
 
   /** What the wait has to do now. */
-  next(watch: Watch): Step {
+  next(watch: Watch): WatchStep {
     const entry = this.#entryOf(watch);
     const now = this.#clock.now();
     watch.askedMs = now;
@@ -166,7 +166,7 @@ export class JobWatcher {
   notify(notice: Notice): boolean {
     const entry = this.#entries.get(notice.id);
     if (!entry) {
-      if (!this.#announced.get(notice.id)?.isVerified) keepLast(this.#announced, notice.id, notice, REMEMBERED);
+      if (!this.#announced.get(notice.id)?.isVerified) keepLast(this.#announced, notice.id, notice, REMEMBERED_NOTICES);
       return false;
     }
     this.#announce(entry, notice);
@@ -199,13 +199,13 @@ export class JobWatcher {
     entry.heard = heard;
     entry.eager = EAGER_READS;
     if (event) this.#ending.add(entry);
-    if (event) entry.event = eventOf(entry, event, now);
+    if (event) entry.event = endByEvent(entry, event, now);
     this.#rest(entry, now);
     // A read that began before may hang, or show the job as it was.
     if (!this.#clock.perRequest) entry.reading?.abort(RESTART);
   }
 
-  #endedBy(entry: Entry, job: Job): Step {
+  #endedBy(entry: Entry, job: Job): WatchStep {
     if (entry.heard !== HEARD.learned) this.#rhythms.completed(entry, job, this.#clock.now() - entry.sinceMs);
     entry.heard = HEARD.learned;
     return { kind: 'look', job, progress: ENDED, isRead: false };

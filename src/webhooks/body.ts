@@ -8,7 +8,7 @@ export type RawBody = string | Uint8Array;
 
 /** Reads the exact bytes that were signed, and stops as soon as they are more than `maxBytes`. */
 export async function readBody(request: Request, maxBytes: number): Promise<RawBody> {
-  if (request.bodyUsed) throw unavailable(NO_BYTES);
+  if (request.bodyUsed) throw bodyUnavailable(NO_BYTES);
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
@@ -19,7 +19,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<RawB
       if (!(size <= maxBytes)) break;
     }
   } catch (cause) {
-    throw unavailable(`could not be read: ${cause}`, cause);
+    throw bodyUnavailable(`could not be read: ${cause}`, cause);
   }
   if (size <= maxBytes) return bytesOf(...chunks);
   throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
@@ -36,7 +36,7 @@ export function rawBody(body: unknown): RawBody {
   // All that takes bytes here takes any view of them.
   if (ArrayBuffer.isView(body)) return body as Uint8Array;
   if (isBuffer(body)) return new Uint8Array(body);
-  if (body == null || (typeof body === 'object' && Symbol.asyncIterator in body)) throw unavailable(NO_BYTES);
+  if (body == null || (typeof body === 'object' && Symbol.asyncIterator in body)) throw bodyUnavailable(NO_BYTES);
   throw refusal(
     'body_parsed',
     "The body was parsed, but its raw bytes are signed. Use express.raw({ type: '*/*' }), request.rawBody (Nest), file.buffer, a Fastify buffer parser or request.text().",
@@ -51,6 +51,6 @@ function isBuffer(body: unknown): body is ArrayBuffer {
 const NO_BYTES = 'is missing, or was read before: verify first, or pass { body, headers } with its bytes';
 
 /** There is no body to verify. `what` completes "The body …". */
-function unavailable(what: string, cause?: unknown): Error {
+function bodyUnavailable(what: string, cause?: unknown): Error {
   return refusal('body_unavailable', `The body ${what}.`, cause);
 }

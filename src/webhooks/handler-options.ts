@@ -9,7 +9,16 @@ import {
   type WebhookEventType,
 } from '../schemas/webhook-event.js';
 import type { SharedStore } from '../shared/shared-store.js';
-import { aboveZero, CALLBACK, checkOptions, methods, oneOf, type Rule, SECRET, wholeAboveZero } from './options.js';
+import {
+  aboveZero,
+  CALLBACK,
+  checkRules,
+  methodsRule,
+  oneOfRule,
+  type Rule,
+  SECRET,
+  wholeAboveZero,
+} from './options.js';
 import { secretsOf } from './signature.js';
 import type { VerifyWebhookOptions } from './verify.js';
 
@@ -77,16 +86,16 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
 
 const MILLISECONDS = aboveZero('a finite number of milliseconds above 0');
 
-const RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
+const HANDLER_RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
   secret: SECRET,
   on: ['an object of listeners', isFields],
-  ack: oneOf('before', 'after'),
-  shared: methods('read', 'write'),
+  ack: oneOfRule('before', 'after'),
+  shared: methodsRule('read', 'write'),
   leaseMs: MILLISECONDS,
   rememberMs: MILLISECONDS,
   maxBodyBytes: wholeAboveZero('a whole number of bytes above 0'),
   toleranceSeconds: aboveZero('a finite number of seconds above 0'),
-  client: methods('notify'),
+  client: methodsRule('notify'),
   waitUntil: CALLBACK,
   onError: CALLBACK,
   now: CALLBACK,
@@ -94,7 +103,7 @@ const RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
 
 /** Throws a GenError for what cannot be right. A secret that is missing is not: it may come with the deployment. */
 export function checkHandlerOptions(options: WebhookHandlerOptions): void {
-  checkOptions('createWebhookHandler', RULES, options);
+  checkRules('createWebhookHandler', HANDLER_RULES, options);
   if (options.secret !== undefined) secretsOf(options.secret);
   const types = [...WEBHOOK_EVENT_TYPES, '*'];
   for (const [type, listener] of Object.entries(options.on ?? {})) {

@@ -66,7 +66,7 @@ async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promi
 
 async function claimOnce(event: WebhookEvent, { shared, leaseMs, report }: InboxOptions): Promise<Claim> {
   const lease = startLease(leaseMs);
-  const record = recordOf(shared, event.id);
+  const record = eventRecord(shared, event.id);
   const asked = record.claim(leaseMs);
   try {
     const found = await lease.orOver(asked);
@@ -123,23 +123,23 @@ interface EventRecord {
 }
 
 /** The one key of an event's group: `done`, or who works on it. */
-const KEY = 'state';
-const DONE = 'done';
+const STATE_KEY = 'state';
+const HANDLED = 'done';
 
-function recordOf(store: SharedStore, id: string): EventRecord {
+function eventRecord(store: SharedStore, id: string): EventRecord {
   const group = { store, group: `events/${id}`, clock: systemClock, random: systemRandom };
   const own = `busy ${systemRandom.uuid()}`;
   const update = <T>(rule: (state: string | undefined) => Decision<T>) =>
-    updateShared(group, [KEY], ({ values }) => rule(values[KEY]));
+    updateShared(group, [STATE_KEY], ({ values }) => rule(values[STATE_KEY]));
   return {
     claim: (leaseMs) =>
       update<Claimed>((state) => {
         // A claim whose answer was lost finds itself.
-        if (state !== undefined && state !== own) return { changes: {}, result: state === DONE ? 'done' : 'busy' };
-        return { changes: { [KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
+        if (state !== undefined && state !== own) return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
+        return { changes: { [STATE_KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
       }),
-    complete: (ttlMs) => update(() => ({ changes: { [KEY]: { value: DONE, ttlMs } }, result: undefined })),
-    release: () => update((state) => ({ changes: state === own ? { [KEY]: null } : {}, result: undefined })),
+    complete: (ttlMs) => update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs } }, result: undefined })),
+    release: () => update((state) => ({ changes: state === own ? { [STATE_KEY]: null } : {}, result: undefined })),
   };
 }
 

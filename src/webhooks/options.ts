@@ -10,7 +10,7 @@ export type Rule = readonly [what: string, fits: (value: unknown) => boolean];
  * Throws a GenError for an option that does not exist and for a value that an option cannot have. The words are those of
  * `src/options.ts`, without zod: a receiver on the edge loads this with every cold start.
  */
-export function checkOptions(owner: string, rules: Readonly<Record<string, Rule>>, given: unknown = {}): void {
+export function checkRules(owner: string, rules: Readonly<Record<string, Rule>>, given: unknown = {}): void {
   if (!isFields(given)) throw new GenError(mustBe('options', 'an object', given));
   for (const [name, value] of Object.entries(given)) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
@@ -35,12 +35,12 @@ export const wholeAboveZero = (what: string): Rule => [
   (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) > 0),
 ];
 /** One of some strings. */
-export const oneOf = (...allowed: readonly string[]): Rule => [
+export const oneOfRule = (...allowed: readonly string[]): Rule => [
   `one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`,
   (value) => allowed.some((one) => one === value),
 ];
 /** An object with these methods. */
-export const methods = (...names: readonly string[]): Rule => [
+export const methodsRule = (...names: readonly string[]): Rule => [
   `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`,
   (value) =>
     typeof value === 'object' &&

@@ -3,7 +3,7 @@ import { systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
 import { jobIdIn } from '../schemas/webhook-event.js';
-import { CALLBACK, checkOptions, type Rule, SECRET } from './options.js';
+import { CALLBACK, checkRules, type Rule, SECRET } from './options.js';
 import { secretsOf, signatureOf, WEBHOOK_HEADERS, type WebhookSecret } from './signature.js';
 
 /** How to sign a webhook. */
@@ -24,7 +24,7 @@ export interface SignedWebhook {
   readonly headers: Record<string, string>;
 }
 
-const RULES: Readonly<Record<keyof SignWebhookOptions, Rule>> = {
+const SIGN_RULES: Readonly<Record<keyof SignWebhookOptions, Rule>> = {
   secret: SECRET,
   timestamp: ['a whole number of unix seconds', Number.isInteger],
   now: CALLBACK,
@@ -39,7 +39,7 @@ const RULES: Readonly<Record<keyof SignWebhookOptions, Rule>> = {
  * const response = await handler(new Request('https://me.test/webhooks', { method: 'POST', body, headers }));
  */
 export async function signWebhook(event: object | string, options: SignWebhookOptions): Promise<SignedWebhook> {
-  checkOptions('signWebhook', RULES, options);
+  checkRules('signWebhook', SIGN_RULES, options);
   if (typeof event !== 'string' && !isFields(event))
     throw new GenError(mustBe('event', 'an object or a string', event));
   const { secret, timestamp, now = systemClock.now } = options ?? {};

@@ -17,7 +17,7 @@ const VERIFIED = Symbol.for('gen-client.verified-webhook');
 /** A webhook as it was received. */
 type ReceivedBytes = Pick<VerifiedWebhook, 'body' | 'signature'>;
 
-interface Mark extends ReceivedBytes {
+interface VerifiedMark extends ReceivedBytes {
   /** The event that was marked. A copy of it has another identity, so the mark does not hold for the copy. */
   readonly of: object;
 }
@@ -27,20 +27,20 @@ interface Mark extends ReceivedBytes {
  * the event changes nothing about what was verified.
  */
 export function markVerified(event: WebhookEvent, webhook: ReceivedBytes): WebhookEvent {
-  const mark: Mark = Object.freeze({ ...webhook, of: event });
+  const mark: VerifiedMark = Object.freeze({ ...webhook, of: event });
   return Object.defineProperty(event, VERIFIED, { value: mark });
 }
 
 /** The webhook behind an event that `verifyWebhook` gave; undefined for any other object, such as a copy of one. */
 export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   if (typeof event !== 'object' || event === null || !(VERIFIED in event)) return undefined;
-  const mark = event[VERIFIED] as Partial<Mark> | undefined;
+  const mark = event[VERIFIED] as Partial<VerifiedMark> | undefined;
   if (mark?.of !== event || mark.body === undefined || mark.signature === undefined) return undefined;
   const { body, signature } = mark;
-  return { body, signature, job: signedJobIn(parsed(body)) };
+  return { body, signature, job: signedJobIn(parsedEvent(body)) };
 }
 
 /** The event in verified bytes. They are JSON: `verifyWebhook` has read them. */
-function parsed(body: RawBody): unknown {
+function parsedEvent(body: RawBody): unknown {
   return JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
 }

@@ -1,7 +1,7 @@
 // What is in a user's engine or queue survives the next version.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { isKnown, loadRun } from '../../src/bullmq/stored-run.js';
+import { isKnownRecord, loadRun } from '../../src/bullmq/stored-run.js';
 import { nextStep } from '../../src/rules/run.js';
 import { endOf, json, type Recordings, replayingEngine, WORKER_RULES } from './recordings.js';
 
@@ -36,7 +36,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
       'a queued call is taken up where it stood: %s',
       (_name, { id, data, step, event, next }) => {
         const queueJob = { id, data } as never as Parameters<typeof loadRun>[0];
-        expect(isKnown(queueJob.data)).toBe(true);
+        expect(isKnownRecord(queueJob.data)).toBe(true);
         const { recover = {} } = queueJob.data;
         const run = loadRun(queueJob, { ...WORKER_RULES, recover });
         expect(json(run.step)).toEqual(step);
@@ -47,7 +47,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
     test('a record of a newer version is left for another worker', () => {
       for (const { id, data } of records) {
         const queueJob = { id, data } as never as Parameters<typeof loadRun>[0];
-        expect(isKnown({ ...queueJob.data, version: 2 })).toBe(false);
+        expect(isKnownRecord({ ...queueJob.data, version: 2 })).toBe(false);
       }
     });
   },

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { OutputDestination, PutOptions, StoredObject } from '../../src/storage/index.js';
+import type { OutputDestination, PutObjectOptions, StoredObject } from '../../src/storage/index.js';
 
 /** A store of one's own, as the simplest `put` and `head` make it. */
 export class MemoryStore {
-  readonly objects = new Map<string, { readonly bytes: Buffer; readonly options: PutOptions }>();
+  readonly objects = new Map<string, { readonly bytes: Buffer; readonly options: PutObjectOptions }>();
   /** What the next puts do instead; each gets the body. */
-  readonly failures: ((body: ReadableStream<Uint8Array>, options: PutOptions) => Promise<unknown>)[] = [];
+  readonly failures: ((body: ReadableStream<Uint8Array>, options: PutObjectOptions) => Promise<unknown>)[] = [];
   puts = 0;
 
   at(key: string): Required<Pick<OutputDestination, 'head' | 'put'>> {

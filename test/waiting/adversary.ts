@@ -1,5 +1,5 @@
 import type { CallFailure, Fate } from '../../src/rules/fate.js';
-import type { RunEvent, RunState } from '../../src/rules/run-state.js';
+import type { JobRunState, RunEvent } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
 import { seeded } from '../support/seeded.js';
 
@@ -130,7 +130,7 @@ export function adversary({ seed, holdsRefusals, trouble, endsReviewsBetweenKeys
     jobs: () => [...jobs.values()].map(view),
     keys: () => [...jobs.keys()],
     /** Does the step of a run; some are done twice, with the first answer forgotten. */
-    perform(state: RunState): RunEvent {
+    perform(state: JobRunState): RunEvent {
       const { step } = state;
       const act = (): RunEvent => {
         if (step.type === 'create') return create(step.key);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { nextStep } from '../../src/rules/run.js';
-import { type Recover, type RunRules, type RunState, resumeRun, startRun } from '../../src/rules/run-state.js';
+import { type JobRunState, type Recover, type RunRules, resumeRun, startRun } from '../../src/rules/run-state.js';
 import { adversary } from './adversary.js';
 
 const RULES: RunRules = {
@@ -40,10 +40,10 @@ const service = fc.record({
 
 /** Far more than any run needs; one that gets here does not end. */
 const MOST_STEPS = 5_000;
-const isOver = ({ step }: RunState) => step.type === 'end' || step.type === 'fail';
+const isOver = ({ step }: JobRunState) => step.type === 'end' || step.type === 'fail';
 const json = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
-function drive(state: RunState, world: ReturnType<typeof adversary>): RunState {
+function drive(state: JobRunState, world: ReturnType<typeof adversary>): JobRunState {
   let at = state;
   for (let steps = 0; steps < MOST_STEPS && !isOver(at); steps++) at = nextStep(at, world.perform(at));
   return at;

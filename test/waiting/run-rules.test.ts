@@ -12,7 +12,7 @@ import {
 } from '../../src/errors/index.js';
 import { callFailure, type Fate } from '../../src/rules/fate.js';
 import { nextStep } from '../../src/rules/run.js';
-import { type RunEvent, type RunRules, type RunState, resumeRun, startRun } from '../../src/rules/run-state.js';
+import { type JobRunState, type RunEvent, type RunRules, resumeRun, startRun } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
 
 const RULES: RunRules = {
@@ -39,7 +39,7 @@ const failed = (kind: Fate, retryAfterMs: number | null = null): RunEvent => ({
 });
 const passed: RunEvent = { type: 'waited', woken: false };
 const woken: RunEvent = { type: 'waited', woken: true };
-const proceed = (state: RunState, ...events: readonly RunEvent[]) => events.reduce(nextStep, state);
+const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextStep, state);
 
 describe('a create', () => {
   it('goes out under the key itself, then its job is waited for and read', () => {

@@ -1,7 +1,7 @@
 // One simulated world: the service, three processes with their tasks, a shared store, webhooks, and what goes wrong.
 
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
-import type { Chances, Fault, OutageKind, Place } from '../../src/sandbox/simulate/chance.js';
+import type { Chances, Fault, FaultPlace, OutageKind } from '../../src/sandbox/simulate/chance.js';
 import { leftovers, violationsOf } from '../../src/sandbox/simulate/checks.js';
 import { ProcessLife } from '../../src/sandbox/simulate/process.js';
 import { SimulatedWorld } from '../../src/sandbox/simulate/world.js';
@@ -73,7 +73,7 @@ class ArmedFaults implements Chances {
   /** What happens at the next call of the shared store of a process. */
   readonly stores = new Map<number, Fault>();
 
-  at({ of, process, nth }: Place): readonly Fault[] {
+  at({ of, process, nth }: FaultPlace): readonly Fault[] {
     const found = this.#take(of, process);
     for (const fault of found) {
       const { kind } = fault;
@@ -83,7 +83,7 @@ class ArmedFaults implements Chances {
     return found;
   }
 
-  #take(of: Place['of'], process: Place['process']): readonly Fault[] {
+  #take(of: FaultPlace['of'], process: FaultPlace['process']): readonly Fault[] {
     if (process === 'w') return this.webhooks.splice(0, 1);
     if (of === 'request') return this.requests.get(process)?.splice(0, 1) ?? [];
     if (of === 'store') {

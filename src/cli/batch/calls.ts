@@ -11,7 +11,7 @@ const CALLS = ['videos', 'images', 'videoEdits', 'characters'] as const;
 export type Call = (typeof CALLS)[number];
 
 /** The commands' names for them. */
-const ALIASES: ReadonlyMap<string, Call> = new Map([
+const COMMAND_CALLS: ReadonlyMap<string, Call> = new Map([
   ['video', 'videos'],
   ['image', 'images'],
   ['edit', 'videoEdits'],
@@ -20,7 +20,7 @@ const ALIASES: ReadonlyMap<string, Call> = new Map([
 
 /** The call that a row names. */
 export function callNamed(name: unknown): Call {
-  const call = CALLS.find((known) => known === name) ?? ALIASES.get(String(name));
+  const call = CALLS.find((known) => known === name) ?? COMMAND_CALLS.get(String(name));
   if (call === undefined)
     throw new UsageError(`call "${String(name)}" does not exist. ${didYouMean(String(name), CALLS)}`);
   return call;

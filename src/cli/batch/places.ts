@@ -16,7 +16,7 @@ import type { Row } from './rows.js';
 import { MOST_FAULTS } from './rows.js';
 
 /** Where the files of a batch go. */
-export interface Places {
+export interface BatchPlaces {
   /** The directory. */
   readonly out: string | undefined;
   /** Whether a file of another content is replaced. */
@@ -106,9 +106,10 @@ function unless(isTelling: (reason: unknown) => boolean): (reason: unknown) => f
 }
 
 /** Whether the file of a create is where this run wants it, as the journal says. Nobody is asked. */
-export function isPlaced({ places: known = [] }: JournaledCreate, { out, destination }: Places): boolean {
+export function isPlaced({ places: known = [] }: JournaledCreate, { out, destination }: BatchPlaces): boolean {
   const path = known.find((place) => !isUrl(place));
-  if (out !== undefined && (path === undefined || dirname(path) !== resolve(out) || !isFile(path))) return false;
+  if (out !== undefined && (path === undefined || dirname(path) !== resolve(out) || !isExistingFile(path)))
+    return false;
   const url = known.find(isUrl);
   return destination === undefined || (url !== undefined && url === destination(basename(url)).url);
 }
@@ -125,7 +126,7 @@ export function placedBefore({ places: known = [] }: JournaledCreate): Placed {
 }
 
 /** What a file belongs to. */
-interface PlacingOptions extends Places {
+interface PlacingOptions extends BatchPlaces {
   readonly row: Pick<Row, 'id'>;
   /** The create of the job, where an earlier run has made it. */
   readonly create: JournaledCreate | undefined;
@@ -175,7 +176,7 @@ function refuseDirectory(path: string): void {
  */
 export async function refuseTaken(
   rows: readonly { readonly row: Row; readonly create: JournaledCreate | undefined }[],
-  { out, force, destination }: Places,
+  { out, force, destination }: BatchPlaces,
   signal: AbortSignal,
 ): Promise<void> {
   const names = out === undefined ? [] : readdirSync(out);
@@ -185,8 +186,8 @@ export async function refuseTaken(
     if (id === undefined) continue;
     for (const name of names.filter((taken) => stemOf(taken).toLowerCase() === id.toLowerCase())) {
       const path = resolve(join(out ?? '.', name));
-      if (create?.places?.includes(path) || (force && isFile(path))) continue;
-      const fix = isFile(path) ? 'Pass --force to replace it, or give' : 'Give';
+      if (create?.places?.includes(path) || (force && isExistingFile(path))) continue;
+      const fix = isExistingFile(path) ? 'Pass --force to replace it, or give' : 'Give';
       faults.push(`line ${line}: "${path}" is there already. ${fix} the row another id.`);
     }
   }
@@ -207,12 +208,12 @@ export async function refuseTaken(
 const LOOKS_AT_ONCE = 16;
 /** What the service may make of a row: the type is known when the job is done. */
 const PICTURES = ['.png', '.jpg', '.webp'];
-const CLIPS = ['.mp4', '.webm', '.mov'];
+const CLIP_EXTENSIONS = ['.mp4', '.webm', '.mov'];
 
 /** The objects that a row with an id may be stored in. */
 function objectsOf({ id, call, line }: Row, make: MakeObject) {
   if (id === undefined) return [];
-  const extensions = call === 'images' || call === 'characters' ? PICTURES : CLIPS;
+  const extensions = call === 'images' || call === 'characters' ? PICTURES : CLIP_EXTENSIONS;
   return extensions.map((extension) => ({ line, object: make(`${id}${extension}`) }));
 }
 
@@ -230,7 +231,7 @@ function stemOf(name: string): string {
   return name.slice(0, name.length - extname(name).length);
 }
 
-function isFile(path: string): boolean {
+function isExistingFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 

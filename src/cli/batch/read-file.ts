@@ -27,10 +27,10 @@ export function readPrompts(path: string): ReadRow[] {
 
 function jsonRows(text: string): ReadRow[] {
   const lines = text.split('\n').map((line, at) => ({ line: at + 1, text: line.trim() }));
-  return lines.filter((row) => row.text !== '').map((row) => ({ line: row.line, read: () => readJson(row.text) }));
+  return lines.filter((row) => row.text !== '').map((row) => ({ line: row.line, read: () => readJsonRow(row.text) }));
 }
 
-function readJson(text: string): Fields {
+function readJsonRow(text: string): Fields {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -53,7 +53,7 @@ function csvRows(path: string, text: string): ReadRow[] {
       skip_empty_lines: true,
       info: true,
     });
-    return records.map(({ record, info }) => ({ line: info.lines, read: () => fieldsOf(record) }));
+    return records.map(({ record, info }) => ({ line: info.lines, read: () => rowFields(record) }));
   } catch (cause) {
     throw new UsageError(`${path}: not CSV: ${reasonOf(cause)}`, { cause });
   }
@@ -63,14 +63,14 @@ function csvRows(path: string, text: string): ReadRow[] {
 const TEXTS: readonly string[] = ['prompt', 'id', 'name', 'label', 'idempotency_key'];
 
 /** The fields of a CSV row. An empty cell is a field that is not given. */
-function fieldsOf(record: Readonly<Record<string, string>>): Fields {
+function rowFields(record: Readonly<Record<string, string>>): Fields {
   const cells = Object.entries(record).filter(([name, cell]) => name !== '' && cell !== '');
   return Object.fromEntries(cells.map(([name, cell]) => [name, TEXTS.includes(name) ? cell : cellValue(name, cell)]));
 }
 
 function cellValue(name: string, cell: string): unknown {
   const text = cell.trim();
-  if (/^[[{]/.test(text)) return readJson(`{"value":${text}}`).value;
+  if (/^[[{]/.test(text)) return readJsonRow(`{"value":${text}}`).value;
   if (/_(ids|urls)$/.test(name)) return text.split(';').map((item) => item.trim());
   if (text === 'true' || text === 'false') return text === 'true';
   return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : cell;

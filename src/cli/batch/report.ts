@@ -44,8 +44,8 @@ export class Tally {
     if (job === undefined || sameAs !== undefined) return;
     const tokens = job.finalTokenCost ?? 0;
     this.#tokens += tokens;
-    count(this.#models, job.modelId ?? 'unknown model', tokens);
-    if (row.label !== undefined) count(this.#labels, row.label, tokens);
+    addCost(this.#models, job.modelId ?? 'unknown model', tokens);
+    if (row.label !== undefined) addCost(this.#labels, row.label, tokens);
   }
 
   report(): BatchReport {
@@ -69,7 +69,7 @@ interface Cost {
   tokens: number;
 }
 
-function count(costs: Map<string, Cost>, name: string, tokens: number): void {
+function addCost(costs: Map<string, Cost>, name: string, tokens: number): void {
   const { jobs, tokens: before } = costs.get(name) ?? { jobs: 0, tokens: 0 };
   costs.set(name, { jobs: jobs + 1, tokens: before + tokens });
 }

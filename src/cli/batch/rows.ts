@@ -41,14 +41,14 @@ export const MOST_FAULTS = 20;
 /** The files that rows name, by their absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
 
-type Draft = Omit<Row, 'key'>;
+type RowDraft = Omit<Row, 'key'>;
 
 /**
  * Reads a prompts file. Everything that can be wrong without a call is found here, in all rows: syntax, names, the
  * documented rules, files. Throws one UsageError that lists the lines at fault.
  */
 export async function readRows(path: string, { run }: ReadOptions): Promise<Row[]> {
-  const drafts: Draft[] = [];
+  const drafts: RowDraft[] = [];
   const faults: string[] = [];
   const sources: Sources = new Map();
   for (const row of readPrompts(path)) {
@@ -68,7 +68,7 @@ export async function readRows(path: string, { run }: ReadOptions): Promise<Row[
   return withKeys(drafts, { run, name: basename(path), sources });
 }
 
-function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonly sources: Sources }): Draft {
+function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
   const { call: callName = 'videos', id, label, ...rest } = read();
   if (id !== undefined && !(typeof id === 'string' && ROW_ID.test(id))) {
     throw new UsageError('id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.');
@@ -77,7 +77,7 @@ function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonl
     throw new UsageError('label must be a non-empty text.');
   }
   const call = callNamed(callName);
-  const params = withFiles('params' in rest ? onlyParams(rest) : rest, at);
+  const params = withSources('params' in rest ? onlyParams(rest) : rest, at);
   checkCall(call, params);
   return { line, id, label, call, params };
 }
@@ -91,7 +91,7 @@ function onlyParams({ params, ...others }: Fields): Fields {
 }
 
 /** The params with a source for each file in a field that takes upload ids. Paths are relative to the prompts file. */
-function withFiles(
+function withSources(
   params: Fields,
   { folder, sources }: { readonly folder: string; readonly sources: Sources },
 ): Fields {
@@ -115,7 +115,7 @@ function withFiles(
   return Object.fromEntries(fields);
 }
 
-function repeatedIds(drafts: readonly Draft[]): string[] {
+function repeatedIds(drafts: readonly RowDraft[]): string[] {
   const lines = new Map<string, number>();
   return drafts.flatMap(({ id, line }) => {
     if (id === undefined) return [];
@@ -131,18 +131,18 @@ function repeatedIds(drafts: readonly Draft[]): string[] {
  * Rows can be moved, added and removed without another job for the rest; equal rows are counted.
  */
 async function withKeys(
-  drafts: readonly Draft[],
+  drafts: readonly RowDraft[],
   { run, name, sources }: { readonly run: string; readonly name: string; readonly sources: Sources },
 ): Promise<Row[]> {
   const hashes = new Map<unknown, string>();
-  for (const [path, source] of sources) hashes.set(source, `sha256:${await hashOf(path)}`);
+  for (const [path, source] of sources) hashes.set(source, `sha256:${await fileHash(path)}`);
   const seen = new Map<string, number>();
   return drafts.map((draft) => {
     const { idempotency_key: own, ...params } = draft.params;
     const content = canonical({ call: draft.call, id: draft.id, params: withHashes(params, hashes) });
     const count = (seen.get(content) ?? 0) + 1;
     seen.set(content, count);
-    const key = typeof own === 'string' ? own : idempotencyKeyFrom('batch', name, run, count, digest(content));
+    const key = typeof own === 'string' ? own : idempotencyKeyFrom('batch', name, run, count, textDigest(content));
     return { ...draft, params, key };
   });
 }
@@ -154,11 +154,11 @@ function withHashes(params: Fields, hashes: ReadonlyMap<unknown, string>): Field
   );
 }
 
-function digest(text: string): string {
+function textDigest(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-async function hashOf(path: string): Promise<string> {
+async function fileHash(path: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path)) hash.update(chunk);
   return hash.digest('hex');

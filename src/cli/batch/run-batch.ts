@@ -21,11 +21,11 @@ import { isCompleted, type Job } from '../../schemas/job.js';
 import { type KeptJournal, readJournal } from '../../shared/journal.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import type { Session } from '../session.js';
-import { downloadCommand } from '../target.js';
-import { resumeCommand } from '../wait.js';
+import { downloadLine } from '../target.js';
+import { resumeLine } from '../wait.js';
 import { errorDocument } from '../wording.js';
 import { makeJob } from './calls.js';
-import { isPlaced, type Placed, type Places, placedBefore, placeFile } from './places.js';
+import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from './places.js';
 import type { RowResult } from './report.js';
 import type { Row } from './rows.js';
 import { deleteUploadsOf } from './uploads.js';
@@ -36,7 +36,7 @@ export interface BatchPlan {
   /** Writes to the journal. */
   readonly client: GenClient;
   readonly journal: KeptJournal;
-  readonly places: Places;
+  readonly places: BatchPlaces;
   readonly maxTokens: number | undefined;
   readonly concurrency: number;
   /** Whether rows whose job has failed are tried again under another key. */
@@ -74,29 +74,29 @@ const LOST_TRIES = 3;
 const RESUBMITTED = 'reference_asset_pending';
 
 /** The key of a try of a row, from 0. */
-function keyOf(row: Pick<Row, 'key'>, attempt: number): string {
+function attemptKey(row: Pick<Row, 'key'>, attempt: number): string {
   return attempt === 0 ? row.key : idempotencyKeyFrom(row.key, attempt);
 }
 
 /** Where a row stands when a run begins. */
-interface Standing {
+interface RowStanding {
   readonly attempt: number;
   /** The last create of the row; undefined for a row that was never sent. */
   readonly create: JournaledCreate | undefined;
 }
 
 /** Where the last try of a row stands. Its run may have made further jobs, under `<key>:r2` and so on. */
-export function standingOf(row: Row, creates: ReadonlyMap<string, JournaledCreate>): Standing {
+export function standingOf(row: Row, creates: ReadonlyMap<string, JournaledCreate>): RowStanding {
   let attempt = 0;
-  while (creates.has(keyOf(row, attempt + 1))) attempt += 1;
-  const key = keyOf(row, attempt);
+  while (creates.has(attemptKey(row, attempt + 1))) attempt += 1;
+  const key = attemptKey(row, attempt);
   let create = creates.get(key);
   for (let job = 2; creates.has(`${key}:r${job}`); job++) create = creates.get(`${key}:r${job}`);
   return { attempt, create };
 }
 
 /** Whether a row has to be paid for, as far as the journal knows. */
-export function isUnpaid({ create }: Standing, retryFailed: boolean): boolean {
+export function isUnpaid({ create }: RowStanding, retryFailed: boolean): boolean {
   if (create === undefined || create.state === 'closed') return true;
   return create.state === 'failed' && (retryFailed || create.errorCode === RESUBMITTED);
 }
@@ -153,14 +153,14 @@ class BatchRun {
     const { retryFailed, places, client, wait } = this.#plan;
     const { attempt, create } = standingOf(row, this.#before);
     if (create?.state === 'stored' && isPlaced(create, places)) {
-      this.#end({ row, status: 'completed', job: jobOf(create), ...placedBefore(create) });
+      this.#end({ row, status: 'completed', job: journaledJob(create), ...placedBefore(create) });
       return;
     }
     if (isUnpaid({ attempt, create }, retryFailed)) {
       const isRetry = create?.state === 'failed' && create.errorCode !== RESUBMITTED;
       await this.#pay(row, attempt + (isRetry ? 1 : 0));
-    } else if (create?.state === 'failed') this.#failed(row, jobOf(create));
-    else if (create?.state === 'stored') await this.#place(row, jobOf(create), create);
+    } else if (create?.state === 'failed') this.#failed(row, journaledJob(create));
+    else if (create?.state === 'stored') await this.#place(row, journaledJob(create), create);
     else if (create?.jobId === undefined) await this.#ended(row, await this.#make(row, attempt, undefined));
     else {
       const { signal } = this.#session;
@@ -205,7 +205,7 @@ class BatchRun {
   #make(row: Row, attempt: number, budget: Budget | undefined): Promise<Job> {
     const { client, wait } = this.#plan;
     const { signal } = this.#session;
-    const idempotencyKey = keyOf(row, attempt);
+    const idempotencyKey = attemptKey(row, attempt);
     let isAccepted = false;
     const options = {
       ...wait,
@@ -269,7 +269,7 @@ class BatchRun {
     } catch (error) {
       this.#session.signal.throwIfAborted();
       if (isTargetAway(error)) this.stopped ??= error;
-      const next = downloadCommand(job.id, { out: places.out });
+      const next = downloadLine(job.id, { out: places.out });
       this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });
       return;
     }
@@ -283,7 +283,7 @@ class BatchRun {
   #fail(row: Row, error: unknown): void {
     if (isSystemic(error)) this.stopped ??= error;
     const jobId = GenError.isInstance(error) && 'jobId' in error ? error.jobId : undefined;
-    const next = typeof jobId === 'string' ? { next: resumeCommand(jobId, { out: this.#plan.places.out }) } : {};
+    const next = typeof jobId === 'string' ? { next: resumeLine(jobId, { out: this.#plan.places.out }) } : {};
     this.#lose({ row, status: 'failed', error: errorDocument(error), ...next });
   }
 
@@ -316,7 +316,15 @@ function tokensOf({ state, quotedTokens = 0, chargedTokens }: JournaledCreate): 
 }
 
 /** The job of a create as the journal knows it. */
-function jobOf({ jobId = '', state, chargedTokens, quotedTokens, errorCode, model, params }: JournaledCreate): Job {
+function journaledJob({
+  jobId = '',
+  state,
+  chargedTokens,
+  quotedTokens,
+  errorCode,
+  model,
+  params,
+}: JournaledCreate): Job {
   const alias = model ?? params.model;
   return {
     id: jobId,

@@ -38,7 +38,7 @@ function isEnded(create: JournaledCreate | undefined): boolean {
 }
 
 function hasFiles(params: Row['params']): boolean {
-  return Object.entries(params).some(([field, value]) => isUploadField(field) && items(value).some(isFile));
+  return Object.entries(params).some(([field, value]) => isUploadField(field) && items(value).some(isFileValue));
 }
 
 function uploadIds(params: JournaledCreate['params']): string[] {
@@ -53,7 +53,7 @@ function given(row: Row, params: JournaledCreate['params']): string[] {
     const ids = items(params[field]);
     return items(value).flatMap((item, at) => {
       const id = ids[at];
-      return isUploadField(field) && isFile(item) && typeof id === 'string' ? [id] : [];
+      return isUploadField(field) && isFileValue(item) && typeof id === 'string' ? [id] : [];
     });
   });
 }
@@ -62,6 +62,6 @@ function items(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : value === undefined ? [] : [value];
 }
 
-function isFile(value: unknown): boolean {
+function isFileValue(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }

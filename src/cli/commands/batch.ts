@@ -4,7 +4,7 @@ import { fileJournal } from '../../node/index.js';
 import { quote } from '../../runtime/shell.js';
 import { readJournal } from '../../shared/journal.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
-import { type Places, refuseTaken, storeAt, tryStore } from '../batch/places.js';
+import { type BatchPlaces, refuseTaken, storeAt, tryStore } from '../batch/places.js';
 import { type BatchReport, type RowResult, reportLines, resultLine, Tally } from '../batch/report.js';
 import { readRows } from '../batch/rows.js';
 import { type BatchPlan, isUnpaid, runBatch, standingOf } from '../batch/run-batch.js';
@@ -23,7 +23,7 @@ interface BatchFlags extends Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'
 }
 
 /** More rows at once only wait for the account's limits. */
-const CONCURRENCY = 100;
+const ROWS_AT_ONCE = 100;
 
 /** `gen-client batch`: a job a row, resumable. */
 export function batchCommand(open: OpenSession): Command {
@@ -38,7 +38,7 @@ export function batchCommand(open: OpenSession): Command {
     .option('-o, --out <dir>', 'save the files in this directory; it is made')
     .option('--dest <url>', 'copy the files to s3://bucket/prefix/ (AWS_* variables name keys, region and endpoint)')
     .option('--max-tokens <tokens>', 'start no row that would pass this sum, over all runs of the batch', parseCount)
-    .option('--concurrency <rows>', "rows at once; the account's limits hold in any case", parseCount, CONCURRENCY)
+    .option('--concurrency <rows>', "rows at once; the account's limits hold in any case", parseCount, ROWS_AT_ONCE)
     .option('--retry-failed', 'make a new job for rows whose job has failed')
     .option('--run <name>', 'another name makes all jobs anew', '')
     .option('-f, --force', 'replace files of another content')
@@ -109,7 +109,7 @@ async function refuseTakenNames(
   await refuseTaken(unpaid, places, signal);
 }
 
-async function placesOf(session: Session, { out, dest, force }: BatchFlags): Promise<Places> {
+async function placesOf(session: Session, { out, dest, force }: BatchFlags): Promise<BatchPlaces> {
   if (out === undefined && dest === undefined) {
     throw new UsageError('Where do the files go? Pass --out dir/, or --dest s3://bucket/prefix/.');
   }

@@ -6,7 +6,7 @@ import { doing, type OpenSession, withExamples } from '../action.js';
 import { UsageError } from '../exit-codes.js';
 import { addJobFlags, collect, type JobFlags, parseKey } from '../flags.js';
 import { mentionOf, namingFiles, uploadProgress } from '../references.js';
-import { runJob } from '../run-job.js';
+import { runJobCommand } from '../run-job.js';
 
 interface CreateFlags extends JobFlags {
   readonly ratio?: string;
@@ -71,7 +71,7 @@ function createCommand(open: OpenSession): Command {
     const mentions = (flags.image ?? []).map(mentionOf);
     if (mentions.some(({ kind }) => kind === 'url'))
       throw new UsageError('--image: give a file or an upload id, not a URL.');
-    await runJob(
+    await runJobCommand(
       session,
       {
         params: { aspect_ratio: flags.ratio, resolution: flags.resolution },
@@ -90,7 +90,7 @@ function listCommand(open: OpenSession): Command {
   withExamples(command, ['character list', 'character list --json | jq ".characters[].character_id"']);
   return doing(command, open, async ({ client, terminal, signal }) => {
     const list = await client().characters.list({ signal });
-    terminal.result(list, list.characters.map(line));
+    terminal.result(list, list.characters.map(characterLine));
   });
 }
 
@@ -99,7 +99,7 @@ function getCommand(open: OpenSession): Command {
   withExamples(command, ['character get <character_id>']);
   return doing(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const character = await client().characters.get(id, { signal });
-    terminal.result({ character }, [line(extra(character))]);
+    terminal.result({ character }, [characterLine(extra(character))]);
   });
 }
 
@@ -113,7 +113,7 @@ function deleteCommand(open: OpenSession): Command {
 }
 
 /** The service's fields are not documented: those that are plain values are shown as they come. */
-function line(record: Readonly<Record<string, unknown>>): string {
+function characterLine(record: Readonly<Record<string, unknown>>): string {
   return Object.values(record)
     .filter((value) => typeof value !== 'object')
     .join('  ');

@@ -63,12 +63,12 @@ function linesOf({ checks, openPoints }: Diagnosis): string[] {
   ];
 }
 
-const LONGEST = 90;
+const LONGEST_LINE = 90;
 
 /** A finding on one line; --json has all of it. */
 function words(found: unknown): string {
   const text = Array.isArray(found) ? found.join(', ') : typeof found === 'string' ? found : JSON.stringify(found);
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+  return text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)}…` : text;
 }
 
 /** By the gravest of what failed: without the service nothing else could be seen. */

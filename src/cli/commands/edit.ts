@@ -4,7 +4,7 @@ import type { VideoEditParams } from '../../schemas/video-edit-params.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { addJobFlags, collect, type JobFlags, parseNumber } from '../flags.js';
 import { mentionOf } from '../references.js';
-import { runJob } from '../run-job.js';
+import { runJobCommand } from '../run-job.js';
 
 interface EditFlags extends JobFlags {
   readonly model: string;
@@ -37,7 +37,7 @@ export function editCommand(open: OpenSession): Command {
   return doing<EditFlags>(command, open, async (session, [source = '', prompt], flags) => {
     const { videoEdits } = session.client();
     const { model, mode, duration, ratio, resolution, audio } = flags;
-    await runJob(
+    await runJobCommand(
       session,
       {
         params: { model, prompt, edit_mode: mode, duration, ratio, resolution, generate_audio: audio },

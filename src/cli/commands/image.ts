@@ -4,7 +4,7 @@ import type { ImageParams } from '../../schemas/image-params.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { addJobFlags, collect, type JobFlags } from '../flags.js';
 import { mentionOf } from '../references.js';
-import { runJob } from '../run-job.js';
+import { runJobCommand } from '../run-job.js';
 
 interface ImageFlags extends JobFlags {
   readonly model?: string;
@@ -33,7 +33,7 @@ export function imageCommand(open: OpenSession): Command {
   return doing<ImageFlags>(command, open, async (session, [prompt], flags) => {
     const { images } = session.client();
     const { model, ratio, resolution, character, watermark } = flags;
-    await runJob(
+    await runJobCommand(
       session,
       {
         params: { prompt, model, ratio, resolution, character_ids: character, watermark },

@@ -7,10 +7,10 @@ import { EXIT } from '../exit-codes.js';
 import { addWaitFlags, type JobFlags } from '../flags.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
-import { describeJob, resumeCommand, watching } from '../wait.js';
+import { describeJob, resumeLine, watching } from '../wait.js';
 import { errorDocument, messageOf } from '../wording.js';
 
-type Flags = Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'>;
+type JobsFlags = Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'>;
 
 /** `gen-client job`. */
 export function jobCommand(open: OpenSession): Command {
@@ -31,15 +31,15 @@ export function waitCommand(open: OpenSession): Command {
     'wait job_123 --out fox.mp4',
     'wait job_1 job_2 job_3 --out videos/ --timeout 1h',
   ]);
-  return doing<Flags>(command, open, async (session, ids, flags) => {
+  return doing<JobsFlags>(command, open, async (session, ids, flags) => {
     await tryTarget(session, { ...flags, mayExist: true }, ids.length);
-    session.hint = `Jobs go on without this command. Wait for them with: ${ids.map((id) => resumeCommand(id, flags)).join('; ')}`;
+    session.hint = `Jobs go on without this command. Wait for them with: ${ids.map((id) => resumeLine(id, flags)).join('; ')}`;
     if (ids.length === 1) await waitForOne(session, ids[0] ?? '', flags);
     else await waitForMany(session, ids, flags);
   });
 }
 
-async function waitForOne(session: Session, id: string, flags: Flags): Promise<void> {
+async function waitForOne(session: Session, id: string, flags: JobsFlags): Promise<void> {
   const watch = watching(session, flags);
   try {
     const job = await session.client().waitForJob(id, watch.options);
@@ -61,7 +61,7 @@ interface JobOutcome {
 }
 
 /** Waits for all and saves each file as its job ends. One that fails stops none of the others. */
-async function waitForMany(session: Session, ids: readonly string[], flags: Flags): Promise<void> {
+async function waitForMany(session: Session, ids: readonly string[], flags: JobsFlags): Promise<void> {
   const { signal, timeoutMs, pollIntervalMs } = watching(session, flags).options;
   const jobs: JobOutcome[] = [];
   const failures: unknown[] = [];

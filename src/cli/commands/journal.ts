@@ -23,13 +23,19 @@ export function jobsCommand(open: OpenSession): Command {
   return doing(command, open, async ({ terminal }, [path = '']) => {
     const jobs = await readJournal(fileJournal(path));
     const width = Math.max(0, ...jobs.map(({ state }) => state.length));
-    terminal.result({ jobs }, jobs.length === 0 ? ['The journal is empty.'] : jobs.map((job) => line(job, width)));
+    terminal.result(
+      { jobs },
+      jobs.length === 0 ? ['The journal is empty.'] : jobs.map((job) => createLine(job, width)),
+    );
   });
 }
 
 const LONGEST_PROMPT = 60;
 
-function line({ at, state, call, jobId, chargedTokens, quotedTokens, label, params }: JournaledCreate, width: number) {
+function createLine(
+  { at, state, call, jobId, chargedTokens, quotedTokens, label, params }: JournaledCreate,
+  width: number,
+) {
   const tokens = chargedTokens ?? quotedTokens;
   const prompt = typeof params.prompt === 'string' ? params.prompt.slice(0, LONGEST_PROMPT) : undefined;
   const cost = tokens === undefined ? undefined : `${tokens} tokens`;

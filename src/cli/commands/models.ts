@@ -3,7 +3,7 @@ import { modelCapabilities } from '../../catalog.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 
 /** Where a record may name its model: the shape of the answer is not documented. */
-const NAMES = ['alias', 'id', 'model', 'name'];
+const NAME_FIELDS = ['alias', 'id', 'model', 'name'];
 
 /** `gen-client models`. */
 export function modelsCommand(open: OpenSession): Command {
@@ -11,7 +11,7 @@ export function modelsCommand(open: OpenSession): Command {
   withExamples(command, ['models', 'models --json | jq ".models[0]"']);
   return doing(command, open, async ({ client, terminal, signal }) => {
     const list = await client().models.list({ signal });
-    const rows = list.models.map(describe);
+    const rows = list.models.map(describeModel);
     const width = Math.max(0, ...rows.map(([alias]) => alias.length));
     terminal.result(
       list,
@@ -21,8 +21,8 @@ export function modelsCommand(open: OpenSession): Command {
 }
 
 /** The alias, and what the catalog says of it, else the record's own lists. */
-function describe(record: Readonly<Record<string, unknown>>): [alias: string, text: string] {
-  const name = NAMES.map((field) => record[field]).find((value) => typeof value === 'string');
+function describeModel(record: Readonly<Record<string, unknown>>): [alias: string, text: string] {
+  const name = NAME_FIELDS.map((field) => record[field]).find((value) => typeof value === 'string');
   const alias = typeof name === 'string' ? name : '?';
   const row = modelCapabilities(alias);
   const known = row ? Object.entries(row) : Object.entries(record);

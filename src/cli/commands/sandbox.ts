@@ -39,7 +39,7 @@ export function sandboxCommand(open: OpenSession): Command {
   ]);
   return doing<SandboxFlags>(command, open, async (session, _, flags) => {
     const { terminal } = session;
-    const sandbox = await create(flags);
+    const sandbox = await sandboxFromFlags(flags);
     const server = await sandbox.listen({ port: flags.port, host: flags.host }).catch(asUsage);
     const { apiKey, webhookSecret } = sandbox;
     const { url } = server;
@@ -62,7 +62,7 @@ export function sandboxCommand(open: OpenSession): Command {
   });
 }
 
-async function create(flags: SandboxFlags) {
+async function sandboxFromFlags(flags: SandboxFlags) {
   const { createSandbox } = await import('../../sandbox/index.js');
   try {
     return createSandbox({

@@ -4,7 +4,7 @@ import type { VideoParams } from '../../schemas/video-params.js';
 import { doing, type OpenSession, withExamples } from '../action.js';
 import { addJobFlags, collect, type JobFlags, parseNumber } from '../flags.js';
 import { mentionOf, type ReferenceSlot } from '../references.js';
-import { runJob } from '../run-job.js';
+import { runJobCommand } from '../run-job.js';
 
 interface VideoFlags extends JobFlags {
   readonly model?: string;
@@ -53,10 +53,10 @@ export function videoCommand(open: OpenSession): Command {
   ]);
   return doing<VideoFlags>(command, open, async (session, [prompt], flags) => {
     const { videos } = session.client();
-    await runJob(
+    await runJobCommand(
       session,
       {
-        params: videoParams(prompt, flags),
+        params: paramsFromFlags(prompt, flags),
         references: references(flags),
         check: (params) => checkVideo(params, () => {}),
         create: (params: VideoParams, options) => videos.create(params, options),
@@ -67,7 +67,7 @@ export function videoCommand(open: OpenSession): Command {
   });
 }
 
-function videoParams(prompt: string | undefined, flags: VideoFlags): Record<string, unknown> {
+function paramsFromFlags(prompt: string | undefined, flags: VideoFlags): Record<string, unknown> {
   return {
     prompt,
     model: flags.model,

@@ -47,7 +47,7 @@ function listenCommand(open: OpenSession): Command {
     const { terminal } = session;
     const handler = createWebhookHandler({
       secret: secretOrRefuse(session.machine),
-      on: { '*': (event) => terminal.result({ event }, [describe(event)]) },
+      on: { '*': (event) => terminal.result({ event }, [describeEvent(event)]) },
       onError: (error) => {
         const isRefusal = WebhookVerificationError.isInstance(error);
         terminal.note(`Refused: ${isRefusal ? `${error.reason}. ${error.message}` : String(error)}`);
@@ -77,14 +77,14 @@ function verifyCommand(open: OpenSession): Command {
   return doing<VerifyFlags>(command, open, async ({ terminal, machine }, [path = ''], flags) => {
     const { signature, tolerance, now } = flags;
     const event = await verifyWebhook(
-      { body: await read(path, machine), headers: { 'X-Service-Signature': signature } },
+      { body: await readInput(path, machine), headers: { 'X-Service-Signature': signature } },
       {
         secret: secretOrRefuse(machine),
         toleranceSeconds: tolerance,
         ...(now === undefined ? {} : { now: () => now * 1000 }),
       },
     );
-    terminal.result({ event }, [`verified  ${describe(event)}`]);
+    terminal.result({ event }, [`verified  ${describeEvent(event)}`]);
   });
 }
 
@@ -95,7 +95,7 @@ function secretOrRefuse(machine: Machine): string {
   throw new UsageError('GEN_WEBHOOK_SECRET is not set. Put the signing secret there; the console shows it.');
 }
 
-async function read(path: string, { stdin }: Machine): Promise<Uint8Array> {
+async function readInput(path: string, { stdin }: Machine): Promise<Uint8Array> {
   if (path === '-') return buffer(stdin);
   try {
     return await readFile(path);
@@ -106,7 +106,7 @@ async function read(path: string, { stdin }: Machine): Promise<Uint8Array> {
   }
 }
 
-function describe({ type, id, data }: WebhookEvent): string {
+function describeEvent({ type, id, data }: WebhookEvent): string {
   const job = isFields(data) && isFields(data.job) ? data.job : {};
   return [type, id, job.id, job.status].filter((word) => typeof word === 'string').join('  ');
 }

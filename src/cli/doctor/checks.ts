@@ -89,7 +89,7 @@ function changesOf(alias: string, record: Fields): string[] {
 }
 
 /** Whether the key is taken, as the answer to an unknown job tells. */
-export function checkKey({ status, error }: Seen, hasKey: boolean): Check {
+export function keyCheck({ status, error }: Seen, hasKey: boolean): Check {
   const name = 'key';
   if (!hasKey) return { name, status: 'failed', message: 'GEN_API_KEY is not set.' };
   const code = APIError.isInstance(error) ? error.code : undefined;
@@ -165,7 +165,7 @@ export function checkScopes(permissions: readonly Permission[]): Check {
 }
 
 /** Whether creates are paused, where a refused create has told. */
-export function checkDispatch(permissions: readonly Permission[]): Check {
+export function dispatchCheck(permissions: readonly Permission[]): Check {
   const isPaused = permissions.some(({ code }) => code === 'dispatch_disabled');
   return isPaused
     ? { name: 'dispatch', status: 'warning', message: 'The service has paused generation: creates answer 503.' }
@@ -177,7 +177,7 @@ export function checkDispatch(permissions: readonly Permission[]): Check {
 }
 
 /** The calls that the service answered with 429: what they would have shown is unknown. */
-export function checkLimits(limited: readonly (APIError | undefined)[]): Check {
+export function limitsCheck(limited: readonly (APIError | undefined)[]): Check {
   const name = 'limits';
   const errors = limited.filter((error) => error !== undefined);
   if (errors.length === 0) return { name, status: 'ok', message: 'No call was answered with 429.' };

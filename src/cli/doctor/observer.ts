@@ -31,12 +31,12 @@ export interface ObserverOptions {
   readonly fetch?: typeof fetch | undefined;
 }
 
-const TIMEOUT_MS = 15_000;
+const CALL_TIMEOUT_MS = 15_000;
 /** No response that the doctor looks at is longer. */
 const MOST_BYTES = 1024 * 1024;
 
 /** Makes each call once: a failure, or a 429, is what the doctor is to report. One call at a time. */
-export function createObserver(options: ObserverOptions): Observe {
+export function createDoctorObserver(options: ObserverOptions): Observe {
   const { createClient, baseUrl, apiKey, signal, fetch: inner = fetch } = options;
   let last: Omit<Seen, 'error'> | undefined;
   const tap: typeof fetch = async (input, init) => {
@@ -49,7 +49,7 @@ export function createObserver(options: ObserverOptions): Observe {
     last = { status, headers, body, at: (begun + ended) / 2, durationMs: ended - begun };
     return new Response(response.body === null ? null : (bytes ?? ''), { status, statusText, headers });
   };
-  const once = { maxRetries: 0, maxRetryAfterMs: 0, timeoutMs: TIMEOUT_MS, rateLimit: 'off' } as const;
+  const once = { maxRetries: 0, maxRetryAfterMs: 0, timeoutMs: CALL_TIMEOUT_MS, rateLimit: 'off' } as const;
   const client = createClient({ baseUrl, ...(apiKey !== undefined && { apiKey }), fetch: tap, ...once });
   return async (call) => {
     signal.throwIfAborted();

@@ -50,18 +50,18 @@ export function openPointsIn(answers: Answers): OpenPoint[] {
     list('list of models', models, { noun: 'models', by: 'GET /v1/models' }),
     list('list of voices', voices, { noun: 'voices', by: 'GET /v1/voices' }),
     list('list of characters', characters, { noun: 'characters', by: 'GET /v1/characters' }),
-    settledBy({ point: 'fields of a model', by: 'GET /v1/models' }, fieldsOf(modelRecords)),
+    settledBy({ point: 'fields of a model', by: 'GET /v1/models' }, namesOfFields(modelRecords)),
     settledBy(
       { point: 'maxPromptChars of the models', by: 'GET /v1/models' },
       valuesOf(modelRecords, 'maxPromptChars'),
     ),
     settledBy({ point: 'aspect ratios of a video model', by: 'GET /v1/models' }, ratiosOf(modelRecords)),
-    settledBy({ point: 'fields of a voice', by: 'GET /v1/voices' }, fieldsOf(recordsIn(voices.body, 'voices'))),
-    characterPoint('fields of a character', characters, fieldsOf(recordsIn(characters.body, 'characters'))),
-    characterPoint('place of a character record', characters, character && placeOf(character.body, 'character')),
+    settledBy({ point: 'fields of a voice', by: 'GET /v1/voices' }, namesOfFields(recordsIn(voices.body, 'voices'))),
+    characterPoint('fields of a character', characters, namesOfFields(recordsIn(characters.body, 'characters'))),
+    characterPoint('place of a character record', characters, character && recordPlace(character.body, 'character')),
     settledBy(
       { point: 'code for a character without a name', by: 'POST /v1/characters', seen: unnamedCharacter },
-      unnamedCharacter.status === 400 ? codeOf(unnamedCharacter.body) : undefined,
+      unnamedCharacter.status === 400 ? errorCodeIn(unnamedCharacter.body) : undefined,
     ),
     settledBy({ point: 'integration data', by: 'GET /api/service/developers/docs.json' }, topFieldsOf(integration)),
     ...Object.entries(UNSEEN).map(([point, found]) => ({ point, settled: false, found })),
@@ -103,7 +103,7 @@ function codePlaceOf(body: unknown): string | undefined {
   return CODE_PLACES.find(([, read]) => typeof read(body) === 'string')?.[0];
 }
 
-function codeOf(body: unknown): unknown {
+function errorCodeIn(body: unknown): unknown {
   if (!isFields(body)) return undefined;
   return CODE_PLACES.map(([, read]) => read(body)).find((code) => typeof code === 'string');
 }
@@ -129,7 +129,7 @@ export function recordsIn(body: unknown, noun: string): Fields[] {
 }
 
 /** Where a record is: `data.character` or `data`. */
-function placeOf(body: unknown, noun: string): string | undefined {
+function recordPlace(body: unknown, noun: string): string | undefined {
   if (!isFields(body)) return undefined;
   const { data } = body;
   if (!isFields(data)) return `the body${isFields(body[noun]) ? `'s field ${noun}` : ''}`;
@@ -142,7 +142,7 @@ function requestIdHeaderOf({ headers }: Seen): string | undefined {
   return [...headers.keys()].find((name) => REQUEST_ID.test(name));
 }
 
-function fieldsOf(records: readonly Fields[]): string[] | undefined {
+function namesOfFields(records: readonly Fields[]): string[] | undefined {
   return records.length === 0 ? undefined : [...new Set(records.flatMap((record) => Object.keys(record)))];
 }
 

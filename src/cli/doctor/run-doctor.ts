@@ -4,15 +4,15 @@ import {
   type Check,
   checkCatalog,
   checkClock,
-  checkDispatch,
-  checkKey,
-  checkLimits,
   checkScopes,
   checkService,
+  dispatchCheck,
+  keyCheck,
+  limitsCheck,
   NO_ID,
   permissionsOf,
 } from './checks.js';
-import { createObserver, type Observe, type ObserverOptions, type Seen } from './observer.js';
+import { createDoctorObserver, type Observe, type ObserverOptions, type Seen } from './observer.js';
 import { type OpenPoint, openPointsIn, recordsIn } from './open-points.js';
 import { openPointsOfUpload } from './upload-check.js';
 import { checkWebhook, type Receiver } from './webhook-check.js';
@@ -34,7 +34,7 @@ export interface DoctorPlan extends ObserverOptions {
 /** Looks at everything that costs no token: reads, requests that can only be refused, and an upload that is deleted. */
 export async function runDoctor(plan: DoctorPlan): Promise<Diagnosis> {
   const limited: APIError[] = [];
-  const once = createObserver(plan);
+  const once = createDoctorObserver(plan);
   const observe: Observe = async (call) => {
     const seen = await once(call);
     if (isRateLimited(seen.error)) limited.push(seen.error);
@@ -46,7 +46,7 @@ export async function runDoctor(plan: DoctorPlan): Promise<Diagnosis> {
   if (checks[0]?.status === 'ok') {
     checks.push(checkClock(models), checkCatalog(models));
     const unknownJob = await observe((client, options) => client.jobs.get(NO_ID, options));
-    const key = checkKey(unknownJob, plan.apiKey !== undefined);
+    const key = keyCheck(unknownJob, plan.apiKey !== undefined);
     checks.push(key);
     if (key.status === 'ok') {
       const seen = await look(observe);
@@ -61,7 +61,7 @@ export async function runDoctor(plan: DoctorPlan): Promise<Diagnosis> {
         ...openPointsIn({ models, unknownJob, ...seen }),
         ...(await openPointsOfUpload(observe, { fetch: ask, signal })),
       ];
-      checks.push(checkScopes(permissions), checkDispatch(permissions), checkLimits(limited));
+      checks.push(checkScopes(permissions), dispatchCheck(permissions), limitsCheck(limited));
     }
   }
   const { receiver } = plan;

@@ -13,8 +13,8 @@ const PNG = Uint8Array.from(
   atob('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='),
   (char) => char.charCodeAt(0),
 );
-const TIMEOUT_MS = 15_000;
-const MOST_BYTES = 64 * 1024;
+const PROBE_TIMEOUT_MS = 15_000;
+const MOST_PROBE_BYTES = 64 * 1024;
 
 /** What an upload that is never used shows. Each point with how it is seen. */
 const POINTS = {
@@ -44,7 +44,7 @@ export async function openPointsOfUpload(observe: Observe, probe: UploadProbe): 
   const found: Findings = { create: fieldNames(seen.body), headers: Object.keys(upload.headers) };
   try {
     found.cors = await corsOf(upload, probe);
-    found.key = await keyOf(upload, probe);
+    found.key = await needsKey(upload, probe);
   } finally {
     const { upload_id: id } = upload;
     const deleted = await observe((client, options) => client.uploads.delete(id, options));
@@ -88,7 +88,7 @@ async function corsOf({ direct_upload_url: url, headers }: CreatedUpload, probe:
 }
 
 /** Whether the PUT is taken without the key. */
-async function keyOf({ direct_upload_url: url, headers }: CreatedUpload, probe: UploadProbe): Promise<unknown> {
+async function needsKey({ direct_upload_url: url, headers }: CreatedUpload, probe: UploadProbe): Promise<unknown> {
   const names = Object.keys(headers).map((name) => name.toLowerCase());
   if (names.includes('authorization')) return 'no: the headers of the upload carry their own authorization';
   const response = await ask(url, probe, { method: 'PUT', headers, body: PNG });
@@ -97,19 +97,19 @@ async function keyOf({ direct_upload_url: url, headers }: CreatedUpload, probe: 
   return response.isRefused ? `yes (${response.status} without it)` : undefined;
 }
 
-interface Answered {
+interface UploadAnswer {
   readonly ok: boolean;
   readonly status: number;
   readonly isRefused: boolean;
   readonly headers: Headers;
 }
 
-async function ask(url: string, { fetch, signal }: UploadProbe, init: RequestInit): Promise<Answered | undefined> {
+async function ask(url: string, { fetch, signal }: UploadProbe, init: RequestInit): Promise<UploadAnswer | undefined> {
   const late = new AbortController();
-  const cancel = systemClock.after(TIMEOUT_MS, () => late.abort());
+  const cancel = systemClock.after(PROBE_TIMEOUT_MS, () => late.abort());
   try {
     const response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.any([signal, late.signal]) });
-    await firstBytes(response, MOST_BYTES);
+    await firstBytes(response, MOST_PROBE_BYTES);
     const { ok, status, headers } = response;
     return { ok, status, headers, isRefused: REFUSALS.includes(status) };
   } catch {

@@ -11,14 +11,14 @@ export interface Receiver {
   readonly signal: AbortSignal;
 }
 
-const TIMEOUT_MS = 10_000;
+const PING_TIMEOUT_MS = 10_000;
 const OLD_S = 301;
 /** What receivers answer to an event whose signature is wrong. */
-const REFUSALS: readonly number[] = [400, 401, 403];
+const EVENT_REFUSALS: readonly number[] = [400, 401, 403];
 /** No receiver does anything for this type: those of the service begin with "job.". */
-const EVENT_TYPE = 'doctor.ping';
+const PING_TYPE = 'doctor.ping';
 
-interface Delivery {
+interface SentEvent {
   readonly status: number | undefined;
   /** Whether the receiver has taken the event. */
   readonly isTaken: boolean;
@@ -36,7 +36,7 @@ export async function checkWebhook({ url, secret, signal }: Receiver): Promise<C
     return { name, status: 'failed', message: 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.' };
   }
   const id = `evt_doctor_${systemRandom.uuid()}`;
-  const event = { object: 'event', id, type: EVENT_TYPE, created: new Date(systemClock.now()).toISOString(), data: {} };
+  const event = { object: 'event', id, type: PING_TYPE, created: new Date(systemClock.now()).toISOString(), data: {} };
   const stamp = Math.floor(systemClock.now() / 1000);
   const send = async (options: { readonly secret: string; readonly timestamp: number }) =>
     deliver(url, await signWebhook(event, options), signal);
@@ -46,7 +46,7 @@ export async function checkWebhook({ url, secret, signal }: Receiver): Promise<C
   }
   const facts = { url, httpStatus: signed.status, durationMs: Math.round(signed.ms) };
   if (!signed.isTaken) {
-    const why = REFUSALS.includes(signed.status) ? ' Does it have the same secret?' : '';
+    const why = EVENT_REFUSALS.includes(signed.status) ? ' Does it have the same secret?' : '';
     return { name, status: 'failed', message: `A signed event was answered with ${signed.status}.${why}`, ...facts };
   }
   const forged = await send({ secret: `not ${secret}`, timestamp: stamp });
@@ -69,10 +69,12 @@ async function deliver(
   url: string,
   { body, headers }: { readonly body: string; readonly headers: Record<string, string> },
   signal: AbortSignal,
-): Promise<Delivery> {
+): Promise<SentEvent> {
   const begun = systemClock.now();
   const late = new AbortController();
-  const cancel = systemClock.after(TIMEOUT_MS, () => late.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
+  const cancel = systemClock.after(PING_TIMEOUT_MS, () =>
+    late.abort(new Error(`no answer within ${PING_TIMEOUT_MS / 1000} s`)),
+  );
   try {
     const either = AbortSignal.any([signal, late.signal]);
     const response = await fetch(url, { method: 'POST', body, headers, redirect: 'manual', signal: either });

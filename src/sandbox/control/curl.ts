@@ -11,11 +11,19 @@ export interface CurlCall {
 }
 
 /** Headers that curl sets by itself, or that belong to one connection only. */
-const OWN = ['host', 'connection', 'content-length', 'accept-encoding', 'user-agent', 'accept', 'accept-language'];
+const CURL_HEADERS = [
+  'host',
+  'connection',
+  'content-length',
+  'accept-encoding',
+  'user-agent',
+  'accept',
+  'accept-language',
+];
 
 /** A curl command that repeats a request. Every part is quoted, so the shell runs nothing that is in a path or a body. */
 export function toCurl({ method, url, headers, body, bodyFile }: CurlCall): string {
-  const kept = Object.entries(headers).filter(([name]) => !OWN.includes(name) && !name.startsWith('sec-'));
+  const kept = Object.entries(headers).filter(([name]) => !CURL_HEADERS.includes(name) && !name.startsWith('sec-'));
   const parts = [
     'curl',
     ...(method === 'GET' ? [] : method === 'HEAD' ? ['--head'] : ['-X', method]),

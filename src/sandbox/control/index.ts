@@ -4,11 +4,11 @@ import { GenError } from '../../errors/index.js';
 import { checkOptions, flag, must, type OptionsSchema, text } from '../../options.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
-import { prefixOf, readBody } from '../http/caller.js';
+import { prefixOf, readPostBody } from '../http/caller.js';
 import { serveFile } from '../http/serve-file.js';
-import { fileOf, viewSandboxJob } from '../service/view-job.js';
+import { servedFile, viewSandboxJob } from '../service/view-job.js';
 import { checkDispatch, checkPrices } from '../world/options.js';
-import { checkFault, checkKey, checkOutcome } from '../world/rule-options.js';
+import { checkFault, checkKeyOptions, checkOutcome } from '../world/rule-options.js';
 import type { World } from '../world/world.js';
 import type { SandboxService, SandboxSnapshot } from './contract.js';
 import { renderPage } from './page.js';
@@ -38,19 +38,27 @@ export function createControl(world: World, sandbox: SandboxService): (request: 
   const { hostname } = new URL(sandbox.baseUrl);
   const app = new Hono();
   app.use(async ({ req }, next) => {
-    const refusal = refusalOf(req.raw, hostname);
+    const refusal = hostRefusal(req.raw, hostname);
     if (refusal !== undefined) throw new ControlError(403, refusal);
     await next();
   });
   app.get('/', () => renderPage());
-  for (const routes of [stateRoutes, jobRoutes, logRoutes, timeRoutes, ruleRoutes, accountRoutes, webhookRoutes]) {
+  for (const routes of [
+    stateRoutes,
+    controlJobRoutes,
+    logRoutes,
+    timeRoutes,
+    ruleRoutes,
+    accountRoutes,
+    webhookRoutes,
+  ]) {
     app.route('/_sandbox', routes({ world, sandbox }));
   }
   app.route('/_sandbox', memoryRoutes(sandbox));
   app.notFound(({ req }) => {
-    return failure(404, `There is no ${req.method} ${req.path}. GET /_sandbox/state shows the whole sandbox.`);
+    return controlRefusal(404, `There is no ${req.method} ${req.path}. GET /_sandbox/state shows the whole sandbox.`);
   });
-  app.onError((error) => failure(error instanceof ControlError ? error.status : 400, reasonOf(error)));
+  app.onError((error) => controlRefusal(error instanceof ControlError ? error.status : 400, reasonOf(error)));
   return async (request) => app.fetch(request);
 }
 
@@ -58,7 +66,7 @@ function stateRoutes({ world, sandbox }: Controlled): Hono {
   return new Hono().get('/state', ({ req }) => Response.json(stateOf(world, sandbox, new URL(req.url).origin)));
 }
 
-function jobRoutes({ world, sandbox }: Controlled): Hono {
+function controlJobRoutes({ world, sandbox }: Controlled): Hono {
   const find = ({ req }: Context) => {
     world.timeline.catchUp();
     const job = world.state.jobs.get(req.param('id') ?? '');
@@ -71,7 +79,7 @@ function jobRoutes({ world, sandbox }: Controlled): Hono {
     .get('/jobs/:id/output', (context) => {
       const job = find(context);
       if (job.status !== 'completed') throw new ControlError(409, `The job is ${job.status} and has no file.`);
-      return serveFile(context.req.raw, fileOf(world, job));
+      return serveFile(context.req.raw, servedFile(world, job));
     })
     .post('/jobs/:id/finish', async (context) => {
       const job = find(context);
@@ -96,7 +104,7 @@ function logRoutes({ sandbox }: Controlled): Hono {
 function timeRoutes({ sandbox }: Controlled): Hono {
   const now = () => Response.json({ now: sandbox.now(), iso: new Date(sandbox.now()).toISOString() });
   return new Hono().get('/clock', now).post('/advance', async (context) => {
-    const { ms } = fieldsOf('advance', await jsonOf(context), ['ms']);
+    const { ms } = checkedFields('advance', await jsonOf(context), ['ms']);
     await sandbox.advance(Number(ms));
     return now();
   });
@@ -116,12 +124,12 @@ function ruleRoutes({ sandbox }: Controlled): Hono {
       throw new ControlError(404, `There is no fault "${req.param('id')}".`);
     })
     .post('/dispatch', async (context) => {
-      const { dispatch } = fieldsOf('dispatch', await jsonOf(context), ['dispatch']);
+      const { dispatch } = checkedFields('dispatch', await jsonOf(context), ['dispatch']);
       sandbox.dispatch = checkDispatch(dispatch);
       return done();
     })
     .post('/prices', async (context) => {
-      const { prices } = fieldsOf('prices', await jsonOf(context), []);
+      const { prices } = checkedFields('prices', await jsonOf(context), []);
       return done(sandbox.setPrices(checkPrices('setPrices', prices)));
     });
 }
@@ -129,11 +137,11 @@ function ruleRoutes({ sandbox }: Controlled): Hono {
 function accountRoutes({ sandbox }: Controlled): Hono {
   return new Hono()
     .post('/topup', async (context) => {
-      const { usd, account } = fieldsOf('topup', await jsonOf(context), ['usd']);
+      const { usd, account } = checkedFields('topup', await jsonOf(context), ['usd']);
       return Response.json({ balanceTokens: sandbox.topUp(Number(usd), choiceOf(account)) });
     })
     .post('/keys', async (context) => {
-      const options = checkKey(await jsonOf(context));
+      const options = checkKeyOptions(await jsonOf(context));
       const key = sandbox.createKey(options);
       return Response.json({ key, webhookSecret: sandbox.webhookSecretOf(choiceOf(options.account)) });
     })
@@ -142,14 +150,14 @@ function accountRoutes({ sandbox }: Controlled): Hono {
       throw new ControlError(404, 'There is no such key.');
     })
     .post('/suspend', async (context) => {
-      const { account, suspended } = fieldsOf('suspend', await jsonOf(context), ['account']);
+      const { account, suspended } = checkedFields('suspend', await jsonOf(context), ['account']);
       return done(sandbox.suspend(String(account), suspended !== false));
     });
 }
 
 function webhookRoutes({ world, sandbox }: Controlled): Hono {
   const send = async (context: Context, copies: number) => {
-    const { jobId } = fieldsOf('redeliver', await jsonOf(context), ['jobId']);
+    const { jobId } = checkedFields('redeliver', await jsonOf(context), ['jobId']);
     const id = String(jobId);
     await Promise.all(Array.from({ length: copies }, () => sandbox.redeliver(id)));
     return Response.json({ deliveries: world.state.deliveries.filter((delivery) => delivery.jobId === id) });
@@ -172,7 +180,7 @@ function memoryRoutes(sandbox: SandboxService): Hono {
       return Response.json({ id });
     })
     .post('/restore', async (context) => {
-      const { id } = fieldsOf('restore', await jsonOf(context), ['id']);
+      const { id } = checkedFields('restore', await jsonOf(context), ['id']);
       const snapshot = snapshots.get(String(id));
       if (snapshot !== undefined) return done(sandbox.restore(snapshot));
       throw new ControlError(404, `There is no snapshot "${id}". The last ${KEPT_SNAPSHOTS} are kept.`);
@@ -181,15 +189,15 @@ function memoryRoutes(sandbox: SandboxService): Hono {
 
 /** The JSON object in a body. What is in it is checked by the one who takes it. */
 async function jsonOf({ req }: Context): Promise<Fields> {
-  const text = await readBody(req.raw);
+  const text = await readPostBody(req.raw);
   if (typeof text !== 'string') throw new ControlError(413, text.message);
   if (text.trim() === '') return {};
-  const value = parse(text);
+  const value = parseControlBody(text);
   if (isFields(value)) return value;
   throw new ControlError(400, 'The body must be a JSON object.');
 }
 
-function parse(text: string): unknown {
+function parseControlBody(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -205,7 +213,7 @@ function done(_result?: unknown): Response {
   return Response.json({ ok: true });
 }
 
-function failure(status: number, message: string): Response {
+function controlRefusal(status: number, message: string): Response {
   return Response.json({ error: { code: status === 403 ? 'control_refused' : 'control_failed', message } }, { status });
 }
 
@@ -213,21 +221,21 @@ function failure(status: number, message: string): Response {
 
 const number = must<number>('a number', (value) => typeof value === 'number');
 /** The sandbox checks it. */
-const anything = must<unknown>('anything', () => true);
+const anyValue = must<unknown>('anything', () => true);
 
 /** The fields of the control calls that are not those of a method's own argument. */
 const BODIES = {
   advance: z.strictObject({ ms: number }),
-  dispatch: z.strictObject({ dispatch: anything }),
+  dispatch: z.strictObject({ dispatch: anyValue }),
   topup: z.strictObject({ usd: number, account: text }),
-  prices: z.strictObject({ prices: anything }),
+  prices: z.strictObject({ prices: anyValue }),
   suspend: z.strictObject({ account: text, suspended: flag }),
   redeliver: z.strictObject({ jobId: text }),
   restore: z.strictObject({ id: text }),
 } satisfies Record<string, OptionsSchema>;
 
 /** The fields of a body. Throws a GenError that names an unknown, wrong or missing one. */
-function fieldsOf(
+function checkedFields(
   call: keyof typeof BODIES,
   body: unknown,
   required: readonly string[],
@@ -252,7 +260,7 @@ const READING = ['GET', 'HEAD'];
  * Why a request to the control surface is refused, or undefined. A page that makes its own host name point here (DNS
  * rebinding) is known by that name. A page that posts here (CSRF) is known by the Origin that its browser sends.
  */
-function refusalOf(request: Request, configuredHost: string): string | undefined {
+function hostRefusal(request: Request, configuredHost: string): string | undefined {
   const url = new URL(request.url);
   if (!isPrivate(url.hostname) && url.hostname !== configuredHost) {
     return `The control surface does not answer to the name "${url.hostname}". Use localhost, an IP address or the sandbox's baseUrl.`;

@@ -6,7 +6,7 @@ import type { SandboxService } from './contract.js';
 import { toCurl } from './curl.js';
 
 /** How many of each the state shows. The lists by themselves give all. */
-const SHOWN = 100;
+const SHOWN_ITEMS = 100;
 /** Bodies of that length may have been cut by the log. */
 const CUT_CHARS = 2000;
 
@@ -57,5 +57,5 @@ export function curlOf(record: RequestRecord, sandbox: SandboxService, url: stri
 }
 
 function newest<T>(log: readonly T[]): T[] {
-  return log.slice(-SHOWN).reverse();
+  return log.slice(-SHOWN_ITEMS).reverse();
 }

@@ -1,10 +1,10 @@
 import type { Context } from 'hono';
 import type { Lane } from '../../rules/limits.js';
 import { signatureOf } from '../../webhooks/signature.js';
-import { authenticate, type Caller, takeSlot } from '../service/accounts.js';
+import { authenticate, type Caller, countRequest } from '../service/accounts.js';
 import { checkCharacters } from '../service/characters.js';
 import { startJob } from '../service/engine.js';
-import { type Fields, readFields } from '../service/fields.js';
+import { type RequestFields, readFields } from '../service/fields.js';
 import type { Order } from '../service/order.js';
 import { checkUploads } from '../service/references.js';
 import { Refusal } from '../service/refusal.js';
@@ -33,12 +33,12 @@ export function envOf(context: Context): RequestEnv {
 }
 
 /** The fields of a POST's JSON body. Throws `invalid_request` for what is not a JSON object. */
-export function fieldsIn(context: Context): Fields {
+export function fieldsIn(context: Context): RequestFields {
   return readFields(envOf(context).body);
 }
 
 /** The body of a PUT. */
-export function bodyOf(context: Context): UploadBody {
+export function uploadBody(context: Context): UploadBody {
   const length = context.req.header('content-length');
   const { body: stream } = context.req.raw;
   return { stream, length: length === undefined ? undefined : Number(length), onChunk: envOf(context).onChunk };
@@ -56,10 +56,10 @@ export function admit(world: World, context: Context, { scope, lane }: Access): 
   const { isManual, speed } = world.settings;
   const caller = {
     account: authenticate(world, context.req.header('authorization'), scope),
-    baseUrl: baseUrlOf(context.req.url, world.settings.baseUrl),
+    baseUrl: requestBaseUrl(context.req.url, world.settings.baseUrl),
     speed: isManual || envOf(context).onSandboxClock ? 1 : speed,
   };
-  if (lane !== undefined) takeSlot(world, caller, lane);
+  if (lane !== undefined) countRequest(world, caller, lane);
   return caller;
 }
 
@@ -75,10 +75,10 @@ export function replayed(isReplay: boolean): Record<string, string> {
  * Creates something once for each key: a repeated key gives what the first call created, whatever its body says (spec:
  * Authentication, rule 6). A refusal uses up no key, and the key of something that was deleted is free again.
  */
-export function once(
+export function createOnce(
   { state }: World,
   context: Context,
-  { caller, kind, create }: { caller: Caller; kind: CreatedKind; create: (fields: Fields) => string },
+  { caller, kind, create }: { caller: Caller; kind: CreatedKind; create: (fields: RequestFields) => string },
 ): { id: string; isReplay: boolean } {
   const fields = fieldsIn(context);
   const key = context.req.header('idempotency-key')?.trim() || fields.text('idempotency_key');
@@ -94,21 +94,21 @@ export function once(
 
 /** A create: who may call it, how its body is read, and whether the document shows its answer. */
 export interface Create extends Access {
-  readonly read: (fields: Fields) => Order;
+  readonly read: (fields: RequestFields) => Order;
   readonly isDocumented?: boolean;
 }
 
 /** Handles a create: admits the caller, checks the order, creates the job once, answers. */
 export function createJob(world: World, context: Context, { read, isDocumented = false, ...access }: Create): Response {
   const caller = admit(world, context, access);
-  const create = (fields: Fields): string => {
+  const create = (fields: RequestFields): string => {
     const order = read(fields);
     checkUploads(world, caller.account.id, order.references);
     const characters = fields.texts('character_ids').map(({ value }) => value);
     checkCharacters(world, caller, characters);
     return startJob(world, caller, order).id;
   };
-  const { id, isReplay } = once(world, context, { caller, kind: 'job', create });
+  const { id, isReplay } = createOnce(world, context, { caller, kind: 'job', create });
   const job = world.state.jobs.get(id);
   return job === undefined ? succeed({}) : created(world, caller, { job, isReplay, isDocumented });
 }
@@ -143,7 +143,7 @@ function warningsOf({ warnings }: StoredJob, where: World['settings']['shapes'][
 }
 
 /** The base URL by which a request came: its own origin, and the path prefix that the sandbox has. */
-function baseUrlOf(requestUrl: string, configured: string): string {
+function requestBaseUrl(requestUrl: string, configured: string): string {
   return new URL(requestUrl).origin + prefixOf(configured);
 }
 
@@ -196,10 +196,10 @@ async function sign({ storageSecret }: World, { area, id, expiresAt }: StorageLi
  * The body of a POST, read once: routes get it as text, because a copy of the request would cost more than its answer. Gives a
  * refusal for a body that is too large, which is not read to its end.
  */
-export async function readBody(request: Request): Promise<string | Refusal> {
+export async function readPostBody(request: Request): Promise<string | Refusal> {
   if (request.method !== 'POST') return '';
   const length = request.headers.get('content-length');
-  if (Number(length) > MAX_BODY_BYTES) return tooLarge();
+  if (Number(length) > MAX_BODY_BYTES) return postTooLarge();
   // A server that knows the length reads the text without making a stream of it.
   if (length !== null) return request.text();
   if (request.body === null) return '';
@@ -211,13 +211,13 @@ export async function readBody(request: Request): Promise<string | Refusal> {
     size += read.value.length;
     if (size > MAX_BODY_BYTES) {
       reader.cancel().catch(() => {});
-      return tooLarge();
+      return postTooLarge();
     }
     text += decoder.decode(read.value, { stream: true });
   }
   return text + decoder.decode();
 }
 
-function tooLarge(): Refusal {
+function postTooLarge(): Refusal {
   return new Refusal('request_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes. Send files as uploads.`);
 }

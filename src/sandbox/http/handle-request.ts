@@ -7,7 +7,7 @@ import type { RequestRecord } from '../world/records.js';
 import { keepLatest } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { answerTo, errorResponse } from './answers.js';
-import { envOf, prefixOf, type RequestEnv, readBody } from './caller.js';
+import { envOf, prefixOf, type RequestEnv, readPostBody } from './caller.js';
 import { ConnectionDropped, effectOf, spoilBody } from './fault-effects.js';
 import { catalogRoutes } from './routes/catalog.js';
 import { characterRoutes } from './routes/characters.js';
@@ -24,7 +24,7 @@ const SECRET_HEADERS = /^(authorization|cookie|x-api-key|proxy-authorization|x-s
 const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
 
 /** How a request came. */
-export interface Arrival {
+export interface RequestArrival {
   /** Aborts when the caller has gone. */
   readonly signal?: AbortSignal | undefined;
   /** Whether the caller takes its time from the sandbox's clock. @default false */
@@ -32,13 +32,13 @@ export interface Arrival {
 }
 
 /** The handler of a server. */
-export type Handle = (request: Request, arrival?: Arrival) => Promise<Response>;
+export type Handle = (request: Request, arrival?: RequestArrival) => Promise<Response>;
 
 /** Handles requests as a server does: runs what is due, applies faults, keeps the log. */
 export function createHandler(world: World, app: Hono): Handle {
   return async (request, arrival = {}) => {
     world.timeline.catchUp();
-    const record = open(world, request);
+    const record = openRecord(world, request);
     const underway = world.activity.begin('work');
     try {
       return await respond({ world, app, request, record, underway }, arrival);
@@ -56,14 +56,14 @@ interface Exchange {
   readonly underway: Underway;
 }
 
-async function respond(exchange: Exchange, { signal, onSandboxClock = false }: Arrival): Promise<Response> {
+async function respond(exchange: Exchange, { signal, onSandboxClock = false }: RequestArrival): Promise<Response> {
   const { world, app, request, record, underway } = exchange;
   const { shapes } = world.settings;
   const fault = faultFor(world.state.faults, world.random, record);
   // Counted from the moment of arrival, so that the body is read meanwhile.
   const late =
-    fault?.latencyMs === undefined ? undefined : sleep(exchange, fault.latencyMs, { signal, onSandboxClock });
-  const [body] = await Promise.all([readBody(request), late]);
+    fault?.latencyMs === undefined ? undefined : sleepAsFaulted(exchange, fault.latencyMs, { signal, onSandboxClock });
+  const [body] = await Promise.all([readPostBody(request), late]);
   if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);
   const answer = async (): Promise<Response> => {
     const text = typeof body === 'string' ? body : '';
@@ -84,7 +84,7 @@ async function respond(exchange: Exchange, { signal, onSandboxClock = false }: A
 }
 
 /** Waits as a fault rule says. Meanwhile the request does not count as busy: it waits for time to pass. */
-async function sleep({ world, underway }: Exchange, ms: number, arrival: Arrival): Promise<void> {
+async function sleepAsFaulted({ world, underway }: Exchange, ms: number, arrival: RequestArrival): Promise<void> {
   underway.end();
   await world.timeline.sleep(ms, { signal: arrival.signal, inRealTime: !arrival.onSandboxClock });
   underway.resume();
@@ -111,7 +111,7 @@ async function strike(
   return errorResponse({ status, code, message, data, retryAfterS }, world.settings.shapes);
 }
 
-function open(world: World, request: Request): MutableRecord {
+function openRecord(world: World, request: Request): MutableRecord {
   const { pathname, search } = new URL(request.url);
   const prefix = prefixOf(world.settings.baseUrl);
   // Counted and not drawn from the seed: reads must not change the id of the next job.

@@ -17,11 +17,11 @@ interface Execution {
  * The element type is `never`, which fits msw's own handler type without this package depending on msw.
  */
 export function sandboxHandlers(sandbox: MockedService): never[] {
-  return [createHandler(sandbox)] as never[];
+  return [createMswHandler(sandbox)] as never[];
 }
 
 /** What msw asks of a request handler, without its class: msw itself would be 190 kB in the bundle. */
-function createHandler({ baseUrl, fetch }: MockedService) {
+function createMswHandler({ baseUrl, fetch }: MockedService) {
   const root = baseUrl.replace(/(?<!\/)\/+$/, '');
   const isOurs = (url: string) => url === root || url.startsWith(`${root}/`);
   const handler = {

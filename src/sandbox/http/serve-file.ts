@@ -11,7 +11,7 @@ export function serveFile(request: Request, file: ServedFile): Response {
     'cache-control': 'private, no-store',
   });
   const known = request.headers.get('if-none-match');
-  if (known !== null && isListed(known, file.etag)) return new Response(null, { status: 304, headers });
+  if (known !== null && listsEtag(known, file.etag)) return new Response(null, { status: 304, headers });
   // A range is for GET only, and only while the file is the one that the caller has begun.
   const range = request.method === 'GET' && isSameFile(request, file) ? request.headers.get('range') : null;
   const part = range === null ? undefined : parseRange(range, bytes.length);
@@ -44,6 +44,6 @@ function isSameFile(request: Request, file: ServedFile): boolean {
   return condition === new Date(file.modifiedAt).toUTCString();
 }
 
-function isListed(header: string, etag: string): boolean {
+function listsEtag(header: string, etag: string): boolean {
   return header.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag);
 }

@@ -40,7 +40,7 @@ export async function serve(fetch: Fetch, { port, host, prefix = '' }: ServeOpti
     try {
       return cuttable(await fetch(request), socket);
     } catch (error) {
-      if (!(error instanceof ConnectionDropped)) return failed(error);
+      if (!(error instanceof ConnectionDropped)) return errorAnswer(error);
       reset(socket);
       return new Response(null, ANSWERED);
     }
@@ -51,7 +51,7 @@ export async function serve(fetch: Fetch, { port, host, prefix = '' }: ServeOpti
   await listening(server, port, host);
   const address = server.address();
   const bound = typeof address === 'object' && address ? address.port : port;
-  return { url: `http://${urlHost(host)}:${bound}${prefix}`, close: () => drained(server) };
+  return { url: `http://${urlHost(host)}:${bound}${prefix}`, close: () => serverClosed(server) };
 }
 
 function listening(server: Server, port: number, host: string): Promise<void> {
@@ -93,7 +93,7 @@ function cuttable(response: Response, socket: Socket): Response {
 }
 
 /** The answer to an error in the handler itself. */
-function failed(error: unknown): Response {
+function errorAnswer(error: unknown): Response {
   const message = error instanceof Error ? error.message : String(error);
   return Response.json({ error: { code: 'internal_error', message } }, { status: 500 });
 }
@@ -105,7 +105,7 @@ function reset(socket: Socket): void {
 }
 
 /** Closes a server. */
-function drained(server: Server): Promise<void> {
+function serverClosed(server: Server): Promise<void> {
   return new Promise((resolve) => {
     let cancel = () => {};
     const check = (leftMs: number) => {
@@ -142,7 +142,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-const schema = z.strictObject(
+const serveSchema = z.strictObject(
   {
     port: must(
       'a whole number from 0 to 65535',
@@ -155,6 +155,6 @@ const schema = z.strictObject(
 
 /** The options with the defaults filled in. Throws a GenError that names a wrong or unknown option. */
 export function checkListen(options: ListenOptions): { readonly port: number; readonly host: string } {
-  checkOptions('listen', schema, options);
+  checkOptions('listen', serveSchema, options);
   return { port: options.port ?? 0, host: options.host ?? '127.0.0.1' };
 }

@@ -5,7 +5,7 @@ import type { Activity } from '../world/real-time.js';
 import { ConnectionDropped } from './fault-effects.js';
 import type { Handle } from './handle-request.js';
 
-const MOST_REDIRECTS = 20;
+const MOST_FETCH_REDIRECTS = 20;
 
 /** What a wire belongs to. */
 export interface WireOptions {
@@ -27,9 +27,9 @@ export function createFetch(handle: Handle, { activity, onSandboxClock }: WireOp
       const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
       const target = isRedirect(response.status) ? response.headers.get('location') : null;
       if (target === null || request.redirect === 'manual') {
-        return locate(withBody(response, activity, signal), request.url);
+        return locate(cutBody(response, activity, signal), request.url);
       }
-      if (request.redirect === 'error' || count === MOST_REDIRECTS) throw new TypeError('fetch failed');
+      if (request.redirect === 'error' || count === MOST_FETCH_REDIRECTS) throw new TypeError('fetch failed');
       request = redirected(request, new URL(target, request.url));
     }
   };
@@ -51,7 +51,7 @@ async function answerOf(answer: () => Promise<Response>, signal: AbortSignal | u
 }
 
 /** The body as it arrives: cut where the connection is cut, ended at once by an abort. */
-function withBody(response: Response, activity: Activity, signal: AbortSignal | undefined): Response {
+function cutBody(response: Response, activity: Activity, signal: AbortSignal | undefined): Response {
   if (response.body === null) return response;
   const reader = response.body.getReader();
   const underway = activity.begin('body');

@@ -16,10 +16,10 @@ const IMAGE_SIDES: Readonly<Record<string, number>> = { standard: 1024, high: 20
 
 /** Width and height in pixels of what the sandbox makes; both even for video. */
 export function dimensionsFor(request: DimensionsRequest): { width: number; height: number } {
-  return request.kind === 'image' ? imageSize(request) : videoSize(request);
+  return request.kind === 'image' ? imageDimensions(request) : videoSize(request);
 }
 
-function imageSize({ aspectRatio, resolution }: DimensionsRequest): { width: number; height: number } {
+function imageDimensions({ aspectRatio, resolution }: DimensionsRequest): { width: number; height: number } {
   const [across, down] = parseRatio(aspectRatio) ?? [1, 1];
   const side = IMAGE_SIDES[resolution ?? ''] ?? 1024;
   const unit = side / Math.sqrt(across * down);

@@ -52,14 +52,14 @@ export function createMediaCache(): MediaCache {
   };
   return {
     fileOf(spec) {
-      const name = nameOf(spec);
+      const name = fileTitle(spec);
       return { bytes: kept.get(name) ?? keep(name, render(spec)), contentType: CONTENT_TYPES[spec.kind] };
     },
   };
 }
 
 /** A text that only this file has. */
-export function nameOf({ kind, aspectRatio, resolution, durationS, seed, label, prompt }: FileSpec): string {
+export function fileTitle({ kind, aspectRatio, resolution, durationS, seed, label, prompt }: FileSpec): string {
   return JSON.stringify([kind, aspectRatio, resolution, durationS, seed, label, prompt]);
 }
 

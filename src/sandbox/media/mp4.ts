@@ -27,7 +27,7 @@ export function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
   const comment = box('free', new TextEncoder().encode(still.comment));
   const frameAt = type.length + comment.length + movie(still, 0).length + 8;
   const frames = still.frames.flatMap((frame) => [u32(frame.length), frame]);
-  return joinBytes([type, movie(still, frameAt), comment, box('mdat', ...frames)]);
+  return joinParts([type, movie(still, frameAt), comment, box('mdat', ...frames)]);
 }
 
 function movie(still: Still, frameAt: number): Uint8Array {
@@ -84,10 +84,10 @@ function samples(
 
 function box(name: string, ...parts: readonly Part[]): Uint8Array<ArrayBuffer> {
   const size = parts.reduce((sum, part) => sum + part.length, 8);
-  return joinBytes([u32(size), ascii(name), ...parts]);
+  return joinParts([u32(size), ascii(name), ...parts]);
 }
 
-function joinBytes(parts: readonly Part[]): Uint8Array<ArrayBuffer> {
+function joinParts(parts: readonly Part[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {

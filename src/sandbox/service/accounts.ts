@@ -1,7 +1,7 @@
 import type { Lane } from '../../rules/limits.js';
 import { SCOPES, type Scope } from '../world/choices.js';
 import { secretText } from '../world/random.js';
-import { checkKey, type KeyOptions } from '../world/rule-options.js';
+import { checkKeyOptions, type KeyOptions } from '../world/rule-options.js';
 import type { Account } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { credit } from './ledger.js';
@@ -37,7 +37,7 @@ export function openAccount(world: World, id: string, webhookSecret = secretText
 
 /** Makes a key. Throws a GenError for a wrong or unknown option. */
 export function addKey(world: World, options: KeyOptions, key = secretText('sk_sandbox')): string {
-  const { account = MAIN_ACCOUNT, scopes: named = SCOPES } = checkKey(options);
+  const { account = MAIN_ACCOUNT, scopes: named = SCOPES } = checkKeyOptions(options);
   const scopes = SCOPES.filter((scope) => named.includes(scope));
   const { id } = openAccount(world, account);
   world.state.keys.set(key, { account: id, scopes, isSuspended: options.suspended ?? false, isRevoked: false });
@@ -72,7 +72,7 @@ export function accountOfKey(world: World, authorization: string | null): string
 }
 
 /** Counts a request against a limit. Throws `rate_limited`, with the seconds until there is room. */
-export function takeSlot(world: World, caller: Caller, lane: Lane): void {
+export function countRequest(world: World, caller: Caller, lane: Lane): void {
   const rule = world.settings.limits[lane];
   if (rule === undefined) return;
   const now = world.timeline.now();

@@ -5,12 +5,12 @@ import { randomId } from '../world/random.js';
 import type { StoredCharacter } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { type Caller, secondsFor } from './accounts.js';
-import type { Fields } from './fields.js';
+import type { RequestFields } from './fields.js';
 import { Refusal } from './refusal.js';
 import { findUpload, isWideEnough } from './uploads.js';
 
 /** Registers a character from an owned image. Throws `upload_not_found` or `character_registration_failed`. */
-export function registerCharacter(world: World, account: string, fields: Fields): StoredCharacter {
+export function registerCharacter(world: World, account: string, fields: RequestFields): StoredCharacter {
   const name = fields.text('name')?.trim();
   if (!name) throw new Refusal('invalid_request', 'name must be a non-empty string.');
   const uploadId = fields.text('upload_id');

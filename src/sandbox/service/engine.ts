@@ -1,6 +1,6 @@
 import { QUEUED_SHARE } from '../world/choices.js';
 import type { PlannedEnd } from '../world/outcomes.js';
-import { priceOf } from '../world/prices.js';
+import { sandboxPrice } from '../world/prices.js';
 import { hashOf, randomId } from '../world/random.js';
 import type { DueEvent, StoredJob } from '../world/store.js';
 import type { World } from '../world/world.js';
@@ -28,7 +28,7 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
   }
   const { call, modelId: model, media, audio } = order;
   const { resolution, durationS: duration } = media;
-  const cost = priceOf({ call, model, resolution, duration, audio }, world.prices);
+  const cost = sandboxPrice({ call, model, resolution, duration, audio }, world.prices);
   const id = randomId(random, 'job');
   const now = timeline.now();
   reserve(account, { at: now, jobId: id, quoted: cost }, baseUrl);

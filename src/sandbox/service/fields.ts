@@ -3,7 +3,7 @@ import { show } from '../../schemas/show.js';
 import { Refusal } from './refusal.js';
 
 /** A JSON body, read field by field. A field of the wrong type is refused with `invalid_request`. */
-export class Fields {
+export class RequestFields {
   readonly #values: Readonly<Record<string, unknown>>;
 
   constructor(values: Readonly<Record<string, unknown>>) {
@@ -56,20 +56,20 @@ export class Fields {
 }
 
 /** The fields of an item in a list. What is not an object is refused. */
-export function itemFields(list: string, item: unknown): Fields {
+export function itemFields(list: string, item: unknown): RequestFields {
   if (!isFields(item)) throw wrongType(list, 'a list of objects', item);
-  return new Fields(item);
+  return new RequestFields(item);
 }
 
 /** The fields of a JSON body. An empty body has none; what is not a JSON object is refused. */
-export function readFields(text: string): Fields {
-  if (text.trim() === '') return new Fields({});
-  const value = parse(text);
+export function readFields(text: string): RequestFields {
+  if (text.trim() === '') return new RequestFields({});
+  const value = parseBody(text);
   if (!isFields(value)) throw new Refusal('invalid_request', 'The body must be a JSON object.');
-  return new Fields(value);
+  return new RequestFields(value);
 }
 
-function parse(text: string): unknown {
+function parseBody(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

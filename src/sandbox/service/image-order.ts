@@ -1,7 +1,7 @@
 import { show } from '../../schemas/show.js';
 import { DEFAULTS, PERSON_MATCH } from '../world/choices.js';
 import { failure, type PlannedEnd } from '../world/outcomes.js';
-import { Fields } from './fields.js';
+import { RequestFields } from './fields.js';
 import {
   checkPlainFields,
   type Order,
@@ -14,27 +14,27 @@ import {
 import { listedReferences, referenceItems } from './references.js';
 import { Refusal } from './refusal.js';
 
-const LISTS = ['reference_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'];
+const REFERENCE_LISTS = ['reference_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'];
 
 /** Checks POST /v1/images. Throws the code of the first rule that is broken. */
-export function readImageOrder(fields: Fields): Order {
+export function readImageOrder(fields: RequestFields): Order {
   checkPlainFields(fields, ['watermark'], ['safety_identifier', 'response_format']);
   requireValue(fields, 'response_format', ['url']);
   const { alias, row } = readModel(fields, 'image', DEFAULTS.imageModel);
   const prompt = readPrompt(fields, 'image');
-  const references = [...listedReferences(fields, 'image', LISTS), ...referenceItems(fields)];
+  const references = [...listedReferences(fields, 'image', REFERENCE_LISTS), ...referenceItems(fields)];
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const order = imageOrder(fields, { alias, row, prompt }, 'ratio');
   return { ...order, call: 'images', references, startsAs: 'queued', end: personMatchEnd(prompt, hasReferences) };
 }
 
 /** Checks POST /v1/characters in prompt mode. */
-export function readCharacterOrder(fields: Fields): Order {
+export function readCharacterOrder(fields: RequestFields): Order {
   checkPlainFields(fields, [], []);
   const mode = fields.text('mode') ?? 'prompt';
   if (mode !== 'prompt') throw new Refusal('invalid_request', `mode must be register or prompt, not ${show(mode)}.`);
   if (!fields.text('name')?.trim()) throw new Refusal('invalid_request', 'name must be a non-empty string.');
-  const { alias, row } = readModel(new Fields({}), 'image', DEFAULTS.characterModel);
+  const { alias, row } = readModel(new RequestFields({}), 'image', DEFAULTS.characterModel);
   const prompt = readPrompt(fields, 'image');
   if (PERSON_MATCH.test(prompt)) {
     const message = 'The prompt asks to match a real person. Describe a fictional character.';
@@ -63,7 +63,7 @@ export function personMatchEnd(prompt: string, hasReferences: boolean): PlannedE
 }
 
 function imageOrder(
-  fields: Fields,
+  fields: RequestFields,
   { alias, row, prompt }: ReturnType<typeof readModel> & { prompt: string },
   ratioField: 'ratio' | 'aspect_ratio',
 ): Omit<Order, 'call' | 'references' | 'startsAs'> {

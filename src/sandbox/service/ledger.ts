@@ -22,7 +22,7 @@ export interface Movement {
 export function credit(account: Account, at: number, { type, tokens }: Pick<LedgerEntry, 'type' | 'tokens'>): void {
   account.paidTokens = exact(account.paidTokens + tokens);
   account.freeTokens = exact(account.freeTokens + tokens);
-  note(account, { at, jobId: null }, { type, tokens });
+  noteMovement(account, { at, jobId: null }, { type, tokens });
 }
 
 /** The whole tokens that `usd` dollars buy. Throws a GenError below 20 dollars. */
@@ -45,7 +45,7 @@ export function reserve(account: Account, movement: Movement, baseUrl: string): 
   }
   account.freeTokens = exact(account.freeTokens - tokens);
   account.reservedTokens = exact(account.reservedTokens + tokens);
-  note(account, movement, { type: 'reserve', tokens });
+  noteMovement(account, movement, { type: 'reserve', tokens });
 }
 
 /** Ends a reservation: `charged` of it is spent, the rest is free again. */
@@ -54,9 +54,9 @@ export function settle(account: Account, movement: Movement, charged: number): v
   const released = exact(reserved - charged);
   account.reservedTokens = exact(account.reservedTokens - reserved);
   account.spentTokens = exact(account.spentTokens + charged);
-  if (charged > 0) note(account, movement, { type: 'charge', tokens: charged });
+  if (charged > 0) noteMovement(account, movement, { type: 'charge', tokens: charged });
   account.freeTokens = exact(account.freeTokens + released);
-  if (released > 0) note(account, movement, { type: 'release', tokens: released });
+  if (released > 0) noteMovement(account, movement, { type: 'release', tokens: released });
 }
 
 /** To a millionth: prices may have decimals, and sums of those are not exact in binary. */
@@ -64,7 +64,7 @@ function exact(tokens: number): number {
   return Math.round(tokens * 1e6) / 1e6;
 }
 
-function note(
+function noteMovement(
   account: Account,
   { at, jobId }: { at: number; jobId: string | null },
   entry: Pick<LedgerEntry, 'type' | 'tokens'>,

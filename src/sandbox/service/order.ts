@@ -5,7 +5,7 @@ import { MAX_PROMPT_CHARS } from '../world/choices.js';
 import type { PlannedEnd } from '../world/outcomes.js';
 import type { PricedJob } from '../world/prices.js';
 import type { JobMedia, StoredJob } from '../world/store.js';
-import type { Fields } from './fields.js';
+import type { RequestFields } from './fields.js';
 import { isPrivateHost, type Reference } from './references.js';
 import { Refusal } from './refusal.js';
 
@@ -46,7 +46,11 @@ export function modelRow(alias: unknown): ModelRow | undefined {
 }
 
 /** The model that a create names, or the default. Throws `model_not_found` for an unknown alias or one of another kind. */
-export function readModel(fields: Fields, kind: ModelRow['kind'], fallback: string): { alias: string; row: ModelRow } {
+export function readModel(
+  fields: RequestFields,
+  kind: ModelRow['kind'],
+  fallback: string,
+): { alias: string; row: ModelRow } {
   const alias = fields.raw('model') ?? fallback;
   const row = modelRow(alias);
   if (row === undefined || row.kind !== kind || typeof alias !== 'string') {
@@ -59,7 +63,7 @@ export function readModel(fields: Fields, kind: ModelRow['kind'], fallback: stri
 }
 
 /** The prompt. Throws `prompt_required` or `prompt_too_long`. */
-export function readPrompt(fields: Fields, kind: ModelRow['kind'], instead?: string): string {
+export function readPrompt(fields: RequestFields, kind: ModelRow['kind'], instead?: string): string {
   const given = fields.raw('prompt') ?? '';
   const prompt = given === '' ? instead : given;
   if (typeof prompt !== 'string' || prompt.trim() === '') {
@@ -72,7 +76,7 @@ export function readPrompt(fields: Fields, kind: ModelRow['kind'], instead?: str
 
 /** A field that chooses among what a model offers. */
 export interface Choice<T extends string | number> {
-  readonly fields: Fields;
+  readonly fields: RequestFields;
   /** The field and its aliases. */
   readonly names: readonly string[];
   readonly offered: readonly T[];
@@ -91,7 +95,7 @@ export function readChoice<T extends string | number>({ fields, names, offered, 
 }
 
 /** The URL of the webhook: https, or http on a private host so that a receiver beside the sandbox can be reached. */
-export function readWebhookUrl(fields: Fields): string | null {
+export function readWebhookUrl(fields: RequestFields): string | null {
   const text = fields.text('webhook_url', 'callback_url');
   if (text === undefined) return null;
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -101,7 +105,7 @@ export function readWebhookUrl(fields: Fields): string | null {
 }
 
 /** Checks the fields that change nothing here: flags are true or false, texts are not empty. */
-export function checkPlainFields(fields: Fields, flags: readonly string[], texts: readonly string[]): void {
+export function checkPlainFields(fields: RequestFields, flags: readonly string[], texts: readonly string[]): void {
   for (const name of flags) fields.flag(name);
   for (const name of [...texts, 'idempotency_key']) {
     if (fields.text(name) === '') throw new Refusal('invalid_request', `${name} must not be an empty string.`);
@@ -109,14 +113,14 @@ export function checkPlainFields(fields: Fields, flags: readonly string[], texts
 }
 
 /** Refuses a field that has another value than the documented ones. */
-export function requireValue(fields: Fields, name: string, allowed: readonly string[]): void {
+export function requireValue(fields: RequestFields, name: string, allowed: readonly string[]): void {
   const value = fields.text(name);
   if (value === undefined || allowed.includes(value)) return;
   throw new Refusal('invalid_request', `${name} must be ${allowed.join(', ')} or left out, not ${show(value)}.`);
 }
 
 /** The caller's seed. Throws `invalid_request` for what is not an integer. */
-export function readSeed(fields: Fields): number | undefined {
+export function readSeed(fields: RequestFields): number | undefined {
   const seed = fields.raw('seed');
   if (seed === undefined) return undefined;
   if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed;

@@ -2,7 +2,7 @@ import { isFields } from '../../schemas/envelope.js';
 import { show } from '../../schemas/show.js';
 import { MAX_REFERENCES, REVIEW_WORDS } from '../world/choices.js';
 import type { World } from '../world/world.js';
-import { type Fields, itemFields } from './fields.js';
+import { itemFields, type RequestFields } from './fields.js';
 import { Refusal } from './refusal.js';
 import { isWideEnough } from './uploads.js';
 
@@ -39,7 +39,7 @@ const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly a
 };
 
 /** The references in fields that hold lists of upload ids or of URLs. */
-export function listedReferences(fields: Fields, role: ReferenceRole, names: readonly string[]): Reference[] {
+export function listedReferences(fields: RequestFields, role: ReferenceRole, names: readonly string[]): Reference[] {
   const found = fields.texts(...names).map(({ field, value }): Reference => {
     if (field.endsWith('_upload_ids')) return { role, field, uploadId: idIn(field, value) };
     return { role, field, url: publicUrl(field, value) };
@@ -49,7 +49,7 @@ export function listedReferences(fields: Fields, role: ReferenceRole, names: rea
 }
 
 /** The references in fields that hold one upload id or one URL. */
-export function singleReferences(fields: Fields, role: ReferenceRole, names: readonly string[]): Reference[] {
+export function singleReferences(fields: RequestFields, role: ReferenceRole, names: readonly string[]): Reference[] {
   return names.flatMap((field): Reference[] => {
     const value = fields.text(field);
     if (value === undefined) return [];
@@ -59,7 +59,7 @@ export function singleReferences(fields: Fields, role: ReferenceRole, names: rea
 }
 
 /** The references in the `references` of an image create. */
-export function referenceItems(fields: Fields): Reference[] {
+export function referenceItems(fields: RequestFields): Reference[] {
   const field = 'references';
   return fields.list(field).map((item): Reference => {
     const part = itemFields(field, item);
@@ -69,7 +69,7 @@ export function referenceItems(fields: Fields): Reference[] {
 }
 
 /** The references among the items of `content`. */
-export function contentReferences(fields: Fields): Reference[] {
+export function contentReferences(fields: RequestFields): Reference[] {
   const field = 'content';
   return fields.list(field).flatMap((item): Reference[] => {
     const part = itemFields(field, item);
@@ -92,7 +92,7 @@ export function contentReferences(fields: Fields): Reference[] {
 }
 
 /** The text of the text items of `content`; undefined where there is none. */
-export function contentText(fields: Fields): string | undefined {
+export function contentText(fields: RequestFields): string | undefined {
   const texts = fields.list('content').flatMap((item) => itemFields('content', item).text('text') ?? []);
   return texts.length === 0 ? undefined : texts.join('\n');
 }
@@ -167,7 +167,7 @@ export function isPrivateHost(hostname: string): boolean {
 }
 
 /** The document has text in `image_url` and `audio_url`, and an object with `url` in `video_url`. */
-function urlIn(part: Fields, type: string): string | undefined {
+function urlIn(part: RequestFields, type: string): string | undefined {
   if (type !== 'video_url') return part.text(type);
   const value = part.raw(type);
   if (isFields(value)) return itemFields('content', value).text('url');

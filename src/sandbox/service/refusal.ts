@@ -22,7 +22,7 @@ export class Refusal extends Error {
   constructor(code: RefusalCode, message: string, details: RefusalDetails = {}) {
     super(message);
     this.code = code;
-    this.status = statusOf(code);
+    this.status = statusOfCode(code);
     this.details = details;
   }
 }
@@ -34,7 +34,7 @@ export function codeForStatus(status: number): RefusalCode {
   return isCode(found) ? found : 'invalid_request';
 }
 
-function statusOf(code: RefusalCode): number {
+function statusOfCode(code: RefusalCode): number {
   const [, own] = Object.entries(OWN_CODES).find(([name]) => name === code) ?? [];
   const [, documented] = Object.entries(REQUEST_ERRORS).find(([name]) => name === code) ?? [];
   return own ?? documented?.[0] ?? 400;

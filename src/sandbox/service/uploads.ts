@@ -4,16 +4,16 @@ import { UPLOAD_URL_TTL_MS } from '../world/choices.js';
 import { randomId } from '../world/random.js';
 import type { StoredUpload } from '../world/store.js';
 import type { World } from '../world/world.js';
-import type { Fields } from './fields.js';
+import type { RequestFields } from './fields.js';
 import { Refusal } from './refusal.js';
 
 /** Bytes that are kept of the start of an upload: enough for the header of pictures that people send. */
 const HEAD_BYTES = 256 * 1024;
 
 /** Checks step 1 and creates the upload. Throws `upload_invalid` or `upload_too_large`. */
-export function createUpload(world: World, account: string, fields: Fields): StoredUpload {
-  const fileName = requireText(fields, 'file_name');
-  const mimeType = requireText(fields, 'mime_type');
+export function createUpload(world: World, account: string, fields: RequestFields): StoredUpload {
+  const fileName = requireUploadField(fields, 'file_name');
+  const mimeType = requireUploadField(fields, 'mime_type');
   const fileSize = fields.raw('file_size');
   const uploadType = readType(fields.raw('upload_type'));
   if (!/^[\w.+-]+\/[\w.+-]+/.test(mimeType) || !mimeType.toLowerCase().startsWith(`${uploadType.toLowerCase()}/`)) {
@@ -173,7 +173,7 @@ function readType(value: unknown): StoredUpload['uploadType'] {
   throw new Refusal('upload_invalid', `upload_type must be IMAGE, VIDEO or AUDIO, not ${show(value)}.`);
 }
 
-function requireText(fields: Fields, name: string): string {
+function requireUploadField(fields: RequestFields, name: string): string {
   const value = fields.raw(name);
   if (typeof value === 'string' && value.trim() !== '') return value;
   throw new Refusal('upload_invalid', `${name} must be a non-empty string, not ${show(value)}.`);

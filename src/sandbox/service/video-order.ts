@@ -3,7 +3,7 @@ import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../
 import { show } from '../../schemas/show.js';
 import { DEFAULTS, EDIT_PERSON_MATCH, VIDEO_RATIOS } from '../world/choices.js';
 import type { Shapes } from '../world/shapes.js';
-import type { Fields } from './fields.js';
+import type { RequestFields } from './fields.js';
 import { personMatchEnd } from './image-order.js';
 import {
   checkPlainFields,
@@ -25,7 +25,7 @@ const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'reference
 const FLAGS = ['watermark', 'generate_audio', 'camera_fixed'];
 
 /** Checks POST /v1/videos, where `intent: video_edit` makes an edit. Throws the code of the first rule that is broken. */
-export function readVideoOrder(fields: Fields, shapes: Shapes): Order {
+export function readVideoOrder(fields: RequestFields, shapes: Shapes): Order {
   if (fields.raw('intent') === 'video_edit') return readEditOrder(fields, DEFAULT_VIDEO_MODEL);
   checkPlainFields(fields, FLAGS, ['safety_identifier']);
   requireValue(fields, 'intent', ['video_edit']);
@@ -55,7 +55,7 @@ export function readVideoOrder(fields: Fields, shapes: Shapes): Order {
 }
 
 /** Checks POST /v1/video-edits. */
-export function readEditOrder(fields: Fields, fallback?: string): Order {
+export function readEditOrder(fields: RequestFields, fallback?: string): Order {
   checkPlainFields(fields, FLAGS, ['safety_identifier']);
   requireValue(fields, 'edit_mode', ['transform', 'restyle', 'extend']);
   const alias = fields.raw('model') ?? fallback;
@@ -108,7 +108,7 @@ function checkKinds(references: readonly Reference[], { referenceKinds }: Shapes
 }
 
 function videoOrder(
-  fields: Fields,
+  fields: RequestFields,
   { alias, row, prompt }: ReturnType<typeof readModel> & { prompt: string },
   isEdit = false,
 ): Omit<Order, 'references' | 'isStrict'> {

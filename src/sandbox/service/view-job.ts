@@ -1,4 +1,4 @@
-import { type FileSpec, nameOf } from '../media/index.js';
+import { type FileSpec, fileTitle } from '../media/index.js';
 import { hashOf } from '../world/random.js';
 import type { SandboxJob } from '../world/records.js';
 import type { Shapes } from '../world/shapes.js';
@@ -52,9 +52,9 @@ export interface ServedFile {
 }
 
 /** The file of a completed job. */
-export function fileOf({ media }: World, job: StoredJob): ServedFile {
+export function servedFile({ media }: World, job: StoredJob): ServedFile {
   const spec: FileSpec = { ...job.media, label: job.modelId, prompt: job.prompt };
-  const etag = `"${job.id}-${hashOf(nameOf(spec)).toString(36)}"`;
+  const etag = `"${job.id}-${hashOf(fileTitle(spec)).toString(36)}"`;
   return { ...media.fileOf(spec), etag, modifiedAt: job.completedAt ?? job.createdAt };
 }
 

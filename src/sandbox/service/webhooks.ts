@@ -9,17 +9,18 @@ import { linkOf, outputUrl } from './view-job.js';
 
 /** Sends the event of a job that has just ended, as often as its outcome says. */
 export function deliverEvent(world: World, job: StoredJob, at: number): void {
-  for (let copy = 0; copy < job.webhookCopies; copy++) send(world, job, { at, reason: copy === 0 ? 'event' : 'copy' });
+  for (let copy = 0; copy < job.webhookCopies; copy++)
+    sendEvent(world, job, { at, reason: copy === 0 ? 'event' : 'copy' });
 }
 
 /** Sends a job's event again, as the service does when no 2xx came back. The event id stays the same. */
 export function redeliver(world: World, job: StoredJob): Promise<void> {
-  return send(world, job, { at: world.timeline.now(), reason: 'redelivery' });
+  return sendEvent(world, job, { at: world.timeline.now(), reason: 'redelivery' });
 }
 
 /** Makes an attempt that is due. */
 export function retryDelivery(world: World, job: StoredJob, at: number): void {
-  send(world, job, { at, reason: 'retry' });
+  sendEvent(world, job, { at, reason: 'retry' });
 }
 
 /** Resolves when no delivery is under way. */
@@ -28,15 +29,15 @@ export async function delivered({ inFlight }: World): Promise<void> {
 }
 
 /** Why and when an event is sent. */
-interface Sending {
+interface EventSending {
   readonly at: number;
   readonly reason: DeliveryRecord['reason'];
 }
 
-function send(world: World, job: StoredJob, sending: Sending): Promise<void> {
+function sendEvent(world: World, job: StoredJob, sending: EventSending): Promise<void> {
   if (job.webhookUrl === null) return Promise.resolve();
   const underway = world.activity.begin('work');
-  const attempted = attempt(world, job, { url: job.webhookUrl, ...sending }).finally(() => {
+  const attempted = attemptDelivery(world, job, { url: job.webhookUrl, ...sending }).finally(() => {
     world.inFlight.delete(attempted);
     underway.end();
   });
@@ -44,15 +45,19 @@ function send(world: World, job: StoredJob, sending: Sending): Promise<void> {
   return attempted;
 }
 
-async function attempt(world: World, job: StoredJob, { url, at, reason }: Sending & { url: string }): Promise<void> {
+async function attemptDelivery(
+  world: World,
+  job: StoredJob,
+  { url, at, reason }: EventSending & { url: string },
+): Promise<void> {
   const { state } = world;
-  const body = JSON.stringify(eventOf(world, job));
+  const body = JSON.stringify(webhookBody(world, job));
   const nowMs = world.settings.signsInOwnTime ? world.timeline.now() : realNow();
   const headers = await signedHeaders(job, body, {
     secret: state.accounts.get(job.account)?.webhookSecret ?? '',
     nowMs,
   });
-  const answer = await post(world, url, { headers, body });
+  const answer = await postEvent(world, url, { headers, body });
   // After a reset or a restore the job is gone, and this attempt leaves no trace.
   if (state.jobs.get(job.id) !== job) return;
   job.deliveryCount += 1;
@@ -76,7 +81,7 @@ async function attempt(world: World, job: StoredJob, { url, at, reason }: Sendin
   world.timeline.schedule({ kind: 'deliver', id: job.id, isLive: true }, world.timeline.now() + delay);
 }
 
-async function post(
+async function postEvent(
   { settings }: World,
   url: string,
   request: { headers: Record<string, string>; body: string },
@@ -96,7 +101,7 @@ function eventId(job: StoredJob): string {
   return `evt_${job.id}_${job.status}`;
 }
 
-function eventOf({ settings }: World, job: StoredJob): Record<string, unknown> {
+function webhookBody({ settings }: World, job: StoredJob): Record<string, unknown> {
   const { id, status, baseUrl } = job;
   const isLink = settings.shapes.failedEventUrl === 'link';
   const providerOutputUrl = isLink ? linkOf(job, baseUrl) : outputUrl(job, baseUrl);

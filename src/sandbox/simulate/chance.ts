@@ -43,7 +43,7 @@ export type OutageKind = (typeof OUTAGES)[number];
  * Where a fault may happen: the nth request of a process, its nth pause (a timer, or the beginning or end of a call of the
  * store), its nth call of the store, or the nth webhook.
  */
-export interface Place {
+export interface FaultPlace {
   readonly of: 'request' | 'pause' | 'store' | 'webhook';
   /** The process, or `w` for webhooks. */
   readonly process: number | 'w';
@@ -53,7 +53,7 @@ export interface Place {
 /** Which faults happen where: drawn from the seed, or only those that are listed. */
 export interface Chances {
   /** The faults of a place. The same seed gives the same faults at the same place, whatever happens elsewhere. */
-  at(place: Place, limits: { readonly mayKill: boolean }): readonly Fault[];
+  at(place: FaultPlace, limits: { readonly mayKill: boolean }): readonly Fault[];
   /** The faults that have happened so far, as the history of a failure lists them. */
   readonly struck: readonly string[];
 }
@@ -65,7 +65,7 @@ const MOST_OUTAGE_MS = 60_000;
 /** Timers and calls of the store are many for each request. */
 const PAUSE_SHARE = 0.1;
 /** How the history names a place. */
-const MARKS: Readonly<Record<Place['of'], string>> = { request: '', webhook: '', pause: 'p', store: 's' };
+const PLACE_MARKS: Readonly<Record<FaultPlace['of'], string>> = { request: '', webhook: '', pause: 'p', store: 's' };
 
 /** A stream of chance that belongs to a name. */
 export function randomFor(seed: number, name: string): Random {
@@ -81,7 +81,7 @@ export function createChances(seed: number, faults: SimulationFaults, only?: Rea
   return {
     struck,
     at(place, { mayKill }) {
-      const name = `${place.process}${MARKS[place.of]}.${place.nth}`;
+      const name = `${place.process}${PLACE_MARKS[place.of]}.${place.nth}`;
       const { next } = randomFor(seed, name);
       const found = drawn(place.of, faults, next).filter(
         ({ kind }) => (mayKill || kind !== 'kill') && (only?.has(`${name}:${kind}`) ?? true),
@@ -92,7 +92,7 @@ export function createChances(seed: number, faults: SimulationFaults, only?: Rea
   };
 }
 
-function drawn(of: Place['of'], faults: SimulationFaults, next: () => number): Fault[] {
+function drawn(of: FaultPlace['of'], faults: SimulationFaults, next: () => number): Fault[] {
   const found: Fault[] = [];
   const draws = (share = 0) => next() < share;
   if (of === 'webhook') {

@@ -9,7 +9,7 @@ import { isWhole } from '../world/options.js';
 import { freshSeed } from '../world/random.js';
 import { createChances, type SimulationFaults } from './chance.js';
 import type { Violation } from './checks.js';
-import { type RunResult, run, type SimulatedProgram } from './run.js';
+import { type RunResult, runProcesses, type SimulatedProgram } from './run.js';
 
 /** How to simulate a program. */
 export interface SimulateOptions {
@@ -113,10 +113,10 @@ export async function simulate(options: SimulateOptions, program: SimulatedProgr
       processes,
       timeoutMs,
     };
-    return { ...(await run(setup, program)), struck: chances.struck };
+    return { ...(await runProcesses(setup, program)), struck: chances.struck };
   };
   const { violation, world, struck } = await simulated(
-    options.history === undefined ? undefined : listed(options.history),
+    options.history === undefined ? undefined : listedFaults(options.history),
   );
   if (violation === undefined) {
     const { rateLimited: _, ...counts } = world.counts;
@@ -125,7 +125,7 @@ export async function simulate(options: SimulateOptions, program: SimulatedProgr
   const shortest = await shorten(struck, violation, simulated);
   const { world: shown, violation: same } = await simulated(new Set(shortest));
   const isSame = same?.rule === violation.rule;
-  throw failure({
+  throw violationError({
     seed,
     violation: isSame ? same : violation,
     faults: isSame ? shortest : struck,
@@ -157,14 +157,14 @@ async function shorten(
   return kept;
 }
 
-interface Found {
+interface FailedRun {
   readonly seed: number;
   readonly violation: Violation;
   readonly faults: readonly string[];
   readonly history: readonly string[];
 }
 
-function failure({ seed, violation, faults, history }: Found): GenError {
+function violationError({ seed, violation, faults, history }: FailedRun): GenError {
   const left = history.length - SHOWN_LINES;
   const lines = left > 0 ? [`          … ${left} lines before`, ...history.slice(-SHOWN_LINES)] : history;
   const replay = faults.length === 0 ? '' : `, history: '${faults.join(' ')}'`;
@@ -184,6 +184,6 @@ function refuseOwn(within: string, names: readonly string[], given: unknown): vo
   if (name !== undefined) throw new GenError(`simulate sets ${within}.${name} itself. Leave it out.`);
 }
 
-function listed(history: string): ReadonlySet<string> {
+function listedFaults(history: string): ReadonlySet<string> {
   return new Set(history.split(/\s+/).filter(Boolean));
 }

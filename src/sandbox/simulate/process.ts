@@ -6,7 +6,7 @@ import { type Fault, type OutageKind, randomFor } from './chance.js';
 import type { SimulatedLife, SimulatedWorld } from './world.js';
 
 /** How late a store answers in an outage: more than the time after which a client counts it as away. */
-const LATE_MS = 5_000;
+const LATE_STORE_MS = 5_000;
 
 /** One life of a simulated process: from its start until it ends or is killed. Whatever it does goes through here. */
 export class ProcessLife implements SimulatedLife {
@@ -140,11 +140,11 @@ export class ProcessLife implements SimulatedLife {
   }
 
   async #outage<T>(how: OutageKind, work: () => Promise<T>): Promise<T> {
-    if (how === 'fails') throw networkError();
+    if (how === 'fails') throw lostConnection();
     const result = await work();
     // What was written without an answer is written all the same.
     if (how === 'silent') return never();
-    await new Promise<void>((resolve) => void this.#after(LATE_MS, resolve, true));
+    await new Promise<void>((resolve) => void this.#after(LATE_STORE_MS, resolve, true));
     return result;
   }
 
@@ -175,10 +175,10 @@ export class ProcessLife implements SimulatedLife {
     }
     if (lost && !lost.isHandled) {
       sent.end('the connection breaks before the service gets it');
-      throw networkError();
+      throw lostConnection();
     }
     const response = await world.fetch(url, init);
-    const text = await bodyOf(response);
+    const text = await jsonText(response);
     const slow = find('slow');
     if (slow) await this.#delay(slow.ms, init?.signal ?? undefined);
     if (kill) {
@@ -188,7 +188,7 @@ export class ProcessLife implements SimulatedLife {
     if (!this.#isAlive) return never();
     if (lost) {
       sent.end(`${response.status}, and the answer is lost`, text);
-      throw networkError();
+      throw lostConnection();
     }
     sent.end(`${response.status}${slow ? ` after ${Math.round(slow.ms / 1000)} s` : ''}`, text);
     sent.reported(text);
@@ -211,7 +211,7 @@ export class ProcessLife implements SimulatedLife {
 }
 
 /** The text of a JSON answer, read from a copy; undefined for any other answer. */
-async function bodyOf(response: Response): Promise<string | undefined> {
+async function jsonText(response: Response): Promise<string | undefined> {
   if (!response.headers.get('content-type')?.includes('json')) return undefined;
   return response.clone().text();
 }
@@ -230,7 +230,7 @@ function never<T>(): Promise<T> {
   return new Promise(() => {});
 }
 
-function networkError(): TypeError {
+function lostConnection(): TypeError {
   const cause = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
   return new TypeError('fetch failed', { cause });
 }

@@ -82,10 +82,10 @@ const REST_MS = 900_000;
 /** Turns of the event loop, in real time, after which a program that waits for nothing simulated is given up. */
 const PATIENCE_TURNS = 200;
 /** Failures of a call after which a supervisor starts the program again. */
-const PASSING: readonly unknown[] = ['retry', 'retry_later', 'wait_and_retry', 'wait_again'];
+const RESTARTED: readonly unknown[] = ['retry', 'retry_later', 'wait_and_retry', 'wait_again'];
 
 /** Runs the program in every process until all have ended, or something does not hold. */
-export async function run(options: RunOptions, program: SimulatedProgram): Promise<RunResult> {
+export async function runProcesses(options: RunOptions, program: SimulatedProgram): Promise<RunResult> {
   const world = new SimulatedWorld(options);
   const ended = new Set<number>();
   const storage = new Map<string, unknown>();
@@ -111,7 +111,7 @@ export async function run(options: RunOptions, program: SimulatedProgram): Promi
       (error: unknown) => {
         if (!current.isAlive) again(crashes);
         else if (error instanceof BrokenPromise) fail(error.violation);
-        else if (!isPassing(error) || crashes >= MOST_CRASHES) fail({ rule: 'program', text: crash(process, error) });
+        else if (!isRestarted(error) || crashes >= MOST_CRASHES) fail({ rule: 'program', text: crash(process, error) });
         else {
           world.note(`process ${process} ends with ${reasonOf(error)}`);
           current.kill();
@@ -127,7 +127,7 @@ export async function run(options: RunOptions, program: SimulatedProgram): Promi
   const isOver = () => violation !== undefined || ended.size === options.processes;
   await drive(world, { isOver, untilMs, fail, waiting: () => waitingOf(options.processes, ended) });
   if (violation === undefined) {
-    await rest(world);
+    await restWorld(world);
     violation = [...violationsOf(world, { ended }), ...leftovers(world)][0];
   }
   return { violation, world };
@@ -154,7 +154,7 @@ async function drive(world: SimulatedWorld, { isOver, untilMs, fail, waiting }: 
 }
 
 /** Gives timers that end by themselves the time to do so. */
-async function rest(world: SimulatedWorld): Promise<void> {
+async function restWorld(world: SimulatedWorld): Promise<void> {
   const untilMs = world.now() + REST_MS;
   const isResting = () => leftovers(world).length === 0;
   do await world.settle();
@@ -204,8 +204,8 @@ class BrokenPromise extends GenError {
   }
 }
 
-function isPassing(error: unknown): boolean {
-  return GenError.isInstance(error) && PASSING.includes(error.recovery);
+function isRestarted(error: unknown): boolean {
+  return GenError.isInstance(error) && RESTARTED.includes(error.recovery);
 }
 
 function crash(process: number, error: unknown): string {

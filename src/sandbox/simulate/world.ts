@@ -8,7 +8,7 @@ import type { SandboxService } from '../control/contract.js';
 import { type OpenSandbox, openSandbox } from '../sandbox.js';
 import type { SandboxOptions } from '../world/options.js';
 import { BudgetBook } from './budgets.js';
-import { type Chances, type Fault, type OutageKind, type Place, randomFor } from './chance.js';
+import { type Chances, type Fault, type FaultPlace, type OutageKind, randomFor } from './chance.js';
 
 /** What a world is made of. */
 export interface WorldSetup {
@@ -143,7 +143,7 @@ export class SimulatedWorld {
   }
 
   /** The faults of the next place of this kind. */
-  faultsAt(of: Place['of'], process: Place['process']): readonly Fault[] {
+  faultsAt(of: FaultPlace['of'], process: FaultPlace['process']): readonly Fault[] {
     const name = `${of} ${process}`;
     const nth = (this.#places.get(name) ?? 0) + 1;
     this.#places.set(name, nth);

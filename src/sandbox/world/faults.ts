@@ -61,7 +61,7 @@ export function faultFor(
   request: { method: string; path: string },
 ): FaultRule | undefined {
   for (const armed of faults) {
-    if (!matches(armed.rule, request)) continue;
+    if (!matchesRequest(armed.rule, request)) continue;
     armed.seen += 1;
     const { times, probability } = armed.rule;
     if (armed.seen < (armed.rule.match?.nth ?? 1)) continue;
@@ -73,7 +73,7 @@ export function faultFor(
   return undefined;
 }
 
-function matches({ match }: FaultRule, request: { method: string; path: string }): boolean {
+function matchesRequest({ match }: FaultRule, request: { method: string; path: string }): boolean {
   if (match?.method !== undefined && match.method.toUpperCase() !== request.method) return false;
   if (match?.path === undefined) return true;
   if (typeof match.path === 'string') return fits(match.path, request.path);

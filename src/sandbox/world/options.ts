@@ -174,7 +174,7 @@ const shapes = z.strictObject(
   Object.fromEntries(Object.entries(SHAPES).map(([name, variants]) => [name, oneOf(...variants)])),
 );
 
-const schema = z.strictObject({
+const sandboxSchema = z.strictObject({
   clock: oneOf('real', 'manual'),
   speed: must('a number above 0, up to 100,000', (value) => isNumber(value) && value > 0 && value <= FASTEST),
   startTime: must('milliseconds since 1970, before the year 9000', (value) => isNumber(value) && isTime(value)),
@@ -212,7 +212,7 @@ const schema = z.strictObject({
 
 /** Fills in the defaults. Throws a GenError that names a wrong or unknown option and the fix. */
 export function settingsOf(options: SandboxOptions): Settings {
-  checkOptions(OWNER, schema, options);
+  checkOptions(OWNER, sandboxSchema, options);
   const { review = 'instant', limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
   const { storage = 'same-origin' } = options;
   const stored: StorageChoice =

@@ -38,7 +38,7 @@ export interface PlannedEnd {
   readonly finalTokenCost?: number | undefined;
 }
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const TIME_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /**
  * What a prompt says about its job: `[fail:code]`, `[canceled]`, `[blocked]`, `[slow:60s]`, `[stall]`, `[clips-fail]`.
@@ -54,7 +54,7 @@ export function outcomeIn(prompt: string): Outcome {
     if (word === 'clips-fail') found.clipsFail = true;
     if (word === 'fail') Object.assign(found, { status: 'failed', errorCode: value || 'generation_failed' });
     const time = word === 'slow' ? /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(value) : null;
-    if (time) found.durationMs = Math.min(Number(time[1]) * (UNITS[time[2] ?? 's'] ?? 1000), LONGEST_MS);
+    if (time) found.durationMs = Math.min(Number(time[1]) * (TIME_UNITS[time[2] ?? 's'] ?? 1000), LONGEST_MS);
   }
   return found;
 }

@@ -48,19 +48,19 @@ export function areTokens(value: unknown): value is number {
 }
 
 /** The price of a job under `prices`. Throws a GenError for a function that gives something else than tokens. */
-export function priceOf(job: PricedJob, prices: Prices | undefined): number {
-  const set = typeof prices === 'function' ? prices(job) : listed(job, prices);
+export function sandboxPrice(job: PricedJob, prices: Prices | undefined): number {
+  const set = typeof prices === 'function' ? prices(job) : listedPrice(job, prices);
   if (set === undefined) return ownPrice(job);
   if (areTokens(set)) return set;
   throw new GenError(`prices must give a number of tokens, 0 or more, for ${job.model}, not ${show(set)}.`);
 }
 
-function listed(job: PricedJob, prices: number | readonly PriceRow[] | undefined): number | undefined {
+function listedPrice(job: PricedJob, prices: number | readonly PriceRow[] | undefined): number | undefined {
   if (typeof prices === 'number') return prices;
-  return prices?.find((row) => matches(row, job))?.tokens;
+  return prices?.find((row) => matchesJob(row, job))?.tokens;
 }
 
-function matches({ call, model, resolution, duration, audio }: PriceRow, job: PricedJob): boolean {
+function matchesJob({ call, model, resolution, duration, audio }: PriceRow, job: PricedJob): boolean {
   return (
     (call ?? job.call) === job.call &&
     (model === undefined || model === job.model || model === twinOf(job.model)) &&

@@ -5,7 +5,7 @@ const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
 const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? Date.now;
 
 /** Longest delay that a timer of a runtime holds. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const TIMER_BOUND_MS = 2 ** 31 - 1;
 
 /** Real milliseconds since 1970. */
 export function realNow(): number {
@@ -30,7 +30,7 @@ export interface TimerOptions {
 
 /** Runs `fire` after `ms` real milliseconds, or at the runtime's longest delay. Gives the function that cancels it. */
 export function afterReal(ms: number, fire: () => void, { holdsProcess }: TimerOptions): () => void {
-  const timer = setTimeout(fire, Math.min(Math.max(0, Math.ceil(ms)), LONGEST_TIMER_MS));
+  const timer = setTimeout(fire, Math.min(Math.max(0, Math.ceil(ms)), TIMER_BOUND_MS));
   if (!holdsProcess && typeof timer === 'object') timer.unref?.();
   return () => clearTimeout(timer);
 }

@@ -88,7 +88,7 @@ export function checkFault(given: unknown): FaultRule {
 }
 
 /** The options of a new key, checked. Throws a GenError that names a wrong or unknown option, or an unknown scope. */
-export function checkKey(given: unknown): KeyOptions {
+export function checkKeyOptions(given: unknown): KeyOptions {
   checkOptions('createKey', keySchema, given);
   const options = { ...(given as KeyOptions) };
   for (const scope of options.scopes ?? []) {

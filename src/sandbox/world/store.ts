@@ -94,7 +94,7 @@ export interface StoredCharacter {
 }
 
 /** Something of the service that is due at a moment of the sandbox's time. */
-export interface DueEvent extends Due {
+export interface DueEvent extends DueTask {
   readonly kind: 'start' | 'end' | 'deliver';
   /** The id of the job. */
   readonly id: string;
@@ -190,14 +190,14 @@ export function keepLatest<T>(log: T[], entry: T, limit: number): void {
 }
 
 /** Something that is due at a moment. */
-export interface Due {
+export interface DueTask {
   readonly at: number;
   /** Decides between two things that are due at the same moment. */
   readonly order: number;
 }
 
 /** Adds to a binary heap in an array: ten thousand pending jobs must not cost a scan each. */
-export function push<T extends Due>(heap: T[], item: T): void {
+export function push<T extends DueTask>(heap: T[], item: T): void {
   let at = heap.length;
   heap.push(item);
   while (at > 0) {
@@ -211,7 +211,7 @@ export function push<T extends Due>(heap: T[], item: T): void {
 }
 
 /** Removes the first item of a heap, if any. */
-export function pop<T extends Due>(heap: T[]): T | undefined {
+export function pop<T extends DueTask>(heap: T[]): T | undefined {
   const [first] = heap;
   const last = heap.pop();
   if (last === undefined || heap.length === 0) return first;
@@ -231,6 +231,6 @@ export function pop<T extends Due>(heap: T[]): T | undefined {
   return first;
 }
 
-function isBefore(left: Due, right: Due): boolean {
+function isBefore(left: DueTask, right: DueTask): boolean {
   return left.at < right.at || (left.at === right.at && left.order < right.order);
 }

@@ -3,7 +3,7 @@ import { LATEST } from './choices.js';
 import type { Activity } from './real-time.js';
 import { afterReal, realNow } from './real-time.js';
 import type { DueEvent, State } from './store.js';
-import { type Due, pop, push } from './store.js';
+import { type DueTask, pop, push } from './store.js';
 
 /** How many times as fast the waits of the sandbox's own clients pass. */
 const SKIP_SPEED = 1000;
@@ -24,7 +24,7 @@ export interface TimelineOptions {
   readonly run: (event: DueEvent) => void;
 }
 
-interface Timer extends Due {
+interface Timer extends DueTask {
   at: number;
   fire: (() => void) | undefined;
 }

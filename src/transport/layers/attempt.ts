@@ -3,7 +3,7 @@ import type { ResponseEvent } from '../../hooks.js';
 import { isUncounted } from '../../rules/fate.js';
 import { Deadline } from '../../runtime/deadline.js';
 import { readAnswer } from '../answer.js';
-import { type Attempt, type Call, detailsOf, eventOf, type ToldResponse } from '../call.js';
+import { type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
 import { requestIdOf } from '../decode-error.js';
 import { asFailure, dropBody, send } from '../http.js';
 import type { Answer } from '../request-promise.js';
@@ -25,11 +25,11 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
   if (trace) trace.attempts = turn.number;
   let secret = turn.secret;
   try {
-    if (secret === undefined && call.toService && !call.isPublic) secret = await keyOf(call, deadline);
+    if (secret === undefined && call.toService && !call.isPublic) secret = await apiKeyOf(call, deadline);
     call.sent.attempts += 1;
     if (turn.slot) turn.slot.isUsed = true;
     if (told) told.startMs = core.clock.now();
-    observer?.request(eventOf(call));
+    observer?.request(requestEvent(call));
     const current: Attempt = { call, deadline, secret, told };
     const response = await deadline.race(send(current), dropBody);
     const { status } = response;
@@ -48,7 +48,7 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
 }
 
 /** The key of the call. A function is asked for it within the deadline. */
-function keyOf(call: Call<unknown>, deadline: Deadline): string | Promise<string> {
+function apiKeyOf(call: Call<unknown>, deadline: Deadline): string | Promise<string> {
   const key = call.core.credentials.key(call);
   return typeof key === 'string' ? key : deadline.race(key);
 }
@@ -57,7 +57,7 @@ function keyOf(call: Call<unknown>, deadline: Deadline): string | Promise<string
 export async function askKey(call: Call<unknown>): Promise<string> {
   const deadline = newDeadline(call);
   try {
-    return await keyOf(call, deadline);
+    return await apiKeyOf(call, deadline);
   } finally {
     deadline.end();
   }
@@ -78,5 +78,5 @@ function newDeadline(call: Call<unknown>): Deadline {
 
 function endedEvent(call: Call<unknown>, told: Ended, durationMs: number): ResponseEvent {
   const { status, requestId, error, receivedBytes, quotedTokens } = told;
-  return { ...eventOf(call), status, requestId, error, durationMs, receivedBytes, quotedTokens };
+  return { ...requestEvent(call), status, requestId, error, durationMs, receivedBytes, quotedTokens };
 }

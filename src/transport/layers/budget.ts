@@ -8,7 +8,7 @@ import type { ShownJob } from '../transport.js';
 
 /** Reserves what a create may cost in its budgets before anything is sent, and settles the reservations with its answer. */
 export const budgeted: Layer = async (call, next) => {
-  const reservations = await reserve(call);
+  const reservations = await reserveInBoth(call);
   const failed = (error: unknown) => {
     const failure = { error, wasSent: call.sent.attempts > 0 };
     return Promise.all(reservations.map((it) => it.failed(failure)));
@@ -23,12 +23,21 @@ export const budgeted: Layer = async (call, next) => {
   const { decoded } = answer;
   // Not the documented shape: a job may have been made.
   if ('failure' in decoded) await failed(decoded.failure);
-  else if (call.kind.type === 'json') await settle(call.kind.request.shows?.(decoded.data), reservations);
+  else if (call.kind.type === 'json') await settleReservations(call.kind.request.shows?.(decoded.data), reservations);
   return answer;
 };
 
 /** Reserves in the budget of the client and in the one of the call. If one of them refuses, the other gets back its part. */
-async function reserve({ core, kind, body, options, idempotencyKey = '', signal, timeoutMs, sent }: Call<unknown>) {
+async function reserveInBoth({
+  core,
+  kind,
+  body,
+  options,
+  idempotencyKey = '',
+  signal,
+  timeoutMs,
+  sent,
+}: Call<unknown>) {
   const namespace = kind.type === 'json' ? kind.request.call : undefined;
   const { job, priceClass, isFixed: isFixedPrice } = priceOf(namespace ?? 'videos', body);
   const { config, warn } = core;
@@ -47,7 +56,10 @@ async function reserve({ core, kind, body, options, idempotencyKey = '', signal,
   return reservations;
 }
 
-async function settle(shown: ShownJob | undefined, reservations: readonly BudgetReservation[]): Promise<void> {
+async function settleReservations(
+  shown: ShownJob | undefined,
+  reservations: readonly BudgetReservation[],
+): Promise<void> {
   if (!shown) return;
   const { job, quotedTokens, balanceTokens } = shown;
   const spent = {

@@ -10,7 +10,7 @@ import type { Answer } from '../request-promise.js';
  * object while the call waits for its lane or is sent again.
  */
 export const checked: Layer = (call, next) => {
-  const refused = refusalOf(call);
+  const refused = bodyRefusal(call);
   if (refused === undefined) return next(copied(call));
   if (call.core.config.catalog !== 'live' || !isAboutLimits(refused.error)) throw refused.error;
   return checkedLive(copied(call), next, refused.error);
@@ -19,12 +19,12 @@ export const checked: Layer = (call, next) => {
 /** Checks once more, by what the service offers now. If that cannot be read, the refusal by the compiled table stands. */
 async function checkedLive<T>(call: Call<T>, next: Next<T>, error: unknown): Promise<Answer<T>> {
   const capabilities = await readLiveRows(call, error);
-  const refused = refusalOf(call, { capabilities });
+  const refused = bodyRefusal(call, { capabilities });
   if (refused) throw refused.error;
   return next(call);
 }
 
-function refusalOf<T>(
+function bodyRefusal<T>(
   { kind, body, core, options }: Call<T>,
   rules?: CheckOptions,
 ): { readonly error: unknown } | undefined {

@@ -28,12 +28,12 @@ function withoutFiles(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutFiles);
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = prototype === Object.prototype || prototype === null;
-  if (!isPlain || 'stream' in value) return describeFile(value);
+  if (!isPlain || 'stream' in value) return fileSummary(value);
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, withoutFiles(field)]));
 }
 
 /** The name, type and size of a file, as far as it has them. */
-function describeFile(file: object): object {
+function fileSummary(file: object): object {
   const [name, type, size] = ['name', 'type', 'size'].map((field) => fieldOf(file, field));
   const bytes = size ?? fieldOf(file, 'byteLength');
   return {

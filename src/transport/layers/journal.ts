@@ -5,7 +5,7 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, wallOf } from '../../runtime/clock.js';
 import { Deadline } from '../../runtime/deadline.js';
 import { isFields } from '../../schemas/envelope.js';
-import { journalError, nameOf, timestamp } from '../../shared/journal.js';
+import { journalError, journalName, timestamp } from '../../shared/journal.js';
 import type { Call, Core, Layer } from '../call.js';
 
 /** How long a call waits for an entry that comes after its answer. The write goes on by itself. */
@@ -19,14 +19,14 @@ export const journaled: Layer = async (call, next) => {
   const { core, kind, idempotencyKey: key = '' } = call;
   const { journal } = core.config;
   if (!journal || kind.type !== 'json' || !kind.request.call) return next(call);
-  await open(call, journal, openedEntry(call, kind.request.call));
+  await openEntry(call, journal, openedEntry(call, kind.request.call));
   let answer: Awaited<ReturnType<typeof next>>;
   try {
     answer = await next(call);
   } catch (error) {
     const reason = closingReason(call, error);
     const at = now(core);
-    if (reason) await noteIn(core, journal, { phase: 'closed', key, at, reason, ...codeOf(error) });
+    if (reason) await noteIn(core, journal, { phase: 'closed', key, at, reason, ...errorCodeField(error) });
     throw error;
   }
   // A response without the documented shape says nothing: the create stays open.
@@ -45,7 +45,7 @@ function openedEntry({ core, idempotencyKey: key = '', json, label }: Call<unkno
 }
 
 /** Writes the first entry. Where that fails, nothing is sent. */
-async function open(call: Call<unknown>, journal: Journal, entry: OpenedEntry): Promise<void> {
+async function openEntry(call: Call<unknown>, journal: Journal, entry: OpenedEntry): Promise<void> {
   const { core, signal, timeoutMs, idempotencyKey } = call;
   const late = () => new GenError(`no answer within ${timeoutMs} ms (timeoutMs)`, { recovery: 'retry' });
   // A store takes real time, also under the clock of a sandbox.
@@ -59,7 +59,7 @@ async function open(call: Call<unknown>, journal: Journal, entry: OpenedEntry): 
     const close = () => noteIn(core, journal, { phase: 'closed', key, at, reason: 'unsent' });
     written.then(close, () => undefined);
     signal?.throwIfAborted();
-    const message = `${nameOf(journal)} could not be written, so the create was not sent: ${reasonOf(cause)}`;
+    const message = `${journalName(journal)} could not be written, so the create was not sent: ${reasonOf(cause)}`;
     const error = journalError(message, cause);
     throw Object.assign(error, { idempotencyKey });
   } finally {
@@ -76,7 +76,7 @@ function closingReason({ sent }: Call<unknown>, error: unknown): ClosedEntry['re
   return isBeforeTheKey(error) ? 'unsent' : 'refused';
 }
 
-function codeOf(error: unknown): { readonly code?: string } {
+function errorCodeField(error: unknown): { readonly code?: string } {
   return isFields(error) && typeof error.code === 'string' ? { code: error.code } : {};
 }
 
@@ -88,7 +88,7 @@ function now({ clock }: Pick<Core, 'clock'>): string {
 export async function noteIn({ warn }: Pick<Core, 'warn'>, journal: Journal, entry: JournalEntry): Promise<void> {
   const written = Promise.resolve()
     .then(() => journal.append(entry))
-    .catch((reason: unknown) => warn(`${nameOf(journal)} could not be written: ${reasonOf(reason)}`));
+    .catch((reason: unknown) => warn(`${journalName(journal)} could not be written: ${reasonOf(reason)}`));
   let cancel = () => {};
   const late = new Promise<void>((resolve) => {
     cancel = systemClock.after(NOTE_WAIT_MS, resolve);

@@ -10,7 +10,7 @@ import { askKey } from './attempt.js';
 /** How long a 429 that does not say how long pauses its lane. */
 const UNSTATED_PAUSE_MS = 1_000;
 /** How long a limiter that does not say whether a slot is free may take to grant one under `rateLimit: 'throw'`. */
-const GRACE_MS = 250;
+const GRANT_GRACE_MS = 250;
 
 /** Whether the call waits for its lane in the account's own limiter. */
 export function waitsInLane({ lane, core: { config } }: Call<unknown>): boolean {
@@ -143,7 +143,7 @@ async function takeSoon(
     waitMs = wait.waitMs;
     giveUp();
   };
-  const cancel = core.clock.after(GRACE_MS, giveUp);
+  const cancel = core.clock.after(GRANT_GRACE_MS, giveUp);
   const forget = onAbort(signal, giveUp);
   try {
     return await orRelease(limiter.acquire(lane, patience.signal, onWait), patience.signal);

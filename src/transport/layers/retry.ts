@@ -5,7 +5,7 @@ import { markArrived } from '../../errors/marks.js';
 import { backoff, noEarlier, spread } from '../../rules/backoff.js';
 import { fateOf, isRateLimited, isTransient } from '../../rules/fate.js';
 import { sleep } from '../../runtime/clock.js';
-import { type Call, eventOf, type Layer, type Turn } from '../call.js';
+import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
 import { waitsInLane } from './lane.js';
 
 /** The pauses between two attempts. */
@@ -14,7 +14,7 @@ const RETRY = { firstMs: 500, mostMs: 8_000 };
 const MOST_WAITS = 10;
 
 /** How the attempts of a call have gone. */
-interface Progress {
+interface RetryProgress {
   turn: Turn;
   /** How often and how long the call has waited for 429s; the count starts again after another failure. */
   waits: number;
@@ -25,7 +25,7 @@ interface Progress {
 
 /** Makes attempts until one succeeds or the policy gives up. Rejects with the last error. */
 export const retried: Layer = async (call, next) => {
-  const progress: Progress = { turn: call.turn, waits: 0, waitedMs: 0, wasLost: false };
+  const progress: RetryProgress = { turn: call.turn, waits: 0, waitedMs: 0, wasLost: false };
   try {
     return await pRetry(
       (number) => {
@@ -49,7 +49,7 @@ export const retried: Layer = async (call, next) => {
 };
 
 /** Whether the call is sent again. Resolves when it is time to. */
-async function goesOn<T>(call: Call<T>, progress: Progress, error: Error, failures: number): Promise<boolean> {
+async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, failures: number): Promise<boolean> {
   const { core, signal } = call;
   const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
@@ -59,13 +59,13 @@ async function goesOn<T>(call: Call<T>, progress: Progress, error: Error, failur
   progress.waits = 0;
   progress.turn = { ...progress.turn, failures: failures + 1 };
   const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, failures + 1), core.config.random.next()));
-  core.observer()?.retry({ ...eventOf(call), delayMs, error });
+  core.observer()?.retry({ ...requestEvent(call), delayMs, error });
   await sleep(core.clock, delayMs, signal);
   return true;
 }
 
 /** Waits out a 429. False when the call must not wait any longer. */
-async function waitOut<T>(call: Call<T>, progress: Progress, askedMs: number | undefined): Promise<boolean> {
+async function waitOut<T>(call: Call<T>, progress: RetryProgress, askedMs: number | undefined): Promise<boolean> {
   const { core, lane, trace } = call;
   const { maxRetryAfterMs, random } = core.config;
   const pauseMs = spread(backoff(RETRY, progress.waits + 1), random.next());

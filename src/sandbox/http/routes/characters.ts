@@ -9,7 +9,7 @@ import {
 import { readCharacterOrder } from '../../service/image-order.js';
 import type { World } from '../../world/world.js';
 import { acknowledge, succeed, succeedList } from '../answers.js';
-import { admit, createJob, fieldsIn, once, replayed } from '../caller.js';
+import { admit, createJob, createOnce, fieldsIn, replayed } from '../caller.js';
 
 /** POST, GET and DELETE /v1/characters. */
 export function characterRoutes(world: World): Hono {
@@ -19,7 +19,7 @@ export function characterRoutes(world: World): Hono {
     .post('/v1/characters', (context) => {
       if (modeOf(context) !== 'register') return createJob(world, context, { ...access, read: readCharacterOrder });
       const caller = admit(world, context, access);
-      const { id, isReplay } = once(world, context, {
+      const { id, isReplay } = createOnce(world, context, {
         caller,
         kind: 'character',
         create: (fields) => registerCharacter(world, caller.account.id, fields).id,

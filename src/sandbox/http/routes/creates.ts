@@ -1,6 +1,6 @@
 import { Hono } from 'hono';
 import { show } from '../../../schemas/show.js';
-import type { Fields } from '../../service/fields.js';
+import type { RequestFields } from '../../service/fields.js';
 import { readImageOrder } from '../../service/image-order.js';
 import { type Order, readWebhookUrl } from '../../service/order.js';
 import { Refusal } from '../../service/refusal.js';
@@ -15,7 +15,7 @@ export function createRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/images', (context) => createJob(world, context, { scope: 'images:create', read: readImageOrder }))
     .post('/v1/videos', (context) => {
-      const read = (fields: Fields) => readVideoOrder(fields, shapes);
+      const read = (fields: RequestFields) => readVideoOrder(fields, shapes);
       return createJob(world, context, { scope: 'videos:create', lane: 'videos.create', read, isDocumented: true });
     })
     .post('/v1/video-edits', (context) => {
@@ -25,7 +25,7 @@ export function createRoutes(world: World): Hono {
 }
 
 /** The speech operation. The document names its errors only: path and payload are the sandbox's choice. */
-function readSpeechOrder(fields: Fields): Order {
+function readSpeechOrder(fields: RequestFields): Order {
   const prompt = fields.text('text');
   if (!prompt?.trim()) throw new Refusal('prompt_required', 'text must be a non-empty string.');
   const most = MAX_PROMPT_CHARS.image;

@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono';
 import { Refusal } from '../../service/refusal.js';
-import { fileOf, viewJob } from '../../service/view-job.js';
+import { servedFile, viewJob } from '../../service/view-job.js';
 import type { StoredJob } from '../../world/store.js';
 import type { World } from '../../world/world.js';
 import { succeed } from '../answers.js';
@@ -32,7 +32,7 @@ async function output(world: World, context: Context, id: string): Promise<Respo
     const location = await signLink(world, baseUrl, { area: 'outputs', id, expiresAt: job.outputExpiresAt });
     return new Response(null, { status: 302, headers: { location } });
   }
-  return serveFile(context.req.raw, fileOf(world, job));
+  return serveFile(context.req.raw, servedFile(world, job));
 }
 
 function findJob({ state }: World, account: string, id: string): StoredJob {

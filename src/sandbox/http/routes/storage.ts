@@ -2,9 +2,9 @@ import { type Context, Hono } from 'hono';
 import { authenticate } from '../../service/accounts.js';
 import { Refusal } from '../../service/refusal.js';
 import { findUpload, receiveBytes, requiredHeaders } from '../../service/uploads.js';
-import { fileOf } from '../../service/view-job.js';
+import { servedFile } from '../../service/view-job.js';
 import type { World } from '../../world/world.js';
-import { bodyOf, checkLink } from '../caller.js';
+import { checkLink, uploadBody } from '../caller.js';
 import { serveFile } from '../serve-file.js';
 
 /** Where direct upload URLs, and outputs on another origin, lead: signed links that work without a key. */
@@ -22,7 +22,7 @@ export function storageRoutes(world: World): Hono {
         if (context.req.header(name) === value) continue;
         throw new Refusal('storage_denied', `The header ${name} must be exactly "${value}".`);
       }
-      await receiveBytes(upload, bodyOf(context));
+      await receiveBytes(upload, uploadBody(context));
       return new Response(null, { status: 200, headers: { etag: `"${id}"` } });
     })
     .get('/storage/outputs/:id', async (context) => {
@@ -30,7 +30,7 @@ export function storageRoutes(world: World): Hono {
       await enter(world, context, { area: 'outputs', id });
       const job = world.state.jobs.get(id);
       if (job === undefined) throw new Refusal('storage_denied', 'This file was deleted.');
-      return serveFile(context.req.raw, fileOf(world, job));
+      return serveFile(context.req.raw, servedFile(world, job));
     });
 }
 

@@ -13,7 +13,7 @@ import type { Shapes } from '../../world/shapes.js';
 import type { StoredUpload } from '../../world/store.js';
 import type { World } from '../../world/world.js';
 import { acknowledge, succeed, succeedBare } from '../answers.js';
-import { admit, bodyOf, fieldsIn, once, replayed, signLink } from '../caller.js';
+import { admit, createOnce, fieldsIn, replayed, signLink, uploadBody } from '../caller.js';
 
 /** POST and PUT /v1/uploads, POST /v1/uploads/complete, DELETE /v1/uploads/{upload_id}. */
 export function uploadRoutes(world: World): Hono {
@@ -21,7 +21,7 @@ export function uploadRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/uploads', async (context) => {
       const caller = admit(world, context, { scope: 'uploads:create', lane: 'uploads.create' });
-      const { id, isReplay } = once(world, context, {
+      const { id, isReplay } = createOnce(world, context, {
         caller,
         kind: 'upload',
         create: (fields) => createUpload(world, caller.account.id, fields).id,
@@ -35,19 +35,19 @@ export function uploadRoutes(world: World): Hono {
         headers: headersFor(upload, shapes),
         expires_at: new Date(expiresAt).toISOString(),
       };
-      return answer(record, shapes, replayed(isReplay));
+      return uploadAnswer(record, shapes, replayed(isReplay));
     })
     .put('/v1/uploads', async (context) => {
       const { account } = admit(world, context, { scope: 'uploads:create', lane: 'uploads.put' });
       const upload = findUpload(world, account.id, context.req.query('upload_id'));
-      await receiveBytes(upload, bodyOf(context));
+      await receiveBytes(upload, uploadBody(context));
       return succeed({ upload_id: upload.id, received_bytes: upload.receivedBytes });
     })
     .post('/v1/uploads/complete', (context) => {
       const { account } = admit(world, context, { scope: 'uploads:create' });
       const upload = findUpload(world, account.id, fieldsIn(context).text('upload_id'));
       completeUpload(world, upload);
-      return shapes.empty === 'none' ? acknowledge({}, shapes) : answer(viewUpload(upload), shapes);
+      return shapes.empty === 'none' ? acknowledge({}, shapes) : uploadAnswer(viewUpload(upload), shapes);
     })
     .delete('/v1/uploads/:id', (context) => {
       const { account } = admit(world, context, { scope: 'uploads:delete', lane: 'uploads.delete' });
@@ -57,7 +57,11 @@ export function uploadRoutes(world: World): Hono {
     });
 }
 
-function answer(record: Record<string, unknown>, { upload }: Shapes, headers: Record<string, string> = {}): Response {
+function uploadAnswer(
+  record: Record<string, unknown>,
+  { upload }: Shapes,
+  headers: Record<string, string> = {},
+): Response {
   if (upload === 'bare') return succeedBare(record, headers);
   return succeed(upload === 'nested' ? { upload: record } : record, headers);
 }
