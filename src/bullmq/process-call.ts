@@ -127,10 +127,11 @@ async function tryLater(work: Work, reason: unknown, limitMs: number): Promise<n
 async function proceed(work: Work): Promise<GenJobResult> {
   let standing = await wakeUp(work);
   for (;;) {
-    const { step } = standing.run;
+    const { run } = standing;
+    const { step } = run;
     if (step.type === 'wait') return standing.isInLine ? sleepUntilTurn(work) : sleepInQueue(work, step.ms);
-    if (step.type === 'end') return end(work, standing.run, step.job);
-    if (step.type === 'fail') return failCall(work, standing.run, endError(standing, step));
+    if (step.type === 'end') return end(work, run, step.job);
+    if (step.type === 'fail') return failCall(work, run, endError(standing, step));
     if (step.type === 'store') throw new GenError('A queued call does not store its file: onCompleted does.');
     work.at.closing.throwIfAborted();
     if (
@@ -140,10 +141,7 @@ async function proceed(work: Work): Promise<GenJobResult> {
     ) {
       return sleepUntilTurn(work);
     }
-    standing =
-      step.type === 'create'
-        ? await createServiceJob(work, standing.run, step)
-        : await readServiceJob(work, standing.run, step);
+    standing = step.type === 'create' ? await createServiceJob(work, run, step) : await readServiceJob(work, run, step);
   }
 }
 

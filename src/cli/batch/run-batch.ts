@@ -1,17 +1,6 @@
 import { createBudget } from '../../budget/create-budget.js';
 import type { GenClient } from '../../client.js';
-import { BudgetExceededError } from '../../errors/budget-error.js';
-import {
-  AuthenticationError,
-  ConnectionError,
-  DownloadError,
-  GenError,
-  InsufficientBalanceError,
-  PermissionDeniedError,
-  ServerError,
-  StorageError,
-  UploadError,
-} from '../../errors/index.js';
+import { GenError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
 import { isDone, type JournaledCreate } from '../../rules/journal.js';
@@ -25,6 +14,7 @@ import { downloadLine } from '../target.js';
 import { resumeLine } from '../wait.js';
 import { errorDocument } from '../wording.js';
 import { makeJob } from './calls.js';
+import { isNotAdmitted, isSystemic, isTargetAway, jobFailure } from './failures.js';
 import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from './places.js';
 import type { RowResult } from './report.js';
 import type { Row } from './rows.js';
@@ -305,11 +295,6 @@ class BatchRun {
   }
 }
 
-/** Whether the budget did not let the create go: there is no room, or it waits for a price that is being learned. */
-function isNotAdmitted(error: unknown): boolean {
-  return BudgetExceededError.isInstance(error) || (ConnectionError.isInstance(error) && error.attempts === 0);
-}
-
 /** What a create counts: its charge, or its quote while the job may still be charged. */
 function tokensOf({ state, quotedTokens = 0, chargedTokens }: JournaledCreate): number {
   return chargedTokens ?? (state === 'failed' ? 0 : quotedTokens);
@@ -334,25 +319,4 @@ function journaledJob({
     ...(errorCode !== undefined && { errorCode }),
     ...(typeof alias === 'string' && { modelId: alias }),
   };
-}
-
-function jobFailure({ id, status, errorCode, errorMessage }: Job): GenError {
-  const why = [errorCode, errorMessage].filter(Boolean).join(': ');
-  return new GenError(`Job ${id} ${status === 'failed' ? 'failed' : `was ${status}`}${why === '' ? '' : ` (${why})`}.`);
-}
-
-/** Whether every other row would fail in the same way: a wrong key, no balance, a service that is away. */
-function isSystemic(error: unknown): boolean {
-  if (UploadError.isInstance(error)) return isSystemic(error.cause);
-  return (
-    [AuthenticationError, PermissionDeniedError, InsufficientBalanceError].some((type) => type.isInstance(error)) ||
-    (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') ||
-    (GenError.isInstance(error) && /^The journal /.test(error.message)) ||
-    (ServerError.isInstance(error) && error.code === 'dispatch_disabled')
-  );
-}
-
-/** Whether no other file could be placed either: a full or closed disk, or a store that refuses. */
-function isTargetAway(error: unknown): boolean {
-  return StorageError.isInstance(error) || (DownloadError.isInstance(error) && error.code === 'cannot_write');
 }
