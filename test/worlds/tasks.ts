@@ -90,6 +90,15 @@ export async function resumeTasks(tasks: readonly Task[], life: ProcessLife, dis
   }
 }
 
+/** Whether the journal could take the job's storage. */
+const isNoted = (life: ProcessLife, jobId: string): Promise<boolean> =>
+  journalOf(life)
+    .stored(jobId)
+    .then(
+      () => true,
+      () => false,
+    );
+
 const paramsOf = ({ end, slowMs, hasWebhook }: Task) => ({
   prompt: `a fox [slow:${slowMs}ms]${end === 'completed' ? '' : end === 'failed' ? ' [fail:generation_rejected]' : ' [canceled]'}`,
   ...(hasWebhook && { webhook_url: WEBHOOK_URL }),
@@ -126,7 +135,8 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
   async journal(task, life) {
     const options = { ...waitOf(life), label: task.id };
     const job = await journaled(life).videos.createAndWait(paramsOf(task), options);
-    await journalOf(life).stored(job.id);
+    // What has failed is repeated, and not the whole: another create would have another key.
+    while (!(await isNoted(life, job.id))) await sleep(life, AGAIN_MS);
   },
   durable: (task, life, disk) =>
     generate(engineOf(task, life, disk), {

@@ -21,7 +21,7 @@ export interface SimulationFaults {
   readonly clock?: number | undefined;
   /**
    * The share of calls of the shared store at which a process loses the store for up to a minute: calls fail, are answered late,
-   * or are not answered. Without the store each process keeps the limits by itself, so a 429 within two minutes is left out of
+   * or are not answered. Without the store each process keeps the limits by itself, so a 429 within five minutes is left out of
    * the checks. @default 0
    */
   readonly outage?: number | undefined;

@@ -114,6 +114,8 @@ export class ProcessLife implements SimulatedLife {
   #storeOf(store: NotifyingStore): NotifyingStore {
     return {
       ...{ [CLOCK]: this.clock },
+      // All processes have one account, also while some still have the key from before its rotation.
+      account: 'simulated',
       read: (group, keys) => this.#asking(() => store.read(group, keys)),
       write: (group, version, changes) => this.#asking(() => store.write(group, version, changes)),
       publish: (topic, message) => this.#asking(() => store.publish(topic, message)),

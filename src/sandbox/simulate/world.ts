@@ -44,8 +44,11 @@ export interface Sent {
   reported(text: string | undefined): void;
 }
 
-/** How long after an outage a 429 is still due to it: the window in which processes counted by themselves, and the next. */
-const OUTAGE_ECHO_MS = 120_000;
+/**
+ * How long after an outage a 429 is still due to it: calls that queued meanwhile go by the process's own count, and each
+ * refusal moves calls into the next window.
+ */
+const OUTAGE_ECHO_MS = 300_000;
 const START = Date.UTC(2026, 0, 1);
 /** A fixed key and secret: they are no secrets, and a world repeats. */
 const API_KEY = 'sk_sandbox_simulation';
