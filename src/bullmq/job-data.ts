@@ -6,9 +6,6 @@ import type { Job } from '../schemas/job.js';
 /** A queued call as the engine holds it. */
 export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
 
-/** The calls that a queue takes. */
-export const CALLS: readonly CallKind[] = ['images', 'videos', 'videoEdits', 'characters'];
-
 /**
  * The engine takes jobs without a priority first. Calls get one until their job is made, so that running jobs are read
  * before new ones are created.

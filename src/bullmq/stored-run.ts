@@ -1,14 +1,8 @@
 import { shortenKey } from '../resources/run-calls.js';
 import { type JobRunState, nextKey, type RunRules, resumeRun, startRun } from '../rules/run-state.js';
 import type { Clock } from '../runtime/clock.js';
-import {
-  CALLS,
-  type GenJobData,
-  type GenQueueJob,
-  RECORD_VERSION,
-  type StoredRun,
-  UNMADE_PRIORITY,
-} from './job-data.js';
+import { JOB_CALLS } from '../schemas/job.js';
+import { type GenJobData, type GenQueueJob, RECORD_VERSION, type StoredRun, UNMADE_PRIORITY } from './job-data.js';
 import type { Notes } from './notes.js';
 
 /** The version of a run in a record. */
@@ -16,7 +10,7 @@ const RUN_VERSION: JobRunState['version'] = 1;
 
 /** Whether this version of the package knows the record. A newer one may have written another, and goes on with it. */
 export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobData): boolean {
-  return version <= RECORD_VERSION && CALLS.includes(call) && (run === undefined || run.version === RUN_VERSION);
+  return version <= RECORD_VERSION && JOB_CALLS.includes(call) && (run === undefined || run.version === RUN_VERSION);
 }
 
 /**

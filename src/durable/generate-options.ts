@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import * as option from '../options.js';
 import type { CallKind } from '../resources/run-calls.js';
 import type { Recover } from '../rules/run-state.js';
+import { JOB_CALLS } from '../schemas/job.js';
 
 /** What a durable run makes, and how. */
 export interface GenerateOptions {
@@ -29,7 +30,7 @@ export interface GenerateOptions {
 
 /** The options of `generate`. */
 export const GENERATE_OPTIONS = z.strictObject({
-  call: option.oneOf('images', 'videos', 'videoEdits', 'characters'),
+  call: option.oneOf(...JOB_CALLS),
   params: option.anObject,
   key: option.text,
   timeoutMs: option.must<number | false>(

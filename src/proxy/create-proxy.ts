@@ -1,7 +1,7 @@
 import { GenError, JobFailedError } from '../errors/index.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { type Clock, clockOf } from '../runtime/clock.js';
-import { isCompleted, isFinal, type Job, type JobCall } from '../schemas/job.js';
+import { isCompleted, isFinal, JOB_CALLS, type Job, type JobCall } from '../schemas/job.js';
 import { createOutputHandler } from '../storage/output-handler.js';
 import { idempotencyKeyFrom } from '../transport/idempotency.js';
 import { badTicket, failureOf, jsonAnswer, pageBody, Refused } from './answers.js';
@@ -65,8 +65,7 @@ export interface WatchAnswer {
   readonly againMs?: number | undefined;
 }
 
-const CREATES: readonly JobCall[] = ['images', 'videos', 'videoEdits', 'characters'];
-const POSTS: readonly string[] = [...CREATES, 'upload', 'uploaded', 'bytes', 'watch'];
+const POSTS: readonly string[] = [...JOB_CALLS, 'upload', 'uploaded', 'bytes', 'watch'];
 /** Calls whose page documents `safety_identifier`. */
 const TAKES_SAFETY_ID: readonly string[] = ['images', 'videos'];
 const DEFAULT_HOLD_MS = 20_000;

@@ -3,7 +3,7 @@ import { GenError } from '../errors/index.js';
 import { callFailure } from '../rules/fate.js';
 import type { RunEvent } from '../rules/run-state.js';
 import type { CreatedJob } from '../schemas/created-job.js';
-import type { Job } from '../schemas/job.js';
+import type { Job, JobCall } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import { mustBe } from '../schemas/show.js';
 import { idempotencyKeyFrom } from '../transport/idempotency.js';
@@ -16,7 +16,7 @@ export function checkClient(owner: string, client: unknown): void {
 }
 
 /** The namespaces whose `create` makes a job. */
-export type CallKind = 'images' | 'videos' | 'videoEdits' | 'characters';
+export type CallKind = JobCall;
 
 /** A create of a run. */
 export interface RunCreate {

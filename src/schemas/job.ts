@@ -13,7 +13,9 @@ export type JobStatus =
   | (string & {});
 
 /** The namespaces whose calls create jobs. */
-export type JobCall = 'images' | 'videos' | 'videoEdits' | 'characters';
+export const JOB_CALLS = ['images', 'videos', 'videoEdits', 'characters'] as const;
+/** A namespace whose calls create jobs. */
+export type JobCall = (typeof JOB_CALLS)[number];
 
 /** One of the jobs that a call has made. */
 export interface JobTry {

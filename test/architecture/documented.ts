@@ -1,5 +1,6 @@
 import ts from 'typescript';
 import { ROOT } from '../support/build.js';
+import { programOf } from './program.js';
 import type { Breach, Law } from './source.js';
 import { eachNode, lineOf } from './source.js';
 
@@ -26,22 +27,7 @@ export const exportsAreDocumented: Law = eachNode((node, { path }) => {
  * source, or the published declarations of one.
  */
 export function membersAreDocumented(doors: readonly string[]): Breach[] {
-  const { options } = ts.parseJsonConfigFileContent(
-    {
-      compilerOptions: {
-        module: 'nodenext',
-        target: 'es2022',
-        lib: ['es2023', 'dom', 'dom.iterable'],
-        types: ['node'],
-      },
-    },
-    ts.sys,
-    ROOT,
-  );
-  const program = ts.createProgram(
-    doors.map((door) => ROOT + door),
-    { ...options, noEmit: true, skipLibCheck: true },
-  );
+  const program = programOf(doors);
   const checker = program.getTypeChecker();
   const seen = new Set<ts.Node>();
   return doors.flatMap((door) => {

@@ -1,5 +1,6 @@
 import ts from 'typescript';
 import { ROOT } from '../support/build.js';
+import { programOf } from './program.js';
 import type { Source } from './source.js';
 
 /** The top-level names that two or more files define, with those files. */
@@ -25,23 +26,10 @@ function namesOf(statement: ts.Statement): string[] {
 
 /** The names that two entry points export with two meanings: each name with the files that declare it. */
 export function namesWithTwoMeanings(entryPoints: readonly string[]): string[] {
-  const { options } = ts.parseJsonConfigFileContent(
-    {
-      compilerOptions: {
-        module: 'nodenext',
-        target: 'es2022',
-        lib: ['es2023', 'dom', 'dom.iterable'],
-        types: ['node'],
-      },
-    },
-    ts.sys,
-    ROOT,
-  );
-  const roots = entryPoints.map((file) => ROOT + file);
-  const program = ts.createProgram(roots, { ...options, noEmit: true, skipLibCheck: true });
+  const program = programOf(entryPoints);
   const checker = program.getTypeChecker();
   const meanings = new Map<string, Set<string>>();
-  for (const root of roots) {
+  for (const root of entryPoints.map((file) => ROOT + file)) {
     const file = program.getSourceFile(root);
     const module = file && checker.getSymbolAtLocation(file);
     for (const symbol of module ? checker.getExportsOfModule(module) : []) {

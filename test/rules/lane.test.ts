@@ -1,8 +1,10 @@
 // The rule of a rate limit, under members that read and write at any time, lose answers, die and meet other clocks.
+
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { emptyLane, type LaneTurn, takeTurn } from '../../src/rules/lane.js';
 import { decodeLane, encodeLane } from '../../src/rules/lane-record.js';
+import { fullest } from '../support/fullest.js';
 
 const NOTHING = { open: 0, counted: 0, answeredAgoMs: [], received: 0, helps: true, waiting: [], tries: 0, pauseMs: 0 };
 const turnOf = (member: string, turn: Partial<LaneTurn> = {}): LaneTurn => ({
@@ -11,17 +13,6 @@ const turnOf = (member: string, turn: Partial<LaneTurn> = {}): LaneTurn => ({
   member,
   ...turn,
 });
-
-/** The most answers in any window. */
-function fullest(times: readonly number[], windowMs: number): number {
-  const sorted = times.toSorted((a, b) => a - b);
-  let most = 0;
-  for (let first = 0, last = 0; last < sorted.length; last++) {
-    while ((sorted[last] ?? 0) - (sorted[first] ?? 0) >= windowMs) first++;
-    most = Math.max(most, last - first + 1);
-  }
-  return most;
-}
 
 /** A member as a process has it: what it knows, and what it has read and not written yet. */
 interface Member {

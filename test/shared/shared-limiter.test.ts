@@ -1,4 +1,5 @@
 // The limits of an account over a shared store, on a clock that the test holds. The store counts what it is asked.
+
 import { describe, expect, it, vi } from 'vitest';
 import { ConnectionError } from '../../src/errors/index.js';
 import type { AnyLimiter, LaneWait } from '../../src/limits/rate-limiter.js';
@@ -7,6 +8,7 @@ import type { Random } from '../../src/runtime/random.js';
 import { memoryStore } from '../../src/shared/memory.js';
 import { SharedLimiter } from '../../src/shared/shared-limiter.js';
 import { type SharedStore, setupError } from '../../src/shared/shared-store.js';
+import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
 import { settle, type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 
@@ -56,17 +58,6 @@ function world(limit: LaneLimit = MINUTE, { delayMs = 1 } = {}) {
       pool: new Map(),
     }).for((message) => void warnings.push(message));
   return { clock, store, faults, process, warnings, asks: () => asks };
-}
-
-/** The most that a server counts in any window, fixed or sliding. */
-function fullest(times: readonly number[], windowMs: number): number {
-  const sorted = times.toSorted((a, b) => a - b);
-  let most = 0;
-  for (let first = 0, last = 0; last < sorted.length; last++) {
-    while ((sorted[last] ?? 0) - (sorted[first] ?? 0) >= windowMs) first++;
-    most = Math.max(most, last - first + 1);
-  }
-  return most;
 }
 
 interface Campaign {
