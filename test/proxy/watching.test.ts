@@ -19,7 +19,7 @@ async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promise<numb
   answer.then(note, note);
   let ms = 0;
   for (;;) {
-    for (let turn = 0; turn < 20 && !isAnswered; turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 200 && !isAnswered; turn++) await new Promise((resolve) => setImmediate(resolve));
     if (isAnswered || ms > 10 * MINUTE_MS) return ms;
     await sandbox.advance(STEP_MS);
     ms += STEP_MS;
