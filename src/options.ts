@@ -5,10 +5,13 @@ import { noSuchOption } from './schemas/nearest.js';
 import { mustBe } from './schemas/show.js';
 
 /**
- * Options as a schema: `z.strictObject` whose checks carry as their message what the option must be, for example
- * `a whole number, 0 or more`. The functions below make such checks.
+ * Options as a schema: an object of {@link optionsOf} whose checks carry as their message what the option must be, for
+ * example `a whole number, 0 or more`. The functions below make such checks.
  */
 export type OptionsSchema = z.ZodMiniObject<z.core.$ZodShape, z.core.$strict>;
+
+/** The schema of options by their names: any other name is refused. */
+export const optionsOf = z.strictObject;
 
 /**
  * Throws a {@link GenError} for an option that does not exist, naming the nearest one that does, and for a value that an
@@ -68,8 +71,11 @@ function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
 /** An option that may be left out, or undefined. */
 export const optional = <T extends z.core.$ZodType>(check: T) => z.optional(check);
 
-/** A value that `fits`; `what` says in words what it must be. */
-export const must = <T>(what: string, fits: (value: unknown) => boolean) => z.optional(z.custom<T>(fits, what));
+/** A value that must be given and `fits`; `what` says in words what it must be. */
+export const required = <T>(what: string, fits: (value: unknown) => boolean) => z.custom<T>(fits, what);
+
+/** A value that `fits`, where it is given. */
+export const must = <T>(what: string, fits: (value: unknown) => boolean) => z.optional(required<T>(what, fits));
 
 /** Milliseconds above 0; `Infinity` for no limit. */
 export const milliseconds = must<number>(

@@ -3,7 +3,7 @@ import { closeSync, createReadStream, openSync, type Stats, statSync, unlinkSync
 import { dirname, join, resolve } from 'node:path';
 import { DownloadError } from '../errors/index.js';
 import { type SavedOutput, saveOutput } from '../node/index.js';
-import { makeDirectories } from '../node/save-target.js';
+import { makeDirectories } from '../node/save-output.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/random.js';
 import { quote } from '../runtime/shell.js';

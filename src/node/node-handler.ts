@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GenError } from '../errors/gen-error.js';
-import { checkOptions } from '../options.js';
+import { callback, checkOptions, optionsOf } from '../options.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { mustBe } from '../schemas/show.js';
-import { NODE_HANDLER_OPTIONS } from './handler-options.js';
 
 /** A handler of web requests, such as those of `createWebhookHandler` and `createOutputHandler`. */
 export type WebHandler = (request: Request) => Response | Promise<Response>;
@@ -30,6 +29,8 @@ export interface NodeHandlerOptions {
    */
   readonly onError?: ((error: unknown) => unknown) | undefined;
 }
+
+const NODE_HANDLER_OPTIONS = optionsOf({ onError: callback });
 
 /**
  * Serves a web handler under node:http, Express, Nest or Fastify. Bodies stream in both directions and hold no more in

@@ -1,7 +1,10 @@
-import { join } from 'node:path';
+import { constants, type Stats } from 'node:fs';
+import { access, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
+import { dirname, join, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { DownloadError, GenError } from '../errors/index.js';
 import { atCaller } from '../errors/stack.js';
-import { checkOptions } from '../options.js';
+import { abortSignal, callback, checkOptions, flag, optionsOf } from '../options.js';
 import { extensionFor, type JobRef, requireJobId } from '../resources/output.js';
 import type { OutputVersion } from '../resources/output-answer.js';
 import {
@@ -13,10 +16,9 @@ import {
 } from '../resources/output-source.js';
 import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
 import { clockOf } from '../runtime/clock.js';
+import { show } from '../schemas/show.js';
 import { safeFileName } from '../uploading/file-name.js';
 import { fileSystemCode, PartFile } from './part-file.js';
-import { SAVE_OPTIONS } from './save-options.js';
-import { checkPlace, isPathTaken, linkedPath, type SaveTarget, saveTarget, statsOfRegular } from './save-target.js';
 
 /** How far a download has come. */
 export interface SaveProgress {
@@ -35,6 +37,8 @@ export interface SaveOutputOptions {
   /** Whether a file that is already there is replaced. Its mode stays, and a link to it stays a link. @default false */
   readonly overwrite?: boolean | undefined;
 }
+
+const SAVE_OPTIONS = optionsOf({ onProgress: callback, signal: abortSignal, overwrite: flag });
 
 /** A file that was saved. */
 export interface SavedOutput {
@@ -205,5 +209,100 @@ class Saving {
       code: 'file_exists',
       cause,
     });
+  }
+}
+
+/** Links to links that are followed. */
+const MOST_LINKS = 40;
+
+/** Where a file is to go, as far as it is known before its type is. */
+type SaveTarget = { readonly directory: string } | { readonly file: string };
+
+/** Reads the path: one that ends in a separator is a directory, which is made; so is one where a directory is. */
+async function saveTarget(path: unknown): Promise<SaveTarget> {
+  const given = path instanceof URL ? fileURLToPath(path) : path;
+  if (typeof given !== 'string' || given === '') {
+    throw new GenError(
+      `saveOutput(client, job, path): path must be a non-empty string or a file: URL, not ${show(path)}.`,
+    );
+  }
+  if (given.includes('\0')) throw new Error('the path contains a null character.');
+  const wanted = resolve(given);
+  if (given.endsWith('/') || given.endsWith(sep)) await makeDirectories(wanted);
+  const stats = await statsAt(wanted);
+  return stats?.isDirectory() ? { directory: wanted } : { file: wanted };
+}
+
+/** Throws for a place where no file can be made, before a byte is fetched. */
+async function checkPlace(target: SaveTarget): Promise<void> {
+  const directory = 'directory' in target ? target.directory : dirname(target.file);
+  if (!(await stat(directory)).isDirectory()) throw new Error(`"${directory}" is not a directory.`);
+  await access(directory, constants.W_OK);
+  if ('file' in target) await statsOfRegular(target.file);
+}
+
+/** What is at `path`; undefined where nothing is. Throws for a device, a pipe or a socket: a file must not replace it. */
+async function statsOfRegular(path: string): Promise<Stats | undefined> {
+  const stats = await statsAt(path);
+  if (stats === undefined || stats.isFile()) return stats;
+  throw new Error(`"${path}" is ${kindOf(stats)}, not a regular file.`);
+}
+
+/** Whether anything is at `path`, a dangling link too. */
+async function isPathTaken(path: string): Promise<boolean> {
+  return (await ifThere(lstat(path))) !== undefined;
+}
+
+/** The path behind links, whose last one may lead to a file that is not there yet. */
+async function linkedPath(path: string, links = 0): Promise<string> {
+  const real = await ifThere(realpath(path));
+  if (real !== undefined) return real;
+  const isLink = (await ifThere(lstat(path)))?.isSymbolicLink() ?? false;
+  if (!isLink) return join(await realpath(dirname(path)), path.slice(dirname(path).length));
+  if (links > MOST_LINKS) throw new Error(`"${path}" leads through too many links.`);
+  return linkedPath(resolve(dirname(path), await readlink(path)), links + 1);
+}
+
+function statsAt(path: string): Promise<Stats | undefined> {
+  return ifThere(stat(path));
+}
+
+async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (reason) {
+    if (fileSystemCode(reason) === 'ENOENT') return undefined;
+    throw reason;
+  }
+}
+
+function kindOf(stats: Stats): string {
+  if (stats.isDirectory()) return 'a directory';
+  if (stats.isFIFO()) return 'a pipe';
+  if (stats.isSocket()) return 'a socket';
+  return stats.isCharacterDevice() || stats.isBlockDevice() ? 'a device' : 'something else';
+}
+
+/**
+ * Makes a directory and those above it. Not with `recursive: true`, which never ends where the file system denies that a
+ * parent is there, as /proc does.
+ */
+export async function makeDirectories(path: string): Promise<void> {
+  if (await isDirectory(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) await makeDirectories(parent);
+  try {
+    await mkdir(path);
+  } catch (reason) {
+    // Another process was faster.
+    if (!(await isDirectory(path))) throw reason;
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    return false;
   }
 }
