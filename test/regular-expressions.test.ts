@@ -15,7 +15,7 @@ const MAKERS = [
   'src/redis/redis-shared.ts',
   'src/sandbox/world/choices.ts',
   'src/sandbox/world/faults.ts',
-  'src/storage/s3-sender.ts',
+  'src/storage/s3.ts',
   'src/transport/decode-error.ts',
 ];
 

@@ -11,7 +11,7 @@ import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/uploa
 import type { VideoEditParams } from '../schemas/video-edit-params.js';
 import type { VideoParams } from '../schemas/video-params.js';
 import type { OutputSource } from '../storage/destination.js';
-import type { OutputHandlerClient } from '../storage/handler-options.js';
+import type { OutputHandlerClient } from '../storage/output-handler.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { UploadTarget } from '../uploading/upload.js';
 import type { PutOptions } from '../uploading/upload-options.js';

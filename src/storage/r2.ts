@@ -1,8 +1,46 @@
-import { StorageError } from '../errors/index.js';
+import { GenError, StorageError } from '../errors/index.js';
+import { checkOptions, methods, optionsOf, required } from '../options.js';
 import { withKnownLength } from '../runtime/bytes.js';
+import { isText } from '../schemas/envelope.js';
 import type { OutputDestination, OutputSource, StoredObject } from './destination.js';
 import { rangeIn } from './output-response.js';
-import { checkR2Arguments, type R2BucketLike, type R2ObjectLike } from './r2-options.js';
+
+/** What is read of an object in R2. */
+export interface R2ObjectLike {
+  /** Its size in bytes. */
+  readonly size: number;
+  /** Its entity tag, in quotes. */
+  readonly httpEtag: string;
+  /** When it was stored. */
+  readonly uploaded: Date;
+  /** The headers that it is served with. */
+  readonly httpMetadata?: { readonly contentType?: string | undefined } | undefined;
+  /** What was noted beside it: the job, and the digest of the file. */
+  readonly customMetadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/** What is used of a bucket binding of Cloudflare Workers. `env.BUCKET` has it. */
+export interface R2BucketLike {
+  /** Tells of an object without its bytes. */
+  head(key: string): Promise<R2ObjectLike | null>;
+  /** Opens an object, or a range of it. */
+  get(key: string, options?: object): Promise<R2ObjectLike | null>;
+  /** Stores an object. */
+  put(key: string, value: never, options?: object): Promise<R2ObjectLike | null>;
+}
+
+const R2_ARGUMENTS = optionsOf({
+  bucket: methods<R2BucketLike>('head', 'get', 'put'),
+  key: required('a non-empty string', isText),
+});
+
+/** Checks what `r2` is called with. */
+function checkR2Arguments(bucket: unknown, key: unknown): void {
+  // A binding that wrangler's configuration does not have is undefined.
+  if (bucket === undefined)
+    throw new GenError('r2(bucket, key): bucket is undefined. Bind it in wrangler.jsonc: r2_buckets.');
+  checkOptions('r2(bucket, key)', R2_ARGUMENTS, { bucket, key });
+}
 
 /**
  * One object in a bucket of Cloudflare R2, through the binding of a Worker. From elsewhere use `s3()` with R2's endpoint.

@@ -22,7 +22,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   react: /^src\/react\//,
   'cloudflare:workers': /^src\/cloudflare\//,
   '@opentelemetry/api': /^src\/otel\//,
-  aws4fetch: /^src\/storage\/s3-sender\.ts$/,
+  aws4fetch: /^src\/storage\/s3\.ts$/,
 };
 
 /** Where Node's own modules may be imported: the client runs on the edge too. */
