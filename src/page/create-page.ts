@@ -84,16 +84,16 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     let answer = first;
     while (!run.signal.aborted && !isOver(run.get())) {
       if (answer) {
-        const { status, etaMs, share, tokens, file, error } = answer;
+        const { status, etaMs, share, tokens, file, error, againMs } = answer;
         const phase = file ? 'done' : error ? 'failed' : 'waiting';
         run.set({ phase, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
         kept.announce(key, run.get());
-        if (phase !== 'waiting') return;
-        if (answer.againMs) await pauseRun(answer.againMs);
+        answer = undefined;
+        if (againMs) await pauseRun(againMs);
+      } else {
+        const ask = () => postJson<WatchAnswer>(`${base}/watch`, { ticket, seen: run.get().status }, run.signal);
+        answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
       }
-      const seen = answer?.status;
-      const ask = () => postJson<WatchAnswer>(`${base}/watch`, { ticket, seen }, run.signal);
-      answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
     }
   }
 

@@ -40,7 +40,7 @@ function sendBytes(
   return new Promise((resolve) => {
     const request = new XMLHttpRequest();
     request.open(to.method, to.url);
-    for (const name in to.headers) request.setRequestHeader(name, to.headers[name] ?? '');
+    for (const [name, value] of Object.entries(to.headers)) request.setRequestHeader(name, value);
     request.upload.onprogress = ({ loaded }) => progress(loaded);
     request.onload = () => resolve(request.status >= 200 && request.status < 300);
     request.onerror = request.onabort = () => resolve(false);

@@ -13,6 +13,8 @@ export default {
   // A checker costs a process of its own.
   checkers: Number(MUTATE_SHARE) < 1 ? ['sample'] : [],
   mutate: AREAS[MUTATE_AREA].files,
+  // Tests read the source of examples, and vitest checks no types.
+  disableTypeChecks: false,
   vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
   coverageAnalysis: 'perTest',
   concurrency: 1,

@@ -1,0 +1,490 @@
+// The page part in process: a browser of doubles, and a proxy that answers as each test says. Chromium runs the same in chromium.test.ts.
+import { createGenPage, type Run, type RunState } from 'gen-client/page';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+interface Asked {
+  readonly path: string;
+  readonly body: Record<string, unknown>;
+}
+type Answer = object | Response | Error;
+
+/** A page whose proxy gives the answers in their order, and the last one again and again. */
+let asked: Asked[];
+let inits: RequestInit[];
+let answers: Record<string, Answer[]>;
+let stored: Map<string, string>;
+let channels: Channel[];
+let sends: Sending[];
+/** What the storage and the proxy answer to bytes, by method: a status, or a connection that breaks. */
+let bytesStatus: Record<string, number | 'broken' | 'pending'>;
+
+class Channel {
+  onmessage: ((event: { data: unknown }) => void) | undefined;
+  readonly told: [string, RunState | null][] = [];
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+    channels.push(this);
+  }
+  postMessage(message: [string, RunState | null]) {
+    this.told.push(message);
+  }
+}
+
+class Sending {
+  method = '';
+  url = '';
+  file: Blob | undefined;
+  isAborted = false;
+  status = 0;
+  readonly headers: Record<string, string> = {};
+  readonly upload: { onprogress?: (event: { loaded: number }) => void } = {};
+  onload: (() => void) | undefined;
+  onerror: (() => void) | undefined;
+  onabort: (() => void) | undefined;
+  open(method: string, url: string) {
+    Object.assign(this, { method, url });
+  }
+  setRequestHeader(name: string, value: string) {
+    this.headers[name] = value;
+  }
+  abort() {
+    this.isAborted = true;
+    this.onabort?.();
+  }
+  send(file: Blob) {
+    this.file = file;
+    sends.push(this);
+    const status = bytesStatus[this.method] ?? 200;
+    if (status === 'pending') return;
+    queueMicrotask(() => {
+      if (status === 'broken') return this.onerror?.();
+      this.upload.onprogress?.({ loaded: file.size });
+      this.status = status;
+      this.onload?.();
+    });
+  }
+}
+
+const PROMPT = { prompt: 'a fox' };
+const DONE = { ticket: 't1', status: 'completed', file: 'f1' };
+const refusal = (status: number, body: object | string = { code: 'no_such', message: 'No.' }) =>
+  new Response(typeof body === 'string' ? body : JSON.stringify(body), { status });
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  [asked, inits, answers, stored, channels, sends, bytesStatus] = [[], [], {}, new Map(), [], [], {}];
+  vi.stubGlobal('BroadcastChannel', Channel);
+  vi.stubGlobal('XMLHttpRequest', Sending);
+  vi.stubGlobal('sessionStorage', {
+    getItem: (name: string) => stored.get(name) ?? null,
+    setItem: (name: string, value: string) => stored.set(name, value),
+  });
+  vi.stubGlobal('fetch', async (url: string, init: RequestInit) => {
+    asked.push({ path: url, body: JSON.parse(String(init.body)) });
+    inits.push(init);
+    const next = answers[url.replace('/api/gen/', '')] ?? [];
+    const answer = (next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {});
+    if (answer instanceof Error) throw answer;
+    return answer instanceof Response ? answer.clone() : Response.json(await answer);
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const open = (url = '/api/gen') => createGenPage({ url }) as ReturnType<typeof createGenPage<AnyProxy>>;
+type AnyProxy = import('gen-client/proxy').GenProxy<{
+  images: object;
+  videos: Record<string, unknown>;
+  videoEdits: object;
+  characters: object;
+}>;
+const settled = () => vi.advanceTimersByTimeAsync(0);
+const paths = () => asked.map(({ path }) => path.replace('/api/gen/', ''));
+/** Each state of a run, as far as it is seen from outside. */
+function statesOf(run: Run): RunState[] {
+  const states = [run.get()];
+  run.subscribe(() => states.push(run.get()));
+  return states;
+}
+/** How a run has ended: its state, its failure, or `open`. */
+const endOf = (run: Run | undefined) =>
+  Promise.race([
+    run?.done.catch(({ code, message }) => ({ code, message })),
+    vi.advanceTimersByTimeAsync(0).then(() => 'open'),
+  ]);
+const kept = () => JSON.parse(stored.get('gen-page:/api/gen') ?? '{}');
+
+describe('a run', () => {
+  it('asks for a job under its key, waits for it, and ends with the URL of its file', async () => {
+    answers = {
+      videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, share: 0.1, tokens: 50, againMs: 700 }],
+      watch: [
+        { status: 'processing', etaMs: 4_000, share: 0.5, tokens: 50 },
+        { status: 'completed', file: 'f1' },
+      ],
+    };
+    const run = open('/api/gen/').videos.create(PROMPT);
+    const states = statesOf(run);
+    await settled();
+    expect(asked).toEqual([{ path: '/api/gen/videos', body: { key: run.id, ask: PROMPT } }]);
+    expect(inits[0]).toMatchObject({
+      method: 'POST',
+      credentials: 'include',
+      headers: { 'x-gen-page': '1', 'content-type': 'application/json' },
+    });
+    expect(kept()).toEqual({ [run.id]: { verb: 'videos', ask: PROMPT } });
+
+    // The proxy says when to ask again.
+    await vi.advanceTimersByTimeAsync(699);
+    expect(paths()).toEqual(['videos']);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(asked.slice(1)).toEqual([
+      { path: '/api/gen/watch', body: { ticket: 't1', seen: 'queued' } },
+      { path: '/api/gen/watch', body: { ticket: 't1', seen: 'processing' } },
+    ]);
+    expect(states.map(({ phase, uploaded, status }) => [phase, uploaded, status])).toEqual([
+      ['uploading', 0, undefined],
+      ['creating', 1, undefined],
+      ['waiting', 1, 'queued'],
+      ['waiting', 1, 'processing'],
+      ['done', 1, 'completed'],
+    ]);
+    expect(states[2]).toMatchObject({ etaMs: 9_000, share: 0.1, tokens: 50, url: undefined });
+    expect(await endOf(run)).toBe(run.get());
+    expect(run.get().url).toBe('/api/gen/file?t=f1');
+    expect(vi.getTimerCount()).toBe(0);
+    expect(channels.map(({ name, told }) => [name, told.map(([key, state]) => [key, state?.phase])])).toEqual([
+      [
+        'gen-page:/api/gen',
+        [
+          [run.id, 'waiting'],
+          [run.id, 'waiting'],
+          [run.id, 'done'],
+        ],
+      ],
+    ]);
+  });
+
+  it('goes to the endpoint of its verb', async () => {
+    const page = open();
+    for (const verb of ['images', 'videos', 'videoEdits', 'characters'] as const) page[verb].create(PROMPT);
+    await settled();
+    expect(paths()).toEqual(['images', 'videos', 'videoEdits', 'characters']);
+  });
+
+  it('ends with the answer to its create where the job has ended already', async () => {
+    answers = { videos: [DONE] };
+    const run = open().videos.create(PROMPT);
+    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(paths()).toEqual(['videos']);
+  });
+
+  it('fails with what the job has failed with, and asks no more', async () => {
+    const error = { code: 'content_rejected', message: 'The prompt was refused.' };
+    answers = { videos: [{ ticket: 't1', status: 'failed', error }] };
+    const run = open().videos.create(PROMPT);
+    const failure = await endOf(run);
+    expect(failure).toEqual(error);
+    await expect(run.done).rejects.toBeInstanceOf(Error);
+    expect(run.get()).toMatchObject({ phase: 'failed', error });
+    expect(paths()).toEqual(['videos']);
+  });
+
+  it('is followed by the ticket of a job that the server has made', async () => {
+    answers = { watch: [{ status: 'completed', file: 'f9' }] };
+    const page = open();
+    const run = page.watch('t9');
+    expect([run.id, run.get().phase, page.watch('t9') === run]).toEqual(['t9', 'waiting', true]);
+    expect(await endOf(run)).toMatchObject({ url: '/api/gen/file?t=f9' });
+    expect(asked).toEqual([{ path: '/api/gen/watch', body: { ticket: 't9' } }]);
+  });
+
+  it('calls each listener after each change, until it leaves, and has the same state between two changes', async () => {
+    answers = { videos: [{ ticket: 't1', status: 'queued' }] };
+    const run = open().videos.create(PROMPT);
+    expect(run.get()).toBe(run.get());
+    const listener = vi.fn();
+    const leave = run.subscribe(listener);
+    run.subscribe(listener);
+    await settled();
+    expect(listener).toHaveBeenCalledTimes(4);
+    leave();
+    answers.watch = [DONE];
+    channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
+    expect(listener).toHaveBeenCalledTimes(5);
+  });
+});
+
+describe('a request that fails', () => {
+  it.each([
+    [
+      400,
+      { code: 'prompt_required', message: 'Write a prompt.' },
+      { code: 'prompt_required', message: 'Write a prompt.' },
+    ],
+    [401, {}, { code: 'service_error', message: 'Try again later.' }],
+    [499, '<html>', { code: 'service_error', message: 'Try again later.' }],
+  ])('is a refusal with %i and %j: the run fails at once', async (status, body, expected) => {
+    answers = { videos: [refusal(status, body)] };
+    const run = open().videos.create(PROMPT);
+    expect(await endOf(run)).toEqual(expected);
+    expect(run.get()).toMatchObject({ phase: 'failed', error: expected });
+    expect(paths()).toEqual(['videos']);
+  });
+
+  it.each([
+    ['429', () => refusal(429), { code: 'no_such', message: 'No.' }],
+    ['500', () => refusal(500), { code: 'no_such', message: 'No.' }],
+    ['no connection', () => new TypeError('fetch'), { code: 'network', message: 'The connection failed. Try again.' }],
+  ])(
+    'with %s repeats a create after 1, 2, 4, 8 and 16 s, and then fails; resume() asks under the same key',
+    async (_, answer, expected) => {
+      answers = { videos: [answer()] };
+      const page = open();
+      const run = page.videos.create(PROMPT);
+      await settled();
+      for (const [index, seconds] of [1, 2, 4, 8, 16].entries()) {
+        await vi.advanceTimersByTimeAsync(seconds * 1_000 - 1);
+        expect(asked).toHaveLength(index + 1);
+        await vi.advanceTimersByTimeAsync(1);
+        expect(asked).toHaveLength(index + 2);
+      }
+      expect(await endOf(run)).toEqual(expected);
+      expect(vi.getTimerCount()).toBe(0);
+      expect(new Set(asked.map(({ body }) => body.key))).toEqual(new Set([run.id]));
+      answers = { videos: [DONE] };
+      const [resumed] = open().resume();
+      expect([resumed?.id, resumed?.get()]).toEqual([run.id, { phase: 'creating', uploaded: 1 }]);
+      expect(await endOf(resumed)).toMatchObject({ phase: 'done' });
+    },
+  );
+
+  it('repeats a wait for as long as it takes, at most half a minute apart', async () => {
+    answers = { watch: [refusal(503)] };
+    const run = open().watch('t1');
+    await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000 + 16_000);
+    expect(asked).toHaveLength(6);
+    await vi.advanceTimersByTimeAsync(300_000);
+    expect(asked).toHaveLength(16);
+    answers = { watch: [DONE] };
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(run.get().phase).toBe('done');
+  });
+
+  it('fails the run of a page that may not keep it', async () => {
+    vi.stubGlobal('sessionStorage', {
+      getItem: () => null,
+      setItem() {
+        throw new Error('The quota has been exceeded.');
+      },
+    });
+    const run = open().videos.create(PROMPT);
+    expect(await endOf(run)).toEqual({ code: 'network', message: 'The quota has been exceeded.' });
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('stop() and forget()', () => {
+  it('stop() ends the request and the run, and resume() follows the job under its key', async () => {
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    const states = statesOf(run);
+    run.stop();
+    expect(await endOf(run)).toEqual({ code: 'stopped', message: 'This page no longer follows the job.' });
+    expect(inits[0]?.signal?.aborted).toBe(true);
+    channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
+    expect(states).toHaveLength(1);
+    answers = { videos: [DONE] };
+    const [again] = page.resume();
+    expect([again?.id, again === run]).toEqual([run.id, false]);
+    expect(await endOf(again)).toMatchObject({ phase: 'done' });
+  });
+
+  it('resume() returns a run that goes on as it is', async () => {
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    expect(page.resume()).toEqual([run]);
+    expect(paths()).toEqual(['videos']);
+  });
+
+  it('a run that is stopped between two requests asks no more', async () => {
+    answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [refusal(503)] };
+    const run = open().videos.create(PROMPT);
+    await settled();
+    run.stop();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(paths()).toEqual(['videos']);
+
+    const failing = open().watch('t2');
+    await settled();
+    failing.stop();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(paths()).toEqual(['videos', 'watch']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('a run that is stopped while its request fails ends without a failure of its own', async () => {
+    let fail = (_: Error) => {};
+    answers = { videos: [new Promise((_, reject) => (fail = reject)) as object] };
+    const run = open().videos.create(PROMPT);
+    await settled();
+    run.stop();
+    fail(new TypeError('aborted'));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([run.get().phase, paths()]).toEqual(['creating', ['videos']]);
+  });
+
+  it('a run that is stopped while its file is uploaded asks for nothing', async () => {
+    answers = { upload: [{ put: 'p1' }], uploaded: [{ upload: 'u1' }] };
+    bytesStatus = { POST: 'pending' };
+    const run = open().videos.create({ first_frame_upload_id: new Blob(['x']) });
+    await settled();
+    run.stop();
+    await settled();
+    expect(sends.map(({ isAborted }) => isAborted)).toEqual([true]);
+    expect([paths(), kept()]).toEqual([['upload'], {}]);
+  });
+
+  it('forget() removes the run here and in the other tabs', async () => {
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    const other = page.videos.create(PROMPT);
+    await settled();
+    run.forget();
+    expect(await endOf(run)).toMatchObject({ code: 'stopped' });
+    expect(Object.keys(kept())).toEqual([other.id]);
+    expect(page.resume()).toEqual([other]);
+    expect(channels[0]?.told).toEqual([[run.id, null]]);
+  });
+});
+
+describe('several tabs', () => {
+  const SEEN: RunState = { phase: 'waiting', uploaded: 1, status: 'processing', share: 0.4 };
+
+  it('show what another tab has learned of the same run', async () => {
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    channels[0]?.onmessage?.({ data: [run.id, SEEN] });
+    expect(run.get()).toEqual(SEEN);
+    channels[0]?.onmessage?.({ data: ['a run of another tab', SEEN] });
+    expect(page.resume()).toEqual([run]);
+  });
+
+  it('ask no more for a run that has ended in another tab', async () => {
+    answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }] };
+    const run = open().videos.create(PROMPT);
+    await settled();
+    channels[0]?.onmessage?.({ data: [run.id, { phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' }] });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await endOf(run)).toMatchObject({ phase: 'done', url: '/api/gen/file?t=f1' });
+    expect(paths()).toEqual(['videos']);
+  });
+
+  it('end a run that another tab has forgotten', async () => {
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    channels[0]?.onmessage?.({ data: [run.id, null] });
+    expect(await endOf(run)).toMatchObject({ code: 'stopped' });
+    expect([kept(), page.resume()]).toEqual([{}, []]);
+    channels[0]?.onmessage?.({ data: ['a run of another tab', null] });
+  });
+
+  it('open no channel before the first run, and one for all', async () => {
+    const page = open();
+    expect([page.resume(), channels]).toEqual([[], []]);
+    page.videos.create(PROMPT);
+    page.watch('t1');
+    expect(channels).toHaveLength(1);
+  });
+});
+
+it.each([
+  [
+    'is blocked',
+    () => ({
+      get: () => {
+        throw new Error('SecurityError');
+      },
+    }),
+  ],
+  ['does not exist', () => ({ value: undefined })],
+])('works where sessionStorage %s, and then keeps nothing', async (_, property) => {
+  Object.defineProperty(globalThis, 'sessionStorage', { configurable: true, ...property() });
+  answers = { videos: [DONE] };
+  const page = open();
+  expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
+  expect(page.resume()).toEqual([]);
+});
+
+describe('files', () => {
+  const png = () => new File(['12345'], 'fox.png', { type: 'image/png' });
+
+  it('go straight to the storage, and their tickets into their places', async () => {
+    answers = {
+      upload: [{ put: 'p1', direct: { url: 'https://bucket/1', headers: { 'content-type': 'image/png' } } }],
+      uploaded: [{ upload: 'u1' }],
+      videos: [DONE],
+    };
+    const file = png();
+    const run = open().videos.create({ ...PROMPT, first_frame_upload_id: file, upload_ids: ['u0', file], n: 2 });
+    const states = statesOf(run);
+    await endOf(run);
+    expect(asked.map(({ path, body }) => [path.replace('/api/gen/', ''), body])).toEqual([
+      ['upload', { file_name: 'fox.png', mime_type: 'image/png', file_size: 5 }],
+      ['uploaded', { put: 'p1' }],
+      ['videos', { key: run.id, ask: { ...PROMPT, first_frame_upload_id: 'u1', upload_ids: ['u0', 'u1'], n: 2 } }],
+    ]);
+    expect(sends.map(({ method, url, headers, file: sent }) => [method, url, headers, sent === file])).toEqual([
+      ['PUT', 'https://bucket/1', { 'content-type': 'image/png' }, true],
+    ]);
+    expect(states.slice(0, 3).map(({ phase }) => phase)).toEqual(['uploading', 'uploading', 'creating']);
+  });
+
+  it.each([
+    ['has none for pages', undefined, []],
+    ['refuses the page', 403, ['PUT']],
+    ['answers with a redirect', 300, ['PUT']],
+    ['answers before it has ended', 199, ['PUT']],
+    ['does not answer the page', 'broken' as const, ['PUT']],
+  ])('go through the proxy where the storage %s', async (_, status, before) => {
+    const direct = status === undefined ? undefined : { url: 'https://bucket/1', headers: {} };
+    bytesStatus = { PUT: status ?? 200 };
+    answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
+    const run = open().videos.create({ first_frame_upload_id: new Blob(['1'], { type: 'image/png' }) });
+    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(asked[0]?.body).toEqual({ file_name: '', mime_type: 'image/png', file_size: 1 });
+    expect(sends.map(({ method }) => method)).toEqual([...before, 'POST']);
+    expect(sends.at(-1)).toMatchObject({ url: '/api/gen/bytes', headers: { 'x-gen-page': '1', 'x-gen-ticket': 'p1' } });
+  });
+
+  it('fail the run where neither takes them', async () => {
+    bytesStatus = { POST: 500 };
+    answers = { upload: [{ put: 'p1' }] };
+    const run = open().videos.create({ first_frame_upload_id: png() });
+    expect(await endOf(run)).toEqual({
+      code: 'upload_failed',
+      message: 'The file could not be uploaded. Try again.',
+    });
+    expect(paths()).toEqual(['upload']);
+  });
+
+  it('count together in what is uploaded', async () => {
+    bytesStatus = { POST: 'pending' };
+    answers = { upload: [{ put: 'p1' }, { put: 'p2' }] };
+    const run = open().videos.create({ first_frame_upload_id: new Blob(['123']), upload_ids: [new Blob(['1'])] });
+    await settled();
+    sends[0]?.upload.onprogress?.({ loaded: 1 });
+    expect(run.get().uploaded).toBe(0.25);
+    sends[1]?.upload.onprogress?.({ loaded: 1 });
+    expect(run.get().uploaded).toBe(0.5);
+    sends[0]?.upload.onprogress?.({ loaded: 3 });
+    expect(run.get()).toEqual({ phase: 'uploading', uploaded: 1 });
+  });
+});
