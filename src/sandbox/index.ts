@@ -9,6 +9,7 @@ export type { AccountChoice, FaultReport, SandboxService, SandboxSnapshot } from
 export { ConnectionDropped } from './http/fault-effects.js';
 export { sandboxHandlers } from './http/msw.js';
 export type { Listening, ListenOptions } from './http/serve.js';
+export type { KeyOptions } from './service/accounts.js';
 export type { SimulationFaults } from './simulate/chance.js';
 export { type SimulateOptions, type SimulationReport, simulate } from './simulate/index.js';
 export type { SimulatedProcess, SimulatedProgram, SimulatedRandom, SimulatedService } from './simulate/run.js';
@@ -16,9 +17,8 @@ export type { FaultMatch, FaultRule } from './world/faults.js';
 export type { JobDuration, Rate, RateTable, SandboxOptions, StorageChoice } from './world/options.js';
 export type { Outcome } from './world/outcomes.js';
 export type { PricedJob, PriceRow, Prices } from './world/prices.js';
-export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob } from './world/records.js';
-export type { KeyOptions } from './world/rule-options.js';
 export type { ResponseShapes } from './world/shapes.js';
+export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob } from './world/store.js';
 
 type GenClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;
 

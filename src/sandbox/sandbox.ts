@@ -12,6 +12,7 @@ import { finishJob, isFinished, runEvent } from './service/engine.js';
 import { credit, tokensFor } from './service/ledger.js';
 import { viewSandboxJob } from './service/view-job.js';
 import { delivered, redeliver } from './service/webhooks.js';
+import { checkFault } from './world/faults.js';
 import {
   checkAdvance,
   checkDispatch,
@@ -20,10 +21,9 @@ import {
   type Settings,
   settingsOf,
 } from './world/options.js';
-import { endOf } from './world/outcomes.js';
+import { checkOutcome, endOf } from './world/outcomes.js';
 import type { Prices } from './world/prices.js';
 import { freshSeed, secretText } from './world/random.js';
-import { checkFault, checkOutcome } from './world/rule-options.js';
 import { type Account, createState, overwriteState, type State, type StoredJob } from './world/store.js';
 import { createWorld, type World } from './world/world.js';
 

@@ -1,10 +1,10 @@
 // The sandbox as its users see it: types only.
 import type { Listening, ListenOptions } from '../http/serve.js';
+import type { KeyOptions } from '../service/accounts.js';
 import type { FaultRule } from '../world/faults.js';
 import type { Outcome } from '../world/outcomes.js';
 import type { Prices } from '../world/prices.js';
-import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/records.js';
-import type { KeyOptions } from '../world/rule-options.js';
+import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/store.js';
 
 /** A moment of a sandbox, for {@link SandboxService.restore}. */
 export interface SandboxSnapshot {

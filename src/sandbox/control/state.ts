@@ -1,6 +1,6 @@
 import { MAIN_ACCOUNT } from '../service/accounts.js';
 import { viewSandboxJob } from '../service/view-job.js';
-import type { RequestRecord } from '../world/records.js';
+import type { RequestRecord } from '../world/store.js';
 import type { World } from '../world/world.js';
 import type { SandboxService } from './contract.js';
 import { toCurl } from './curl.js';

@@ -5,7 +5,7 @@
 // - latencyMs: `handle` resolves late.
 // `sandbox.fetch` is the view of a client: it makes a ConnectionDropped the TypeError with which a real fetch rejects.
 import type { FaultRule } from '../world/faults.js';
-import type { RequestRecord } from '../world/records.js';
+import type { RequestRecord } from '../world/store.js';
 
 /** Thrown where the connection is to drop without an answer. A server closes the socket then. */
 export class ConnectionDropped extends Error {

@@ -3,7 +3,7 @@ import { accountOfKey } from '../service/accounts.js';
 import { codeForStatus, Refusal } from '../service/refusal.js';
 import { type FaultRule, faultFor } from '../world/faults.js';
 import type { Underway } from '../world/real-time.js';
-import type { RequestRecord } from '../world/records.js';
+import type { RequestRecord } from '../world/store.js';
 import { keepLatest } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { answerTo, errorResponse } from './answers.js';

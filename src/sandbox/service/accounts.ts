@@ -1,7 +1,11 @@
+import * as z from 'zod/mini';
+import { GenError } from '../../errors/index.js';
+import { checkOptions, flag, must, text } from '../../options.js';
 import type { Lane } from '../../rules/limits.js';
+import { didYouMean } from '../../schemas/nearest.js';
+import { show } from '../../schemas/show.js';
 import { SCOPES, type Scope } from '../world/choices.js';
 import { secretText } from '../world/random.js';
-import { checkKeyOptions, type KeyOptions } from '../world/rule-options.js';
 import type { Account } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { credit } from './ledger.js';
@@ -9,6 +13,32 @@ import { Refusal } from './refusal.js';
 
 /** The account of the first key. */
 export const MAIN_ACCOUNT = 'main';
+
+/** What a new key may do, and whose it is. */
+export interface KeyOptions {
+  /** The scopes of the key, for example `videos:create`. @default all of them */
+  readonly scopes?: readonly (Scope | (string & {}))[] | undefined;
+  /** The account of the key. A new one opens with the sandbox's `balanceTokens`. @default 'main' */
+  readonly account?: string | undefined;
+  /** Every call with the key answers 403 account_not_active. @default false */
+  readonly suspended?: boolean | undefined;
+}
+
+const keySchema = z.strictObject(
+  { scopes: must('a list of scopes', (value) => Array.isArray(value)), account: text, suspended: flag },
+  'an object',
+);
+
+/** The options of a new key, checked. Throws a GenError that names a wrong or unknown option, or an unknown scope. */
+export function checkKeyOptions(given: unknown): KeyOptions {
+  checkOptions('createKey', keySchema, given);
+  const options = { ...(given as KeyOptions) };
+  for (const scope of options.scopes ?? []) {
+    if (SCOPES.some((known) => known === scope)) continue;
+    throw new GenError(`scopes has no scope ${show(scope)}. ${didYouMean(String(scope), SCOPES)}`);
+  }
+  return options;
+}
 
 /** Who makes a request. */
 export interface Caller {

@@ -2,8 +2,7 @@ import { GenError } from '../../errors/index.js';
 import { USD_PER_TOKEN } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
 import { MOST_TOKENS } from '../world/prices.js';
-import type { LedgerEntry } from '../world/records.js';
-import type { Account } from '../world/store.js';
+import type { Account, LedgerEntry } from '../world/store.js';
 import { Refusal } from './refusal.js';
 
 /** The smallest top-up in dollars. */

@@ -1,8 +1,7 @@
 import { type FileSpec, fileTitle } from '../media/index.js';
 import { hashOf } from '../world/random.js';
-import type { SandboxJob } from '../world/records.js';
 import type { Shapes } from '../world/shapes.js';
-import type { StoredJob } from '../world/store.js';
+import type { SandboxJob, StoredJob } from '../world/store.js';
 import type { World } from '../world/world.js';
 
 /** The output link of a completed job; null for any other. */

@@ -1,7 +1,7 @@
 import { readBudget, scopeOf } from '../../budget/ledger.js';
 import type { PendingCreate, SettledCreate } from '../../rules/budget-state.js';
 import type { SharedChanges } from '../../shared/shared-store.js';
-import type { SandboxJob } from '../world/records.js';
+import type { SandboxJob } from '../world/store.js';
 
 /** What a budget in the shared store says, as of its last write. */
 interface KnownBudget {

@@ -1,3 +1,7 @@
+import * as z from 'zod/mini';
+import { GenError } from '../../errors/index.js';
+import { checkOptions, flag, must, text } from '../../options.js';
+import { period, whole } from './options.js';
 import type { RandomSource } from './random.js';
 
 /** Which requests a fault applies to. What is left out matches every request. */
@@ -53,6 +57,52 @@ export interface ArmedFault {
 
 /** The fields of a rule that do something. */
 export const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
+
+/** The largest Retry-After that a fault may have, in seconds. */
+const MOST_RETRY_AFTER_S = 1e9;
+const LONGEST_PATTERN = 1000;
+
+const matchSchema = z.strictObject({
+  method: text,
+  path: must(
+    `a path such as /v1/jobs/*, of at most ${LONGEST_PATTERN} characters, or a RegExp`,
+    (value) =>
+      value instanceof RegExp || (typeof value === 'string' && value !== '' && value.length <= LONGEST_PATTERN),
+  ),
+  nth: whole('a whole number, 1 or more', 1),
+});
+const faultSchema = z.strictObject(
+  {
+    match: z.optional(matchSchema),
+    status: whole('a whole number from 400 to 599', 400, 599),
+    code: text,
+    retryAfterS: must('a number of seconds, 0 or more', (value) => isFrom(value, 0, MOST_RETRY_AFTER_S)),
+    commit: flag,
+    latencyMs: period,
+    reset: flag,
+    commitThenDrop: flag,
+    truncate: flag,
+    stall: flag,
+    times: must(
+      'a whole number, 1 or more',
+      (value) =>
+        value === Number.POSITIVE_INFINITY || (isFrom(value, 1, Number.MAX_SAFE_INTEGER) && Number.isInteger(value)),
+    ),
+    probability: must('a number from 0 to 1', (value) => isFrom(value, 0, 1)),
+  },
+  'an object',
+);
+/** A fault rule, checked and copied. Throws a GenError that names a wrong or unknown field, and for a rule without an effect. */
+export function checkFault(given: unknown): FaultRule {
+  checkOptions('faults.add', faultSchema, given);
+  const rule = { ...(given as FaultRule) };
+  if (EFFECTS.some((effect) => rule[effect])) return { ...rule, ...(rule.match && { match: { ...rule.match } }) };
+  throw new GenError(`faults.add got a rule without an effect. Give one of ${EFFECTS.join(', ')}.`);
+}
+
+function isFrom(value: unknown, least: number, most: number): boolean {
+  return typeof value === 'number' && value >= least && value <= most;
+}
 
 /** The first rule that applies to this request, counted; undefined where none does. */
 export function faultFor(

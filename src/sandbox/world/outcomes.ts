@@ -1,5 +1,8 @@
+import * as z from 'zod/mini';
 import type { JOB_ERRORS } from '../../errors/codes.js';
+import { checkOptions, flag, must, oneOf, optional, text } from '../../options.js';
 import { LONGEST_MS } from './choices.js';
+import { duration, tokens, whole } from './options.js';
 
 /** How a job ends, and what happens on the way. */
 export interface Outcome {
@@ -26,6 +29,39 @@ export interface Outcome {
   readonly webhookCopies?: number | undefined;
   /** Applies to the next job of this kind only. @default the next job of any kind */
   readonly kind?: 'image' | 'video' | 'edit' | 'speech' | undefined;
+}
+
+const outcomeSchema = z.strictObject(
+  {
+    status: oneOf('completed', 'failed', 'canceled', 'blocked'),
+    errorCode: text,
+    errorMessage: optional(z.string('a string')),
+    errorData: must('a JSON object', isJsonObject),
+    durationMs: duration,
+    stall: flag,
+    clipsFail: flag,
+    finalTokenCost: tokens,
+    webhookCopies: whole('a whole number from 0 to 100', 0, 100),
+    kind: oneOf('image', 'video', 'edit', 'speech'),
+  },
+  'an object',
+);
+/** An outcome, checked and copied. Throws a GenError that names a wrong or unknown field; `owner` is who takes it. */
+export function checkOutcome(owner: string, given: unknown): Outcome {
+  checkOptions(owner, outcomeSchema, given);
+  return structuredClone({ ...(given as Outcome) });
+}
+
+/** What becomes JSON and can be remembered in a snapshot. */
+function isJsonObject(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  try {
+    JSON.stringify(value);
+    structuredClone(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The end that is planned for a job. */

@@ -1,8 +1,9 @@
-// All that the sandbox remembers, as plain data: a snapshot is a structured clone of it.
+import type { Job } from '../../schemas/job.js';
 import type { Scope } from './choices.js';
 import type { ArmedFault } from './faults.js';
 import type { Outcome, PlannedEnd } from './outcomes.js';
-import type { DeliveryRecord, LedgerEntry, RequestRecord } from './records.js';
+
+// All that the sandbox remembers, as plain data: a snapshot is a structured clone of it.
 
 /** The documented statuses of a job. */
 export type DocumentedStatus = 'created' | 'queued' | 'processing' | 'completed' | 'failed' | 'canceled' | 'blocked';
@@ -196,41 +197,102 @@ export interface DueTask {
   readonly order: number;
 }
 
-/** Adds to a binary heap in an array: ten thousand pending jobs must not cost a scan each. */
-export function push<T extends DueTask>(heap: T[], item: T): void {
-  let at = heap.length;
-  heap.push(item);
-  while (at > 0) {
-    const above = (at - 1) >> 1;
-    const parent = heap[above];
-    if (parent === undefined || !isBefore(item, parent)) break;
-    heap[at] = parent;
-    at = above;
-  }
-  heap[at] = item;
+// What a user of the sandbox reads: logs, ledger and jobs.
+
+/** One request that reached the sandbox. */
+export interface RequestRecord {
+  /** The id that its answer carries. */
+  readonly id: string;
+  /** ISO 8601, in the sandbox's time. */
+  readonly at: string;
+  /** The HTTP method. */
+  readonly method: string;
+  /** The path, without the prefix of the base URL. */
+  readonly path: string;
+  /** The query string with its `?`, or an empty string. Signatures are removed. */
+  readonly query: string;
+  /** The request's headers. Keys are removed. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The JSON body as text, up to 2,000 characters; null for other bodies. */
+  readonly body: string | null;
+  /** The account of the key; null for an unknown key and for none. */
+  readonly account: string | null;
+  /** The Idempotency-Key header; null where it is missing. */
+  readonly idempotencyKey: string | null;
+  /** The status of the answer; null while the request is under way and where the connection was dropped. */
+  readonly status: number | null;
+  /** The error code of the answer; null for a success. */
+  readonly code: string | null;
+  /** What a fault rule did to it; null where none applied. */
+  readonly fault: 'status' | 'reset' | 'commitThenDrop' | 'truncate' | 'stall' | 'latency' | null;
 }
 
-/** Removes the first item of a heap, if any. */
-export function pop<T extends DueTask>(heap: T[]): T | undefined {
-  const [first] = heap;
-  const last = heap.pop();
-  if (last === undefined || heap.length === 0) return first;
-  let at = 0;
-  for (;;) {
-    let below = 2 * at + 1;
-    const left = heap[below];
-    const right = heap[below + 1];
-    if (left === undefined) break;
-    const least = right !== undefined && isBefore(right, left) ? right : left;
-    if (least === right) below += 1;
-    if (!isBefore(least, last)) break;
-    heap[at] = least;
-    at = below;
-  }
-  heap[at] = last;
-  return first;
+/** One attempt to deliver a webhook. */
+export interface DeliveryRecord {
+  /** The id of this attempt. */
+  readonly id: string;
+  /** The event's id, the same on every attempt and copy. */
+  readonly eventId: string;
+  /** The job the event is about. */
+  readonly jobId: string;
+  /** The type of the event, for example `job.completed`. */
+  readonly type: string;
+  /** The URL it was sent to. */
+  readonly url: string;
+  /** ISO 8601, in the sandbox's time. */
+  readonly at: string;
+  /** Counted from 1, copies and redeliveries included. */
+  readonly attempt: number;
+  /** Why it was sent. */
+  readonly reason: 'event' | 'retry' | 'copy' | 'redelivery';
+  /** The headers as they were sent, signature included. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The exact text that was signed. */
+  readonly body: string;
+  /** The status that the receiver answered; null where no answer came. */
+  readonly status: number | null;
+  /** Why no answer came; null where one came. */
+  readonly error: string | null;
+  /** Whether the receiver answered 2xx. */
+  readonly ok: boolean;
 }
 
-function isBefore(left: DueTask, right: DueTask): boolean {
-  return left.at < right.at || (left.at === right.at && left.order < right.order);
+/** One movement in an account's ledger. */
+export interface LedgerEntry {
+  /** ISO 8601, in the sandbox's time. */
+  readonly at: string;
+  /** `reserve` holds tokens for a job, `charge` spends them, `release` frees them. */
+  readonly type: 'opening' | 'top_up' | 'reserve' | 'charge' | 'release';
+  /** How many tokens moved; never negative. */
+  readonly tokens: number;
+  /** The job it is about; null for what was paid in. */
+  readonly jobId: string | null;
+  /** Free tokens after this movement. */
+  readonly balanceTokens: number;
+}
+
+/** An account's money: `reservedTokens + spentTokens + balanceTokens` is always `paidTokens`. */
+export interface LedgerView {
+  /** Free tokens: what the next create may cost. */
+  readonly balanceTokens: number;
+  /** Tokens held for jobs under way. */
+  readonly reservedTokens: number;
+  /** Tokens charged for completed jobs. */
+  readonly spentTokens: number;
+  /** Tokens ever paid in, the opening balance included. */
+  readonly paidTokens: number;
+  /** Every movement, oldest first. */
+  readonly entries: readonly LedgerEntry[];
+}
+
+/** A job as GET /v1/jobs/{job_id} shows it, and what a test wants to know about it. */
+export interface SandboxJob extends Job {
+  /** The account it belongs to. */
+  account: string;
+  /** The kind of call that created it. */
+  kind: 'image' | 'video' | 'edit' | 'speech';
+  /** The prompt it was created with. */
+  prompt: string;
+  /** The ids of the uploads that it refers to. */
+  uploadIds: readonly string[];
 }

@@ -2,8 +2,7 @@ import { type Clock, sleep } from '../../runtime/clock.js';
 import { LATEST } from './choices.js';
 import type { Activity } from './real-time.js';
 import { afterReal, realNow } from './real-time.js';
-import type { DueEvent, State } from './store.js';
-import { type DueTask, pop, push } from './store.js';
+import type { DueEvent, DueTask, State } from './store.js';
 
 /** How many times as fast the waits of the sandbox's own clients pass. */
 const SKIP_SPEED = 1000;
@@ -219,4 +218,43 @@ export class Timeline {
     for (let next = this.#nextAt(); next !== undefined && next <= this.now(); next = this.#nextAt()) this.#runNext();
     this.#arm();
   }
+}
+
+/** Adds to a binary heap in an array: ten thousand pending jobs must not cost a scan each. */
+function push<T extends DueTask>(heap: T[], item: T): void {
+  let at = heap.length;
+  heap.push(item);
+  while (at > 0) {
+    const above = (at - 1) >> 1;
+    const parent = heap[above];
+    if (parent === undefined || !isBefore(item, parent)) break;
+    heap[at] = parent;
+    at = above;
+  }
+  heap[at] = item;
+}
+
+/** Removes the first item of a heap, if any. */
+function pop<T extends DueTask>(heap: T[]): T | undefined {
+  const [first] = heap;
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) return first;
+  let at = 0;
+  for (;;) {
+    let below = 2 * at + 1;
+    const left = heap[below];
+    const right = heap[below + 1];
+    if (left === undefined) break;
+    const least = right !== undefined && isBefore(right, left) ? right : left;
+    if (least === right) below += 1;
+    if (!isBefore(least, last)) break;
+    heap[at] = least;
+    at = below;
+  }
+  heap[at] = last;
+  return first;
+}
+
+function isBefore(left: DueTask, right: DueTask): boolean {
+  return left.at < right.at || (left.at === right.at && left.order < right.order);
 }
