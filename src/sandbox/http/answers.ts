@@ -1,6 +1,6 @@
 // The bodies of answers. Where the document leaves their form open, the shapes decide (see world/shapes.ts).
 import { reasonOf } from '../../runtime/callbacks.js';
-import { Refusal, type RefusalDetails } from '../service/refusal.js';
+import { Refusal, type RefusalDetails } from '../service/request.js';
 import type { Shapes } from '../world/shapes.js';
 
 /** What an error answer is made of. */

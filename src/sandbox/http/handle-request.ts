@@ -1,6 +1,6 @@
 import { Hono } from 'hono';
 import { accountOfKey } from '../service/accounts.js';
-import { codeForStatus, Refusal } from '../service/refusal.js';
+import { codeForStatus, Refusal } from '../service/request.js';
 import { type FaultRule, faultFor } from '../world/faults.js';
 import type { Underway } from '../world/real-time.js';
 import type { RequestRecord } from '../world/store.js';

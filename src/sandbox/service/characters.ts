@@ -5,8 +5,8 @@ import { randomId } from '../world/random.js';
 import type { StoredCharacter } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { type Caller, secondsFor } from './accounts.js';
-import type { RequestFields } from './fields.js';
-import { Refusal } from './refusal.js';
+import type { RequestFields } from './request.js';
+import { Refusal } from './request.js';
 import { findUpload, isWideEnough } from './uploads.js';
 
 /** Registers a character from an owned image. Throws `upload_not_found` or `character_registration_failed`. */

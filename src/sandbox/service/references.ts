@@ -2,8 +2,7 @@ import { isFields } from '../../schemas/envelope.js';
 import { show } from '../../schemas/show.js';
 import { MAX_REFERENCES, REVIEW_WORDS } from '../world/choices.js';
 import type { World } from '../world/world.js';
-import { itemFields, type RequestFields } from './fields.js';
-import { Refusal } from './refusal.js';
+import { itemFields, Refusal, type RequestFields } from './request.js';
 import { isWideEnough } from './uploads.js';
 
 /** What a reference is used as. */

@@ -4,8 +4,8 @@ import { UPLOAD_URL_TTL_MS } from '../world/choices.js';
 import { randomId } from '../world/random.js';
 import type { StoredUpload } from '../world/store.js';
 import type { World } from '../world/world.js';
-import type { RequestFields } from './fields.js';
-import { Refusal } from './refusal.js';
+import type { RequestFields } from './request.js';
+import { Refusal } from './request.js';
 
 /** Bytes that are kept of the start of an upload: enough for the header of pictures that people send. */
 const HEAD_BYTES = 256 * 1024;

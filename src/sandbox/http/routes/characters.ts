@@ -6,7 +6,7 @@ import {
   registerCharacter,
   viewCharacter,
 } from '../../service/characters.js';
-import { readCharacterOrder } from '../../service/image-order.js';
+import { readCharacterOrder } from '../../service/order.js';
 import type { World } from '../../world/world.js';
 import { acknowledge, succeed, succeedList } from '../answers.js';
 import { admit, createJob, createOnce, fieldsIn, replayed } from '../caller.js';

@@ -1,10 +1,8 @@
 import { Hono } from 'hono';
 import { show } from '../../../schemas/show.js';
-import type { RequestFields } from '../../service/fields.js';
-import { readImageOrder } from '../../service/image-order.js';
-import { type Order, readWebhookUrl } from '../../service/order.js';
-import { Refusal } from '../../service/refusal.js';
-import { readEditOrder, readVideoOrder } from '../../service/video-order.js';
+import { type Order, readEditOrder, readImageOrder, readVideoOrder, readWebhookUrl } from '../../service/order.js';
+import type { RequestFields } from '../../service/request.js';
+import { Refusal } from '../../service/request.js';
 import { MAX_PROMPT_CHARS, SPEECH_MODEL, SPEECH_PATH, VOICES } from '../../world/choices.js';
 import type { World } from '../../world/world.js';
 import { createJob } from '../caller.js';

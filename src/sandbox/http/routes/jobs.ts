@@ -1,5 +1,5 @@
 import { type Context, Hono } from 'hono';
-import { Refusal } from '../../service/refusal.js';
+import { Refusal } from '../../service/request.js';
 import { servedFile, viewJob } from '../../service/view-job.js';
 import type { StoredJob } from '../../world/store.js';
 import type { World } from '../../world/world.js';

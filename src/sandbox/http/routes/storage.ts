@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono';
 import { authenticate } from '../../service/accounts.js';
-import { Refusal } from '../../service/refusal.js';
+import { Refusal } from '../../service/request.js';
 import { findUpload, receiveBytes, requiredHeaders } from '../../service/uploads.js';
 import { servedFile } from '../../service/view-job.js';
 import type { World } from '../../world/world.js';
