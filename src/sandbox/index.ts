@@ -6,8 +6,8 @@ import type { SandboxOptions } from './world/options.js';
 
 export type { Lane } from '../rules/limits.js';
 export type { AccountChoice, FaultReport, SandboxService, SandboxSnapshot } from './control/contract.js';
-export { ConnectionDropped } from './http/fault-effects.js';
 export { sandboxHandlers } from './http/msw.js';
+export { ConnectionDropped } from './http/network.js';
 export type { Listening, ListenOptions } from './http/serve.js';
 export type { KeyOptions } from './service/accounts.js';
 export type { SimulationFaults } from './simulate/chance.js';

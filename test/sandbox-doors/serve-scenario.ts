@@ -1,6 +1,6 @@
 // Runs as it is on Node, Bun and Deno, and prints what it saw as one line of JSON.
 
-import { ConnectionDropped } from '../../src/sandbox/http/fault-effects.js';
+import { ConnectionDropped } from '../../src/sandbox/http/network.js';
 import { serve } from '../../src/sandbox/http/serve.js';
 import { cutBody } from './cut-body.js';
 

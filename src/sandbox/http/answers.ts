@@ -1,7 +1,12 @@
-// The bodies of answers. Where the document leaves their form open, the shapes decide (see world/shapes.ts).
 import { reasonOf } from '../../runtime/callbacks.js';
+import { type FileSpec, fileTitle } from '../media/index.js';
 import { Refusal, type RefusalDetails } from '../service/request.js';
+import { hashOf } from '../world/random.js';
 import type { Shapes } from '../world/shapes.js';
+import type { StoredJob } from '../world/store.js';
+import type { World } from '../world/world.js';
+
+// The bodies of answers. Where the document leaves their form open, the shapes decide (see world/shapes.ts).
 
 /** What an error answer is made of. */
 export interface ErrorAnswer extends RefusalDetails {
@@ -69,3 +74,67 @@ const ENVELOPES: Readonly<Record<Shapes['error'], (code: string, message: string
   errors: (code, message) => ({ success: false, errors: [{ code, message }] }),
   detail: (code, message) => ({ detail: { code, message } }),
 };
+
+/** A file to be served, whole or in part. */
+export interface ServedFile {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly contentType: string;
+  /** Strong, with its quotes: other content has another one, also after a reset that repeats the ids. */
+  readonly etag: string;
+  readonly modifiedAt: number;
+}
+
+/** The file of a completed job. */
+export function servedFile({ media }: World, job: StoredJob): ServedFile {
+  const spec: FileSpec = { ...job.media, label: job.modelId, prompt: job.prompt };
+  const etag = `"${job.id}-${hashOf(fileTitle(spec)).toString(36)}"`;
+  return { ...media.fileOf(spec), etag, modifiedAt: job.completedAt ?? job.createdAt };
+}
+
+/** Answers GET and HEAD for a file: 200, 206, 304 or 416, by Range, If-Range and If-None-Match (RFC 9110). */
+export function serveFile(request: Request, file: ServedFile): Response {
+  const { bytes } = file;
+  const headers = new Headers({
+    'content-type': file.contentType,
+    'accept-ranges': 'bytes',
+    etag: file.etag,
+    'last-modified': new Date(file.modifiedAt).toUTCString(),
+    'cache-control': 'private, no-store',
+  });
+  const known = request.headers.get('if-none-match');
+  if (known !== null && listsEtag(known, file.etag)) return new Response(null, { status: 304, headers });
+  // A range is for GET only, and only while the file is the one that the caller has begun.
+  const range = request.method === 'GET' && isSameFile(request, file) ? request.headers.get('range') : null;
+  const part = range === null ? undefined : parseRange(range, bytes.length);
+  if (part === 'unsatisfiable') {
+    headers.set('content-range', `bytes */${bytes.length}`);
+    headers.delete('content-type');
+    return new Response(null, { status: 416, headers });
+  }
+  const [from, to] = part ?? [0, bytes.length];
+  headers.set('content-length', String(to - from));
+  if (part) headers.set('content-range', `bytes ${from}-${to - 1}/${bytes.length}`);
+  const body = request.method === 'HEAD' ? null : bytes.subarray(from, to);
+  return new Response(body, { status: part ? 206 : 200, headers });
+}
+
+/** The first byte and the one after the last; undefined for a header to be ignored, such as one with several ranges. */
+function parseRange(header: string, size: number): [number, number] | 'unsatisfiable' | undefined {
+  const match = /^bytes=(\d*)-(\d*)$/.exec(header.trim());
+  const [, first = '', last = ''] = match ?? [];
+  if (first === '' && last === '') return undefined;
+  if (first === '') return Number(last) === 0 ? 'unsatisfiable' : [Math.max(0, size - Number(last)), size];
+  const from = Number(first);
+  if (last !== '' && Number(last) < from) return undefined;
+  return from >= size ? 'unsatisfiable' : [from, last === '' ? size : Math.min(Number(last) + 1, size)];
+}
+
+function isSameFile(request: Request, file: ServedFile): boolean {
+  const condition = request.headers.get('if-range');
+  if (condition === null || condition === file.etag) return true;
+  return condition === new Date(file.modifiedAt).toUTCString();
+}
+
+function listsEtag(header: string, etag: string): boolean {
+  return header.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag);
+}

@@ -3,18 +3,13 @@ import { accountOfKey } from '../service/accounts.js';
 import { codeForStatus, Refusal } from '../service/request.js';
 import { type FaultRule, faultFor } from '../world/faults.js';
 import type { Underway } from '../world/real-time.js';
-import type { RequestRecord } from '../world/store.js';
-import { keepLatest } from '../world/store.js';
+import { keepLatest, type RequestRecord } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { answerTo, errorResponse } from './answers.js';
 import { envOf, prefixOf, type RequestEnv, readPostBody } from './caller.js';
-import { ConnectionDropped, effectOf, spoilBody } from './fault-effects.js';
-import { catalogRoutes } from './routes/catalog.js';
-import { characterRoutes } from './routes/characters.js';
-import { createRoutes } from './routes/creates.js';
-import { jobRoutes } from './routes/jobs.js';
-import { corsHeaders, storageRoutes } from './routes/storage.js';
-import { uploadRoutes } from './routes/uploads.js';
+import { ConnectionDropped, type Handle, type RequestArrival, spoilBody } from './network.js';
+import { catalogRoutes, characterRoutes, createRoutes, jobRoutes } from './routes.js';
+import { corsHeaders, storageRoutes, uploadRoutes } from './upload-routes.js';
 
 type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 
@@ -22,17 +17,6 @@ type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 const LOGGED_CHARS = 2000;
 const SECRET_HEADERS = /^(authorization|cookie|x-api-key|proxy-authorization|x-storage-token)$/i;
 const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
-
-/** How a request came. */
-export interface RequestArrival {
-  /** Aborts when the caller has gone. */
-  readonly signal?: AbortSignal | undefined;
-  /** Whether the caller takes its time from the sandbox's clock. @default false */
-  readonly onSandboxClock?: boolean;
-}
-
-/** The handler of a server. */
-export type Handle = (request: Request, arrival?: RequestArrival) => Promise<Response>;
 
 /** Handles requests as a server does: runs what is due, applies faults, keeps the log. */
 export function createHandler(world: World, app: Hono): Handle {
@@ -109,6 +93,15 @@ async function strike(
   const message = 'A fault rule of the sandbox caused this error.';
   record.code = code;
   return errorResponse({ status, code, message, data, retryAfterS }, world.settings.shapes);
+}
+
+/** The effect of a rule, for the log. */
+function effectOf(fault: FaultRule): RequestRecord['fault'] {
+  if (fault.reset) return 'reset';
+  if (fault.commitThenDrop) return 'commitThenDrop';
+  if (fault.truncate) return 'truncate';
+  if (fault.stall) return 'stall';
+  return fault.status === undefined ? 'latency' : 'status';
 }
 
 function openRecord(world: World, request: Request): MutableRecord {

@@ -7,7 +7,7 @@ import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { checkOptions, must, text } from '../../options.js';
 import { systemClock } from '../../runtime/clock.js';
-import { ConnectionDropped } from './fault-effects.js';
+import { ConnectionDropped } from './network.js';
 
 /** Where to listen. */
 export interface ServeOptions {

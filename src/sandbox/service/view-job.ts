@@ -1,8 +1,5 @@
-import { type FileSpec, fileTitle } from '../media/index.js';
-import { hashOf } from '../world/random.js';
 import type { Shapes } from '../world/shapes.js';
 import type { SandboxJob, StoredJob } from '../world/store.js';
-import type { World } from '../world/world.js';
 
 /** The output link of a completed job; null for any other. */
 export function outputUrl(job: StoredJob, baseUrl: string): string | null {
@@ -39,22 +36,6 @@ export function viewJob(job: StoredJob, baseUrl: string, { warning }: Pick<Shape
 export function viewSandboxJob(job: StoredJob): SandboxJob {
   const { account, kind, prompt, uploadIds } = job;
   return { ...viewJob(job, job.baseUrl, { warning: 'job' }), account, kind, prompt, uploadIds };
-}
-
-/** A file to be served, whole or in part. */
-export interface ServedFile {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly contentType: string;
-  /** Strong, with its quotes: other content has another one, also after a reset that repeats the ids. */
-  readonly etag: string;
-  readonly modifiedAt: number;
-}
-
-/** The file of a completed job. */
-export function servedFile({ media }: World, job: StoredJob): ServedFile {
-  const spec: FileSpec = { ...job.media, label: job.modelId, prompt: job.prompt };
-  const etag = `"${job.id}-${hashOf(fileTitle(spec)).toString(36)}"`;
-  return { ...media.fileOf(spec), etag, modifiedAt: job.completedAt ?? job.createdAt };
 }
 
 function iso(time: number): string {

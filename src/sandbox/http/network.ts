@@ -1,9 +1,59 @@
-// The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
 import { isRedirect } from '../../rules/fate.js';
 import { onAbort } from '../../runtime/abort.js';
 import type { Activity } from '../world/real-time.js';
-import { ConnectionDropped } from './fault-effects.js';
-import type { Handle } from './handle-request.js';
+
+// What a fault does to a request. `sandbox.handle(request)` is the view of a server:
+// - reset, commitThenDrop: `handle` rejects with a ConnectionDropped. The server closes the socket without an answer.
+// - truncate: the Response states its full Content-Length, and its body fails half-way with a ConnectionDropped.
+// - stall: the body of the Response stops half-way and never ends.
+// - latencyMs: `handle` resolves late.
+// `sandbox.fetch` is the view of a client: it makes a ConnectionDropped the TypeError with which a real fetch rejects.
+
+/** How a request came. */
+export interface RequestArrival {
+  /** Aborts when the caller has gone. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether the caller takes its time from the sandbox's clock. @default false */
+  readonly onSandboxClock?: boolean;
+}
+
+/** The handler of a server. */
+export type Handle = (request: Request, arrival?: RequestArrival) => Promise<Response>;
+
+/** Thrown where the connection is to drop without an answer. A server closes the socket then. */
+export class ConnectionDropped extends Error {
+  /** Tells it from other errors. */
+  override readonly name = 'ConnectionDropped';
+  constructor() {
+    super('The sandbox dropped this connection because of a fault rule.');
+  }
+}
+
+/** The same answer with a body that fails, or never ends, after half of its bytes. An answer without a body stays as it is. */
+export async function spoilBody(response: Response, how: 'truncate' | 'stall'): Promise<Response> {
+  if (response.body === null) return response;
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const headers = new Headers(response.headers);
+  headers.set('content-length', String(bytes.length));
+  const half = bytes.subarray(0, bytes.length >> 1);
+  let sent = false;
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (!sent) {
+          sent = true;
+          if (half.length > 0) return controller.enqueue(half);
+        }
+        if (how === 'truncate') return controller.error(new ConnectionDropped());
+        return new Promise<void>(() => {});
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { status: response.status, headers });
+}
+
+// The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
 
 const MOST_FETCH_REDIRECTS = 20;
 

@@ -1,0 +1,190 @@
+import { type Context, Hono } from 'hono';
+import { signatureOf } from '../../webhooks/signature.js';
+import { authenticate } from '../service/accounts.js';
+import { Refusal } from '../service/request.js';
+import {
+  completeUpload,
+  createUpload,
+  deleteUpload,
+  directUrlExpiry,
+  findUpload,
+  receiveBytes,
+  requiredHeaders,
+  viewUpload,
+} from '../service/uploads.js';
+import type { Shapes } from '../world/shapes.js';
+import type { StoredUpload } from '../world/store.js';
+import type { World } from '../world/world.js';
+import { acknowledge, servedFile, serveFile, succeed, succeedBare } from './answers.js';
+import { admit, createOnce, fieldsIn, replayed, uploadBody } from './caller.js';
+
+/** POST and PUT /v1/uploads, POST /v1/uploads/complete, DELETE /v1/uploads/{upload_id}. */
+export function uploadRoutes(world: World): Hono {
+  const { shapes } = world.settings;
+  return new Hono()
+    .post('/v1/uploads', async (context) => {
+      const caller = admit(world, context, { scope: 'uploads:create', lane: 'uploads.create' });
+      const { id, isReplay } = createOnce(world, context, {
+        caller,
+        kind: 'upload',
+        create: (fields) => createUpload(world, caller.account.id, fields).id,
+      });
+      const upload = findUpload(world, caller.account.id, id);
+      const expiresAt = directUrlExpiry(upload);
+      const record = {
+        ...viewUpload(upload),
+        direct_upload_url: await signLink(world, caller.baseUrl, { area: 'uploads', id, expiresAt }),
+        method: 'PUT',
+        headers: headersFor(upload, shapes),
+        expires_at: new Date(expiresAt).toISOString(),
+      };
+      return uploadAnswer(record, shapes, replayed(isReplay));
+    })
+    .put('/v1/uploads', async (context) => {
+      const { account } = admit(world, context, { scope: 'uploads:create', lane: 'uploads.put' });
+      const upload = findUpload(world, account.id, context.req.query('upload_id'));
+      await receiveBytes(upload, uploadBody(context));
+      return succeed({ upload_id: upload.id, received_bytes: upload.receivedBytes });
+    })
+    .post('/v1/uploads/complete', (context) => {
+      const { account } = admit(world, context, { scope: 'uploads:create' });
+      const upload = findUpload(world, account.id, fieldsIn(context).text('upload_id'));
+      completeUpload(world, upload);
+      return shapes.empty === 'none' ? acknowledge({}, shapes) : uploadAnswer(viewUpload(upload), shapes);
+    })
+    .delete('/v1/uploads/:id', (context) => {
+      const { account } = admit(world, context, { scope: 'uploads:delete', lane: 'uploads.delete' });
+      const upload = findUpload(world, account.id, context.req.param('id'));
+      deleteUpload(world, upload);
+      return acknowledge({ upload_id: upload.id, deleted: true }, shapes);
+    });
+}
+
+function uploadAnswer(
+  record: Record<string, unknown>,
+  { upload }: Shapes,
+  headers: Record<string, string> = {},
+): Response {
+  if (upload === 'bare') return succeedBare(record, headers);
+  return succeed(upload === 'nested' ? { upload: record } : record, headers);
+}
+
+/** The headers for the PUT, in one of the forms in which services hand them out. */
+function headersFor(upload: StoredUpload, { uploadHeaders }: Shapes): unknown {
+  const entries = Object.entries(requiredHeaders(upload));
+  if (uploadHeaders === 'pairs') return entries;
+  if (uploadHeaders === 'records') return entries.map(([name, value]) => ({ name, value }));
+  if (uploadHeaders === 'lower-case')
+    return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]));
+  const length: [string, string][] = uploadHeaders === 'with-length' ? [['Content-Length', `${upload.fileSize}`]] : [];
+  return Object.fromEntries([...entries, ...length]);
+}
+
+/** Where direct upload URLs, and outputs on another origin, lead: signed links that work without a key. */
+export function storageRoutes(world: World): Hono {
+  const app = new Hono();
+  if (world.settings.storage.hasCors) app.options('/storage/*', () => new Response(null, { status: 204 }));
+  return app
+    .put('/storage/uploads/:id', async (context) => {
+      const id = context.req.param('id');
+      await enter(world, context, { area: 'uploads', id });
+      const upload = world.state.uploads.get(id);
+      if (upload === undefined) throw new Refusal('storage_denied', 'This upload was deleted.');
+      if (world.settings.storage.requiresKey) checkKeyOf(world, context, upload.account);
+      for (const [name, value] of Object.entries(requiredHeaders(findUpload(world, upload.account, id)))) {
+        if (context.req.header(name) === value) continue;
+        throw new Refusal('storage_denied', `The header ${name} must be exactly "${value}".`);
+      }
+      await receiveBytes(upload, uploadBody(context));
+      return new Response(null, { status: 200, headers: { etag: `"${id}"` } });
+    })
+    .get('/storage/outputs/:id', async (context) => {
+      const id = context.req.param('id');
+      await enter(world, context, { area: 'outputs', id });
+      const job = world.state.jobs.get(id);
+      if (job === undefined) throw new Refusal('storage_denied', 'This file was deleted.');
+      return serveFile(context.req.raw, servedFile(world, job));
+    });
+}
+
+function checkKeyOf(world: World, context: Context, account: string): void {
+  const caller = authenticate(world, context.req.header('authorization'), 'uploads:create');
+  if (caller.id !== account) throw new Refusal('storage_denied', 'The API key is of another workspace.');
+}
+
+/**
+ * The headers with which storage lets the pages of any origin in, as a bucket for browser uploads does. The links themselves
+ * are the permission.
+ */
+export function corsHeaders({ method, headers }: Request): [name: string, value: string][] {
+  const shared: [string, string][] = [
+    ['access-control-allow-origin', '*'],
+    ['access-control-expose-headers', 'etag, content-length, content-range, accept-ranges, retry-after'],
+  ];
+  if (method !== 'OPTIONS') return shared;
+  const asked = headers.get('access-control-request-headers') ?? '*';
+  return [
+    ...shared,
+    ['access-control-allow-methods', 'GET, HEAD, PUT'],
+    ['access-control-allow-headers', asked],
+    ['access-control-allow-private-network', 'true'],
+    ['access-control-max-age', '600'],
+    ['vary', 'access-control-request-headers'],
+  ];
+}
+
+async function enter(
+  world: World,
+  context: Context,
+  target: { area: 'uploads' | 'outputs'; id: string },
+): Promise<void> {
+  await checkLink(world, context.req.url, target);
+  // Object storage takes a bearer key for a second way to sign in, and refuses it.
+  const { isOtherOrigin, requiresKey } = world.settings.storage;
+  if (isOtherOrigin && !requiresKey && context.req.header('authorization') !== undefined) {
+    throw new Refusal(
+      'storage_denied',
+      'A signed link takes no Authorization header. Send the API key to the API only.',
+    );
+  }
+}
+
+/** A link that works without a key until it expires, as object storage gives them out. */
+interface StorageLink {
+  readonly area: 'uploads' | 'outputs';
+  readonly id: string;
+  readonly expiresAt: number;
+}
+
+/** Signs a link to the storage: on the API's own origin, or on another one where the options say so. */
+export async function signLink(world: World, baseUrl: string, link: StorageLink): Promise<string> {
+  const root = world.settings.storage.isOtherOrigin ? storageUrlOf(baseUrl) : baseUrl;
+  const signature = await sign(world, link);
+  return `${root}/storage/${link.area}/${link.id}?expires=${link.expiresAt}&signature=${signature}`;
+}
+
+/** Checks a link that is used. Throws `storage_denied` or `storage_url_expired`. */
+async function checkLink(world: World, url: string, target: Omit<StorageLink, 'expiresAt'>): Promise<void> {
+  const query = new URL(url).searchParams;
+  const expiresAt = Number(query.get('expires'));
+  if (query.get('signature') !== (await sign(world, { ...target, expiresAt }))) {
+    throw new Refusal('storage_denied', 'The signature of this storage link does not match.');
+  }
+  if (world.timeline.now() >= expiresAt) throw new Refusal('storage_url_expired', 'This storage link has expired.');
+}
+
+/**
+ * The same sandbox under another origin, as object storage has one: `localhost` for a server on 127.0.0.1 and the other way
+ * round, else a host that begins with `storage.`.
+ */
+function storageUrlOf(baseUrl: string): string {
+  const url = new URL(baseUrl);
+  if (url.hostname === '127.0.0.1') url.hostname = 'localhost';
+  else if (url.hostname === 'localhost') url.hostname = '127.0.0.1';
+  else url.hostname = `storage.${url.hostname}`;
+  return url.href.replace(/\/$/, '');
+}
+
+async function sign({ storageSecret }: World, { area, id, expiresAt }: StorageLink): Promise<string> {
+  return (await signatureOf(storageSecret, String(expiresAt), `${area}/${id}`)).slice(0, 40);
+}
