@@ -124,7 +124,7 @@ export interface JobPlan {
 }
 
 /** Decides how a job ends: its references come first, then the next outcome of a test, then the words of the prompt. */
-export function planJob(world: World, caller: Caller, order: Order): JobPlan {
+function planJob(world: World, caller: Caller, order: Order): JobPlan {
   const outcome: Outcome = { ...outcomeIn(order.prompt), ...takeOutcome(world, order.kind) };
   const prepared = prepare(world, order, { caller, clipsFail: outcome.clipsFail === true });
   const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };

@@ -50,17 +50,13 @@ export interface ModelRow {
 }
 
 /** The row of an alias; undefined for an unknown one. */
-export function modelRow(alias: unknown): ModelRow | undefined {
+function modelRow(alias: unknown): ModelRow | undefined {
   if (typeof alias !== 'string' || !Object.hasOwn(MODELS, alias)) return undefined;
   return Object.entries<ModelRow>(MODELS).find(([name]) => name === alias)?.[1];
 }
 
 /** The model that a create names, or the default. Throws `model_not_found` for an unknown alias or one of another kind. */
-export function readModel(
-  fields: RequestFields,
-  kind: ModelRow['kind'],
-  fallback: string,
-): { alias: string; row: ModelRow } {
+function readModel(fields: RequestFields, kind: ModelRow['kind'], fallback: string): { alias: string; row: ModelRow } {
   const alias = fields.raw('model') ?? fallback;
   const row = modelRow(alias);
   if (row === undefined || row.kind !== kind || typeof alias !== 'string') {
@@ -73,7 +69,7 @@ export function readModel(
 }
 
 /** The prompt. Throws `prompt_required` or `prompt_too_long`. */
-export function readPrompt(fields: RequestFields, kind: ModelRow['kind'], instead?: string): string {
+function readPrompt(fields: RequestFields, kind: ModelRow['kind'], instead?: string): string {
   const given = fields.raw('prompt') ?? '';
   const prompt = given === '' ? instead : given;
   if (typeof prompt !== 'string' || prompt.trim() === '') {
@@ -95,7 +91,7 @@ export interface Choice<T extends string | number> {
 }
 
 /** The value chosen, or the fallback. Throws the code of the choice for a value that is not offered. */
-export function readChoice<T extends string | number>({ fields, names, offered, fallback, code }: Choice<T>): T {
+function readChoice<T extends string | number>({ fields, names, offered, fallback, code }: Choice<T>): T {
   const field = names.find((name) => fields.raw(name) !== undefined);
   if (field === undefined) return fallback;
   const value = fields.raw(field);
@@ -115,7 +111,7 @@ export function readWebhookUrl(fields: RequestFields): string | null {
 }
 
 /** Checks the fields that change nothing here: flags are true or false, texts are not empty. */
-export function checkPlainFields(fields: RequestFields, flags: readonly string[], texts: readonly string[]): void {
+function checkPlainFields(fields: RequestFields, flags: readonly string[], texts: readonly string[]): void {
   for (const name of flags) fields.flag(name);
   for (const name of [...texts, 'idempotency_key']) {
     if (fields.text(name) === '') throw new Refusal('invalid_request', `${name} must not be an empty string.`);
@@ -123,14 +119,14 @@ export function checkPlainFields(fields: RequestFields, flags: readonly string[]
 }
 
 /** Refuses a field that has another value than the documented ones. */
-export function requireValue(fields: RequestFields, name: string, allowed: readonly string[]): void {
+function requireValue(fields: RequestFields, name: string, allowed: readonly string[]): void {
   const value = fields.text(name);
   if (value === undefined || allowed.includes(value)) return;
   throw new Refusal('invalid_request', `${name} must be ${allowed.join(', ')} or left out, not ${show(value)}.`);
 }
 
 /** The caller's seed. Throws `invalid_request` for what is not an integer. */
-export function readSeed(fields: RequestFields): number | undefined {
+function readSeed(fields: RequestFields): number | undefined {
   const seed = fields.raw('seed');
   if (seed === undefined) return undefined;
   if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed;
@@ -176,7 +172,7 @@ export function readCharacterOrder(fields: RequestFields): Order {
  * Wording that asks to match a real person is refused beside a reference or a
  * character. Without one the job ends as `generation_rejected` with the documented message.
  */
-export function personMatchEnd(prompt: string, hasReferences: boolean): PlannedEnd | undefined {
+function personMatchEnd(prompt: string, hasReferences: boolean): PlannedEnd | undefined {
   if (!PERSON_MATCH.test(prompt)) return undefined;
   if (hasReferences) {
     const message = 'The prompt asks to match a real person. Register an owned character instead.';

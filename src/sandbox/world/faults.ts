@@ -56,7 +56,7 @@ export interface ArmedFault {
 }
 
 /** The fields of a rule that do something. */
-export const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
+const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
 
 /** The largest Retry-After that a fault may have, in seconds. */
 const MOST_RETRY_AFTER_S = 1e9;
