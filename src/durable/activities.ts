@@ -1,6 +1,7 @@
+import * as z from 'zod/mini';
 import type { GenClient } from '../client.js';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../errors/index.js';
-import { checkOptions } from '../options.js';
+import { callback, checkOptions } from '../options.js';
 import { type CallKind, checkClient, seeCall, sendRunCreate } from '../resources/run-calls.js';
 import { callFailure, errorJson } from '../rules/fate.js';
 import type { RunEvent } from '../rules/run-state.js';
@@ -8,8 +9,20 @@ import { isPassingStore } from '../rules/store.js';
 import { isFields } from '../schemas/envelope.js';
 import { isFinal, type Job } from '../schemas/job.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
-import { ACTIVITY_OPTIONS, type ActivityOptions } from './activity-options.js';
-import type { Activities, Json } from './engine.js';
+import type { OutputDestination } from '../storage/destination.js';
+import type { Activities, Json } from './engines.js';
+
+/** What the activities of durable runs are made with. */
+export interface ActivityOptions {
+  /**
+   * Where the file of a completed job is copied to, for runs with `store: true`: `s3()`, `r2()` or a destination of your own.
+   * Its name must follow from the job alone, so that a copy which is repeated finds its object.
+   * @default undefined: a run with `store: true` fails
+   */
+  readonly destination?: ((job: Job) => OutputDestination) | undefined;
+}
+
+const ACTIVITY_OPTIONS = z.strictObject({ destination: callback });
 
 /**
  * The activities of durable runs, done by `client`. Each gives what it saw as JSON, an error too, so that the run decides

@@ -1,7 +1,57 @@
-// One adapter for each engine, by the shape of what the engine hands to a workflow: no engine is imported.
+// What a durable run needs of a workflow engine, and one adapter for each engine, by the shape of what the engine hands to a
+// workflow: no engine is imported.
+import * as z from 'zod/mini';
+import { checkOptions, must, optional, text } from '../options.js';
 import type { GenErrorJson } from '../rules/fate.js';
-import type { Activities, ActivityName, DurableEngine, Json } from './engine.js';
-import { checkEngineOptions } from './engine-options.js';
+
+/** A JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
+
+/** What a durable run has done for it outside of its workflow: a create, a read, or the storing of the file. */
+export type ActivityName = 'create' | 'read' | 'store';
+
+/** The activities of a client: JSON in, JSON out. Each may be repeated at any time without a second job or charge. */
+export type Activities = Readonly<Record<ActivityName, (input: Json) => Promise<Json>>>;
+
+/**
+ * What a durable run needs of a workflow engine. The names of the steps are unique within a run, and the same whenever the
+ * run is replayed.
+ */
+export interface DurableEngine {
+  /** Runs an activity at least once, and remembers the first result for every replay. */
+  call(step: string, activity: ActivityName, input: Json): Promise<Json>;
+  /**
+   * Waits for `ms` milliseconds, or until a webhook announces the end of the job. Resolves with true when it was woken, and
+   * with false when the time has passed. Without a job (`null`) there is nothing that could wake it.
+   */
+  wait(step: string, jobId: string | null, ms: number): Promise<boolean>;
+  /** Ends the workflow with an error that the engine must not repeat. */
+  fail(error: GenErrorJson): never;
+}
+
+const FUNCTION = z.custom<(...args: never[]) => unknown>(
+  (value) => typeof value === 'function',
+  'the one of the engine',
+);
+
+/** Cloudflare refuses any other type of event, and only when the run waits for it. */
+const EVENT_TYPE = must<string>(
+  'at most 100 letters, digits, "_" and "-", and not begin with "-"',
+  (value) => typeof value === 'string' && /^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$/.test(value),
+);
+
+/** What each adapter takes of its engine. */
+const ENGINES = {
+  cloudflareEngine: z.strictObject({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
+  inngestEngine: z.strictObject({ NonRetriableError: FUNCTION, event: text }),
+  restateEngine: z.strictObject({ TerminalError: FUNCTION, TimeoutError: FUNCTION }),
+  workflowEngine: z.strictObject({ hook: optional(z.any()), sleep: FUNCTION, FatalError: FUNCTION }),
+} as const;
+
+/** Throws a GenError for an option of an adapter that does not exist, or that is missing: before anything is created. */
+function checkEngineOptions(engine: keyof typeof ENGINES, options: unknown): void {
+  checkOptions(engine, ENGINES[engine], options);
+}
 
 /** The part of a `WorkflowStep` that a run needs. */
 export interface CloudflareStep {

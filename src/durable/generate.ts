@@ -1,15 +1,51 @@
+import * as z from 'zod/mini';
 import { GenError } from '../errors/index.js';
-import { checkOptions } from '../options.js';
-import { shortenKey } from '../resources/run-calls.js';
+import * as option from '../options.js';
+import { type CallKind, shortenKey } from '../resources/run-calls.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { nextStep } from '../rules/run.js';
-import { type RunEvent, startRun } from '../rules/run-state.js';
+import { type Recover, type RunEvent, startRun } from '../rules/run-state.js';
 import { extra, isFields } from '../schemas/envelope.js';
-import type { CompletedJob } from '../schemas/job.js';
+import { type CompletedJob, JOB_CALLS } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import { recoverRules } from '../waiting/wait-options.js';
-import type { DurableEngine, Json } from './engine.js';
-import { GENERATE_OPTIONS, type GenerateOptions } from './generate-options.js';
+import type { DurableEngine, Json } from './engines.js';
+
+/** What a durable run makes, and how. */
+export interface GenerateOptions {
+  /** Whose `create` it is: `images`, `videos`, `videoEdits` or `characters`. */
+  readonly call: CallKind;
+  /** The body of the create, as JSON. Files are given as upload ids or URLs. */
+  readonly params: object;
+  /** The key of the first create. Take the id of the workflow's run: a key makes one job, however often it is sent. */
+  readonly key: string;
+  /**
+   * Milliseconds that the waits of the run may add up to before it fails with a WaitTimeoutError; its job goes on. `false`
+   * for no limit. It is for the run, not for a try.
+   * @default 1_800_000 (30 min)
+   */
+  readonly timeoutMs?: number | false | undefined;
+  /**
+   * How to go on after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try with
+   * each of some models.
+   * @default {}: a failed job ends the run
+   */
+  readonly recover?: Recover | undefined;
+  /** Whether the file is copied to the `destination` of the activities before the run ends. @default false */
+  readonly store?: boolean | undefined;
+}
+
+const GENERATE_OPTIONS = z.strictObject({
+  call: option.oneOf(...JOB_CALLS),
+  params: option.anObject,
+  key: option.text,
+  timeoutMs: option.must<number | false>(
+    'a number of milliseconds above 0, or false for no limit',
+    (value) => value === false || (typeof value === 'number' && value > 0),
+  ),
+  recover: z.optional(z.any()),
+  store: option.flag,
+});
 
 /** The file in the store, as the `store` activity tells it. */
 export interface StoredFile {
@@ -109,7 +145,7 @@ function checkEngine(engine: unknown): void {
 }
 
 function checkedOptions(options: GenerateOptions): GenerateOptions {
-  checkOptions('generate', GENERATE_OPTIONS, options);
+  option.checkOptions('generate', GENERATE_OPTIONS, options);
   for (const [name, example] of NEEDED) {
     if (options?.[name] === undefined) throw new GenError(`generate needs ${name}, for example ${example}.`);
   }
