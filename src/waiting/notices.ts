@@ -5,8 +5,7 @@ import { type Clock, wallOf } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import type { SharedStore } from '../shared/shared-store.js';
-import { type VerifiedWebhook, verifiedWebhook } from '../webhooks/verified.js';
-import { verifyWebhook } from '../webhooks/verify.js';
+import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhooks/verify.js';
 import type { Notice } from './watch.js';
 
 /** A verified webhook event, or the part of it that says which job it is about. */

@@ -14,12 +14,11 @@ export type {
   WebhookEventType,
 } from '../schemas/webhook-event.js';
 export type { SharedChanges, SharedStore, SharedValues } from '../shared/shared-store.js';
-export type { WebhookBody } from './body.js';
 export type { WebhookContext, WebhookHandler } from './handler.js';
 export { createWebhookHandler } from './handler.js';
 export type { WaitUntil, WebhookClient, WebhookHandlerOptions, WebhookListeners } from './handler-options.js';
 export type { SignedWebhook, SignWebhookOptions } from './sign.js';
 export { signWebhook } from './sign.js';
-export type { WebhookSecret } from './signature.js';
+export type { WebhookBody, WebhookSecret } from './signature.js';
 export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './verify.js';
 export { verifyWebhook } from './verify.js';

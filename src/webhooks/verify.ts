@@ -1,8 +1,15 @@
 import { refusal } from '../errors/webhook-error.js';
-import { flawOfEvent, type WebhookEvent } from '../schemas/webhook-event.js';
-import { type RawBody, rawBody, readBody, type WebhookBody } from './body.js';
-import { sameDigest, secretsOf, signatureOf, type WebhookSecret } from './signature.js';
-import { markVerified } from './verified.js';
+import { type EventJob, flawOfEvent, signedJobIn, type WebhookEvent } from '../schemas/webhook-event.js';
+import {
+  type RawBody,
+  rawBody,
+  readBody,
+  sameDigest,
+  secretsOf,
+  signatureOf,
+  type WebhookBody,
+  type WebhookSecret,
+} from './signature.js';
 
 /** The headers of a webhook: a web `Headers`, a plain object or Node's, in any case. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -117,4 +124,48 @@ function eventIn(body: RawBody, signature: string): WebhookEvent {
   const flaw = flawOfEvent(event);
   if (flaw) throw refusal('event_malformed', `The signature is valid, but \`${flaw}\` is missing or not a string.`);
   return markVerified(event as WebhookEvent, { body, signature });
+}
+
+/** A webhook that was verified, as it was received and as its signed bytes say. */
+export interface VerifiedWebhook {
+  /** The raw body. */
+  readonly body: RawBody;
+  /** The header `X-Service-Signature`. */
+  readonly signature: string;
+  /** The job of the event, as it was signed; undefined for an event without one. */
+  readonly job: Readonly<EventJob> | undefined;
+}
+
+/** Marks the events of every copy of the package in the process. */
+const VERIFIED = Symbol.for('gen-client.verified-webhook');
+
+/** A webhook as it was received. */
+type ReceivedBytes = Pick<VerifiedWebhook, 'body' | 'signature'>;
+
+interface VerifiedMark extends ReceivedBytes {
+  /** The event that was marked. A copy of it has another identity, so the mark does not hold for the copy. */
+  readonly of: object;
+}
+
+/**
+ * Marks an event as verified. The mark cannot be copied to another object, and it contains the signed bytes, so a change of
+ * the event changes nothing about what was verified.
+ */
+export function markVerified(event: WebhookEvent, webhook: ReceivedBytes): WebhookEvent {
+  const mark: VerifiedMark = Object.freeze({ ...webhook, of: event });
+  return Object.defineProperty(event, VERIFIED, { value: mark });
+}
+
+/** The webhook behind an event that `verifyWebhook` gave; undefined for any other object, such as a copy of one. */
+export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
+  if (typeof event !== 'object' || event === null || !(VERIFIED in event)) return undefined;
+  const mark = event[VERIFIED] as Partial<VerifiedMark> | undefined;
+  if (mark?.of !== event || mark.body === undefined || mark.signature === undefined) return undefined;
+  const { body, signature } = mark;
+  return { body, signature, job: signedJobIn(parsedEvent(body)) };
+}
+
+/** The event in verified bytes. They are JSON: `verifyWebhook` has read them. */
+function parsedEvent(body: RawBody): unknown {
+  return JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
 }

@@ -2,7 +2,7 @@ import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
-import { markVerified } from '../../src/webhooks/verified.js';
+import { markVerified } from '../../src/webhooks/verify.js';
 import { type Arrivals, type SimulatedJob, simulatedService } from './simulation.js';
 
 export interface Figures {
