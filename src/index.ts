@@ -146,8 +146,8 @@ export type {
 } from './schemas/webhook-event.js';
 export type { KeptJournal, SharedJournalOptions } from './shared/journal.js';
 export { sharedJournal } from './shared/journal.js';
-export { memoryShared } from './shared/memory.js';
 export type { SharedChanges, SharedStore, SharedValues } from './shared/shared-store.js';
+export { memoryShared } from './shared/shared-store.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
 export type { CatalogDrift } from './transport/live-catalog.js';
 export type { CallResult, RequestPromise, ResponseMeta } from './transport/request-promise.js';

@@ -3,8 +3,7 @@ import { type Places, takePlace } from '../rules/places.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Random } from '../runtime/random.js';
 import type { ClientAccount } from './account.js';
-import { memoryStore } from './memory.js';
-import { type SharedStore, type SharedValues, updateShared } from './shared-store.js';
+import { memoryStore, type SharedStore, type SharedValues, updateShared } from './shared-store.js';
 
 /** Who asks for a place. */
 export interface PlaceRequest {

@@ -7,7 +7,7 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { wallOf } from '../runtime/clock.js';
 import type { Budget, PricedCall } from '../schemas/budget.js';
 import { tokensIn } from '../schemas/job.js';
-import { lengthsOf } from '../shared/job-lengths.js';
+import { lengthsOf } from '../shared/facts.js';
 import { timestamp } from '../shared/journal.js';
 import type { Core, JobTeller } from './call.js';
 import { type EndedJob, type JobEnd, type JobListeners, JobLog, JobMemory } from './job-log.js';

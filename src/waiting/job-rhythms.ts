@@ -2,7 +2,7 @@ import { ENDED, type JobProgress, progressOf } from '../rules/lengths.js';
 import { learned, modelKey, newModel } from '../rules/order.js';
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
-import type { JobLengths } from '../shared/job-lengths.js';
+import type { JobLengths } from '../shared/facts.js';
 import type { ModelRecord } from './read-queue.js';
 import { type Entry, HEARD, type Watch } from './watch.js';
 

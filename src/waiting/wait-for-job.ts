@@ -7,7 +7,7 @@ import { callerContext, callObserver } from '../runtime/callbacks.js';
 import { type Clock, systemClock } from '../runtime/clock.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
-import { lengthsOf } from '../shared/job-lengths.js';
+import { lengthsOf } from '../shared/facts.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
 import { outcomeOf, targetOf, timedOut, type WaitTarget } from './outcome.js';
 import type { ReadLimiter } from './pace.js';

@@ -4,7 +4,7 @@ import { readPauseMs } from '../rules/order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isSettled, type Job } from '../schemas/job.js';
-import type { JobLengths } from '../shared/job-lengths.js';
+import type { JobLengths } from '../shared/facts.js';
 import { DueHeap } from './due-heap.js';
 import { EAGER_READS, JobRhythms } from './job-rhythms.js';
 import type { ReadLimiter } from './pace.js';

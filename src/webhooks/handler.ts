@@ -3,8 +3,7 @@ import { type WebhookRefusal, WebhookVerificationError } from '../errors/webhook
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, wallOf } from '../runtime/clock.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
-import { eventStore } from '../shared/memory.js';
-import { sharedOf } from '../shared/shared-store.js';
+import { eventStore, sharedOf } from '../shared/shared-store.js';
 import {
   checkHandlerOptions,
   type WaitUntil,

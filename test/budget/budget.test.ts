@@ -8,8 +8,7 @@ import {
   InsufficientBalanceError,
 } from '../../src/index.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
-import { memoryShared } from '../../src/shared/memory.js';
-import type { SharedStore } from '../../src/shared/shared-store.js';
+import { memoryShared, type SharedStore } from '../../src/shared/shared-store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { json, stubbed } from '../transport/support.js';
 

@@ -17,7 +17,7 @@ import {
 } from '../../src/index.js';
 import { fileJournal, saveOutput } from '../../src/node/index.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
-import { memoryShared } from '../../src/shared/memory.js';
+import { memoryShared } from '../../src/shared/shared-store.js';
 import { copyOutput } from '../../src/storage/index.js';
 
 /** A journal of two functions, as a user writes it. */

@@ -5,7 +5,7 @@ import { GenClient, memoryShared, type SharedStore } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { Facts } from '../../src/shared/facts.js';
-import { memoryStore } from '../../src/shared/memory.js';
+import { memoryStore } from '../../src/shared/shared-store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 

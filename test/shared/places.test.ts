@@ -1,7 +1,7 @@
 // The line of durable runs that wait for one rate limit, on a held clock.
 import { describe, expect, it } from 'vitest';
-import { memoryStore } from '../../src/shared/memory.js';
 import { AccountPlaces } from '../../src/shared/places.js';
+import { memoryStore } from '../../src/shared/shared-store.js';
 import { HeldClock } from '../budget/held-clock.js';
 
 const START = Date.UTC(2026, 0, 1);
