@@ -26,12 +26,10 @@ import { AccountPlaces, type PlaceRequest } from './shared/places.js';
 import { SHARED, type SharedStore } from './shared/shared-store.js';
 import { type ClientTransport, createTransport } from './transport/create-transport.js';
 import type { RequestPromise } from './transport/request-promise.js';
+import { type JobUpdate, type ResumeOptions, resumeJobs, waitForJobs, watchJob } from './waiting/job-iterables.js';
 import type { JobNotice } from './waiting/notices.js';
-import { type ResumeOptions, resumeJobs } from './waiting/resume.js';
 import { createWaiter, type Waiter } from './waiting/wait-for-job.js';
-import { waitForJobs } from './waiting/wait-for-jobs.js';
 import type { WaitOptions } from './waiting/wait-options.js';
-import { type JobUpdate, watchJob } from './waiting/watch-job.js';
 import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from './webhooks/verify.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');

@@ -8,9 +8,8 @@ import { APIError, GenError } from '../errors/index.js';
 import { readFailure } from '../rules/fate.js';
 import { systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
-import type { Job } from '../schemas/job.js';
-import { isFinal } from '../schemas/job.js';
-import { timedOut } from '../waiting/outcome.js';
+import { isFinal, type Job } from '../schemas/job.js';
+import { timedOut } from '../waiting/wait-for-job.js';
 import { plainHeaders } from './output-keys.js';
 import {
   jobMetadata,

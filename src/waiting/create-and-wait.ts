@@ -13,8 +13,7 @@ import {
 import { sleep, steady } from '../runtime/clock.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
-import { outcomeOf } from './outcome.js';
-import type { Waiter } from './wait-for-job.js';
+import { outcomeOf, type Waiter } from './wait-for-job.js';
 import { CREATE_AND_WAIT_OPTIONS, recoverRules, type WaitOptions } from './wait-options.js';
 
 /** How to wait for a job that a call creates. */

@@ -1,3 +1,11 @@
+import {
+  GenError,
+  JobBlockedError,
+  JobCanceledError,
+  type JobError,
+  JobFailedError,
+  WaitTimeoutError,
+} from '../errors/index.js';
 import { type TraceChannel, traced, type WaitTrace } from '../events.js';
 import { checkOptions } from '../options.js';
 import { backoff } from '../rules/backoff.js';
@@ -5,12 +13,12 @@ import { endsWait } from '../rules/fate.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import { type Clock, systemClock } from '../runtime/clock.js';
+import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
 import { lengthsOf } from '../shared/facts.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
-import { outcomeOf, targetOf, timedOut, type WaitTarget } from './outcome.js';
-import type { ReadLimiter } from './pace.js';
+import type { ReadLimiter } from './read-queue.js';
 import { type SettleOn, WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 import { RESTART, Watch } from './watch.js';
 import { JobWatcher } from './watcher.js';
@@ -40,6 +48,13 @@ export interface WaiterContext extends Omit<NoticesContext, 'clock'> {
   readonly announced?: ((job: Job) => void) | undefined;
   /** Whether a hook, a budget or a trace learns the charge of the job by a read. */
   readonly learnsCharge?: ((id: string) => boolean) | undefined;
+}
+
+/** What a wait is for. */
+export interface WaitTarget {
+  readonly id: string;
+  /** The job as far as it is known. */
+  readonly job: Job | undefined;
 }
 
 /** A wait whose options are checked. */
@@ -224,4 +239,65 @@ function learnCharge(
   const inContext = callerContext();
   const read = () => inContext(() => readJob(id, new AbortController().signal));
   if (!watcher.readLater(watch, id, read)) announced?.({ id, status });
+}
+
+/** The job that a wait is for. Throws a GenError for anything but a job or an id. */
+function targetOf(target: unknown): WaitTarget {
+  if (typeof target === 'string' && target) return { id: target, job: undefined };
+  const { id, status, job, then } = isFields(target) ? target : {};
+  if (typeof id === 'string' && id) return { id, job: typeof status === 'string' ? (target as Job) : undefined };
+  const hint = then !== undefined ? ' Await the create first.' : '';
+  const created = job !== undefined || then !== undefined;
+  throw new GenError(
+    `waitForJob takes a job or its id.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
+  );
+}
+
+const FAILURES: Readonly<Record<string, typeof JobError>> = {
+  failed: JobFailedError,
+  canceled: JobCanceledError,
+  blocked: JobBlockedError,
+};
+
+/** What to do, in words, for each recovery that a job error can have. */
+const JOB_ADVICE: Readonly<Record<string, string>> = {
+  change_reference: 'Use another reference.',
+  change_request: 'Change the prompt, references or options.',
+  wait_and_retry: 'Wait errorData.retry_after seconds and send it again under a new idempotency key.',
+  retry_with_new_key: 'Send it again under a new idempotency key.',
+  retry_later: 'Try again later or with another model.',
+};
+
+/** The final job; throws its JobError where it did not complete, unless `throwOnFailure` is false. */
+export function outcomeOf(job: Job, throwOnFailure = true): CompletedJob {
+  const Failure = FAILURES[job.status];
+  if (!Failure || !throwOnFailure) return job as CompletedJob;
+  const { id, status, errorCode, errorMessage } = job;
+  const reason = [errorCode, errorMessage].filter(Boolean).join(': ');
+  const error = new Failure(`Job ${id} ${status === 'failed' ? status : `was ${status}`}${reason && ` (${reason})`}.`, {
+    job,
+  });
+  const advice = JOB_ADVICE[error.recovery];
+  if (advice) error.message += ` ${advice}`;
+  throw error;
+}
+
+/** The error of a wait whose time is over. */
+export function timedOut(seen: {
+  readonly id: string;
+  readonly job: Job | undefined;
+  readonly timeoutMs: number;
+  readonly cause: unknown;
+}): WaitTimeoutError {
+  const { id, job, timeoutMs } = seen;
+  const state =
+    job === undefined
+      ? 'it could not be read'
+      : job.status === 'completed'
+        ? 'it was completed when last read, but had no providerOutputUrl'
+        : `it was ${job.status} when last read`;
+  return new WaitTimeoutError(
+    `Job ${id} did not end within ${timeoutMs} ms (${state}). The job goes on: wait for it again, or raise timeoutMs.`,
+    { ...seen, jobId: id },
+  );
 }

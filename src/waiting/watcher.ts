@@ -7,8 +7,7 @@ import { isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../shared/facts.js';
 import { DueHeap } from './due-heap.js';
 import { EAGER_READS, JobRhythms } from './job-rhythms.js';
-import type { ReadLimiter } from './pace.js';
-import { type ReadQueue, ReadQueues } from './read-queue.js';
+import { type ReadLimiter, type ReadQueue, ReadQueues } from './read-queue.js';
 import { type Entry, endByEvent, HEARD, type Miss, type Notice, RESTART, type Watch, type WatchStep } from './watch.js';
 
 /** Reads under way at most: enough at any usual delay also under lifted limits. */

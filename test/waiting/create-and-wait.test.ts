@@ -4,8 +4,8 @@ import { ConflictError, JobFailedError, NotFoundError, WaitTimeoutError } from '
 import type { CreateStep } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
 import { type CreateAndWaitOptions, createAndWait } from '../../src/waiting/create-and-wait.js';
+import { waitForJobs } from '../../src/waiting/job-iterables.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
-import { waitForJobs } from '../../src/waiting/wait-for-jobs.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
 import { settle, virtualClock } from './virtual-clock.js';
 

@@ -4,7 +4,7 @@ import { JobFailedError } from '../../src/errors/index.js';
 import { expectedMs, progressOf, withLength } from '../../src/rules/lengths.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import type { Job } from '../../src/schemas/job.js';
-import type { JobUpdate } from '../../src/waiting/watch-job.js';
+import type { JobUpdate } from '../../src/waiting/job-iterables.js';
 
 const PARAMS = { model: 'svc-video-fast', duration: 5, resolution: '720p', prompt: 'a fox at dawn' } as const;
 const CALL = { call: 'videos', model: 'svc-video-fast', duration: 5, resolution: '720p' } as const;

@@ -1,0 +1,204 @@
+// The async iterables over waits: one job as it goes on, many as they end, and those of a journal.
+
+import { GenError } from '../errors/index.js';
+import { seenFromCallerOf } from '../errors/stack.js';
+import { checkOptions } from '../options.js';
+import { isDone, type Journal, type JournaledCreate } from '../rules/journal.js';
+import { ENDED, type JobProgress } from '../rules/lengths.js';
+import { onAbort } from '../runtime/abort.js';
+import type { CreatedJob } from '../schemas/created-job.js';
+import { isCompleted, type Job } from '../schemas/job.js';
+import { mustBe } from '../schemas/show.js';
+import { readJournal, timestamp } from '../shared/journal.js';
+import type { Waiter } from './wait-for-job.js';
+import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
+
+/** A job as a read has shown it, and how far it is. */
+export interface JobUpdate extends JobProgress {
+  /** The job. The last one is final. */
+  readonly job: Job;
+}
+
+/**
+ * The job each time that a read shows it, and at last the final job. Throws what `waitForJob` throws. Leaving the loop ends
+ * the wait at once, not the job.
+ */
+export async function* watchJob(
+  job: Job | string,
+  waiter: Waiter,
+  options: WaitOptions = {},
+): AsyncGenerator<JobUpdate, void, undefined> {
+  const { signal, onUpdate } = options;
+  const stop = new AbortController();
+  const forget = onAbort(signal, () => stop.abort(signal?.reason));
+  const updates: JobUpdate[] = [];
+  let wake = () => {};
+  let hasEnded = false;
+  let wasShown = false;
+  const update = (seen: Job, progress: JobProgress) => {
+    updates.push({ job: seen, ...progress });
+    wasShown = true;
+    wake();
+    return onUpdate?.(seen, progress);
+  };
+  const wait = waiter.waitForJob(job, { ...options, signal: stop.signal, onUpdate: update });
+  const ended = () => {
+    hasEnded = true;
+    wake();
+  };
+  wait.then(ended, ended);
+  try {
+    for (;;) {
+      for (const next of updates.splice(0)) yield next;
+      if (updates.length > 0) continue;
+      if (hasEnded) break;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    const final = await wait;
+    // A job that was final before is not read.
+    if (!wasShown) yield { job: final, ...ENDED };
+  } catch (error) {
+    throw seenFromCallerOf(error, watchJob);
+  } finally {
+    forget();
+    stop.abort();
+  }
+}
+
+/**
+ * The jobs in the order in which they end, whatever their status: one failed job of many must not cost the others. With
+ * `throwOnFailure: true` the first one that did not complete throws its JobError instead.
+ *
+ * A job that cannot be waited for (an unknown id, a deadline) does not stop the others either: its error is thrown after
+ * the last of them, several as an AggregateError. An abort throws at once. Leaving the loop ends all waits, not the jobs.
+ */
+export async function* waitForJobs(
+  jobs: Iterable<Job | string>,
+  waiter: Waiter,
+  options: WaitOptions = {},
+): AsyncGenerator<Job, void, undefined> {
+  if (typeof jobs?.[Symbol.iterator] !== 'function') throw new GenError(mustBe('waitForJobs: jobs', 'a list', jobs));
+  const { signal: outer, throwOnFailure = false } = options;
+  const stop = new AbortController();
+  const ended: Job[] = [];
+  const errors: unknown[] = [];
+  let open = 0;
+  let wake = () => {};
+  const abort = () => {
+    stop.abort(outer?.reason);
+    wake();
+  };
+  outer?.addEventListener('abort', abort, { once: true });
+  try {
+    for (const job of jobs) {
+      open++;
+      waiter
+        .waitForJob(job, { ...options, signal: stop.signal, throwOnFailure: false })
+        .then(
+          (final) => ended.push(final),
+          (error) => errors.push(error),
+        )
+        .then(() => {
+          open--;
+          wake();
+        });
+    }
+    for (;;) {
+      outer?.throwIfAborted();
+      for (const job of ended.splice(0)) yield throwOnFailure ? await waiter.waitForJob(job) : job;
+      if (ended.length > 0) continue;
+      if (open === 0) break;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  } finally {
+    outer?.removeEventListener('abort', abort);
+    stop.abort();
+  }
+  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs could not be waited for.`);
+  if (errors.length > 0) throw seenFromCallerOf(errors[0], waitForJobs);
+}
+
+/** How to wait for the jobs of a journal. `timeoutMs` is for each job. */
+export interface ResumeOptions extends Omit<WaitOptions, 'throwOnFailure'> {}
+
+/** What `resume` needs of the client. */
+export interface ResumePorts {
+  readonly journal: Journal;
+  /** Sends a create under its own key. */
+  readonly create: (create: JournaledCreate, signal: AbortSignal) => PromiseLike<CreatedJob>;
+  readonly waitForJob: (job: Job | string, options: WaitOptions) => Promise<Job>;
+}
+
+/**
+ * The jobs of a journal that are not final, or completed and not stored, in the order in which they end. A create whose
+ * outcome is unknown is sent again under its own key. A job that cannot be created or waited for does not stop the others:
+ * its error is thrown after the last of them, several as an AggregateError.
+ */
+export async function* resumeJobs(
+  ports: ResumePorts,
+  options: ResumeOptions = {},
+): AsyncGenerator<Job, void, undefined> {
+  checkOptions('resume', WAIT_OPTIONS, options);
+  const { signal: outer } = options;
+  outer?.throwIfAborted();
+  const creates = await readJournal(ports.journal);
+  const stop = new AbortController();
+  const ended: Job[] = [];
+  const errors: unknown[] = [];
+  let open = 0;
+  let wake = () => {};
+  const forget = onAbort(outer, () => {
+    stop.abort(outer?.reason);
+    wake();
+  });
+  try {
+    for (const create of creates) {
+      if (isDone(create)) continue;
+      open += 1;
+      finalJob(ports, create, { ...options, signal: stop.signal })
+        .then(
+          (job) => ended.push(job),
+          (error) => errors.push(error),
+        )
+        .then(() => {
+          open -= 1;
+          wake();
+        });
+    }
+    for (;;) {
+      outer?.throwIfAborted();
+      const job = ended.shift();
+      if (job !== undefined) yield job;
+      else if (open === 0) break;
+      else {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    }
+  } finally {
+    forget();
+    stop.abort();
+  }
+  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs of the journal could not be resumed.`);
+  if (errors.length > 0) throw errors[0];
+}
+
+async function finalJob(
+  { journal, create, waitForJob }: ResumePorts,
+  journaled: JournaledCreate,
+  options: ResumeOptions & { readonly signal: AbortSignal },
+): Promise<Job> {
+  const { key, jobId } = journaled;
+  const started = jobId ?? (await create(journaled, options.signal)).job;
+  const job = await waitForJob(started, { ...options, throwOnFailure: false });
+  if (isCompleted(job)) return job;
+  // Written before it is yielded, so that it is yielded once.
+  const { id, status, errorCode } = job;
+  await journal.append({ phase: 'final', jobId: id, key, status, ...(errorCode && { errorCode }), at: timestamp() });
+  return job;
+}
