@@ -1,5 +1,4 @@
-export type { BudgetOptions } from './budget/budget-options.js';
-export type { BudgetUsage, SpendingBudget } from './budget/create-budget.js';
+export type { BudgetOptions, BudgetUsage, SpendingBudget } from './budget/create-budget.js';
 export { createBudget } from './budget/create-budget.js';
 export type {
   DurationOf,
@@ -73,7 +72,7 @@ export { extensionFor } from './resources/output.js';
 export type { RawRequest } from './resources/raw-request.js';
 export type { DeletedUpload, Uploads } from './resources/uploads.js';
 export type { Voices } from './resources/voices.js';
-export type { BudgetPeriod } from './rules/budget-period.js';
+export type { BudgetPeriod } from './rules/budget-state.js';
 export type {
   AcceptedEntry,
   ClosedEntry,

@@ -1,11 +1,12 @@
 // A budget in a shared store: the ledger of its scope, each answered create under a key of its own, and the scopes of a job.
 import { takeBudgetStep } from '../rules/budget.js';
-import { type BudgetPeriod, keptMs } from '../rules/budget-period.js';
 import {
+  type BudgetPeriod,
   type BudgetReply,
   type BudgetState,
   type BudgetTurn,
   EMPTY_BUDGET,
+  keptMs,
   type PendingCreate,
   REMEMBERED_MS,
   type SettledCreate,

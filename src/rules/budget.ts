@@ -1,14 +1,15 @@
 // The rules of a budget: state and step give state. A shared store keeps the state, and src/budget/ drives the rules.
-import { lostUntilMs, periodAt } from './budget-period.js';
-import type {
-  BudgetReply,
-  BudgetScope,
-  BudgetState,
-  BudgetStep,
-  BudgetTurn,
-  PendingCreate,
-  ReserveStep,
-  SettledCreate,
+import {
+  type BudgetReply,
+  type BudgetScope,
+  type BudgetState,
+  type BudgetStep,
+  type BudgetTurn,
+  lostUntilMs,
+  type PendingCreate,
+  periodAt,
+  type ReserveStep,
+  type SettledCreate,
 } from './budget-state.js';
 
 /**
