@@ -1,12 +1,24 @@
-import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type Meter,
+  type MeterProvider,
+  metrics,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api';
+import * as z from 'zod/mini';
 import { GenError } from '../errors/gen-error.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../events.js';
 import type { JobEvent } from '../hooks.js';
-import { checkOptions } from '../options.js';
+import * as option from '../options.js';
 import { VERSION } from '../version.js';
-import { createMeters } from './meters.js';
-import { OTEL_OPTIONS } from './otel-options.js';
-import { SpanRecorder } from './spans.js';
+import { attributesOf, SpanRecorder } from './spans.js';
+
+const OTEL_OPTIONS = z.strictObject({
+  tracerProvider: option.methods('getTracer'),
+  meterProvider: option.methods('getMeter'),
+  capturePrompt: option.flag,
+});
 
 /** What {@link instrumentGenClient} is told. */
 export interface InstrumentOptions {
@@ -30,7 +42,7 @@ export interface InstrumentOptions {
  * const stop = instrumentGenClient();
  */
 export function instrumentGenClient(options: InstrumentOptions = {}): () => void {
-  checkOptions('instrumentGenClient', OTEL_OPTIONS, options);
+  option.checkOptions('instrumentGenClient', OTEL_OPTIONS, options);
   const { tracerProvider = trace, meterProvider = metrics, capturePrompt = false } = options;
   const channels = openSubscriptions();
   const spans = new SpanRecorder(tracerProvider.getTracer('gen-client', VERSION), { capturePrompt });
@@ -57,7 +69,7 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
 }
 
 /** What is done at each phase of a trace. */
-export interface TraceSubscribers<T> {
+interface TraceSubscribers<T> {
   readonly start?: (message: T) => void;
   readonly asyncEnd?: (message: T) => void;
 }
@@ -70,7 +82,7 @@ interface Diagnostics {
 }
 
 /** The channels of this package. Whatever a subscriber throws changes nothing for the call that it is told of. */
-export interface Subscriptions {
+interface Subscriptions {
   /** Listens to each job event. */
   events<T>(subscriber: (event: T) => void): void;
   /** Listens to a trace. */
@@ -113,4 +125,55 @@ function diagnosticsChannel(): Diagnostics {
   throw new GenError(
     'instrumentGenClient needs node:diagnostics_channel: Node.js, Bun, Deno, or Cloudflare Workers with the nodejs_compat flag.',
   );
+}
+
+/** What is measured. */
+interface Meters {
+  job(event: JobEvent): void;
+  request(trace: RequestTrace): void;
+}
+
+/** Makes the instruments. Times are in seconds, as the semantic conventions have them. */
+function createMeters(meter: Meter): Meters {
+  const duration = meter.createHistogram('gen_client.job.duration', {
+    description: 'Time from the creation of a job to its end, by the clock of the service.',
+    unit: 's',
+  });
+  const tokens = meter.createCounter('gen_client.tokens', {
+    description: 'Tokens of money that the service has quoted or charged.',
+    unit: '{token}',
+  });
+  const balance = meter.createGauge('gen_client.balance', {
+    description: 'Tokens left on the account after the last create.',
+    unit: '{token}',
+  });
+  const laneWait = meter.createHistogram('gen_client.lane.wait', {
+    description: 'Time that calls have waited for a rate limit.',
+    unit: 's',
+  });
+  const polls = meter.createCounter('gen_client.polls', { description: 'Reads of jobs.', unit: '{request}' });
+  const retries = meter.createCounter('gen_client.retries', {
+    description: 'Attempts after the first one of a call.',
+    unit: '{request}',
+  });
+  return {
+    job(event) {
+      const of: Attributes = attributesOf(event);
+      const { phase, quotedTokens, chargedTokens, balanceTokens, createdAt = '', endedAt = '' } = event;
+      if (phase === 'accepted') {
+        if (quotedTokens !== undefined) tokens.add(quotedTokens, { ...of, 'gen_client.tokens.kind': 'quoted' });
+        if (balanceTokens !== undefined) balance.record(balanceTokens);
+      }
+      if (phase !== 'final') return;
+      if (chargedTokens !== undefined) tokens.add(chargedTokens, { ...of, 'gen_client.tokens.kind': 'charged' });
+      const tookMs = Date.parse(endedAt) - Date.parse(createdAt);
+      if (tookMs >= 0) duration.record(tookMs / 1000, { ...of, 'gen_client.job.status': event.status });
+    },
+    request({ name, attempts, laneWaitMs }) {
+      const of = { 'gen_client.request': name };
+      if (name === 'jobs.get') polls.add(1);
+      if (attempts > 1) retries.add(attempts - 1, of);
+      if (laneWaitMs > 0) laneWait.record(laneWaitMs / 1000, of);
+    },
+  };
 }
