@@ -1,4 +1,5 @@
 import * as workers from 'cloudflare:workers';
+import * as z from 'zod/mini';
 import * as option from '../options.js';
 import { backoff, spread } from '../rules/backoff.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
@@ -6,7 +7,6 @@ import { sleep, systemClock } from '../runtime/clock.js';
 import { systemRandom } from '../runtime/random.js';
 import { type SharedStore, setupError } from '../shared/shared-store.js';
 import type { GenAccount } from './gen-account.js';
-import { ARGUMENTS } from './shared-options.js';
 
 /** What is used of the binding of a {@link GenAccount}. `env.ACCOUNT` has it. */
 export interface GenAccountNamespace {
@@ -21,6 +21,14 @@ interface GenAccountStub {
   read(...values: Parameters<GenAccount['read']>): Promise<ReturnType<GenAccount['read']>>;
   write(...values: Parameters<GenAccount['write']>): Promise<ReturnType<GenAccount['write']>>;
 }
+
+const ARGUMENTS = z.strictObject({
+  namespace: z.custom<object>(
+    (value) => typeof value === 'object' && value !== null && 'idFromName' in value && 'get' in value,
+    'the binding of a Durable Object, such as env.ACCOUNT',
+  ),
+  name: z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')),
+});
 
 /** How often an object is asked in all, when it fails. */
 const OBJECT_TRIES = 5;

@@ -1,8 +1,7 @@
 import * as workers from 'cloudflare:workers';
 import { systemClock } from '../runtime/clock.js';
 import type { SharedChanges, SharedValues } from '../shared/shared-store.js';
-import { type GroupTable, openGroupTable } from './group-table.js';
-import type { SqlStorageLike } from './sql.js';
+import { type GroupTable, openGroupTable, type SqlStorageLike } from './group-table.js';
 
 /** What is used of the state of a Durable Object. */
 export interface DurableObjectStateLike {

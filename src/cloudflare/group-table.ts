@@ -1,6 +1,17 @@
 // The groups of a shared store, in the storage of a Durable Object.
 import type { SharedChanges, SharedValues } from '../shared/shared-store.js';
-import type { SqlStorageLike } from './sql.js';
+
+/** A value in a row. */
+export type SqlValue = string | number | null | ArrayBuffer;
+
+/** A row of an answer. */
+export type SqlRow = Readonly<Record<string, SqlValue>>;
+
+/** What is used of the SQLite storage of a Durable Object. */
+export interface SqlStorageLike {
+  /** Runs one statement. */
+  exec(query: string, ...values: (string | number | null)[]): { toArray(): SqlRow[] };
+}
 
 /** Reads groups, and compares and swaps. */
 export interface GroupTable {
