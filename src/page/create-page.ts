@@ -1,7 +1,6 @@
 import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
 import type { JobCall } from '../schemas/job.js';
-import { type KeptRun, openKeptRuns } from './kept-runs.js';
-import { type OpenRun, openRun, type Run, type RunState } from './run.js';
+import { type KeptRun, type OpenRun, openKeptRuns, openRun, type Run, type RunState } from './run.js';
 import { type PageError, postJson, upload } from './transfer.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
