@@ -1,10 +1,17 @@
 import * as z from 'zod/mini';
 import { GenError } from '../errors/gen-error.js';
 import * as option from '../options.js';
-import { checkRedisClient, type RedisClient, redisScript } from '../redis-client.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { type SharedStore, setupError } from '../shared/shared-store.js';
-import { isPubSubClient, openSubscriber, type PubSubClient, type Subscriber } from './subscriber.js';
+import {
+  checkRedisClient,
+  isPubSubClient,
+  openSubscriber,
+  type PubSubClient,
+  type RedisClient,
+  redisScript,
+  type Subscriber,
+} from './redis-clients.js';
 
 /** How {@link redisShared} uses Redis. */
 export interface RedisSharedOptions {

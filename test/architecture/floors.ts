@@ -9,7 +9,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['catalog', 'version', 'runtime', 'schemas'],
   ['errors'],
   ['rules'],
-  ['options', 'redis-client', 'limits', 'shared', 'hooks', 'events', 'budget', 'client-options', 'config'],
+  ['options', 'limits', 'shared', 'hooks', 'events', 'budget', 'client-options', 'config'],
   ['uploading', 'webhooks'],
   ['transport'],
   ['waiting', 'resources'],

@@ -63,11 +63,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
   ),
   durable: folder('durable', inFolders('durable')),
   cloudflare: folder('cloudflare', inFolders('cloudflare', 'shared')),
-  redis: folder('redis', inFolders('redis', 'shared'), [
-    'src/redis/**/*.ts',
-    '!src/redis/index.ts',
-    'src/redis-client.ts',
-  ]),
+  redis: folder('redis', inFolders('redis', 'shared')),
   bullmq: folder('bullmq', inFolders('bullmq')),
 };
 
