@@ -2,7 +2,7 @@ import { systemClock } from '../runtime/clock.js';
 import { systemRandom } from '../runtime/random.js';
 
 /** What of a call says which logical call it belongs to. */
-export interface KeyedCall {
+interface KeyedCall {
   readonly headers?: Record<string, string | undefined> | undefined;
   readonly n: number;
 }
@@ -21,7 +21,7 @@ interface Burst {
 }
 
 /** One key for each output of a call, and the function that says the call is over. */
-export interface OutputKeys {
+interface OutputKeys {
   readonly keys: readonly string[];
   readonly settled: () => void;
 }

@@ -15,7 +15,7 @@ export interface Output {
 }
 
 /** What `providerMetadata.gen` says of each output: the job, what it cost, and why its file is missing. */
-export type OutputMetadata = Record<string, string | number>;
+type OutputMetadata = Record<string, string | number>;
 
 /** An output, or why there is none. `paid` describes the job where it is paid for all the same. */
 export type OutputOutcome<T> =
@@ -23,7 +23,7 @@ export type OutputOutcome<T> =
   | { readonly error: unknown; readonly paid?: OutputMetadata | undefined };
 
 /** What a call with several outputs came to. */
-export interface Settled<T> {
+interface Settled<T> {
   readonly done: readonly T[];
   readonly warnings: readonly SharedV4Warning[];
   /** The jobs that are paid for and whose file is missing. */
@@ -31,7 +31,7 @@ export interface Settled<T> {
 }
 
 /** One call for one or more outputs of the same body. */
-export interface OutputCall {
+interface OutputCall {
   readonly mediaType: 'image' | 'video';
   readonly body: Readonly<Record<string, unknown>>;
   readonly options: CallOptions;
@@ -86,7 +86,7 @@ async function makeOutput(
 }
 
 /** What goes along with a job on its way to a file. */
-export interface ReadOutputOptions {
+interface ReadOutputOptions {
   readonly mediaType: 'image' | 'video';
   readonly signal: AbortSignal | undefined;
   readonly idempotencyKey: string | undefined;

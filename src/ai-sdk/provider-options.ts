@@ -1,12 +1,9 @@
 import * as z from 'zod/mini';
-import type { GenClient } from '../client.js';
-import { checkClientOptions } from '../client-options.js';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
 import type { CreateOptions } from '../resources/create.js';
 import { nearest, noSuchOption } from '../schemas/nearest.js';
 import { recoverRules } from '../waiting/wait-options.js';
-import type { GenProviderSettings } from './model-source.js';
 
 /** Settings under `providerOptions.gen`: options of the call with the same meaning as everywhere, and fields of the service. */
 export interface GenProviderOptions {
@@ -106,12 +103,4 @@ function checkedField(name: string): string {
   if (instead !== undefined) throw new GenError(`${NAME} has no option "${name}". ${instead}`);
   if (nearest(name, OPTION_NAMES) !== undefined) throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
   return name;
-}
-
-const WITH_CLIENT = z.strictObject({ client: option.methods<GenClient>('withOptions', 'waitForJob') });
-
-/** Throws a GenError for a setting that does not exist, or that cannot be right. What is missing shows at the first call. */
-export function checkProviderSettings(settings: GenProviderSettings): void {
-  if ('client' in settings) option.checkOptions('createGen', WITH_CLIENT, settings);
-  else checkClientOptions(settings);
 }

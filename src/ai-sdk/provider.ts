@@ -1,9 +1,10 @@
 import { type Experimental_VideoModelV4, type ImageModelV4, NoSuchModelError, type ProviderV4 } from '@ai-sdk/provider';
+import * as z from 'zod/mini';
 import type { ImageModel, VideoModel } from '../catalog.js';
-import { GenImageModel } from './image-model.js';
-import { type GenProviderSettings, modelSource } from './model-source.js';
-import { checkProviderSettings } from './provider-options.js';
-import { GenVideoModel } from './video-model.js';
+import type { GenClient } from '../client.js';
+import { checkClientOptions } from '../client-options.js';
+import * as option from '../options.js';
+import { GenImageModel, type GenProviderSettings, GenVideoModel, modelSource } from './models.js';
 
 /** The service as an AI SDK provider: `generateImage`, `experimental_generateVideo` and a provider registry take it. */
 export interface GenProvider extends ProviderV4 {
@@ -38,6 +39,14 @@ export function createGen(settings: GenProviderSettings = {}): GenProvider {
     languageModel: refuse('languageModel'),
     embeddingModel: refuse('embeddingModel'),
   };
+}
+
+const WITH_CLIENT = z.strictObject({ client: option.methods<GenClient>('withOptions', 'waitForJob') });
+
+/** Throws a GenError for a setting that does not exist, or that cannot be right. What is missing shows at the first call. */
+function checkProviderSettings(settings: GenProviderSettings): void {
+  if ('client' in settings) option.checkOptions('createGen', WITH_CLIENT, settings);
+  else checkClientOptions(settings);
 }
 
 /** The provider with everything from the environment (GEN_API_KEY, GEN_BASE_URL). */

@@ -1,8 +1,9 @@
-import type { SharedV4Warning } from '@ai-sdk/provider';
+import type { Experimental_VideoModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider';
 import { modelCapabilities } from '../catalog.js';
+import type { ReadProviderOptions } from './provider-options.js';
 
 /** Settings of a call in the service's own words, with what had to be left out. */
-export interface MappedSettings {
+interface MappedSettings {
   readonly fields: Record<string, unknown>;
   readonly warnings: SharedV4Warning[];
 }
@@ -50,7 +51,7 @@ export function imageSettings(
 }
 
 /** Video settings: `{width}x{height}` becomes the service's resolution and, when no ratio was given, its ratio. */
-export function videoSettings(asked: {
+function videoSettings(asked: {
   readonly aspectRatio?: string | undefined;
   readonly resolution?: string | undefined;
   readonly duration?: number | undefined;
@@ -90,4 +91,95 @@ function ratioOf(size: string, ratios: readonly string[]): string | undefined {
 function quotient(text: string, separator: string): number {
   const [left = 0, right = 0] = text.split(separator).map(Number);
   return left / right;
+}
+
+/** A file as the AI SDK hands it over: bytes, base64 text, or an address. */
+type ModelFile =
+  | { readonly type: 'file'; readonly mediaType: string; readonly data: string | Uint8Array }
+  | { readonly type: 'url'; readonly url: string; readonly mediaType?: string };
+
+/** Where a file goes: a file by value under one field, a public URL under another. */
+interface InputSlot {
+  readonly uploadField: string;
+  readonly urlField: string;
+  readonly many: boolean;
+}
+
+/** A file and the fields that may hold it. */
+interface InputFile {
+  readonly file: ModelFile;
+  readonly slot: InputSlot;
+}
+
+/** The start image. */
+const FIRST_FRAME: InputSlot = single('first_frame');
+/** The end image. */
+const LAST_FRAME: InputSlot = single('last_frame');
+/** A reference image of an image job. */
+export const IMAGE_REFERENCE: InputSlot = {
+  uploadField: 'reference_upload_ids',
+  urlField: 'reference_image_urls',
+  many: true,
+};
+
+/** The reference field that fits a file's kind: image, video or audio. */
+function referenceSlot(file: ModelFile): InputSlot {
+  const kind = /^(video|audio)\//.exec(file.mediaType ?? '')?.[1] ?? 'image';
+  return { uploadField: `reference_${kind}_upload_ids`, urlField: `reference_${kind}_urls`, many: true };
+}
+
+function single(name: string): InputSlot {
+  return { uploadField: `${name}_upload_id`, urlField: `${name}_url`, many: false };
+}
+
+/** The files as fields of a body. The client uploads the Blobs, as it does for every caller. */
+export function inputFields(files: readonly InputFile[]): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const { file, slot } of files) {
+    const [field, value] = file.type === 'url' ? [slot.urlField, file.url] : [slot.uploadField, blobOf(file)];
+    const before = fields[field];
+    fields[field] = slot.many ? [...(Array.isArray(before) ? before : []), value] : value;
+  }
+  return fields;
+}
+
+function blobOf({ data, mediaType }: ModelFile & { readonly type: 'file' }): Blob {
+  const bytes = typeof data === 'string' ? Uint8Array.from(atob(data), (char) => char.charCodeAt(0)) : data;
+  return new Blob([new Uint8Array(bytes)], { type: mediaType });
+}
+
+/** A call of the AI SDK's core for videos. */
+export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
+
+/** A video call in the service's own words. */
+export interface PreparedVideo {
+  readonly body: Record<string, unknown>;
+  readonly own: ReadProviderOptions;
+  readonly warnings: SharedV4Warning[];
+}
+
+/** Turns the settings of a call into the body of POST /v1/videos. */
+export function prepareVideo(modelId: string, call: VideoCall, own: ReadProviderOptions): PreparedVideo {
+  const { fields, warnings } = videoSettings(call);
+  const body = {
+    model: modelId,
+    prompt: call.prompt ?? '',
+    ...fields,
+    ...inputFields(callFiles(call)),
+    ...(call.webhookUrl !== undefined && { webhook_url: call.webhookUrl }),
+    ...own.fields,
+  };
+  return { body, own, warnings };
+}
+
+/** The start image comes once, whether the core gives it as `image`, as a frame, or as both. */
+function callFiles(call: VideoCall): InputFile[] {
+  const frames = call.frameImages ?? [];
+  const first = frames.find((frame) => frame.frameType === 'first_frame')?.image ?? call.image;
+  const last = frames.find((frame) => frame.frameType === 'last_frame')?.image;
+  return [
+    ...(first ? [{ file: first, slot: FIRST_FRAME }] : []),
+    ...(last ? [{ file: last, slot: LAST_FRAME }] : []),
+    ...(call.inputReferences ?? []).map((file) => ({ file, slot: referenceSlot(file) })),
+  ];
 }

@@ -20,7 +20,7 @@ import {
   serviceWarnings,
   settleOutputs,
 } from './outputs.js';
-import type { PreparedVideo, VideoCall } from './video-call.js';
+import type { PreparedVideo, VideoCall } from './settings.js';
 
 /** What `experimental_startVideo` gives and `experimental_getVideoStatus` takes, in any process. */
 interface Operation {

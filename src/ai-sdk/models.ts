@@ -1,0 +1,239 @@
+import type {
+  Experimental_VideoModelV4,
+  Experimental_VideoModelV4OperationStartResult,
+  Experimental_VideoModelV4OperationStatusResult,
+  Experimental_VideoModelV4Result,
+  ImageModelV4,
+  ImageModelV4CallOptions,
+  ImageModelV4Result,
+} from '@ai-sdk/provider';
+import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
+import type { GenClient } from '../client.js';
+import type { ClientOptions } from '../client-options.js';
+import { createOutputKeys, createWebhookOpener, keyFromHeaders, plainHeaders } from './output-keys.js';
+import { makeOutputs, responseMetadata } from './outputs.js';
+import { type ReadProviderOptions, readProviderOptions, refuseWaitingOptions } from './provider-options.js';
+import {
+  IMAGE_REFERENCE,
+  imageSettings,
+  inputFields,
+  type PreparedVideo,
+  prepareVideo,
+  unsupported,
+  type VideoCall,
+} from './settings.js';
+import { operationStatus, startJobs, toVideo } from './video-operation.js';
+
+/** A ready client, else the options for one; left out, everything comes from the environment. */
+export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;
+
+/** The options of a client that may leave the process: no key, no secret, no header, no function. */
+type PlainOptions = Pick<
+  ClientOptions,
+  'baseUrl' | 'timeoutMs' | 'maxRetries' | 'maxRetryAfterMs' | 'preflight' | 'rateLimit'
+>;
+
+/** A model as a workflow stores it. The API key is never part of it: the other process takes it from its environment. */
+interface SerializedModel {
+  readonly modelId: string;
+  readonly config: PlainOptions;
+}
+
+/** Where the models of a provider get their client from. */
+interface ModelSource {
+  /** Made when it is first needed, so that a missing option is an error of that call and not of the import. */
+  readonly client: () => Promise<GenClient>;
+  /** What another process needs to make the same client with its own key. */
+  readonly config: () => PlainOptions;
+}
+
+/** The source for the settings of a provider. */
+export function modelSource(settings: GenProviderSettings): ModelSource {
+  let made: GenClient | undefined;
+  return {
+    async client() {
+      if ('client' in settings) return settings.client;
+      // A workflow loads this door to name its models, in a VM that refuses the stream which ky makes when it loads.
+      const { GenClient } = await import('../client.js');
+      made ??= new GenClient(settings);
+      return made;
+    },
+    config: () =>
+      'client' in settings ? plainOptions({ baseUrl: clientBaseUrl(settings.client) }) : plainOptions(settings),
+  };
+}
+
+/** The options that may leave the process, without those that were left out. */
+function plainOptions(options: ClientOptions): PlainOptions {
+  const { baseUrl, timeoutMs, maxRetries, maxRetryAfterMs, preflight, rateLimit } = options;
+  const all = { baseUrl: baseUrl && String(baseUrl), timeoutMs, maxRetries, maxRetryAfterMs, preflight, rateLimit };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+}
+
+function clientBaseUrl(client: GenClient): string | undefined {
+  const { baseUrl } = client.toJSON();
+  return typeof baseUrl === 'string' ? baseUrl : undefined;
+}
+
+/**
+ * An image model of the service for `generateImage`. All outputs of a call come from one `doGenerate`. A workflow may hand
+ * the model from one step to another: it takes its model id and its base URL along, and never the API key.
+ */
+export class GenImageModel implements ImageModelV4 {
+  readonly specificationVersion = 'v4';
+  readonly provider = 'gen.image';
+  readonly modelId: string;
+  /** One call makes all outputs, so that one failing cannot lose the others that are paid for. */
+  readonly maxImagesPerCall = Number.MAX_SAFE_INTEGER;
+  readonly supportsFileInputs = true;
+  readonly supportsMaskInputs = false;
+  readonly #source: ModelSource;
+  readonly #outputKeys = createOutputKeys();
+
+  constructor(source: ModelSource, modelId: string) {
+    this.#source = source;
+    this.modelId = modelId;
+  }
+
+  static [WORKFLOW_SERIALIZE](model: GenImageModel): SerializedModel {
+    return { modelId: model.modelId, config: model.#source.config() };
+  }
+
+  static [WORKFLOW_DESERIALIZE]({ modelId, config }: SerializedModel): GenImageModel {
+    return new GenImageModel(modelSource(config), modelId);
+  }
+
+  async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
+    const own = readProviderOptions(call.providerOptions);
+    const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers), 'calls');
+    try {
+      return await generateImages(await this.#source.client(), { modelId: this.modelId, call, own, keys });
+    } finally {
+      settled();
+    }
+  }
+}
+
+async function generateImages(
+  client: GenClient,
+  job: {
+    readonly modelId: string;
+    readonly call: ImageModelV4CallOptions;
+    readonly own: ReadProviderOptions;
+    readonly keys: readonly string[];
+  },
+): Promise<ImageModelV4Result> {
+  const { call, own, modelId } = job;
+  const { fields, warnings } = imageSettings(modelId, call);
+  if (call.mask) warnings.push(unsupported('mask', 'The service documents no masked edits.'));
+  const files = (call.files ?? []).map((file) => ({ file, slot: IMAGE_REFERENCE }));
+  const made = await makeOutputs(client, job.keys, {
+    mediaType: 'image',
+    body: { model: modelId, prompt: call.prompt ?? '', ...fields, ...inputFields(files), ...own.fields },
+    options: own.options,
+    headers: plainHeaders(call.headers),
+    signal: call.abortSignal,
+  });
+  return {
+    images: made.done.map((output) => output.bytes),
+    isRetryable: false,
+    warnings: [...warnings, ...made.warnings],
+    providerMetadata: { gen: { images: [...made.done.map((output) => output.metadata), ...made.unread] } },
+    response: responseMetadata(modelId),
+  };
+}
+
+/**
+ * A video model of the service for `experimental_generateVideo` and the start and status calls. A workflow may hand the
+ * model from one step to another: it takes its model id and its base URL along, and never the API key.
+ */
+export class GenVideoModel implements Experimental_VideoModelV4 {
+  readonly specificationVersion = 'v4';
+  readonly provider = 'gen.video';
+  readonly modelId: string;
+  /** One call makes all outputs, so that one failing cannot lose the others that are paid for. */
+  readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
+  readonly #source: ModelSource;
+  readonly #outputKeys = createOutputKeys();
+  readonly #openWebhook = createWebhookOpener();
+
+  constructor(source: ModelSource, modelId: string) {
+    this.#source = source;
+    this.modelId = modelId;
+  }
+
+  static [WORKFLOW_SERIALIZE](model: GenVideoModel): SerializedModel {
+    return { modelId: model.modelId, config: model.#source.config() };
+  }
+
+  static [WORKFLOW_DESERIALIZE]({ modelId, config }: SerializedModel): GenVideoModel {
+    return new GenVideoModel(modelSource(config), modelId);
+  }
+
+  async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
+    return this.#withKeys(call, 'calls', generateVideos);
+  }
+
+  async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
+    return this.#withKeys(call, 'starts', (client, { modelId, ...start }) => {
+      refuseWaitingOptions(start.video.own);
+      return startJobs(client, modelId, start);
+    });
+  }
+
+  async doStatus({ operation, abortSignal }: StatusCall): Promise<Experimental_VideoModelV4OperationStatusResult> {
+    return operationStatus(await this.#source.client(), this.modelId, { operation, signal: abortSignal });
+  }
+
+  async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookAnswer> {
+    const { url, received } = await this.#openWebhook(webhook);
+    return { webhookUrl: url, received };
+  }
+
+  /** Runs one call with a key for each output. The keys are taken before anything is awaited: parts of a call come together. */
+  async #withKeys<T>(
+    call: VideoCall,
+    split: 'calls' | 'starts',
+    run: (client: GenClient, video: VideoRun) => Promise<T>,
+  ): Promise<T> {
+    const { modelId } = this;
+    const own = readProviderOptions(call.providerOptions);
+    const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers), split);
+    try {
+      return await run(await this.#source.client(), { modelId, call, video: prepareVideo(modelId, call, own), keys });
+    } finally {
+      settled();
+    }
+  }
+}
+
+type StatusCall = Parameters<NonNullable<Experimental_VideoModelV4['doStatus']>>[0];
+type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption']>;
+type WebhookOption = Parameters<HandleWebhook>[0];
+type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
+
+interface VideoRun {
+  readonly modelId: string;
+  readonly call: VideoCall;
+  readonly video: PreparedVideo;
+  readonly keys: readonly string[];
+}
+
+async function generateVideos(
+  client: GenClient,
+  { modelId, call, video, keys }: VideoRun,
+): Promise<Experimental_VideoModelV4Result> {
+  const { done, warnings, unread } = await makeOutputs(client, keys, {
+    mediaType: 'video',
+    body: video.body,
+    options: video.own.options,
+    headers: plainHeaders(call.headers),
+    signal: call.abortSignal,
+  });
+  return {
+    videos: done.map(toVideo),
+    warnings: [...video.warnings, ...warnings],
+    providerMetadata: { gen: { videos: [...done.map((output) => output.metadata), ...unread] } },
+    response: responseMetadata(modelId),
+  };
+}
