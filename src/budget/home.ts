@@ -13,7 +13,7 @@ const ANSWER_WAIT_MS = 1_500;
 const LOOK_TIMEOUT_MS = 5_000;
 
 /** The budgets of one store in this process. Whoever makes a budget of the same name shares its queue. */
-export class BudgetHome {
+class BudgetHome {
   readonly #store: SharedStore;
   /** Whether budgets follow the clocks of their clients, because the store is in this process. */
   readonly #follows: boolean;

@@ -7,13 +7,13 @@ import { type Decision, isSetupError, type SharedValues } from '../shared/shared
 import { groupOf, keysOf, takeSteps } from './ledger.js';
 
 /** A step of a budget. */
-export interface ScopeStep<S extends BudgetStep = BudgetStep> {
+interface ScopeStep<S extends BudgetStep = BudgetStep> {
   readonly scope: BudgetScope;
   readonly step: S;
 }
 
 /** How long a create waits. */
-export interface Patience {
+interface Patience {
   readonly signal: AbortSignal | undefined;
   /** The most milliseconds in which nothing moves: no create gets its turn or is answered, and none waits to be sent. */
   readonly timeoutMs: number;
@@ -32,7 +32,7 @@ export interface Update<T> {
 }
 
 /** What an account is made with. */
-export interface AccountOptions {
+interface AccountOptions {
   readonly name: string;
   readonly clock: Clock;
   update<T>(update: Update<T>): Promise<T>;

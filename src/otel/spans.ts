@@ -221,7 +221,7 @@ export function attributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>):
 }
 
 /** What an event says of a job. Tokens are money here, and not the `gen_ai.usage.*` of a language model. */
-export function jobAttributes(event: JobEvent): Attributes {
+function jobAttributes(event: JobEvent): Attributes {
   const { jobId, status, label, quotedTokens, chargedTokens, balanceTokens } = event;
   return {
     ...attributesOf(event),
@@ -235,14 +235,14 @@ export function jobAttributes(event: JobEvent): Attributes {
 }
 
 /** The kind of an error. Messages stay out: one may repeat a prompt or a file name. */
-export function errorType(error: unknown): string {
+function errorType(error: unknown): string {
   const code = isFields(error) ? error.code : undefined;
   if (typeof code === 'string' && /^\w{1,64}$/.test(code)) return code;
   return error instanceof Error ? error.name : 'unknown';
 }
 
 /** The same link in every process: made of the job's id alone, so that all spans about one job can be found by it. */
-export function jobLink(jobId: string): Link {
+function jobLink(jobId: string): Link {
   const hash = bytesToHex(sha256(utf8ToBytes(`gen-client job ${jobId}`)));
   return {
     context: { traceId: hash.slice(0, 32), spanId: hash.slice(32, 48), traceFlags: 0, isRemote: true },
