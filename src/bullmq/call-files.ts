@@ -5,10 +5,11 @@ import { GenError, PreflightError, UploadError } from '../errors/index.js';
 import type { CallKind } from '../resources/run-calls.js';
 import { fateOf } from '../rules/fate.js';
 import { MB } from '../rules/limits.js';
+import type { JobRunState } from '../rules/run-state.js';
 import { isFields } from '../schemas/envelope.js';
 import { FILE_PATH, type RereadableSource } from '../schemas/upload.js';
 import { checkFiles, placedFiles, replaceFiles } from '../uploading/body-files.js';
-import type { GenJobData, KeptFile } from './job-data.js';
+import type { GenJobData, GenQueueJob, KeptFile } from './call-record.js';
 
 /** Redis holds the bytes in memory, and hands them over with each read of the record. */
 const MOST_MB = 16;
@@ -69,7 +70,7 @@ async function reopenFile(file: KeptFile): Promise<RereadableSource> {
 }
 
 /** What uploading the files of a call came to: their ids, or an error, and whether it would come again. */
-export type UploadedFiles =
+type UploadedFiles =
   | { readonly uploads: readonly string[] }
   | { readonly error: GenError; readonly isLasting: boolean };
 
@@ -117,8 +118,23 @@ function isLasting(error: GenError): boolean {
 }
 
 /** Deletes uploads. What cannot be deleted stays: it is private and costs nothing. */
-export async function deleteUploads(client: GenClient, uploads: readonly string[] = []): Promise<void> {
+async function deleteUploads(client: GenClient, uploads: readonly string[] = []): Promise<void> {
   await Promise.allSettled(uploads.map((id) => client.uploads.delete(id, { maxRetries: 1 })));
+}
+
+/** Deletes the uploads of a call that came to no job, which uploads them again when an operator has it tried again. */
+export async function discardUploads(
+  client: GenClient,
+  queueJob: GenQueueJob,
+  { step, tries }: JobRunState,
+): Promise<void> {
+  const { files, uploads, cleanup, ...data } = queueJob.data;
+  if (uploads === undefined) return;
+  const isOver = tries.length > 0 && step.type === 'end' && cleanup === 'after-job';
+  const isRefused = files !== undefined && step.type === 'fail' && step.reason !== 'timeout' && step.reason !== 'lost';
+  if (!isOver && !isRefused) return;
+  await deleteUploads(client, uploads);
+  if (isRefused) await queueJob.updateData({ ...data, files, ...(cleanup && { cleanup }) });
 }
 
 /** The params with upload ids in place of the files. */

@@ -3,8 +3,8 @@ import type { GenClient } from '../client.js';
 import type { CallKind } from '../resources/run-calls.js';
 import { DOCUMENTED_LIMITS } from '../rules/limits.js';
 import { type Clock, sleep } from '../runtime/clock.js';
+import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
 import type { QueueNames } from './connection.js';
-import type { GenJobData, GenJobResult, GenQueueJob } from './job-data.js';
 import { CLEANED_AT_ONCE, wakeCall } from './notes.js';
 
 /** The rate limit of creates. */
@@ -54,7 +54,7 @@ export interface Creates {
 }
 
 /** What the queue of creates needs. */
-export interface CreatesOptions {
+interface CreatesOptions {
   readonly names: QueueNames;
   readonly calls: Queue<GenJobData, GenJobResult>;
   readonly client: GenClient;

@@ -1,5 +1,6 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
 import type { GenClient } from '../client.js';
+import { BudgetExceededError } from '../errors/budget-error.js';
 import { GenError, WaitTimeoutError } from '../errors/index.js';
 import { type SeenCall, seeCall, sendRunCreate } from '../resources/run-calls.js';
 import { backoff } from '../rules/backoff.js';
@@ -8,19 +9,29 @@ import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../r
 import { reasonOf } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
-import type { Job } from '../schemas/job.js';
-import { asGenError, revived, storedError, untilReset } from './call-errors.js';
-import { deleteUploads, uploadFiles, withUploads } from './call-files.js';
+import type { CompletedJob, Job } from '../schemas/job.js';
+import { discardUploads, uploadFiles, withUploads } from './call-files.js';
+import {
+  type GenJobData,
+  type GenJobResult,
+  type GenQueueJob,
+  hasFailed,
+  isKnownRecord,
+  jobProgress,
+  loadRun,
+  revived,
+  storedError,
+  storeRun,
+} from './call-record.js';
 import { type Creates, needsTurn } from './creates.js';
-import { type GenJobData, type GenJobResult, type GenQueueJob, jobProgress } from './job-data.js';
 import { type Notes, wakeCall } from './notes.js';
 import { pollDelayMs } from './pace.js';
-import { hasFailed, isKnownRecord, loadRun, storeRun } from './stored-run.js';
-import type { GenWorkerOptions } from './worker-options.js';
 
 /** What a worker works with. */
-export interface Workplace {
-  readonly options: GenWorkerOptions;
+interface Workplace {
+  readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
+  readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
+  readonly pollIntervalMs?: number | undefined;
   readonly rules: RunRules;
   /** Refuses a call whose rate limit is full, instead of holding up the worker. */
   readonly client: GenClient;
@@ -239,8 +250,7 @@ async function advance(work: Work, run: JobRunState, { event, ...seen }: SeenCal
   const { at, queueJob } = work;
   // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
   await holdLock(work);
-  const { pollIntervalMs } = at.options;
-  const pollMs = pollIntervalMs ?? pollDelayMs(queueJob.data.call, await at.notes.owned(), at.client.limits());
+  const pollMs = at.pollIntervalMs ?? pollDelayMs(queueJob.data.call, await at.notes.owned(), at.client.limits());
   const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
   if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next);
   if (seen.job) await queueJob.updateProgress(jobProgress(seen.job));
@@ -255,12 +265,12 @@ async function end(work: Work, run: JobRunState, job: Job): Promise<GenJobResult
   // Stored first: when onCompleted throws, it is called again with this job and nothing else happens.
   if (queueJob.data.run?.step.type !== 'end' || queueJob.data.failure !== undefined) await storeRun(work, run);
   try {
-    await at.options.onCompleted?.(completed, queueJob);
+    await at.onCompleted?.(completed, queueJob);
   } catch (error) {
     const failure = new GenError(`onCompleted failed: ${reasonOf(error)}`, { cause: error, recovery: 'retry' });
     return isFinalWord(error) ? failCall(work, run, failure) : tryLater(work, failure, TROUBLE_MS);
   }
-  await discardUploads(work, run);
+  await discardUploads(at.uploader, queueJob, run);
   await at.notes.forget(job.id);
   return completed;
 }
@@ -276,13 +286,13 @@ async function failCall(work: Work, run: JobRunState, error: unknown): Promise<n
   const { at, queueJob } = work;
   if (!GenError.isInstance(error)) throw error;
   try {
-    await at.options.onFailed?.(error, queueJob);
+    await at.onFailed?.(error, queueJob);
   } catch (reason) {
     const { since } = queueJob.data.trouble ?? { since: at.clock.now() };
     if (!isFinalWord(reason) && at.clock.now() - since < TROUBLE_MS) return tryLater(work, error, TROUBLE_MS);
   }
   await holdLock(work);
-  await discardUploads(work, run);
+  await discardUploads(at.uploader, queueJob, run);
   await storeRun(work, run, error.toJSON());
   throw lastWord(error);
 }
@@ -295,17 +305,6 @@ function lastWord(error: GenError): UnrecoverableError {
 /** A callback says with the engine's own UnrecoverableError that it must not be called again. */
 function isFinalWord(error: unknown): boolean {
   return error instanceof UnrecoverableError;
-}
-
-/** Deletes the uploads of a call that came to no job, which uploads them again when an operator has it tried again. */
-async function discardUploads({ at, queueJob }: Work, { step, tries }: JobRunState): Promise<void> {
-  const { files, uploads, cleanup, ...data } = queueJob.data;
-  if (uploads === undefined) return;
-  const isOver = tries.length > 0 && step.type === 'end' && cleanup === 'after-job';
-  const isRefused = files !== undefined && step.type === 'fail' && step.reason !== 'timeout' && step.reason !== 'lost';
-  if (!isOver && !isRefused) return;
-  await deleteUploads(at.uploader, uploads);
-  if (isRefused) await queueJob.updateData({ ...data, files, ...(cleanup && { cleanup }) });
 }
 
 /** The error that ends a run without a final job. */
@@ -346,4 +345,15 @@ async function holdLock({ at, queueJob, token }: Work): Promise<void> {
 function passedMs({ at, queueJob }: Omit<Work, 'token'>): number {
   const { storedAt } = queueJob.data;
   return storedAt === undefined ? 0 : at.clock.now() - storedAt;
+}
+
+/** Whatever was thrown, as an error of this package. */
+function asGenError(reason: unknown): GenError {
+  return GenError.isInstance(reason) ? reason : new GenError(reasonOf(reason), { cause: reason, recovery: 'retry' });
+}
+
+/** Milliseconds until the budget that refused the create begins its next period. */
+function untilReset(clock: Clock, error: unknown): number | undefined {
+  if (!BudgetExceededError.isInstance(error) || error.resetsAt === null) return undefined;
+  return Math.max(1, Date.parse(error.resetsAt) - clock.now());
 }

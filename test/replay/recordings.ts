@@ -1,5 +1,5 @@
 // What a version leaves in a user's engine and queue: step lists of durable runs, and records of queued calls.
-import { loadRun, storeRun } from '../../src/bullmq/stored-run.js';
+import { loadRun, storeRun } from '../../src/bullmq/call-record.js';
 import {
   createActivities,
   type DurableEngine,

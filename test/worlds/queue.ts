@@ -1,7 +1,7 @@
 // The queue's own run, as `createGenWorker` does it, over records that a double of the engine keeps: locks, delays, kills.
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
+import { type GenJobData, type GenJobResult, type GenQueueJob, RECORD_VERSION } from '../../src/bullmq/call-record.js';
 import type { Creates } from '../../src/bullmq/creates.js';
-import { type GenJobData, type GenJobResult, type GenQueueJob, RECORD_VERSION } from '../../src/bullmq/job-data.js';
 import type { Notes } from '../../src/bullmq/notes.js';
 import { createProcessor } from '../../src/bullmq/process-call.js';
 import { GenError } from '../../src/index.js';
@@ -86,7 +86,6 @@ export class QueueWorker {
     this.#report = report;
     this.#now = now;
     this.#process = createProcessor({
-      options: {},
       rules: RULES,
       client: life.client.withoutQueue({ maxRetries: 0 }),
       uploader: life.client,
