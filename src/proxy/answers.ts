@@ -1,8 +1,5 @@
 // What the proxy answers: JSON without secrets, never cached, and errors as `{ code, message }`.
 import { InsufficientBalanceError, toHttp } from '../errors/index.js';
-import { joinBytes } from '../runtime/bytes.js';
-import type { Clock } from '../runtime/clock.js';
-import { isFields } from '../schemas/envelope.js';
 
 /** A request that the proxy refuses because of what the page has sent: the status is below 500. */
 export class Refused extends Error {
@@ -34,7 +31,7 @@ export function jsonAnswer(value: unknown, status = 200, headers: Readonly<Recor
 }
 
 /** An error as the page gets it, and whether `onError` gets to know it. */
-export interface PageFailure {
+interface PageFailure {
   readonly status: number;
   readonly code: string;
   readonly message: string;
@@ -61,70 +58,4 @@ export function failureOf(error: unknown): PageFailure {
   }
   const { status, code, message, fault } = told;
   return { status, code, message, headers: {}, isCallers: fault === 'caller' };
-}
-
-/** Most bytes of a JSON body. */
-const MOST_BODY_BYTES = 64 * 1024;
-/** Most milliseconds that a JSON body may take. */
-const BODY_MS = 10_000;
-
-/** The JSON object that a page has sent. Refused before more than the bound is read. */
-export async function pageBody(request: Request, clock: Clock): Promise<Record<string, unknown>> {
-  const type = request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase();
-  if (type !== 'application/json') throw new Refused(415, 'json_required', 'Send JSON.');
-  if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw bodyTooLarge();
-  const bytes = await readBounded(request, clock);
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    throw new Refused(400, 'invalid_json', 'The body is not JSON.');
-  }
-  if (!isFields(value)) throw new Refused(400, 'invalid_json', 'The body is not a JSON object.');
-  refusePrototypes(value, 0);
-  return value;
-}
-
-function bodyTooLarge(): Refused {
-  return new Refused(413, 'body_too_large', 'The body is too large.');
-}
-
-async function readBounded(request: Request, clock: Clock): Promise<Uint8Array<ArrayBuffer>> {
-  const reader = request.body?.getReader();
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  let size = 0;
-  let isLate = false;
-  const stopTimer = clock.after(BODY_MS, () => {
-    isLate = true;
-    reader?.cancel().catch(() => {});
-  });
-  try {
-    for (;;) {
-      const part = await reader?.read();
-      if (isLate) throw new Refused(408, 'body_timeout', 'The body did not arrive in time.');
-      if (!part || part.done) break;
-      size += part.value.byteLength;
-      if (size > MOST_BODY_BYTES) {
-        await reader?.cancel().catch(() => {});
-        throw bodyTooLarge();
-      }
-      chunks.push(part.value);
-    }
-  } finally {
-    stopTimer();
-  }
-  return joinBytes(chunks);
-}
-
-const DEEPEST = 12;
-const PROTOTYPES: readonly string[] = ['__proto__', 'constructor', 'prototype'];
-
-/** `JSON.parse` makes such a name an own property, and a careless copy of the object makes it a prototype. */
-function refusePrototypes(value: unknown, depth: number): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (depth > DEEPEST) throw new Refused(400, 'invalid_json', 'The body is nested too deeply.');
-  for (const [name, inner] of Object.entries(value)) {
-    if (PROTOTYPES.includes(name)) throw new Refused(400, 'invalid_field', `The field ${name} is not accepted.`);
-    refusePrototypes(inner, depth + 1);
-  }
 }

@@ -4,9 +4,8 @@ import { type Clock, clockOf } from '../runtime/clock.js';
 import { isCompleted, isFinal, JOB_CALLS, type Job, type JobCall } from '../schemas/job.js';
 import { createOutputHandler } from '../storage/output-handler.js';
 import { idempotencyKeyFrom } from '../transport/idempotency.js';
-import { badTicket, failureOf, jsonAnswer, pageBody, Refused } from './answers.js';
-import { askedParams, askOf } from './asked-params.js';
-import { preflightAnswer, requireOwnPage, withCors } from './origin.js';
+import { badTicket, failureOf, jsonAnswer, Refused } from './answers.js';
+import { askedParams, askOf, pageBody, preflightAnswer, requireOwnPage, withCors } from './page-requests.js';
 import {
   checkProxyOptions,
   type DefaultAsk,

@@ -5,10 +5,10 @@ import { isFields } from '../schemas/envelope.js';
  * What a ticket opens. `job`: progress of a job. `file`: its file, for its user. `link`: its file, for anyone. `put`: the
  * bytes of one upload. `upload`: a finished upload, where a field takes an upload id.
  */
-export type TicketKind = 'job' | 'file' | 'link' | 'put' | 'upload';
+type TicketKind = 'job' | 'file' | 'link' | 'put' | 'upload';
 
 /** What a ticket says. */
-export interface Ticket {
+interface Ticket {
   readonly kind: TicketKind;
   /** Id of the job or upload. */
   readonly id: string;

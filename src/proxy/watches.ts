@@ -13,7 +13,7 @@ export interface Progress {
 }
 
 /** A request that asks for progress. */
-export interface Viewer {
+interface Viewer {
   /** The status that the page has seen; progress with another one is returned at once. */
   readonly seen: string | undefined;
   readonly holdMs: number;
