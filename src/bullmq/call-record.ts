@@ -103,11 +103,12 @@ export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobDat
 }
 
 /**
- * Where a call stands, from its record. A call that had failed is here because an operator had it tried again: it goes on
+ * Where a call stands, from its record and the worker's rules. A call that had failed is here because an operator had it tried again: it goes on
  * with its job, or with a new key.
  */
 export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rules: RunRules): JobRunState {
-  const run: JobRunState = data.run ? { ...data.run, rules } : startRun({ key: id, shortKey: shortenKey(id), rules });
+  const own = { ...rules, recover: data.recover ?? rules.recover };
+  const run = data.run ? { ...data.run, rules: own } : startRun({ key: id, shortKey: shortenKey(id), rules: own });
   return data.failure === undefined ? run : resumeRun(run);
 }
 

@@ -2,7 +2,7 @@ import { Queue, Worker, type WorkerOptions } from 'bullmq';
 import type { GenClient } from '../client.js';
 import type { CallKind } from '../resources/run-calls.js';
 import { DOCUMENTED_LIMITS } from '../rules/limits.js';
-import { type Clock, sleep } from '../runtime/clock.js';
+import { sleep, systemClock } from '../runtime/clock.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
 import type { QueueNames } from './connection.js';
 import { CLEANED_AT_ONCE, wakeCall } from './notes.js';
@@ -59,14 +59,13 @@ interface CreatesOptions {
   readonly calls: Queue<GenJobData, GenJobResult>;
   readonly client: GenClient;
   /** Of the worker of the calls. */
-  readonly worker: Partial<WorkerOptions>;
+  readonly worker: Partial<WorkerOptions> | undefined;
   readonly onError: (error: Error) => void;
-  readonly clock: Clock;
 }
 
 /** Opens the queue of creates, and works on it. */
 export function openCreates(options: CreatesOptions): Creates {
-  const { calls, clock } = options;
+  const { calls } = options;
   const { turns, worker, limit } = openLine(options);
   const enter = (id: string, priority: number) => enterLine(turns, id, priority);
   /** Whether the next turns come at once: the rate limit is not full, and the line is short. */
@@ -79,14 +78,14 @@ export function openCreates(options: CreatesOptions): Creates {
   };
   return {
     async admit({ id = '', opts, data }, signal) {
-      const until = clock.now() + SOON_MS;
+      const until = systemClock.now() + SOON_MS;
       for (;;) {
         const turn = await turns.getJob(id);
         if (turn?.finishedOn !== undefined) return true;
         // A call that has had its turn before goes before those that have not.
         if (turn === undefined) await enter(id, data.run === undefined ? (opts.priority ?? 0) : 0);
-        if (clock.now() >= until || !(await isMoving())) return false;
-        await sleep(clock, LOOK_MS, signal);
+        if (systemClock.now() >= until || !(await isMoving())) return false;
+        await sleep(systemClock, LOOK_MS, signal);
       }
     },
     async hasCome(id) {
@@ -104,7 +103,7 @@ export function openCreates(options: CreatesOptions): Creates {
       await enter(id, 0);
     },
     async remind() {
-      const late = clock.now() - WAKE_AFTER_MS;
+      const late = systemClock.now() - WAKE_AFTER_MS;
       for (const { id = '', finishedOn = late } of await turns.getCompleted(0, CLEANED_AT_ONCE)) {
         if (finishedOn >= late) continue;
         const call = await calls.getJob(id);

@@ -126,14 +126,7 @@ export function createGenWorker(
   const notes = openNotes(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   const closing = new AbortController();
-  const creates = openCreates({
-    names,
-    calls: queue,
-    client,
-    worker: options.worker ?? {},
-    onError,
-    clock: systemClock,
-  });
+  const creates = openCreates({ names, calls: queue, client, worker: options.worker, onError });
   const work = createProcessor({
     onCompleted: options.onCompleted,
     onFailed: options.onFailed,

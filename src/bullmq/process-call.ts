@@ -63,8 +63,6 @@ interface Standing {
   readonly run: JobRunState;
   readonly job?: Job;
   readonly error?: unknown;
-  /** The call waits for its turn, and not for its time. */
-  readonly isInLine?: boolean;
 }
 
 /** How long a call sleeps that is handed on because its worker closes. */
@@ -136,43 +134,46 @@ async function tryLater(work: Work, reason: unknown, limitMs: number): Promise<n
 }
 
 async function proceed(work: Work): Promise<GenJobResult> {
-  let standing = await wakeUp(work);
+  let standing: Standing = { run: await wakeUp(work) };
   for (;;) {
     const { run } = standing;
     const { step } = run;
-    if (step.type === 'wait') return standing.isInLine ? sleepUntilTurn(work) : sleepInQueue(work, step.ms);
-    if (step.type === 'end') return end(work, run, step.job);
-    if (step.type === 'fail') return failCall(work, run, endError(standing, step));
-    if (step.type === 'store') throw new GenError('A queued call does not store its file: onCompleted does.');
-    work.at.closing.throwIfAborted();
-    if (
-      step.type === 'create' &&
-      waitsForTurn(work, step) &&
-      !(await work.at.creates.admit(work.queueJob, work.at.closing))
-    ) {
-      return sleepUntilTurn(work);
+    switch (step.type) {
+      case 'create':
+        standing = await createServiceJob(work, run, step);
+        break;
+      case 'read':
+        standing = await readServiceJob(work, run, step);
+        break;
+      case 'wait':
+        return sleepInQueue(work, step.ms);
+      case 'end':
+        return end(work, run, step.job);
+      case 'fail':
+        return failCall(work, run, endError(standing, step));
+      case 'store':
+        throw new GenError('A queued call does not store its file: onCompleted does.');
     }
-    standing = step.type === 'create' ? await createServiceJob(work, run, step) : await readServiceJob(work, run, step);
   }
 }
 
 /** Where the call stands now that its sleep is over. */
-async function wakeUp({ at, queueJob }: Work): Promise<Standing> {
-  const run = runOf({ at, queueJob });
-  if (run.step.type !== 'wait') return { run };
+async function wakeUp(work: Work): Promise<JobRunState> {
+  const { at, queueJob } = work;
+  const run = loadRun(queueJob, at.rules);
+  if (run.step.type !== 'wait') return run;
   const { jobId } = run.step;
   const woken = jobId !== null && (await at.notes.takeWake(jobId));
-  return { run: nextStep(run, { type: 'waited', woken, passedMs: passedMs({ at, queueJob }) }) };
-}
-
-function runOf({ at, queueJob }: Omit<Work, 'token'>): JobRunState {
-  const recover = queueJob.data.recover ?? at.rules.recover;
-  return loadRun(queueJob, { ...at.rules, recover });
+  return nextStep(run, { type: 'waited', woken, passedMs: passedMs(work) });
 }
 
 /** Creates the service's job, and stores its id before anything else. */
 async function createServiceJob(work: Work, run: JobRunState, step: CreateStep): Promise<Standing> {
   const { at, queueJob } = work;
+  at.closing.throwIfAborted();
+  // A second key goes out at once, or not at all.
+  const hasTurn = needsTurn(queueJob.data.call) && !step.isSecondKey;
+  if (hasTurn && !(await at.creates.admit(queueJob, at.closing))) return sleepUntilTurn(work);
   await holdLock(work);
   await uploadOnce(work);
   const { call, preflight, uploads, budgetScope } = queueJob.data;
@@ -183,44 +184,33 @@ async function createServiceJob(work: Work, run: JobRunState, step: CreateStep):
     const client = budgetScope === undefined ? at.client : at.client.withOptions({ budget: at.budgetOf(budgetScope) });
     return (await sendRunCreate(client, { call, params, key, model }, options)).job;
   });
-  const resetsInMs = untilReset(at.clock, seen.error);
-  const standing = await advance(work, run, resetsInMs === undefined ? seen : retriedIn(seen, resetsInMs));
-  const isOverBudget = resetsInMs !== undefined;
-  const isInLine = waitsForTurn(work, step) && (await endTurn(work, { seen, standing, isOverBudget }));
+  const standing = await advance(work, run, untilNextPeriod(at.clock, seen));
+  if (hasTurn) await endTurn(work, seen, standing.run);
   const { job } = standing;
   if (job) {
     await at.notes.own(job.id, queueJob.id ?? '');
     await queueJob.log(`${job.id} was accepted under ${key}: ${job.quotedTokenCost ?? '?'} tokens.`);
   }
-  return { ...standing, isInLine };
+  return standing;
 }
 
-/** Whether the create has to wait for a turn of its rate limit. A second key goes out at once, or not at all. */
-function waitsForTurn({ queueJob }: Work, { isSecondKey }: CreateStep): boolean {
-  return needsTurn(queueJob.data.call) && !isSecondKey;
+/** Ends the turn of a create. One that found the rate limit full sleeps until the next turn, and nobody gets one before it. */
+async function endTurn(work: Work, { event }: SeenCall, { step }: JobRunState): Promise<void> {
+  const { creates } = work.at;
+  const { id = '' } = work.queueJob;
+  const { kind, retryAfterMs = null } = event.type === 'failed' ? event.failure : {};
+  if (kind === 'full' && step.type === 'wait') {
+    await creates.hold(id, Math.max(retryAfterMs ?? step.ms, SHORTEST_HOLD_MS));
+    return sleepUntilTurn(work);
+  }
+  await (kind === 'unsent' ? creates.giveBack(id) : creates.leave(id));
 }
 
-/** Ends the turn of a create. One that found the rate limit full gets the next turn, and nobody gets one until then. Says so. */
-async function endTurn(
-  { at, queueJob: { id = '' } }: Work,
-  {
-    seen,
-    standing,
-    isOverBudget,
-  }: { readonly seen: SeenCall; readonly standing: Standing; readonly isOverBudget: boolean },
-): Promise<boolean> {
-  const { kind, retryAfterMs = null } = seen.event.type === 'failed' ? seen.event.failure : {};
-  const { step } = standing.run;
-  const isHeld = kind === 'full' && !isOverBudget && step.type === 'wait';
-  if (isHeld) await at.creates.hold(id, Math.max(retryAfterMs ?? step.ms, SHORTEST_HOLD_MS));
-  else if (kind === 'unsent') await at.creates.giveBack(id);
-  else await at.creates.leave(id);
-  return isHeld;
-}
-
-function retriedIn(seen: SeenCall, retryAfterMs: number): SeenCall {
-  const { event } = seen;
-  if (event.type !== 'failed') return seen;
+/** A create that its budget refuses waits for the next period of the budget, where there is one. */
+function untilNextPeriod(clock: Clock, seen: SeenCall): SeenCall {
+  const { event, error } = seen;
+  if (event.type !== 'failed' || !BudgetExceededError.isInstance(error) || error.resetsAt === null) return seen;
+  const retryAfterMs = Math.max(1, Date.parse(error.resetsAt) - clock.now());
   return { ...seen, event: { ...event, failure: { ...event.failure, kind: 'full', retryAfterMs } } };
 }
 
@@ -240,6 +230,7 @@ async function uploadOnce(work: Work): Promise<void> {
 
 async function readServiceJob(work: Work, run: JobRunState, { jobId }: ReadStep): Promise<Standing> {
   const { at, queueJob } = work;
+  at.closing.throwIfAborted();
   // Written again, in case the process died between storing the id and writing the note.
   await at.notes.own(jobId, queueJob.id ?? '');
   return advance(work, run, await seeCall(() => at.client.jobs.get(jobId, { signal: at.closing })));
@@ -278,7 +269,7 @@ async function end(work: Work, run: JobRunState, job: Job): Promise<GenJobResult
 /** Ends the call with an error that its run has not decided. */
 async function giveUp(work: Work, error: GenError): Promise<never> {
   await work.at.creates.leave(work.queueJob.id ?? '');
-  return failCall(work, runOf(work), error);
+  return failCall(work, loadRun(work.queueJob, work.at.rules), error);
 }
 
 /** Ends the call with its error: kept in typed form with the queue job, and not tried again by the engine. */
@@ -342,7 +333,7 @@ async function holdLock({ at, queueJob, token }: Work): Promise<void> {
 }
 
 /** Milliseconds since the call was stored. */
-function passedMs({ at, queueJob }: Omit<Work, 'token'>): number {
+function passedMs({ at, queueJob }: Work): number {
   const { storedAt } = queueJob.data;
   return storedAt === undefined ? 0 : at.clock.now() - storedAt;
 }
@@ -350,10 +341,4 @@ function passedMs({ at, queueJob }: Omit<Work, 'token'>): number {
 /** Whatever was thrown, as an error of this package. */
 function asGenError(reason: unknown): GenError {
   return GenError.isInstance(reason) ? reason : new GenError(reasonOf(reason), { cause: reason, recovery: 'retry' });
-}
-
-/** Milliseconds until the budget that refused the create begins its next period. */
-function untilReset(clock: Clock, error: unknown): number | undefined {
-  if (!BudgetExceededError.isInstance(error) || error.resetsAt === null) return undefined;
-  return Math.max(1, Date.parse(error.resetsAt) - clock.now());
 }
