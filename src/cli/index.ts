@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { EXIT } from './exit-codes.js';
+import { EXIT } from './errors.js';
 import { main } from './main.js';
 
 // A reader that leaves early (`| head`), or a full disk behind a redirect, must not end what is being paid for.

@@ -1,25 +1,29 @@
 import { Command, CommanderError } from 'commander';
-import { JobError } from '../errors/index.js';
+import {
+  APIError,
+  ConnectionError,
+  GenError,
+  InsufficientBalanceError,
+  JobError,
+  type Recovery,
+  WaitTimeoutError,
+} from '../errors/index.js';
+import { fateOf, mayHaveCreated } from '../rules/fate.js';
+import { quote } from '../runtime/shell.js';
 import { VERSION } from '../version.js';
-import { type OpenSession, withExamples } from './action.js';
-import { adviceFor } from './advice.js';
+import { type OpenSession, withExamples } from './command.js';
 import { batchCommand } from './commands/batch.js';
 import { characterCommand } from './commands/character.js';
+import { editCommand, imageCommand, videoCommand } from './commands/create.js';
 import { doctorCommand } from './commands/doctor.js';
-import { editCommand } from './commands/edit.js';
 import { downloadCommand, uploadCommand } from './commands/files.js';
-import { imageCommand } from './commands/image.js';
-import { jobCommand, waitCommand } from './commands/jobs.js';
-import { jobsCommand, resumeCommand } from './commands/journal.js';
+import { jobCommand, jobsCommand, resumeCommand, waitCommand } from './commands/jobs.js';
 import { modelsCommand } from './commands/models.js';
 import { sandboxCommand } from './commands/sandbox.js';
-import { videoCommand } from './commands/video.js';
 import { webhookCommand } from './commands/webhook.js';
-import { EXIT, exitCodeOf } from './exit-codes.js';
-import type { Machine } from './machine.js';
-import { createSession, type Session } from './session.js';
+import { EXIT, errorDocument, exitCodeOf, messageOf } from './errors.js';
+import { createSession, type Machine, type Session } from './session.js';
 import { createTerminal, interruptSignal, type Terminal } from './terminal.js';
-import { errorDocument, messageOf } from './wording.js';
 
 const COMMANDS = [
   videoCommand,
@@ -120,4 +124,32 @@ function reportFailure(terminal: Terminal, error: unknown, session: Session | un
   const advice = adviceFor(error, session);
   if (advice !== undefined) terminal.note(advice);
   return code;
+}
+
+/** What to do, in words for a person. */
+const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
+  retry: 'Run the same command again.',
+  retry_later: 'Try again later.',
+  wait_and_retry: 'Wait a moment, then run the same command again.',
+  retry_with_new_key: 'Run the command again without --idempotency-key, or with another one.',
+  change_reference: 'Use another file.',
+  fix_credentials: 'Check GEN_API_KEY and the scopes of the key.',
+  contact_support: "Contact the service's support.",
+};
+
+/** What to do about an error, where something can be done. */
+function adviceFor(error: unknown, session: Pick<Session, 'next' | 'isUnsent'> | undefined): string | undefined {
+  // The job's own message says what to change.
+  if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : 'Nothing was charged.';
+  if (session?.next) return `${session.next.what} with: ${session.next.command}`;
+  if (InsufficientBalanceError.isInstance(error)) return error.topUpUrl ? `Top up at ${error.topUpUrl}` : undefined;
+  if (WaitTimeoutError.isInstance(error))
+    return `The job goes on. Wait for it with: gen-client wait ${quote(error.jobId)}`;
+  if (session?.isUnsent && ConnectionError.isInstance(error) && fateOf(error) === 'unsent')
+    return 'Nothing was sent. Check GEN_BASE_URL or --base-url.';
+  const key = GenError.isInstance(error) && 'idempotencyKey' in error ? error.idempotencyKey : undefined;
+  if (typeof key === 'string' && mayHaveCreated(error)) {
+    return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(key)}: it takes up the same job and pays once.`;
+  }
+  return APIError.isInstance(error) ? ADVICE[error.recovery] : undefined;
 }

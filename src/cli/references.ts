@@ -3,12 +3,12 @@ import { basename } from 'node:path';
 import { PreflightError } from '../errors/index.js';
 import { fromPath } from '../node/index.js';
 import type { UploadProgress } from '../uploading/progress.js';
-import { UsageError } from './exit-codes.js';
+import { UsageError } from './errors.js';
 import type { ShownProgress } from './progress.js';
 import type { Session } from './session.js';
 
 /** A reference of the command line. */
-export interface Mention {
+interface Mention {
   readonly text: string;
   readonly kind: 'url' | 'upload' | 'file';
 }

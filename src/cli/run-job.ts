@@ -1,18 +1,21 @@
+import { createHash } from 'node:crypto';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import type { CreateCallOptions, CreateOptions } from '../resources/create.js';
 import { systemRandom } from '../runtime/random.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import { checkFiles } from '../uploading/body-files.js';
-import { UsageError } from './exit-codes.js';
-import type { JobFlags } from './flags.js';
-import { isKnownKey, rememberKey } from './known-keys.js';
+import type { JobFlags } from './command.js';
+import { UsageError } from './errors.js';
 import { namingFiles, type ReferenceSlot, referenceParams, uploadProgress } from './references.js';
-import { baseUrlOf, type Session } from './session.js';
+import { baseUrlOf, type Machine, type Session, variable } from './session.js';
 import { saveTo, tryTarget } from './target.js';
 import { describeJob, resumeLine, watching } from './wait.js';
 
 /** A job to make: its params, the rules for them and the calls that make it. */
-export interface CommandPlan<Params extends object> {
+interface CommandPlan<Params extends object> {
   /** Params but for the references. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly references: readonly ReferenceSlot[];
@@ -115,4 +118,58 @@ async function waitAndSave<Params extends object>(
 /** Without what was not given, so that the body says only what the caller said. */
 function definedOnly(params: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
+}
+
+/** More keys than these are not remembered. */
+const MOST_KEYS = 10_000;
+
+/** An idempotency key, and the service that it was sent to. */
+interface SentKey {
+  readonly baseUrl: string;
+  readonly key: string;
+}
+
+/**
+ * Whether a job was made under the key on this machine, so that the file that is there may be its own. Without a state that
+ * can be read, no key is known: a file that is there is then refused before anything is paid.
+ */
+function isKnownKey(machine: Machine, sent: SentKey): boolean {
+  return readKeys(fileIn(machine)).includes(keyHash(sent));
+}
+
+/** Remembers that a job was made under the key. Only a hash of it is kept. */
+function rememberKey(machine: Machine, sent: SentKey): void {
+  const path = fileIn(machine);
+  const known = readKeys(path);
+  const hash = keyHash(sent);
+  if (known.includes(hash)) return;
+  try {
+    mkdirSync(folderIn(machine), { recursive: true });
+    if (known.length < MOST_KEYS) appendFileSync(path, `${hash}\n`, { mode: 0o600 });
+    else writeFileSync(path, `${[...known.slice(-MOST_KEYS / 2), hash].join('\n')}\n`, { mode: 0o600 });
+  } catch {
+    // The job is paid for, and nothing but a later command without --force depends on this.
+  }
+}
+
+function readKeys(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n').filter(Boolean);
+  } catch {
+    return [];
+  }
+}
+
+function fileIn(machine: Machine): string {
+  return join(folderIn(machine), 'keys');
+}
+
+/** Where programs keep what they remember, by the XDG base directory specification, and its counterpart on Windows. */
+function folderIn(machine: Machine): string {
+  const state = variable(machine, 'XDG_STATE_HOME', 'LOCALAPPDATA') ?? join(homedir(), '.local', 'state');
+  return join(state, 'gen-client');
+}
+
+function keyHash({ baseUrl, key }: SentKey): string {
+  return createHash('sha256').update(`${baseUrl}\n${key}`).digest('hex').slice(0, 32);
 }

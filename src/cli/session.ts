@@ -1,10 +1,27 @@
+import type { Readable } from 'node:stream';
 import { GenClient } from '../client.js';
+import type { ClientOptions } from '../client-options.js';
 import type { Hooks } from '../hooks.js';
 import { fateOf } from '../rules/fate.js';
-import { asUsage, EXIT, UsageError } from './exit-codes.js';
-import { type Machine, variable } from './machine.js';
-import type { Terminal } from './terminal.js';
-import { inFlags, messageOf } from './wording.js';
+import { asUsage, EXIT, inFlags, messageOf, UsageError } from './errors.js';
+import type { OutputStreams, Terminal } from './terminal.js';
+
+/** What a command runs on: the process, or what takes its place in tests. */
+export interface Machine extends OutputStreams {
+  readonly stdin: Readable;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Interrupts the command. @default Ctrl-C, or a request to terminate */
+  readonly signal?: AbortSignal;
+  /** Reaches what is not the service's API, such as a webhook receiver. @default the runtime's fetch */
+  readonly fetch?: typeof fetch;
+  /** Makes the client. @default a GenClient with these options */
+  readonly createClient?: (options: ClientOptions) => GenClient;
+}
+
+/** A variable of the environment that is set and not blank. */
+export function variable({ env }: Machine, ...names: readonly string[]): string | undefined {
+  return names.map((name) => env[name]?.trim()).find(Boolean);
+}
 
 /** One run of a command. */
 export interface Session {

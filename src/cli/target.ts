@@ -8,11 +8,11 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/random.js';
 import { quote } from '../runtime/shell.js';
 import type { Job } from '../schemas/job.js';
-import { UsageError } from './exit-codes.js';
+import { UsageError } from './errors.js';
 import type { NextStep, Session } from './session.js';
 
 /** The flags that say where a file goes. */
-export type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
+type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
 
 /** `--out -`: the file goes to stdout. */
 const STDOUT = '-';

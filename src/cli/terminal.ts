@@ -1,7 +1,6 @@
 import type { Writable } from 'node:stream';
 import { abortable } from '../runtime/abort.js';
-import { UsageError } from './exit-codes.js';
-import type { Machine } from './machine.js';
+import { UsageError } from './errors.js';
 import { createProgress, plainJson, plainText, type ShownProgress } from './progress.js';
 
 /** Where a command writes: results on stdout, everything else on stderr. */
@@ -22,11 +21,14 @@ export interface Terminal {
   progress(label: string): ShownProgress;
 }
 
+/** What a command writes to. */
+export interface OutputStreams {
+  readonly stdout: Writable & { readonly isTTY?: boolean };
+  readonly stderr: Writable & { readonly isTTY?: boolean };
+}
+
 /** A terminal over the process's streams. */
-export function createTerminal(
-  { stdout, stderr }: Pick<Machine, 'stdout' | 'stderr'>,
-  { isJson }: { isJson: boolean },
-): Terminal {
+export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { isJson: boolean }): Terminal {
   const note = (text: string) => {
     if (!isJson) stderr.write(`${plainText(text)}\n`);
   };

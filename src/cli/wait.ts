@@ -4,12 +4,12 @@ import { quote } from '../runtime/shell.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import type { WaitOptions } from '../waiting/wait-options.js';
-import type { JobFlags } from './flags.js';
+import type { JobFlags } from './command.js';
 import { megabytes, type ShownProgress } from './progress.js';
 import type { Session } from './session.js';
 
 /** The flags that a wait looks at. */
-export type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
+type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
 
 /** The command that takes up a wait. */
 export function resumeLine(jobId: string, flags: WaitFlags): string {
@@ -18,7 +18,7 @@ export function resumeLine(jobId: string, flags: WaitFlags): string {
 }
 
 /** A wait that shows how it goes. */
-export interface ShownWait {
+interface ShownWait {
   readonly options: WaitOptions;
   /** The job is known: from here on an interruption can name it. */
   began(job: Job): void;
@@ -54,7 +54,7 @@ export function watching(session: Session, flags: WaitFlags): ShownWait {
 }
 
 /** What is known beside the job. */
-export interface JobExtras extends Partial<Pick<CreatedJob, 'balance_tokens'>> {
+interface JobExtras extends Partial<Pick<CreatedJob, 'balance_tokens'>> {
   readonly file?: SavedOutput | undefined;
   /** Whether to say how the file is saved, where it was not. */
   readonly hasSave?: boolean;

@@ -15,7 +15,7 @@ const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EXDEV',
 const NAME_TRIES = 5;
 
 /** Which bytes a part holds. */
-export interface PartOf {
+interface PartOf {
   /** The path that the whole file is to have. */
   readonly target: string;
   readonly jobId: string;
@@ -25,7 +25,7 @@ export interface PartOf {
 }
 
 /** How a whole file takes its place. */
-export interface Placing {
+interface Placing {
   readonly overwrite: boolean;
   /** The mode of the file that is replaced. */
   readonly mode: number | undefined;

@@ -20,7 +20,7 @@ export interface CopyBody {
 }
 
 /** What goes with the bytes. */
-export interface CopyBodyOptions {
+interface CopyBodyOptions {
   readonly jobId: string;
   readonly sizeBytes: number;
   /** Told how many bytes were handed over. */

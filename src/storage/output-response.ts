@@ -4,7 +4,7 @@ import { mediaTypeEssence } from '../schemas/media-type.js';
 import { safeFileName } from '../uploading/file-name.js';
 
 /** How a file is shown to a page. */
-export interface Showing {
+interface Showing {
   /** The name under which it is saved, without what is unsafe. */
   readonly name: string;
   /** Whether it is saved and not shown. */
@@ -115,7 +115,7 @@ function disposition(isSaved: boolean, safeName: string, type: string): string {
 }
 
 /** Bytes of a file: the first and the last one. */
-export interface ByteRange {
+interface ByteRange {
   readonly start: number;
   readonly end: number;
 }

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
+import { type DoctorPlan, runDoctor } from '../../src/cli/commands/doctor.js';
 import type { Check } from '../../src/cli/doctor/checks.js';
-import { type DoctorPlan, runDoctor } from '../../src/cli/doctor/run-doctor.js';
-import type { Machine } from '../../src/cli/machine.js';
+import type { Machine } from '../../src/cli/session.js';
 import { GenClient } from '../../src/client.js';
 import { serve } from '../../src/sandbox/http/serve.js';
 import { createSandbox, type ResponseShapes, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';

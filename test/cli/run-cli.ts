@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import { vi } from 'vitest';
-import type { Machine } from '../../src/cli/machine.js';
 import { main } from '../../src/cli/main.js';
+import type { Machine } from '../../src/cli/session.js';
 
 /** How a command ended, and what it wrote. */
 export interface Outcome {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { inFlags } from '../../src/cli/wording.js';
+import { inFlags } from '../../src/cli/errors.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';

@@ -3,7 +3,7 @@ import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../ru
 import type { Fields } from '../../schemas/envelope.js';
 import type { Job } from '../../schemas/job.js';
 import { didYouMean } from '../../schemas/nearest.js';
-import { UsageError } from '../exit-codes.js';
+import { UsageError } from '../errors.js';
 
 /** The calls that make a job. */
 const CALLS = ['videos', 'images', 'videoEdits', 'characters'] as const;

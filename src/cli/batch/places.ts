@@ -10,10 +10,9 @@ import { systemClock } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import { type KeptJournal, timestamp } from '../../shared/journal.js';
 import { copyOutput, type OutputDestination, type OutputSource, type StoredOutput, s3 } from '../../storage/index.js';
-import { UsageError } from '../exit-codes.js';
-import { type Machine, variable } from '../machine.js';
-import type { Row } from './rows.js';
-import { MOST_FAULTS } from './rows.js';
+import { UsageError } from '../errors.js';
+import { type Machine, variable } from '../session.js';
+import { MOST_FAULTS, type Row } from './rows.js';
 
 /** Where the files of a batch go. */
 export interface BatchPlaces {

@@ -4,21 +4,43 @@ import { GenError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
 import { isDone, type JournaledCreate } from '../../rules/journal.js';
+import { isUploadField } from '../../rules/references.js';
 import { sleep, systemClock } from '../../runtime/clock.js';
 import type { Budget } from '../../schemas/budget.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
 import { type KeptJournal, readJournal } from '../../shared/journal.js';
-import { idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { errorDocument } from '../errors.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
 import { resumeLine } from '../wait.js';
-import { errorDocument } from '../wording.js';
 import { makeJob } from './calls.js';
-import { isNotAdmitted, isSystemic, isTargetAway, jobFailure } from './failures.js';
 import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from './places.js';
-import type { RowResult } from './report.js';
 import type { Row } from './rows.js';
-import { deleteUploadsOf } from './uploads.js';
+import {
+  attemptKey,
+  isNotAdmitted,
+  isSystemic,
+  isTargetAway,
+  isUnpaid,
+  jobFailure,
+  journaledJob,
+  RESUBMITTED,
+  standingOf,
+  tokensOf,
+} from './standing.js';
+
+/** What became of a row. */
+export interface RowResult extends Placed {
+  readonly row: Pick<Row, 'line' | 'id' | 'label' | 'call' | 'key'>;
+  /** `failed`: there is no job, or it ended without a file. `not_saved`: the job is done, and its file is not placed. */
+  readonly status: 'completed' | 'failed' | 'not_saved' | 'not_started';
+  /** The line of the row whose job this is, because both have the same key. */
+  readonly sameAs?: number | undefined;
+  readonly job?: Job | undefined;
+  readonly error?: Record<string, unknown> | undefined;
+  /** The command that fetches a file which could not be placed. */
+  readonly next?: string | undefined;
+}
 
 /** How to run a batch. */
 export interface BatchPlan {
@@ -37,7 +59,7 @@ export interface BatchPlan {
 }
 
 /** The outcome of a run. */
-export interface BatchOutcome {
+interface BatchOutcome {
   /** Why no further rows were started, where something concerns them all. */
   readonly stopped: unknown;
 }
@@ -60,37 +82,6 @@ export async function runBatch(session: Session, plan: BatchPlan): Promise<Batch
 /** The pauses before a create whose answer was lost is sent again, beyond the retries of the client. */
 const LOST = { firstMs: 1_000, mostMs: 8_000 };
 const LOST_TRIES = 3;
-/** A job that is made again by its own run: the failure is not the row's last word. */
-const RESUBMITTED = 'reference_asset_pending';
-
-/** The key of a try of a row, from 0. */
-function attemptKey(row: Pick<Row, 'key'>, attempt: number): string {
-  return attempt === 0 ? row.key : idempotencyKeyFrom(row.key, attempt);
-}
-
-/** Where a row stands when a run begins. */
-interface RowStanding {
-  readonly attempt: number;
-  /** The last create of the row; undefined for a row that was never sent. */
-  readonly create: JournaledCreate | undefined;
-}
-
-/** Where the last try of a row stands. Its run may have made further jobs, under `<key>:r2` and so on. */
-export function standingOf(row: Row, creates: ReadonlyMap<string, JournaledCreate>): RowStanding {
-  let attempt = 0;
-  while (creates.has(attemptKey(row, attempt + 1))) attempt += 1;
-  const key = attemptKey(row, attempt);
-  let create = creates.get(key);
-  for (let job = 2; creates.has(`${key}:r${job}`); job++) create = creates.get(`${key}:r${job}`);
-  return { attempt, create };
-}
-
-/** Whether a row has to be paid for, as far as the journal knows. */
-export function isUnpaid({ create }: RowStanding, retryFailed: boolean): boolean {
-  if (create === undefined || create.state === 'closed') return true;
-  return create.state === 'failed' && (retryFailed || create.errorCode === RESUBMITTED);
-}
-
 class BatchRun {
   stopped: unknown;
   readonly #session: Session;
@@ -295,28 +286,60 @@ class BatchRun {
   }
 }
 
-/** What a create counts: its charge, or its quote while the job may still be charged. */
-function tokensOf({ state, quotedTokens = 0, chargedTokens }: JournaledCreate): number {
-  return chargedTokens ?? (state === 'failed' ? 0 : quotedTokens);
+/** What is known of the uploads of a batch. */
+interface UploadsOfBatch {
+  readonly rows: readonly Row[];
+  readonly client: GenClient;
+  readonly journal: KeptJournal;
+  /** The creates as they stood when the run began. */
+  readonly before: ReadonlyMap<string, JournaledCreate>;
 }
 
-/** The job of a create as the journal knows it. */
-function journaledJob({
-  jobId = '',
-  state,
-  chargedTokens,
-  quotedTokens,
-  errorCode,
-  model,
-  params,
-}: JournaledCreate): Job {
-  const alias = model ?? params.model;
-  return {
-    id: jobId,
-    status: state === 'failed' ? 'failed' : 'completed',
-    ...(chargedTokens !== undefined && { finalTokenCost: chargedTokens }),
-    ...(quotedTokens !== undefined && { quotedTokenCost: quotedTokens }),
-    ...(errorCode !== undefined && { errorCode }),
-    ...(typeof alias === 'string' && { modelId: alias }),
-  };
+/** Deletes the files that were uploaded for rows whose jobs have ended in this run. One that another job uses stays. */
+async function deleteUploadsOf({ signal }: Session, { rows, client, journal, before }: UploadsOfBatch): Promise<void> {
+  if (signal.aborted || !rows.some(({ params }) => hasFiles(params))) return;
+  const creates = await readJournal(journal);
+  const keep = new Set(creates.filter((create) => !isDone(create)).flatMap(({ params }) => uploadIds(params)));
+  const ended = rows
+    .filter(({ params }) => hasFiles(params))
+    .flatMap((row) => {
+      const own = creates.filter(({ key }) => key === row.key || key.startsWith(`${row.key}:r`));
+      return own.filter(({ key }) => !isEnded(before.get(key))).flatMap(({ params }) => given(row, params));
+    });
+  const ids = [...new Set(ended)].filter((id) => !keep.has(id));
+  // What cannot be deleted stays: it is private and costs nothing.
+  await Promise.allSettled(ids.map((id) => client.uploads.delete(id, { signal, maxRetries: 0 })));
+}
+
+function isEnded(create: JournaledCreate | undefined): boolean {
+  return create !== undefined && isDone(create);
+}
+
+function hasFiles(params: Row['params']): boolean {
+  return Object.entries(params).some(([field, value]) => isUploadField(field) && items(value).some(isFileValue));
+}
+
+function uploadIds(params: JournaledCreate['params']): string[] {
+  return Object.entries(params).flatMap(([field, value]) =>
+    isUploadField(field) ? items(value).filter((id) => typeof id === 'string') : [],
+  );
+}
+
+/** The ids that the batch made itself: those in the places of the files of a row. */
+function given(row: Row, params: JournaledCreate['params']): string[] {
+  return Object.entries(row.params).flatMap(([field, value]) => {
+    const ids = items(params[field]);
+    return items(value).flatMap((item, at) => {
+      const id = ids[at];
+      return isUploadField(field) && isFileValue(item) && typeof id === 'string' ? [id] : [];
+    });
+  });
+}
+
+function items(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : value === undefined ? [] : [value];
+}
+
+function isFileValue(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }

@@ -2,9 +2,8 @@ import { Command } from 'commander';
 import { fromPath } from '../../node/index.js';
 import { checkCharacter } from '../../rules/preflight.js';
 import { extra } from '../../schemas/envelope.js';
-import { doing, type OpenSession, withExamples } from '../action.js';
-import { UsageError } from '../exit-codes.js';
-import { addJobFlags, collect, type JobFlags, parseKey } from '../flags.js';
+import { addJobFlags, collect, doing, type JobFlags, type OpenSession, parseKey, withExamples } from '../command.js';
+import { UsageError } from '../errors.js';
 import { mentionOf, namingFiles, uploadProgress } from '../references.js';
 import { runJobCommand } from '../run-job.js';
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { modelCapabilities } from '../../catalog.js';
-import { doing, type OpenSession, withExamples } from '../action.js';
+import { doing, type OpenSession, withExamples } from '../command.js';
 
 /** Where a record may name its model: the shape of the answer is not documented. */
 const NAME_FIELDS = ['alias', 'id', 'model', 'name'];

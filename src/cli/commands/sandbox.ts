@@ -1,9 +1,8 @@
 import { Command } from 'commander';
 import { quote } from '../../runtime/shell.js';
 import { toCurl } from '../../sandbox/control/curl.js';
-import { doing, type OpenSession, withExamples } from '../action.js';
-import { asUsage, EXIT } from '../exit-codes.js';
-import { parseNumber, parsePort, parseTime } from '../flags.js';
+import { doing, type OpenSession, parseNumber, parsePort, parseTime, withExamples } from '../command.js';
+import { asUsage, EXIT } from '../errors.js';
 import { untilInterrupted } from '../terminal.js';
 
 interface SandboxFlags {

@@ -9,10 +9,9 @@ import {
   type WebhookEvent,
   WebhookVerificationError,
 } from '../../webhooks/index.js';
-import { doing, type OpenSession, withExamples } from '../action.js';
-import { asUsage, UsageError } from '../exit-codes.js';
-import { parseNumber, parsePort } from '../flags.js';
-import { type Machine, variable } from '../machine.js';
+import { doing, type OpenSession, parseNumber, parsePort, withExamples } from '../command.js';
+import { asUsage, UsageError } from '../errors.js';
+import { type Machine, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
 
 interface ListenFlags {

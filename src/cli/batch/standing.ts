@@ -1,0 +1,103 @@
+// Where a row stands, by the journal, and what its failure means for the rows after it.
+
+import { BudgetExceededError } from '../../errors/budget-error.js';
+import {
+  AuthenticationError,
+  ConnectionError,
+  DownloadError,
+  GenError,
+  InsufficientBalanceError,
+  PermissionDeniedError,
+  ServerError,
+  StorageError,
+  UploadError,
+} from '../../errors/index.js';
+import { fateOf } from '../../rules/fate.js';
+import type { JournaledCreate } from '../../rules/journal.js';
+import type { Job } from '../../schemas/job.js';
+import { idempotencyKeyFrom } from '../../transport/idempotency.js';
+import type { Row } from './rows.js';
+
+/** A job that is made again by its own run: the failure is not the row's last word. */
+export const RESUBMITTED = 'reference_asset_pending';
+
+/** The key of a try of a row, from 0. */
+export function attemptKey(row: Pick<Row, 'key'>, attempt: number): string {
+  return attempt === 0 ? row.key : idempotencyKeyFrom(row.key, attempt);
+}
+
+/** Where a row stands when a run begins. */
+interface RowStanding {
+  readonly attempt: number;
+  /** The last create of the row; undefined for a row that was never sent. */
+  readonly create: JournaledCreate | undefined;
+}
+
+/** Where the last try of a row stands. Its run may have made further jobs, under `<key>:r2` and so on. */
+export function standingOf(row: Row, creates: ReadonlyMap<string, JournaledCreate>): RowStanding {
+  let attempt = 0;
+  while (creates.has(attemptKey(row, attempt + 1))) attempt += 1;
+  const key = attemptKey(row, attempt);
+  let create = creates.get(key);
+  for (let job = 2; creates.has(`${key}:r${job}`); job++) create = creates.get(`${key}:r${job}`);
+  return { attempt, create };
+}
+
+/** Whether a row has to be paid for, as far as the journal knows. */
+export function isUnpaid({ create }: RowStanding, retryFailed: boolean): boolean {
+  if (create === undefined || create.state === 'closed') return true;
+  return create.state === 'failed' && (retryFailed || create.errorCode === RESUBMITTED);
+}
+
+/** What a create counts: its charge, or its quote while the job may still be charged. */
+export function tokensOf({ state, quotedTokens = 0, chargedTokens }: JournaledCreate): number {
+  return chargedTokens ?? (state === 'failed' ? 0 : quotedTokens);
+}
+
+/** The job of a create as the journal knows it. */
+export function journaledJob({
+  jobId = '',
+  state,
+  chargedTokens,
+  quotedTokens,
+  errorCode,
+  model,
+  params,
+}: JournaledCreate): Job {
+  const alias = model ?? params.model;
+  return {
+    id: jobId,
+    status: state === 'failed' ? 'failed' : 'completed',
+    ...(chargedTokens !== undefined && { finalTokenCost: chargedTokens }),
+    ...(quotedTokens !== undefined && { quotedTokenCost: quotedTokens }),
+    ...(errorCode !== undefined && { errorCode }),
+    ...(typeof alias === 'string' && { modelId: alias }),
+  };
+}
+
+/** Whether the budget did not let the create go: there is no room, or it waits for a price that is being learned. */
+export function isNotAdmitted(error: unknown): boolean {
+  return BudgetExceededError.isInstance(error) || (ConnectionError.isInstance(error) && error.attempts === 0);
+}
+
+/** The error of a job that did not complete. */
+export function jobFailure({ id, status, errorCode, errorMessage }: Job): GenError {
+  const why = [errorCode, errorMessage].filter(Boolean).join(': ');
+  return new GenError(`Job ${id} ${status === 'failed' ? 'failed' : `was ${status}`}${why === '' ? '' : ` (${why})`}.`);
+}
+
+/** Whether every other row would fail in the same way: a wrong key, no balance, a service that is away. */
+export function isSystemic(error: unknown): boolean {
+  if (UploadError.isInstance(error)) return isSystemic(error.cause);
+  return (
+    [AuthenticationError, PermissionDeniedError, InsufficientBalanceError].some((type) => type.isInstance(error)) ||
+    (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') ||
+    (GenError.isInstance(error) && /^The journal /.test(error.message)) ||
+    (ServerError.isInstance(error) && error.code === 'dispatch_disabled')
+  );
+}
+
+/** Whether no other file could be placed either: a full or closed disk, or a store that refuses. */
+export function isTargetAway(error: unknown): boolean {
+  return StorageError.isInstance(error) || (DownloadError.isInstance(error) && error.code === 'cannot_write');
+}
