@@ -1,0 +1,254 @@
+// The Durable Object and its store in process, beside a runtime of doubles and a real SQLite. workerd runs the same in one-account.test.ts.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openGroupTable } from '../../src/cloudflare/group-table.js';
+import { durableObjectShared, GenAccount } from '../../src/cloudflare/index.js';
+import { GenError } from '../../src/errors/index.js';
+import { openSql } from './sqlite.js';
+
+const runtime = vi.hoisted(() => ({ waited: [] as Promise<unknown>[], hasWaitUntil: true }));
+vi.mock('cloudflare:workers', () => ({
+  DurableObject: class {
+    readonly state: unknown;
+    constructor(state: unknown) {
+      this.state = state;
+    }
+  },
+  get waitUntil() {
+    return runtime.hasWaitUntil ? (work: Promise<unknown>) => runtime.waited.push(work) : undefined;
+  },
+}));
+
+const START_MS = 1_700_000_000_000;
+beforeEach(() => {
+  vi.useFakeTimers({ now: START_MS });
+  Object.assign(runtime, { waited: [], hasWaitUntil: true });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const value = (text: string, ttlMs = 1_000) => ({ value: text, ttlMs });
+
+describe('the tables of a Durable Object', () => {
+  const setup = () => {
+    const sql = openSql();
+    const rows = (table: string) => sql.exec(`SELECT name FROM ${table} WHERE until > ?`, 0).toArray().length;
+    return { sql, rows, groups: openGroupTable(sql, () => Date.now()) };
+  };
+
+  it('give each write a version above all before it, also after the group was forgotten', () => {
+    const { groups } = setup();
+    expect(groups.read('g', ['a'])).toEqual({ version: '0', nowMs: START_MS, values: {} });
+    expect(groups.write('g', '0', { a: value('1') })).toBe(true);
+    const first = groups.read('g', []).version;
+    expect(Number(first)).toBe(START_MS * 1_000);
+    expect(groups.write('g', first, { a: value('2') })).toBe(true);
+    expect(groups.read('g', ['a'])).toEqual({
+      version: String(START_MS * 1_000 + 1),
+      nowMs: START_MS,
+      values: { a: '2' },
+    });
+    expect(groups.write('g', first, { a: value('3') })).toBe(false);
+
+    vi.setSystemTime(START_MS + 60_000);
+    groups.sweep();
+    expect(groups.read('g', ['a'])).toMatchObject({ version: '0', values: {} });
+    expect(groups.write('g', '0', {})).toBe(true);
+    expect(Number(groups.read('g', []).version)).toBe((START_MS + 60_000) * 1_000);
+  });
+
+  it('keep a key for its time, and delete it for null', () => {
+    const { groups } = setup();
+    groups.write('g', '0', { a: value('1', 999.5), b: value('2', 5_000), c: value('3') });
+    vi.setSystemTime(START_MS + 999);
+    expect(groups.read('g', ['a', 'b', 'c', 'd']).values).toEqual({ a: '1', b: '2', c: '3' });
+    vi.setSystemTime(START_MS + 1_000);
+    expect(groups.read('g', ['a', 'b']).values).toEqual({ b: '2' });
+    groups.write('g', groups.read('g', []).version, { b: null });
+    expect(groups.read('g', ['a', 'b']).values).toEqual({});
+  });
+
+  it('forget with each write and each sweep what is over, and say when the rest is', () => {
+    const { groups, rows } = setup();
+    expect(groups.sweep()).toBeUndefined();
+    groups.write('short', '0', { a: value('1', 10) });
+    groups.write('long', '0', { a: value('1', 100_000) });
+    expect(groups.sweep()).toBe(START_MS + 100_000);
+    expect([rows('groups'), rows('pairs')]).toEqual([2, 2]);
+    // The version outlives its keys by a minute: a late write must not meet an old version.
+    vi.setSystemTime(START_MS + 59_999);
+    groups.sweep();
+    expect([rows('groups'), rows('pairs')]).toEqual([2, 1]);
+    vi.setSystemTime(START_MS + 60_000);
+    groups.write('third', '0', {});
+    expect([rows('groups'), rows('pairs')]).toEqual([2, 1]);
+    vi.setSystemTime(START_MS + 120_000);
+    expect(groups.sweep()).toBeUndefined();
+    expect([rows('groups'), rows('pairs')]).toEqual([0, 0]);
+  });
+
+  it('keep a group for as long as its longest key', () => {
+    const { groups } = setup();
+    groups.write('g', '0', { a: value('1', 300_000) });
+    groups.write('g', groups.read('g', []).version, { b: value('1', 10) });
+    expect(groups.sweep()).toBe(START_MS + 300_000);
+    vi.setSystemTime(START_MS + 200_000);
+    groups.write('g', groups.read('g', []).version, {});
+    expect(groups.read('g', ['a']).values).toEqual({ a: '1' });
+    expect(groups.sweep()).toBe(START_MS + 300_000);
+  });
+});
+
+describe('GenAccount', () => {
+  const setup = () => {
+    const alarms: number[] = [];
+    const sql = openSql();
+    const storage = {
+      sql,
+      alarms,
+      transactions: 0,
+      setAlarm: (timeMs: number) => alarms.push(timeMs),
+      transactionSync<T>(write: () => T) {
+        this.transactions++;
+        return write();
+      },
+    };
+    return { alarms, storage, account: new GenAccount({ storage }, {}) };
+  };
+
+  it('reads and writes, all in one transaction', () => {
+    const { account, storage } = setup();
+    expect(account.write('g', '0', { a: value('1') })).toBe(true);
+    expect(account.write('g', '0', { a: value('2') })).toBe(false);
+    expect(account.read('g', ['a']).values).toEqual({ a: '1' });
+    expect(storage.transactions).toBe(2);
+  });
+
+  it('is woken once everything is over, and once only while an alarm is set', () => {
+    const { account, alarms } = setup();
+    account.write('g', '1', {});
+    expect(alarms).toEqual([]);
+    account.write('g', '0', { a: value('1', 70_000) });
+    account.write('h', '0', { a: value('1', 200_000) });
+    expect(alarms).toEqual([START_MS + 70_001]);
+    vi.setSystemTime(START_MS + 70_001);
+    account.alarm();
+    expect(alarms.slice(1)).toEqual([START_MS + 200_001]);
+    vi.setSystemTime(START_MS + 200_001);
+    account.alarm();
+    expect(alarms).toHaveLength(2);
+    account.write('g', '0', {});
+    expect(alarms.slice(2)).toEqual([START_MS + 260_002]);
+  });
+});
+
+describe('durableObjectShared', () => {
+  type Stub = Record<'read' | 'write', (...values: unknown[]) => Promise<unknown>>;
+  /** A binding whose object fails with these errors first, and a count of the calls. */
+  const binding = (...failures: unknown[]) => {
+    const asked: unknown[][] = [];
+    const answer = async (...call: unknown[]) => {
+      asked.push(call);
+      if (failures.length > 0) throw failures.shift();
+      return call[0] === 'read' ? { version: '1', nowMs: 1, values: {} } : true;
+    };
+    const stub: Stub = { read: (...given) => answer('read', ...given), write: (...given) => answer('write', ...given) };
+    const namespace = {
+      idFromName: (name: string) => `id of ${name}`,
+      get(id: unknown) {
+        asked.push([id]);
+        return stub;
+      },
+    };
+    const calls = () => asked.filter(([name]) => name === 'read' || name === 'write');
+    return { asked, calls, shared: durableObjectShared(namespace, 'main') };
+  };
+  const later = async <T>(work: Promise<T>) => {
+    const outcome = work.catch((error: unknown) => error);
+    await vi.advanceTimersByTimeAsync(60_000);
+    return outcome;
+  };
+
+  it('asks the object of its name, and names the account', async () => {
+    const { asked, shared } = binding();
+    expect(shared.account).toBe('main');
+    expect(await shared.read('g', ['a'])).toEqual({ version: '1', nowMs: 1, values: {} });
+    expect(await shared.write('g', '1', { a: null })).toBe(true);
+    expect(asked).toEqual([['id of main'], ['read', 'g', ['a']], ['id of main'], ['write', 'g', '1', { a: null }]]);
+  });
+
+  it('lets the runtime end what it asks, where the runtime can, without a failure of its own', async () => {
+    const { shared } = binding(Object.assign(new Error('full'), { overloaded: true }));
+    await expect(shared.read('g', [])).rejects.toThrow('full');
+    expect(await Promise.allSettled(runtime.waited)).toEqual([{ status: 'fulfilled', value: undefined }]);
+    runtime.hasWaitUntil = false;
+    await expect(shared.read('g', [])).resolves.toBeDefined();
+  });
+
+  it('asks again, five times in all, after 20 to 320 ms', async () => {
+    const gone = new Error('The object was moved.');
+    const { shared, calls } = binding(gone, gone);
+    const answer = shared.read('g', []);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(calls()).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(400);
+    expect(await answer).toMatchObject({ version: '1' });
+    expect(calls()).toHaveLength(3);
+
+    const never = binding(gone, gone, gone, gone, gone, gone);
+    expect(await later(never.shared.write('g', '1', {}))).toBe(gone);
+    expect(never.calls()).toHaveLength(5);
+    const four = binding(gone, gone, gone, gone);
+    expect(await later(four.shared.write('g', '1', {}))).toBe(true);
+  });
+
+  it.each([
+    [Object.assign(new Error('Too much to do.'), { overloaded: true }), 1],
+    [Object.assign(new Error('Moved.'), { overloaded: false }), 5],
+    [null, 5],
+    ['moved', 5],
+  ])('after %s is asked %i times in all', async (failure, times) => {
+    const { shared, calls } = binding(...Array.from({ length: 9 }, () => failure));
+    expect(await later(shared.read('g', []))).toBe(failure);
+    expect(calls()).toHaveLength(times);
+  });
+
+  const NO_SQL =
+    'The Durable Object has no SQLite. List GenAccount under new_sqlite_classes in the migrations of the Wrangler configuration, not under new_classes.';
+  const NO_METHOD =
+    'The binding is not one of GenAccount. Bind a class that is exported with: export { GenAccount } from "gen-client/cloudflare".';
+  it.each([
+    ['SQL is not enabled for this Durable Object class.', NO_SQL],
+    ['The RPC receiver does not implement the method "read".', NO_METHOD],
+    ['The object does not have a method read', NO_METHOD],
+    ['The receiver does not support RPC', NO_METHOD],
+  ])('says at once how to set up a Durable Object that answers: %s', async (reason, message) => {
+    const failure = new Error(reason);
+    const { shared, calls } = binding(failure);
+    const error = await shared.read('g', []).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(GenError);
+    expect(error).toMatchObject({ message, cause: failure, recovery: 'fix_setup' });
+    expect(calls()).toHaveLength(1);
+  });
+
+  it.each(['The script does not have a quota.', 'The method failed.'])('asks again after: %s', async (reason) => {
+    const { shared, calls } = binding(new Error(reason));
+    expect(await later(shared.read('g', []))).toMatchObject({ version: '1' });
+    expect(calls()).toHaveLength(2);
+  });
+
+  const object = { idFromName() {}, get() {} };
+  it.each([
+    [undefined, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
+    [null, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
+    ['ACCOUNT', 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
+    [{ get() {} }, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
+    [{ idFromName() {} }, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
+    [object, '', 'name', 'a non-empty string'],
+    [object, 7, 'name', 'a non-empty string'],
+  ])('refuses %j and %j: %s must be %s', (namespace, name, argument, expected) => {
+    const make = () => durableObjectShared(namespace as never, name as never);
+    expect(make).toThrow(GenError);
+    expect(make).toThrow(`${argument} must be ${expected}, not `);
+  });
+});
