@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
-import type { LaneWait } from '../../src/limits/rate-limiter.js';
+import type { LaneWait, Release } from '../../src/limits/rate-limiter.js';
 import { seeded } from '../support/seeded.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 
@@ -223,6 +223,43 @@ describe.each([
     expect(Object.keys(limiter.snapshot())).toContain('jobs.output');
   });
 
+  it('takes a double release for one, and counts the call once', async () => {
+    const { clock, limiter } = setup(2, perRequest);
+    const release = await limiter.acquire(LANE);
+    release();
+    release();
+    expect(limiter.snapshot()[LANE]).toMatchObject({ inUse: 1, nextFreeMs: 0 });
+    const taken = limiter.tryAcquire(LANE) as Release;
+    taken('unused');
+    taken();
+    await clock.advance(1100);
+    expect(limiter.snapshot()[LANE]).toMatchObject({ inUse: 0 });
+  });
+
+  it('tells a call that waits for a pause so', async () => {
+    const { clock, limiter } = setup(1, perRequest);
+    limiter.pause(LANE, 3000);
+    const seen: LaneWait[] = [];
+    const through = limiter.acquire(LANE, undefined, (wait) => seen.push(wait));
+    expect(seen).toMatchObject([{ lane: LANE, queued: 1, reason: 'pause' }]);
+    await clock.until(through);
+  });
+
+  it('rejects a call whose listener throws, with that error, and goes on with the next', async () => {
+    const { clock, limiter } = setup(1, perRequest);
+    (await limiter.acquire(LANE))();
+    const { signal } = new AbortController();
+    const failed = limiter.acquire(LANE, signal, () => {
+      throw new Error('the listener');
+    });
+    const next = limiter.acquire(LANE);
+    await expect(failed).rejects.toThrow('the listener');
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    expect(limiter.snapshot()[LANE]?.queued).toBe(1);
+    (await clock.until(next))();
+    expect(clock.timers).toBe(0);
+  });
+
   it('goes on when the wall clock is set back an hour, or forward', async () => {
     for (const step of [-3_600_000, 3_600_000]) {
       const { clock, limiter } = setup(1, perRequest);
@@ -235,6 +272,31 @@ describe.each([
       expect(limiter.snapshot()[LANE]).toMatchObject({ inUse: 0, queued: 0, nextFreeMs: 0 });
     }
   });
+});
+
+it.each([
+  ['on Workers, where its request may have ended without notice, is free again after two minutes', true],
+  ['is kept in a process for as long as it takes', false],
+])('a slot that is never released %s', async (_, perRequest) => {
+  const { clock, limiter } = setup(2, perRequest);
+  await limiter.acquire(LANE);
+  expect(typeof limiter.tryAcquire(LANE)).toBe('function');
+  await clock.advance(118_000);
+  expect(limiter.tryAcquire(LANE)).toBeGreaterThan(0);
+  await clock.advance(5_000);
+  expect([typeof limiter.tryAcquire(LANE), limiter.snapshot()[LANE]?.inUse]).toEqual(
+    perRequest ? ['function', 1] : ['number', 2],
+  );
+});
+
+it('a call that waits for the answers of others sets no timer', async () => {
+  const { clock, limiter } = setup(1);
+  const release = await limiter.acquire(LANE);
+  const waiting = limiter.acquire(LANE);
+  await settle();
+  expect(clock.timers).toBe(0);
+  release();
+  await clock.until(waiting);
 });
 
 describe('a long queue', () => {

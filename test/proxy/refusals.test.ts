@@ -1,0 +1,255 @@
+// Every refusal as a page gets it: status, code, message and headers.
+import { createBudget } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { APP, type App, KEY, openApp, type PageRequest } from './support.js';
+
+type Options = Parameters<typeof openApp>[0];
+type Asked = readonly [verb: string, body: unknown, as?: PageRequest];
+
+const ASK = { prompt: 'a fox' };
+const VIDEO: Asked = ['videos', { key: KEY, ask: ASK }];
+const FILE = { mime_type: 'image/png', file_size: 10 };
+const withHeaders = (headers: Record<string, string>): Asked => [...VIDEO.slice(0, 2), { headers }] as unknown as Asked;
+const uploadsOf = (value: unknown): Options => ({
+  create: { videos: () => ({ prompt: 'a fox', first_frame_upload_id: value }) },
+});
+
+describe('a refused request', () => {
+  it.each<[string, Asked, string, Options?]>([
+    ['without a session', ['videos', {}, { user: null }], '401 unauthorized Sign in first.'],
+    [
+      'of another site',
+      withHeaders({ 'sec-fetch-site': 'cross-site' }),
+      '403 foreign_origin This page may not use this address.',
+    ],
+    ['of no address', ['nothing', {}], '404 not_found There is no such address.'],
+    ['of a verb without a function', ['videos', {}], '404 not_found There is no such address.', { create: {} }],
+    ['of another type', withHeaders({ 'content-type': 'text/json' }), '415 json_required Send JSON.'],
+    [
+      'of an announced size that is too large',
+      withHeaders({ 'content-length': '65537' }),
+      '413 body_too_large The body is too large.',
+    ],
+    ['of too many bytes', ['videos', `"${'x'.repeat(65_535)}"`], '413 body_too_large The body is too large.'],
+    [
+      'over the limit of the app',
+      VIDEO,
+      '429 rate_limited Too many requests. Try again later. retry-after: 5',
+      { limit: async () => false },
+    ],
+    [
+      'with a short key',
+      ['videos', { key: 'k'.repeat(15), ask: ASK }],
+      '400 key_invalid Send a key of 16 to 128 letters, digits, _ or -.',
+    ],
+    [
+      'with a long key',
+      ['videos', { key: 'k'.repeat(129), ask: ASK }],
+      '400 key_invalid Send a key of 16 to 128 letters, digits, _ or -.',
+    ],
+    ['without an ask', ['videos', { key: KEY }], '400 invalid_ask Send an object as "ask".'],
+    [
+      'with a field of the app',
+      ['videos', { key: KEY, ask: { callback_url: 'x' } }],
+      '400 field_not_accepted A page cannot set callback_url.',
+    ],
+    [
+      'whose webhook goes through a careless app',
+      ['videos', { key: KEY, ask: { hook: 'https://evil.test/hook' } }],
+      '400 field_not_accepted A page cannot set callback_url.',
+      { create: { videos: (ask: { hook: string }) => ({ prompt: 'a', callback_url: ask.hook.slice(0, 17) }) } },
+    ],
+    [
+      'with a list inside a list of uploads',
+      VIDEO,
+      '400 upload_invalid An upload field takes tickets of uploads.',
+      uploadsOf([[]]),
+    ],
+    ['with an object as upload', VIDEO, '400 upload_invalid An upload field takes tickets of uploads.', uploadsOf({})],
+    [
+      'with an id of its own as upload',
+      ['videos', { key: KEY, ask: { n: { id: 'upl_1', none: null } } }],
+      '404 not_found This does not exist, or it has expired.',
+      uploadsOf(['upl_1']),
+    ],
+    [
+      'for a file that the app refuses',
+      ['upload', { ...FILE, file_size: 1e7 }],
+      '400 upload_refused This file is not accepted.',
+    ],
+    ...[
+      { ...FILE, mime_type: 7 },
+      { ...FILE, mime_type: '' },
+      { ...FILE, mime_type: 'text/html' },
+      { ...FILE, mime_type: `image/${'x'.repeat(250)}` },
+      { ...FILE, file_size: '10' },
+      { ...FILE, file_size: 0 },
+      { ...FILE, file_size: 1.5 },
+      { ...FILE, file_size: 2 ** 53 },
+    ].map((file): [string, Asked, string, Options] => [
+      `for the file ${JSON.stringify(file).slice(0, 50)}`,
+      ['upload', file],
+      '400 upload_invalid Send file_name, mime_type of an image, a video or a sound, and file_size in bytes.',
+      { upload: () => true },
+    ]),
+    ['with a forged ticket', ['watch', { ticket: 'x.y' }], '404 not_found This does not exist, or it has expired.'],
+    ['to end no upload', ['uploaded', { put: 'x.y' }], '404 not_found This does not exist, or it has expired.'],
+    ['with bytes of no upload', ['bytes', {}], '404 not_found This does not exist, or it has expired.'],
+    [
+      'over the budget',
+      VIDEO,
+      expect.stringMatching(/^402 budget_exceeded ./) as unknown as string,
+      { budget: () => createBudget({ maxTokens: 0 }) },
+    ],
+  ])('%s: %j is answered with %s', async (_, [verb, body, as], expected, options) => {
+    const app = openApp(options);
+    const { status, body: told, headers } = await app.post(verb, body, as);
+    const wait = headers.get('retry-after');
+    expect(`${status} ${told.code} ${told.message}${wait === null ? '' : ` retry-after: ${wait}`}`).toEqual(expected);
+    expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['application/json', 'no-store']);
+    expect([app.sandbox.jobs, app.errors]).toEqual([[], []]);
+  });
+
+  it.each([
+    ['videos', 'GET', 'Use POST.', 'POST'],
+    ['file', 'POST', 'Use GET or HEAD.', 'GET, HEAD'],
+    ['videos', 'OPTIONS', 'Use POST, GET or HEAD.', 'POST, GET, HEAD'],
+  ])('%s by %s is answered with 405 and the methods that are allowed', async (path, method, message, allow) => {
+    const answer = await openApp().ask(path, { method, headers: { 'x-session': 'ann' } });
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow]);
+    expect(await answer.json()).toEqual({ code: 'method_not_allowed', message });
+  });
+
+  it('without the header of a page is answered with its name', async () => {
+    const headers = { 'content-type': 'application/json', 'x-session': 'ann', 'sec-fetch-site': 'same-origin' };
+    const answer = await openApp().ask('videos', { method: 'POST', headers, body: '{}' });
+    expect([answer.status, await answer.json()]).toEqual([
+      403,
+      { code: 'foreign_origin', message: 'The header x-gen-page is missing.' },
+    ]);
+  });
+
+  it.each<[string, Record<string, string>, number]>([
+    ['of an old browser on the same host', { origin: APP.replace('https', 'http') }, 200],
+    ['of an old browser behind a proxy', { origin: 'https://shop.test', host: 'shop.test' }, 200],
+    ['of an old browser on another host', { origin: 'https://shop.test' }, 403],
+    ['with an origin that is no URL', { origin: 'null' }, 403],
+    ['without an origin', {}, 200],
+  ])('%s, %j: %i', async (_, more, status) => {
+    const headers = {
+      'content-type': 'application/json; charset=utf-8',
+      'x-gen-page': '1',
+      'x-session': 'ann',
+      ...more,
+    };
+    const body = JSON.stringify({ key: KEY, ask: ASK });
+    expect((await openApp().ask('videos', { method: 'POST', headers, body })).status).toBe(status);
+  });
+
+  it.each([undefined, '', 7])('of a user whose id is %j is the error of the app', async (id) => {
+    const app = openApp({ authorize: () => ({ id }) as never });
+    const { status, body } = await app.post(...VIDEO);
+    expect([status, body.code]).toEqual([500, expect.any(String)]);
+    expect(app.errors).toMatchObject([
+      { message: 'authorize must return the user as { id }, with a non-empty string, or null.' },
+    ]);
+  });
+
+  it.each([undefined, 'a fox', ['a fox']])('for which the app returns %j is the error of the app', async (returned) => {
+    const app = openApp({ create: { videos: () => returned as never } });
+    expect((await app.post(...VIDEO)).status).toBe(500);
+    expect(app.errors).toMatchObject([{ message: 'A function of `create` must return the params of the call.' }]);
+  });
+});
+
+describe('CORS', () => {
+  const origins = ['https://shop.test'];
+
+  it('tells a listed origin what it may send, for ten minutes', async () => {
+    const answer = await openApp({ origins }).ask('videos', {
+      method: 'OPTIONS',
+      headers: { origin: 'https://shop.test' },
+    });
+    expect([answer.status, Object.fromEntries(answer.headers)]).toEqual([
+      204,
+      {
+        'access-control-allow-credentials': 'true',
+        'access-control-allow-headers': 'content-type, x-gen-page, x-gen-ticket',
+        'access-control-allow-methods': 'POST, GET, HEAD',
+        'access-control-allow-origin': 'https://shop.test',
+        'access-control-expose-headers': 'retry-after',
+        'access-control-max-age': '600',
+        vary: 'Origin',
+      },
+    ]);
+  });
+
+  it('is not mentioned where no origin is listed, and answers vary where one is', async () => {
+    expect((await openApp().post('nothing', {})).headers.get('vary')).toBeNull();
+    const answer = await openApp({ origins }).post('nothing', {}, { headers: { origin: APP } });
+    expect([answer.headers.get('vary'), answer.headers.get('access-control-allow-origin')]).toEqual(['Origin', null]);
+  });
+});
+
+describe('an upload', () => {
+  const begin = async (app: App, file: object) => String((await app.post('upload', file)).body.put);
+  const send = (app: App, put: string, body: BodyInit | null, more: Record<string, string> = {}) =>
+    app.ask('bytes', {
+      method: 'POST',
+      headers: { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': put, ...more },
+      body,
+    });
+
+  it.each<[BodyInit | null, Record<string, string>, string]>([
+    [new Uint8Array(11), { 'content-length': '11' }, '413 The file is not as large as announced.'],
+    [new Uint8Array(9), { 'content-length': '9' }, '400 The file is not as large as announced.'],
+    [new Uint8Array(11), {}, '413 The file is larger than announced.'],
+    [null, {}, '400 The file is empty.'],
+  ])('of other bytes than announced, %# with %j, is refused: %s', async (body, headers, expected) => {
+    const app = openApp();
+    const answer = await send(app, await begin(app, FILE), body, headers);
+    const { code, message } = (await answer.json()) as { code: string; message: string };
+    expect([code, `${answer.status} ${message}`]).toEqual(['size_mismatch', expected]);
+  });
+
+  it.each([
+    ['C:\\pictures\\fox.png', 'fox.png'],
+    ['/home/ann/fox.png', 'fox.png'],
+    ['pictures/', 'upload'],
+    ['', 'upload'],
+    ['x'.repeat(256), 'upload'],
+    [undefined, 'upload'],
+  ])('with the name %j is %j', async (file_name, expected) => {
+    const app = openApp();
+    await begin(app, { ...FILE, file_name });
+    expect(JSON.parse(app.sandbox.requests.at(-1)?.body ?? '')).toMatchObject({
+      file_name: expected,
+      upload_type: 'IMAGE',
+    });
+  });
+
+  it('can be sent for ten minutes and longer for its size, and is used for a day', async () => {
+    const app = openApp({ upload: () => true }, { clock: 'manual' });
+    const image = await (await app.client.jobs.output(await finished(app))).bytes();
+    const put = await begin(app, { mime_type: 'image/png', file_size: image.byteLength });
+    const late = await begin(app, { mime_type: 'image/png', file_size: 10_000_000 });
+    expect((await send(app, put, image.slice())).status).toBe(200);
+    const { body } = await app.post('uploaded', { put });
+    await app.sandbox.advance(600_000 + image.byteLength / 100);
+    expect((await app.post('uploaded', { put })).status).toBe(404);
+    expect((await send(app, late, new Uint8Array(1), { 'content-length': '1' })).status).toBe(400);
+    await app.sandbox.advance(100_000);
+    expect((await send(app, late, new Uint8Array(1), { 'content-length': '1' })).status).toBe(404);
+    const use = (key: string) =>
+      app.post('videos', { key: `${KEY}${key}`, ask: { ...ASK, first_frame_upload_id: body.upload } });
+    expect((await use('a')).status).toBe(200);
+    await app.sandbox.advance(24 * 3_600_000);
+    expect((await use('b')).status).toBe(404);
+  });
+
+  async function finished(app: App) {
+    const { job } = await app.client.images.create({ prompt: 'a fox' });
+    await app.sandbox.advance(600_000);
+    return app.client.jobs.get(job.id);
+  }
+});
