@@ -82,6 +82,7 @@ export const LEFT_OUT = [
   'test/**/*{azurite,s3rver,s3-oracle,adapters,example,edge-process,frameworks,receivers,stripe-peer,types}*.test.ts',
   'test/cloudflare/{one-account,overlap}.test.ts',
   'test/budget/{redis,stores}.test.ts',
+  'test/storage/limits.test.ts',
   'test/otel/three-processes.test.ts',
   'test/waiting/scale.test.ts',
 ];
