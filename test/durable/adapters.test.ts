@@ -5,8 +5,11 @@ import {
   type CloudflareStep,
   cloudflareEngine,
   createActivities,
+  type DurableEngine,
   dbosEngine,
   generate,
+  inngestEngine,
+  restateEngine,
   workflowEngine,
 } from 'gen-client/durable';
 import { createSandbox } from 'gen-client/sandbox';
@@ -36,6 +39,186 @@ function cloudflareStep(waitForEvent: (ms: number) => Promise<unknown>): Cloudfl
 }
 
 const asked = { call: 'videos', params: PARAMS, key: 'order-1' } as const;
+
+/** An engine of each adapter, what was asked of it, and what its wait for an event comes to. */
+type Ended = 'event' | 'time-out' | 'broken';
+class TerminalError extends Error {}
+class TimeoutError extends Error {}
+const BROKEN = new Error('The engine is down');
+const ENGINES = {
+  cloudflareEngine: (asked, ended) =>
+    cloudflareEngine(
+      {
+        async do(...step) {
+          asked.push(['do', step[0]]);
+          return step[1]();
+        },
+        sleep: async (...sleep) => void asked.push(['sleep', ...sleep]),
+        async waitForEvent(...wait) {
+          asked.push(['waitForEvent', ...wait]);
+          if (ended() === 'time-out') throw new WorkflowTimeoutError('gone');
+          if (ended() === 'broken') throw BROKEN;
+        },
+      },
+      ACTIVITIES,
+      { NonRetryableError: TerminalError },
+    ),
+  inngestEngine: (asked, ended) =>
+    inngestEngine(
+      {
+        async run(...step) {
+          asked.push(['do', step[0]]);
+          return step[1]();
+        },
+        sleep: async (...sleep) => void asked.push(['sleep', ...sleep]),
+        async waitForEvent(...wait) {
+          asked.push(['waitForEvent', ...wait]);
+          if (ended() === 'broken') throw BROKEN;
+          return ended() === 'event' ? {} : null;
+        },
+      },
+      ACTIVITIES,
+      { NonRetriableError: TerminalError },
+    ),
+  restateEngine: (asked, ended) =>
+    restateEngine(
+      {
+        async run(...step) {
+          asked.push(['do', step[0]]);
+          return step[1]();
+        },
+        sleep: async (ms, name) => void asked.push(['sleep', name, ms]),
+        promise: (jobId) => ({
+          get: () => ({
+            async orTimeout(ms) {
+              asked.push(['promise', jobId, ms]);
+              if (ended() === 'time-out') throw new TimeoutError();
+              if (ended() === 'broken') throw BROKEN;
+            },
+          }),
+        }),
+      },
+      ACTIVITIES,
+      { TerminalError, TimeoutError },
+    ),
+  dbosEngine: (asked, ended) =>
+    dbosEngine(
+      {
+        async runStep(step, { name }) {
+          asked.push(['do', name]);
+          return step();
+        },
+        sleep: async (...sleep) => void asked.push(['sleep', ...sleep]),
+        async recv(...wait) {
+          asked.push(['recv', ...wait]);
+          if (ended() === 'broken') throw BROKEN;
+          return ended() === 'event' ? 'webhook' : null;
+        },
+      },
+      ACTIVITIES,
+    ),
+  workflowEngine: (asked, ended) =>
+    workflowEngine((name, input) => ACTIVITIES[name](input), {
+      hook: ended() === 'broken' ? Promise.reject(BROKEN) : ended() === 'event' ? Promise.resolve() : NEVER,
+      sleep: async (...sleep) => void asked.push(['sleep', ...sleep]),
+      FatalError: TerminalError,
+    }),
+} satisfies Record<string, (asked: unknown[][], ended: () => Ended) => DurableEngine>;
+const NEVER = new Promise<never>(() => {});
+const ACTIVITIES: Activities = {
+  create: async (input) => ['create', input],
+  read: async (input) => ['read', input],
+  store: async (input) => ['store', input],
+};
+
+describe.each(Object.entries(ENGINES))('each adapter, such as %s', (name, open) => {
+  /** The adapter, and what it asks of its engine. */
+  const openEnding = (ended: Ended) => {
+    const asked: unknown[][] = [];
+    return { asked, engine: open(asked, () => ended) };
+  };
+  const takesNames = !['dbosEngine', 'workflowEngine'].includes(name);
+
+  it('does an activity as a step of its name', async () => {
+    const { asked, engine } = openEnding('event');
+    expect(await engine.call('gen1 read 3', 'read', { jobId: 'job_1' })).toEqual(['read', { jobId: 'job_1' }]);
+    expect(asked).toEqual(name === 'workflowEngine' ? [] : [['do', 'gen1 read 3']]);
+  });
+
+  it('sleeps where there is no job to wait for', async () => {
+    const { asked, engine } = openEnding('event');
+    expect(await engine.wait('wait 1', null, 5_000)).toBe(false);
+    expect(asked).toEqual([['sleep', ...(takesNames ? ['wait 1', 5_000] : [5_000])]]);
+  });
+
+  const WAITS: Record<string, unknown[]> = {
+    cloudflareEngine: ['waitForEvent', 'wait 1', { type: 'gen-client-job', timeout: 5_000 }],
+    inngestEngine: [
+      'waitForEvent',
+      'wait 1',
+      { event: 'gen-client/job', timeout: 5_000, if: 'async.data.data.job.id == "job_1"' },
+    ],
+    restateEngine: ['promise', 'job_1', 5_000],
+    dbosEngine: ['recv', 'job_1', 5],
+    workflowEngine: ['sleep', 5_000],
+  };
+  it.each([
+    ['the event of its job', 'event', true],
+    ['no event in time', 'time-out', false],
+  ] as const)('waits for %s', async (_, ended, isWoken) => {
+    const { asked, engine } = openEnding(ended);
+    expect(await engine.wait('wait 1', 'job_1', 5_000)).toBe(isWoken);
+    expect(asked).toEqual([WAITS[name]]);
+  });
+
+  it('hands on what the engine throws', async () => {
+    await expect(openEnding('broken').engine.wait('wait 1', 'job_1', 5_000)).rejects.toBe(BROKEN);
+  });
+
+  it('ends a run for good with the error of the engine, which has the name and the message', () => {
+    const error = { name: 'JobFailedError', message: 'The prompt was refused.', code: 'refused' } as never;
+    const { engine } = openEnding('event');
+    const thrown = (() => {
+      try {
+        return engine.fail(error);
+      } catch (failure) {
+        return failure as Error;
+      }
+    })();
+    expect(thrown).toBeInstanceOf(name === 'dbosEngine' ? Error : TerminalError);
+    expect(thrown.message).toMatch(/^(JobFailedError: )?The prompt was refused\.$/);
+    if (['inngestEngine', 'restateEngine'].includes(name)) expect(thrown.message).toMatch(/^JobFailedError: /);
+    if (['inngestEngine', 'workflowEngine'].includes(name)) expect(thrown.cause).toBe(error);
+    if (name === 'dbosEngine') expect(thrown).toMatchObject({ name: 'JobFailedError', code: 'refused' });
+  });
+});
+
+it.each([
+  ['cloudflareEngine', () => cloudflareEngine({} as never, ACTIVITIES, {} as never), 'NonRetryableError'],
+  ['inngestEngine', () => inngestEngine({} as never, ACTIVITIES, {} as never), 'NonRetriableError'],
+  ['restateEngine', () => restateEngine({} as never, ACTIVITIES, { TimeoutError } as never), 'TerminalError'],
+  ['workflowEngine', () => workflowEngine(async () => null, { FatalError: TerminalError } as never), 'sleep'],
+])('%s is refused without what it takes of its engine', (_, make, option) => {
+  expect(make).toThrow(`${option} must be the one of the engine, not undefined.`);
+});
+
+it('a promise of Restate wakes a run once: after it the run sleeps', async () => {
+  const asked: unknown[][] = [];
+  const engine = ENGINES.restateEngine(asked, () => 'event');
+  const wait = () => engine.wait('wait', 'job_1', 5_000);
+  expect([await wait(), await wait()]).toEqual([true, false]);
+  expect(asked).toEqual([
+    ['promise', 'job_1', 5_000],
+    ['sleep', 'wait', 5_000],
+  ]);
+});
+
+it('without a hook, a run of Vercel Workflow sleeps and polls', async () => {
+  const sleeps: number[] = [];
+  const options = { sleep: async (ms: number) => void sleeps.push(ms), FatalError: TerminalError };
+  expect(await workflowEngine(async () => null, options).wait('wait', 'job_1', 5_000)).toBe(false);
+  expect(sleeps).toEqual([5_000]);
+});
 
 describe('the adapter of Cloudflare Workflows', () => {
   it.each([
