@@ -1,7 +1,6 @@
 import type { ClientOptions } from './client-options.js';
 import { readConfig } from './config.js';
-import { GenError } from './errors/gen-error.js';
-import { atCaller } from './errors/stack.js';
+import { atCaller, GenError } from './errors/gen-error.js';
 import { refusal } from './errors/webhook-error.js';
 import type { LaneSnapshot } from './limits/rate-limiter.js';
 import { type Characters, createCharactersResource } from './resources/characters.js';

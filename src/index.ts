@@ -15,8 +15,7 @@ export type {
 export { DEFAULT_VIDEO_MODEL, MODELS, modelCapabilities } from './catalog.js';
 export { GenClient } from './client.js';
 export type { ClientOptions } from './client-options.js';
-export type { BudgetRefusal } from './errors/budget-error.js';
-export { BudgetExceededError } from './errors/budget-error.js';
+export { BudgetExceededError, type BudgetRefusal } from './errors/client-errors.js';
 export type {
   APIErrorDetails,
   CallDetails,

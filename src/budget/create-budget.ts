@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { BudgetExceededError } from '../errors/budget-error.js';
+import { BudgetExceededError } from '../errors/client-errors.js';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
 import type { BudgetPeriod, BudgetReply, BudgetScope, ReserveStep } from '../rules/budget-state.js';

@@ -1,6 +1,6 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
 import type { GenClient } from '../client.js';
-import { BudgetExceededError } from '../errors/budget-error.js';
+import { BudgetExceededError } from '../errors/client-errors.js';
 import { GenError, WaitTimeoutError } from '../errors/index.js';
 import { type SeenCall, seeCall, sendRunCreate } from '../resources/run-calls.js';
 import { backoff } from '../rules/backoff.js';

@@ -57,3 +57,63 @@ export function withKey<T>(error: T, idempotencyKey: string | undefined): T {
   }
   return error;
 }
+
+/** An earlier attempt of the call may have reached the service. */
+const MAY_HAVE_ARRIVED = Symbol.for('gen-client.may-have-arrived');
+/** What went wrong may be over the next time, though the error is about the setup: a key function or a limiter that failed. */
+const MAY_PASS = Symbol.for('gen-client.may-pass');
+
+const mark = (error: Error, symbol: symbol): void => {
+  Object.defineProperty(error, symbol, { value: true, configurable: true });
+};
+
+/** Marks the error of a call of which an earlier attempt may have reached the service. */
+export const markArrived = (error: Error): void => mark(error, MAY_HAVE_ARRIVED);
+
+/** Whether an earlier attempt of the call may have reached the service, so that the error does not say what became of it. */
+export const mayHaveArrived = (error: Error): boolean => MAY_HAVE_ARRIVED in error;
+
+/** Marks an error that another try may not meet. */
+export const markPassing = (error: Error): void => mark(error, MAY_PASS);
+
+/** Whether another try may not meet the error. */
+export const isPassing = (error: Error): boolean => MAY_PASS in error;
+
+/**
+ * Begins the stack of an error of this package at the caller of `inner`. V8 keeps ten frames, and the line of the user's own
+ * program should be the first of them. Called in an async function after an `await`, it follows the `await`s of the callers.
+ * Where V8 finds no caller, because nobody awaits the promise itself, the stack stays as it is.
+ */
+export function seenFromCallerOf<T>(error: T, inner: (...args: never[]) => unknown): T {
+  return seenFrom(error, callSite(inner));
+}
+
+/** Awaits `work`, and lets the stack of its error begin at the line that awaits this promise. */
+export async function atCaller<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw seenFromCallerOf(error, atCaller);
+  }
+}
+
+/** Where a call was made. */
+export interface CallSite {
+  readonly stack?: string;
+}
+
+/** Notes the caller of `inner`, also for a promise that V8 does not follow: one that others have asked for its outcome. */
+export function callSite(inner: (...args: never[]) => unknown): CallSite {
+  const site: CallSite = {};
+  Error.captureStackTrace?.(site, inner);
+  return site;
+}
+
+/** Lets the stack of an error of this package begin where the call was made. */
+export function seenFrom<T>(error: T, { stack }: CallSite): T {
+  if (GenError.isInstance(error)) {
+    const frames = stack?.slice(stack.indexOf('\n')) ?? '';
+    if (/\n {4}at /.test(frames)) error.stack = `${error.name}: ${error.message}${frames}`;
+  }
+  return error;
+}

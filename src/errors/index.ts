@@ -16,14 +16,16 @@ export {
 export type { CallDetails } from './client-errors.js';
 export { ConnectionError, PreflightError, ResponseError, TimeoutError } from './client-errors.js';
 export type { JobErrorCode, Recovery, RequestErrorCode } from './codes.js';
-export type { DownloadErrorCode } from './file-errors.js';
-export { DownloadError, UploadError } from './file-errors.js';
+export {
+  DownloadError,
+  type DownloadErrorCode,
+  StorageError,
+  type StorageErrorCode,
+  UploadError,
+} from './file-errors.js';
 export { GenError } from './gen-error.js';
-export { JobBlockedError, JobCanceledError, JobError, JobFailedError } from './job-error.js';
-export type { StorageErrorCode } from './storage-error.js';
-export { StorageError } from './storage-error.js';
+export { JobBlockedError, JobCanceledError, JobError, JobFailedError, WaitTimeoutError } from './job-errors.js';
 export type { HttpAnswer, HttpStatus } from './to-http.js';
 export { toHttp } from './to-http.js';
-export { WaitTimeoutError } from './wait-timeout-error.js';
 export type { WebhookRefusal } from './webhook-error.js';
 export { WebhookVerificationError } from './webhook-error.js';

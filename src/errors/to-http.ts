@@ -1,10 +1,8 @@
 import { APIError } from './api-error.js';
 import { ConnectionError, PreflightError, ResponseError, TimeoutError } from './client-errors.js';
-import { DownloadError, UploadError } from './file-errors.js';
+import { DownloadError, StorageError, UploadError } from './file-errors.js';
 import { GenError } from './gen-error.js';
-import { JobError } from './job-error.js';
-import { StorageError } from './storage-error.js';
-import { WaitTimeoutError } from './wait-timeout-error.js';
+import { JobError, WaitTimeoutError } from './job-errors.js';
 import { WebhookVerificationError } from './webhook-error.js';
 
 /** What to answer the user of your own app. */

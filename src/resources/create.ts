@@ -1,8 +1,7 @@
 // The calls that create jobs: what the four namespaces have in common, and the table of what differs.
 import * as z from 'zod/mini';
-import { withKey } from '../errors/gen-error.js';
+import { callSite, seenFrom, withKey } from '../errors/gen-error.js';
 import { GenError, JobError } from '../errors/index.js';
-import { callSite, seenFrom } from '../errors/stack.js';
 import * as option from '../options.js';
 import { mayHaveCreated } from '../rules/fate.js';
 import { unknownFieldWarnings } from '../rules/fields.js';

@@ -1,5 +1,5 @@
+import { atCaller } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
-import { atCaller } from '../errors/stack.js';
 import { checkOptions } from '../options.js';
 import { abortable } from '../runtime/abort.js';
 import type { Clock } from '../runtime/clock.js';

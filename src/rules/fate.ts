@@ -1,4 +1,6 @@
 // What a failed call means. No other code compares a status or decides what an error code means.
+
+import { isPassing, mayHaveArrived } from '../errors/gen-error.js';
 import {
   APIError,
   AuthenticationError,
@@ -19,7 +21,6 @@ import {
   TimeoutError,
   UnprocessableEntityError,
 } from '../errors/index.js';
-import { isPassing, mayHaveArrived } from '../errors/marks.js';
 
 /**
  * What a failed create means for its key.

@@ -1,7 +1,6 @@
 import { type Config, checkApiKey, whyNotRead } from '../config.js';
+import { markPassing, seenFromCallerOf } from '../errors/gen-error.js';
 import { AuthenticationError, ConnectionError, GenError } from '../errors/index.js';
-import { markPassing } from '../errors/marks.js';
-import { seenFromCallerOf } from '../errors/stack.js';
 import type { AnyLimiter } from '../limits/rate-limiter.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { accountFor, type ClientAccount } from '../shared/account.js';

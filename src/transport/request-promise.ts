@@ -1,4 +1,4 @@
-import { seenFromCallerOf } from '../errors/stack.js';
+import { seenFromCallerOf } from '../errors/gen-error.js';
 import { withText } from './body.js';
 
 /** An answer beside its data. */

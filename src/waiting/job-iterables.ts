@@ -1,7 +1,7 @@
 // The async iterables over waits: one job as it goes on, many as they end, and those of a journal.
 
+import { seenFromCallerOf } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
-import { seenFromCallerOf } from '../errors/stack.js';
 import { checkOptions } from '../options.js';
 import { isDone, type Journal, type JournaledCreate } from '../rules/journal.js';
 import { ENDED, type JobProgress } from '../rules/lengths.js';

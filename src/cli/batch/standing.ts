@@ -1,6 +1,6 @@
 // Where a row stands, by the journal, and what its failure means for the rows after it.
 
-import { BudgetExceededError } from '../../errors/budget-error.js';
+import { BudgetExceededError } from '../../errors/client-errors.js';
 import {
   AuthenticationError,
   ConnectionError,

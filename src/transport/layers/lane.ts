@@ -1,5 +1,5 @@
+import { markPassing } from '../../errors/gen-error.js';
 import { GenError, RateLimitError } from '../../errors/index.js';
-import { markPassing } from '../../errors/marks.js';
 import type { AnyLimiter, LaneWait, RateLimiter, Release } from '../../limits/rate-limiter.js';
 import { isRateLimited } from '../../rules/fate.js';
 import { abortable, onAbort } from '../../runtime/abort.js';

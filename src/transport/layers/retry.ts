@@ -1,7 +1,7 @@
 // Only importer of p-retry: sends a call until an attempt succeeds or the policy gives up.
 import pRetry from 'p-retry';
+import { markArrived } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
-import { markArrived } from '../../errors/marks.js';
 import { backoff, noEarlier, spread } from '../../rules/backoff.js';
 import { fateOf, isRateLimited, isTransient } from '../../rules/fate.js';
 import { sleep } from '../../runtime/clock.js';
