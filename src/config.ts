@@ -5,9 +5,8 @@ import type { Hooks, Logger, LogLevel } from './hooks.js';
 import type { RateLimiter } from './limits/rate-limiter.js';
 import type { Journal } from './rules/journal.js';
 import type { LaneLimit } from './rules/limits.js';
-import { CLOCK, type Clock, randomOf, type SteadyClock, steady, systemClock } from './runtime/clock.js';
+import { CLOCK, type Clock, type Random, randomOf, type SteadyClock, steady, systemClock } from './runtime/clock.js';
 import { isBrowser, nodeVersion } from './runtime/platform.js';
-import type { Random } from './runtime/random.js';
 import type { Budget } from './schemas/budget.js';
 import type { SharedStore } from './shared/shared-store.js';
 

@@ -29,7 +29,7 @@ const laws: Record<string, Law> = {
   'a status is compared in rules/ only': rules.statusesAreComparedInRules,
   'a documented number is in rules/ only': rules.documentedNumbersAreInRules,
   'time comes from a clock that a test can hold': importers.timeHasAClock,
-  'randomness comes from runtime/random': importers.chanceHasASource,
+  'randomness comes from runtime/clock': importers.chanceHasASource,
   'a file has at most 350 lines': filesAreShort,
   'a function has at most 60 lines': functionsAreShort,
   'no word hides something from the compiler': words.wordsAreHonest,

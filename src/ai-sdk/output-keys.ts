@@ -1,5 +1,4 @@
-import { systemClock } from '../runtime/clock.js';
-import { systemRandom } from '../runtime/random.js';
+import { systemClock, systemRandom } from '../runtime/clock.js';
 
 /** What of a call says which logical call it belongs to. */
 interface KeyedCall {

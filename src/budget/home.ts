@@ -1,5 +1,5 @@
-import { abortable } from '../runtime/abort.js';
-import { type Clock, clockOf, randomOf, sleep, systemClock } from '../runtime/clock.js';
+import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
+import { abortable, sleep } from '../runtime/deadline.js';
 import { boundedStore, isInProcess, memoryStore, type SharedStore, updateShared } from '../shared/shared-store.js';
 import { addCreates, JOB_KEYS, type JobCreate, jobGroupOf, readCreates } from './ledger.js';
 import { ScopeAccount, type Update } from './scope-account.js';

@@ -1,8 +1,8 @@
 import { ConnectionError } from '../errors/index.js';
 import type { BudgetReply, BudgetScope, BudgetStep, ReserveStep } from '../rules/budget-state.js';
-import { abortable, onAbort } from '../runtime/abort.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { type Clock, steady } from '../runtime/clock.js';
+import { abortable, onAbort } from '../runtime/deadline.js';
 import { type Decision, isSetupError, type SharedValues } from '../shared/shared-store.js';
 import { groupOf, keysOf, takeSteps } from './ledger.js';
 

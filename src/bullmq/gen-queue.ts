@@ -8,7 +8,7 @@ import type { CallKind } from '../resources/run-calls.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import type { Recover } from '../rules/run-state.js';
 import { callObserver } from '../runtime/callbacks.js';
-import { systemRandom } from '../runtime/random.js';
+import { systemRandom } from '../runtime/clock.js';
 import type { CharacterParams } from '../schemas/character-params.js';
 import type { CheckedImageParams, ImageParams } from '../schemas/image-params.js';
 import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';

@@ -1,6 +1,6 @@
 import type { CallKind } from '../resources/run-calls.js';
 import { DOCUMENTED_LIMITS, type LaneLimit, READ_SHARE, VIDEO_POLL_MS } from '../rules/limits.js';
-import { systemRandom } from '../runtime/random.js';
+import { systemRandom } from '../runtime/clock.js';
 
 /** Milliseconds between two reads of one job. */
 const NATURAL_MS: Readonly<Record<CallKind, number>> = {

@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { CreateCallOptions, CreateOptions } from '../resources/create.js';
-import { systemRandom } from '../runtime/random.js';
+import { systemRandom } from '../runtime/clock.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { Job } from '../schemas/job.js';
 import { checkFiles } from '../uploading/body-files.js';

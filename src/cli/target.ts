@@ -5,7 +5,7 @@ import { DownloadError } from '../errors/index.js';
 import { type SavedOutput, saveOutput } from '../node/index.js';
 import { makeDirectories } from '../node/save-output.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { systemRandom } from '../runtime/random.js';
+import { systemRandom } from '../runtime/clock.js';
 import { quote } from '../runtime/shell.js';
 import type { Job } from '../schemas/job.js';
 import { UsageError } from './errors.js';

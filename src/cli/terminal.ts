@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import { abortable } from '../runtime/abort.js';
+import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
 import { createProgress, plainJson, plainText, type ShownProgress } from './progress.js';
 

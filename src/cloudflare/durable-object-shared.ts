@@ -3,8 +3,8 @@ import * as z from 'zod/mini';
 import * as option from '../options.js';
 import { backoff, spread } from '../rules/backoff.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
-import { sleep, systemClock } from '../runtime/clock.js';
-import { systemRandom } from '../runtime/random.js';
+import { systemClock, systemRandom } from '../runtime/clock.js';
+import { sleep } from '../runtime/deadline.js';
 import { type SharedStore, setupError } from '../shared/shared-store.js';
 import type { GenAccount } from './gen-account.js';
 

@@ -8,7 +8,8 @@ import {
   takeTurn,
 } from '../rules/lane.js';
 import type { LaneLimit } from '../rules/limits.js';
-import { type Clock, sleep } from '../runtime/clock.js';
+import type { Clock } from '../runtime/clock.js';
+import { sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import type { LaneSnapshot, LaneWait, Release } from './rate-limiter.js';
 import { WaitingLine } from './waiting-line.js';

@@ -1,7 +1,6 @@
 import { noEarlier } from '../rules/backoff.js';
 import { DOCUMENTED_LIMITS, type LaneLimit } from '../rules/limits.js';
-import { type Clock, randomOf, steady, systemClock } from '../runtime/clock.js';
-import type { Random } from '../runtime/random.js';
+import { type Clock, type Random, randomOf, steady, systemClock } from '../runtime/clock.js';
 import { InProcessLane } from './in-process-lane.js';
 import { checkLimiterOptions } from './limiter-options.js';
 import type { LaneLimiter, LaneSnapshot, LaneWait, Release } from './rate-limiter.js';

@@ -1,6 +1,6 @@
 import type { Arrival } from '../rules/lane.js';
-import { onAbort } from '../runtime/abort.js';
 import { callerContext } from '../runtime/callbacks.js';
+import { onAbort } from '../runtime/deadline.js';
 import type { LaneWait, Release } from './rate-limiter.js';
 
 /** A call that waits for its slot. */

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, link, open, rename, stat, unlink } from 'node:fs/promises';
 import { uptime } from 'node:os';
 import { dirname, join } from 'node:path';
-import { systemClock } from '../runtime/clock.js';
-import { systemRandom } from '../runtime/random.js';
+import { systemClock, systemRandom } from '../runtime/clock.js';
 
 /** Bytes gathered before they are written: one call in sixteen or more, at little memory. */
 const BATCH_BYTES = 1024 * 1024;

@@ -1,7 +1,7 @@
 // Follows the jobs that pages look at, on the account's one schedule of reads.
 import { WaitTimeoutError } from '../errors/index.js';
-import { onAbort } from '../runtime/abort.js';
 import type { Clock } from '../runtime/clock.js';
+import { onAbort } from '../runtime/deadline.js';
 import { isSettled, type Job } from '../schemas/job.js';
 import type { ProxyClient } from './proxy-options.js';
 

@@ -8,9 +8,9 @@ import {
 } from '../errors/index.js';
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
 import { isUnsatisfiable } from '../rules/output.js';
-import { abortable, onAbort } from '../runtime/abort.js';
 import { type ByteReader, joinBytes, readerOf } from '../runtime/bytes.js';
-import { type Clock, sleep } from '../runtime/clock.js';
+import type { Clock } from '../runtime/clock.js';
+import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { refuseNonMedia, SNIFFED_BYTES } from './media-check.js';
 import { emptyFile, type OutputAnswer, type OutputVersion, readOutputAnswer } from './output-answer.js';
 

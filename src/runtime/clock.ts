@@ -1,6 +1,4 @@
-// The only reader of time and maker of timers in the client: everything else takes a Clock that a test can hold.
-import { onAbort } from './abort.js';
-import { type Random, systemRandom } from './random.js';
+// The only reader of time, maker of timers and source of chance in the client. A test holds its own Clock, and a simulation seeds its chance.
 
 /** Where the client gets its time from. */
 export interface Clock {
@@ -109,17 +107,16 @@ export function wallOf(clock: Clock | SteadyClock): Clock {
   return 'wall' in clock ? clock.wall : clock;
 }
 
-/** Resolves after `ms` milliseconds. An abort rejects at once with the signal's own reason, and takes the timer away. */
-export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
-    const cancel = clock.after(ms, () => {
-      forget();
-      resolve();
-    });
-    const forget = onAbort(signal, () => {
-      cancel();
-      reject(signal?.reason);
-    });
-  });
+/** Where chance comes from. */
+export interface Random {
+  /** A number from 0 up to, and without, 1. */
+  next(): number;
+  /** A random id in the form of a UUID. */
+  uuid(): string;
 }
+
+/** The runtime's own randomness. */
+export const systemRandom: Random = {
+  next: () => Math.random(),
+  uuid: () => crypto.randomUUID(),
+};

@@ -1,6 +1,5 @@
 import { GenError } from '../errors/index.js';
-import type { Clock } from '../runtime/clock.js';
-import { systemRandom } from '../runtime/random.js';
+import { type Clock, systemRandom } from '../runtime/clock.js';
 import { show } from '../schemas/show.js';
 import type { AccountChoice, SandboxService, SandboxSnapshot } from './control/contract.js';
 import { createControl } from './control/index.js';

@@ -6,8 +6,7 @@ import { InProcessLimiter, type LanePool } from '../limits/in-process-limiter.js
 import type { AnyLimiter } from '../limits/rate-limiter.js';
 import type { Lengths } from '../rules/lengths.js';
 import type { LaneLimit } from '../rules/limits.js';
-import { type Clock, randomOf, systemClock, wallOf } from '../runtime/clock.js';
-import { systemRandom } from '../runtime/random.js';
+import { type Clock, randomOf, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
 import { Facts } from './facts.js';
 import { SharedLimiter } from './shared-limiter.js';
 import type { SharedStore } from './shared-store.js';

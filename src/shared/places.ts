@@ -1,7 +1,6 @@
 import type { LaneLimit } from '../rules/limits.js';
 import { type Places, takePlace } from '../rules/places.js';
-import type { Clock } from '../runtime/clock.js';
-import type { Random } from '../runtime/random.js';
+import type { Clock, Random } from '../runtime/clock.js';
 import type { ClientAccount } from './account.js';
 import { memoryStore, type SharedStore, type SharedValues, updateShared } from './shared-store.js';
 

@@ -2,8 +2,7 @@ import { InProcessLimiter, type LanePool } from '../limits/in-process-limiter.js
 import type { AnyLimiter, LaneSnapshot, LaneWait, Release } from '../limits/rate-limiter.js';
 import { noEarlier } from '../rules/backoff.js';
 import { DOCUMENTED_LIMITS, type LaneLimit } from '../rules/limits.js';
-import { type Clock, steady } from '../runtime/clock.js';
-import type { Random } from '../runtime/random.js';
+import { type Clock, type Random, steady } from '../runtime/clock.js';
 import { createOutage } from './outage.js';
 import { SharedLane } from './shared-lane.js';
 import type { SharedStore } from './shared-store.js';

@@ -1,8 +1,8 @@
 import { ConnectionError } from '../errors/client-errors.js';
 import { GenError } from '../errors/gen-error.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { type Clock, sleep, systemClock } from '../runtime/clock.js';
-import type { Random } from '../runtime/random.js';
+import { type Clock, type Random, systemClock } from '../runtime/clock.js';
+import { sleep } from '../runtime/deadline.js';
 import { mustBe } from '../schemas/show.js';
 
 /** What a store contains of a group: see {@link SharedStore.read}. */

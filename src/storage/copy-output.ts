@@ -12,10 +12,9 @@ import {
 } from '../resources/output-source.js';
 import { backoff, FILE_BACKOFF, spread } from '../rules/backoff.js';
 import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from '../rules/store.js';
-import { abortable, onAbort } from '../runtime/abort.js';
 import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
-import { clockOf, sleep, systemClock } from '../runtime/clock.js';
-import { systemRandom } from '../runtime/random.js';
+import { clockOf, systemClock, systemRandom } from '../runtime/clock.js';
+import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import { type CopyBody, copyBody } from './copy-body.js';
 import { COPY_OPTIONS, type CopyOutputOptions, DESTINATION } from './copy-options.js';

@@ -6,9 +6,9 @@ import type { RestOfOutput } from '../resources/output-reader.js';
 import { explainRefusal } from '../resources/output-refusal.js';
 import { type OutputCallOptions, type OutputClient, requireOutputClient } from '../resources/output-source.js';
 import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../rules/output.js';
-import { abortable, onAbort } from '../runtime/abort.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock } from '../runtime/clock.js';
+import { abortable, onAbort } from '../runtime/deadline.js';
 import type { GetOptions, OutputSource } from './destination.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
 

@@ -2,7 +2,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { GenError } from '../errors/index.js';
 import { LONGEST_KEY } from '../rules/run-state.js';
-import { type Random, systemRandom } from '../runtime/random.js';
+import { type Random, systemRandom } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
 

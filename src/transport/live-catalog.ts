@@ -1,6 +1,6 @@
 // What GET /v1/models says about the limits of a model. The spec names these limits and shows no body.
 import { type ListName, MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
-import { abortable } from '../runtime/abort.js';
+import { abortable } from '../runtime/deadline.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/model-list.js';
 import type { Call } from './call.js';

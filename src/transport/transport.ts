@@ -3,8 +3,7 @@
 import type { OptionsSchema } from '../options.js';
 import type { Lane } from '../rules/limits.js';
 import type { CheckOptions } from '../rules/preflight.js';
-import type { Clock } from '../runtime/clock.js';
-import type { Random } from '../runtime/random.js';
+import type { Clock, Random } from '../runtime/clock.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { RequestOptions } from '../schemas/request-options.js';
 import type { ClientAccount } from '../shared/account.js';

@@ -1,6 +1,6 @@
 // Which object was uploaded as what, so that one object is uploaded once while its upload lives.
 
-import { abortable } from '../runtime/abort.js';
+import { abortable } from '../runtime/deadline.js';
 import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 

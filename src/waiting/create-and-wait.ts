@@ -10,7 +10,8 @@ import {
   type RunRules,
   startRun,
 } from '../rules/run-state.js';
-import { sleep, steady } from '../runtime/clock.js';
+import { steady } from '../runtime/clock.js';
+import { sleep } from '../runtime/deadline.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import { outcomeOf, type Waiter } from './wait-for-job.js';

@@ -5,7 +5,7 @@ import { GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import { isDone, type Journal, type JournaledCreate } from '../rules/journal.js';
 import { ENDED, type JobProgress } from '../rules/lengths.js';
-import { onAbort } from '../runtime/abort.js';
+import { onAbort } from '../runtime/deadline.js';
 import type { CreatedJob } from '../schemas/created-job.js';
 import { isCompleted, type Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';

@@ -1,6 +1,6 @@
 import type { JobProgress } from '../rules/lengths.js';
-import { abortable, onAbort } from '../runtime/abort.js';
 import type { Clock } from '../runtime/clock.js';
+import { abortable, onAbort } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import type { Job } from '../schemas/job.js';
 import type { Due } from './due-heap.js';

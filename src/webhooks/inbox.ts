@@ -1,6 +1,6 @@
 import { GenError } from '../errors/gen-error.js';
-import { sleep, systemClock } from '../runtime/clock.js';
-import { systemRandom } from '../runtime/random.js';
+import { systemClock, systemRandom } from '../runtime/clock.js';
+import { sleep } from '../runtime/deadline.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import { type Decision, type SharedStore, updateShared } from '../shared/shared-store.js';
 

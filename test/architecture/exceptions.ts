@@ -13,7 +13,7 @@ const KNOWN: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
     // Its option `now` is the clock. The runtime's would be 7 % of the 2.5 kB that checking a webhook may take.
     webhooks: /^src\/webhooks\/verify\.ts$/,
   },
-  'randomness comes from runtime/random': {
+  'randomness comes from runtime/clock': {
     // The nonce of a cipher is not chance that a simulation may choose.
     nonce: /^src\/proxy\/tickets\.ts$/,
   },

@@ -84,14 +84,14 @@ export const timeHasAClock = eachNode((node, { path }) => {
   return called === 'Date.now' || called === 'AbortSignal.timeout' ? `${called} outside of a clock` : undefined;
 });
 
-const RANDOM_SOURCES = /^src\/(runtime\/random\.ts|sandbox\/world\/random\.ts|page\/)/;
+const RANDOM_SOURCES = /^src\/(runtime\/clock\.ts|sandbox\/world\/random\.ts|page\/)/;
 
 /** Law 4: chance comes from one place, so that a simulation can seed it. */
 export const chanceHasASource = eachNode((node, { path }) => {
   if (RANDOM_SOURCES.test(path) || !ts.isPropertyAccessExpression(node)) return undefined;
   const called = node.getText().replace(/^globalThis\./, '');
   return /^(Math\.random|crypto\.(randomUUID|getRandomValues))$/.test(called)
-    ? `${called} outside of runtime/random.ts`
+    ? `${called} outside of runtime/clock.ts`
     : undefined;
 });
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { sleep, steady, systemClock } from '../../src/runtime/clock.js';
+import { steady, systemClock } from '../../src/runtime/clock.js';
+import { sleep } from '../../src/runtime/deadline.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 describe('the system clock', () => {

@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/runtime/clock.js';
-import { sleep } from '../../src/runtime/clock.js';
+import { sleep } from '../../src/runtime/deadline.js';
 import type { SandboxOptions } from '../../src/sandbox/index.js';
 import { type OpenSandbox, openSandbox } from '../../src/sandbox/sandbox.js';
 import { PATIENCE_MS } from '../support/patience.js';

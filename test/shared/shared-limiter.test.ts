@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { ConnectionError } from '../../src/errors/index.js';
 import type { AnyLimiter, LaneWait } from '../../src/limits/rate-limiter.js';
 import type { LaneLimit } from '../../src/rules/limits.js';
-import type { Random } from '../../src/runtime/random.js';
+import type { Random } from '../../src/runtime/clock.js';
 import { SharedLimiter } from '../../src/shared/shared-limiter.js';
 import { memoryStore, type SharedStore, setupError } from '../../src/shared/shared-store.js';
 import { fullest } from '../support/fullest.js';

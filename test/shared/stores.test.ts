@@ -2,8 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/index.js';
-import { systemClock } from '../../src/runtime/clock.js';
-import { systemRandom } from '../../src/runtime/random.js';
+import { systemClock, systemRandom } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { type SharedStore, updateShared } from '../../src/shared/shared-store.js';
 import { PATIENCE_MS } from '../support/patience.js';

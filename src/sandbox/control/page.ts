@@ -1,5 +1,5 @@
 import { JOB_ERRORS } from '../../errors/codes.js';
-import { systemRandom } from '../../runtime/random.js';
+import { systemRandom } from '../../runtime/clock.js';
 
 /**
  * The page at `/`: the sandbox's jobs, deliveries, requests and money, and buttons that change them. One script polls

@@ -1,5 +1,5 @@
 import { isRedirect } from '../../rules/fate.js';
-import { onAbort } from '../../runtime/abort.js';
+import { onAbort } from '../../runtime/deadline.js';
 import type { Activity } from '../world/real-time.js';
 
 // What a fault does to a request. `sandbox.handle(request)` is the view of a server:

@@ -1,4 +1,4 @@
-import type { Random } from '../../runtime/random.js';
+import type { Random } from '../../runtime/clock.js';
 import { createRandom, hashOf } from '../world/random.js';
 
 /** Shares from 0 to 1: how often each fault happens. */

@@ -1,4 +1,5 @@
-import { type Clock, sleep } from '../../runtime/clock.js';
+import type { Clock } from '../../runtime/clock.js';
+import { sleep } from '../../runtime/deadline.js';
 import { LATEST } from './choices.js';
 import type { Activity } from './real-time.js';
 import { afterReal, realNow } from './real-time.js';

@@ -2,8 +2,8 @@ import { markPassing } from '../../errors/gen-error.js';
 import { GenError, RateLimitError } from '../../errors/index.js';
 import type { AnyLimiter, LaneWait, RateLimiter, Release } from '../../limits/rate-limiter.js';
 import { isRateLimited } from '../../rules/fate.js';
-import { abortable, onAbort } from '../../runtime/abort.js';
 import { reasonOf } from '../../runtime/callbacks.js';
+import { abortable, onAbort } from '../../runtime/deadline.js';
 import type { Call, Layer, Slot } from '../call.js';
 import { askKey } from './attempt.js';
 

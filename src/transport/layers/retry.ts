@@ -4,7 +4,7 @@ import { markArrived } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
 import { backoff, noEarlier, spread } from '../../rules/backoff.js';
 import { fateOf, isRateLimited, isTransient } from '../../rules/fate.js';
-import { sleep } from '../../runtime/clock.js';
+import { sleep } from '../../runtime/deadline.js';
 import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
 import { waitsInLane } from './lane.js';
 
