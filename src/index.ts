@@ -61,6 +61,7 @@ export type { Hooks, JobEvent, Logger, LogLevel, RequestEvent, ResponseEvent, Re
 export type { InProcessLimiterOptions } from './limits/in-process-limiter.js';
 export { InProcessLimiter } from './limits/in-process-limiter.js';
 export type { LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './limits/rate-limiter.js';
+export type { RequestOptions } from './options.js';
 export type { Characters } from './resources/characters.js';
 export type { CreateCallOptions, CreateOptions } from './resources/create.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
@@ -98,17 +99,27 @@ export type {
   PricedCall,
   SpentTokens,
 } from './schemas/budget.js';
-export type { Character, CharacterList, DeletedCharacter } from './schemas/character.js';
-export type { CharacterParams, RegisterCharacterParams } from './schemas/character-params.js';
-export type { VideoRatio } from './schemas/create-fields.js';
-export type { CreatedJob } from './schemas/created-job.js';
+export type {
+  Character,
+  CharacterList,
+  CharacterParams,
+  DeletedCharacter,
+  RegisterCharacterParams,
+} from './schemas/character.js';
 export { extra } from './schemas/envelope.js';
-export type { CheckedImageParams, ImageParams, ImageReference } from './schemas/image-params.js';
-export type { CompletedJob, Job, JobCall, JobStatus, JobTry } from './schemas/job.js';
-export { isCompleted, isFinal } from './schemas/job.js';
+export {
+  type CompletedJob,
+  type CreatedJob,
+  isCompleted,
+  isFinal,
+  type Job,
+  type JobCall,
+  type JobStatus,
+  type JobTry,
+} from './schemas/job.js';
+export type { IntegrationData, ModelInfo, ModelList, Voice, VoiceList } from './schemas/lists.js';
 export type { UploadType } from './schemas/media-type.js';
-export type { IntegrationData, ModelInfo, ModelList } from './schemas/model-list.js';
-export type { RequestOptions } from './schemas/request-options.js';
+export type { CheckedImageParams, ImageParams, ImageReference, VideoRatio } from './schemas/params.js';
 export type {
   CreatedUpload,
   CreateUploadParams,
@@ -117,18 +128,19 @@ export type {
   UploadRef,
   UploadSource,
 } from './schemas/upload.js';
-export type { CheckedVideoEditParams, EditMode, VideoEditParams } from './schemas/video-edit-params.js';
 export type {
   AudioContent,
+  CheckedVideoEditParams,
   CheckedVideoParams,
   ContentItem,
   ContentRole,
+  EditMode,
   ImageContent,
   TextContent,
   VideoContent,
+  VideoEditParams,
   VideoParams,
 } from './schemas/video-params.js';
-export type { Voice, VoiceList } from './schemas/voice-list.js';
 export type {
   CompletedEventJob,
   EventJob,

@@ -1,8 +1,8 @@
-// Checks the options of every door: closed, and with one wording for whatever cannot be right.
+// Checks options: closed, and with one wording for whatever cannot be right. At the end are the options of every call.
 import * as z from 'zod/mini';
 import { GenError } from './errors/gen-error.js';
-import { noSuchOption } from './schemas/nearest.js';
-import { mustBe } from './schemas/show.js';
+import type { Budget } from './schemas/budget.js';
+import { mustBe, noSuchOption } from './schemas/show.js';
 
 /**
  * Options as a schema: an object of {@link optionsOf} whose checks carry as their message what the option must be, for
@@ -149,3 +149,33 @@ function hasMethods(value: unknown, names: readonly string[]): boolean {
 
 /** An option that is checked elsewhere. */
 export const anything = z.optional(z.unknown());
+
+/** What every call takes as its last argument. */
+export interface RequestOptions {
+  /** Ends the call at once, in every phase; it rejects with the signal's own reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for one attempt: connect, headers and the whole JSON body. @default the client's (60_000) */
+  readonly timeoutMs?: number | undefined;
+  /** How many failures are retried; a waited-out 429 is none. @default the client's (3) */
+  readonly maxRetries?: number | undefined;
+  /** The key under which a creating call makes one job at most. @default a fresh UUID per call */
+  readonly idempotencyKey?: string | undefined;
+  /** Extra headers for this call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Whether a call that breaks a documented rule is refused before it is sent; `'strict'` refuses undocumented fields too. @default the client's (true) */
+  readonly preflight?: boolean | 'strict' | undefined;
+  /** A limit on what the call may spend, on top of the client's. Only a create spends. */
+  readonly budget?: Budget | undefined;
+}
+
+/** The options that every call takes. */
+export const REQUEST_OPTIONS = z.strictObject({
+  signal: abortSignal,
+  timeoutMs: milliseconds,
+  maxRetries: count,
+  // Checked where the key is made: the body may hold it as well.
+  idempotencyKey: anything,
+  headers: anObject,
+  preflight,
+  budget: methods<Budget>('reserve', 'refund'),
+});

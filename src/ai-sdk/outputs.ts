@@ -3,8 +3,7 @@ import type { GenClient } from '../client.js';
 import { APIError, DownloadError, GenError, JobError, WaitTimeoutError } from '../errors/index.js';
 import type { CreateOptions } from '../resources/create.js';
 import { systemClock } from '../runtime/clock.js';
-import type { CreatedJob } from '../schemas/created-job.js';
-import type { CompletedJob, Job } from '../schemas/job.js';
+import type { CompletedJob, CreatedJob, Job } from '../schemas/job.js';
 import type { CallOptions } from './provider-options.js';
 
 /** One finished file with the job that made it. */

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
 import type { CreateOptions } from '../resources/create.js';
-import { nearest, noSuchOption } from '../schemas/nearest.js';
+import { nearest, noSuchOption } from '../schemas/show.js';
 import { recoverRules } from '../waiting/wait-options.js';
 
 /** Settings under `providerOptions.gen`: options of the call with the same meaning as everywhere, and fields of the service. */

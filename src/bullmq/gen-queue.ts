@@ -9,10 +9,14 @@ import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules
 import type { Recover } from '../rules/run-state.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/clock.js';
-import type { CharacterParams } from '../schemas/character-params.js';
-import type { CheckedImageParams, ImageParams } from '../schemas/image-params.js';
-import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
-import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
+import type { CharacterParams } from '../schemas/character.js';
+import type { CheckedImageParams, ImageParams } from '../schemas/params.js';
+import type {
+  CheckedVideoEditParams,
+  CheckedVideoParams,
+  VideoEditParams,
+  VideoParams,
+} from '../schemas/video-params.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import { idempotencyKeyOf } from '../transport/idempotency.js';
 import { recoverRules } from '../waiting/wait-options.js';

@@ -9,7 +9,7 @@ import {
   WaitTimeoutError,
 } from '../errors/index.js';
 import { fateOf, mayHaveCreated } from '../rules/fate.js';
-import { quote } from '../runtime/shell.js';
+import { quote } from '../schemas/show.js';
 import { VERSION } from '../version.js';
 import { type OpenSession, withExamples } from './command.js';
 import { batchCommand } from './commands/batch.js';

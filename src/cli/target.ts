@@ -6,8 +6,8 @@ import { type SavedOutput, saveOutput } from '../node/index.js';
 import { makeDirectories } from '../node/save-output.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/clock.js';
-import { quote } from '../runtime/shell.js';
 import type { Job } from '../schemas/job.js';
+import { quote } from '../schemas/show.js';
 import { UsageError } from './errors.js';
 import type { NextStep, Session } from './session.js';
 

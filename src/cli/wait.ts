@@ -1,8 +1,7 @@
 import type { SavedOutput } from '../node/index.js';
 import type { JobProgress } from '../rules/lengths.js';
-import { quote } from '../runtime/shell.js';
-import type { CreatedJob } from '../schemas/created-job.js';
-import type { Job } from '../schemas/job.js';
+import type { CreatedJob, Job } from '../schemas/job.js';
+import { quote } from '../schemas/show.js';
 import type { WaitOptions } from '../waiting/wait-options.js';
 import type { JobFlags } from './command.js';
 import { megabytes, type ShownProgress } from './progress.js';

@@ -1,8 +1,13 @@
+import type { RequestOptions } from '../options.js';
 import { checkRegistration } from '../rules/preflight.js';
-import type { Character, CharacterList, DeletedCharacter } from '../schemas/character.js';
-import type { CharacterParams, RegisterCharacterParams } from '../schemas/character-params.js';
-import type { CreatedJob } from '../schemas/created-job.js';
-import type { RequestOptions } from '../schemas/request-options.js';
+import type {
+  Character,
+  CharacterList,
+  CharacterParams,
+  DeletedCharacter,
+  RegisterCharacterParams,
+} from '../schemas/character.js';
+import type { CreatedJob } from '../schemas/job.js';
 import type { CallResult } from '../transport/request-promise.js';
 import {
   type CreateCallOptions,

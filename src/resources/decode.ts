@@ -1,9 +1,8 @@
 import { ResponseError } from '../errors/index.js';
 import { type Character, characterSchema } from '../schemas/character.js';
-import { type CreatedJob, warningsIn } from '../schemas/created-job.js';
 import { type Fields, isFields, listIn, recordIn, unwrap } from '../schemas/envelope.js';
 import type { Schema } from '../schemas/essentials.js';
-import { type Job, jobSchema } from '../schemas/job.js';
+import { type CreatedJob, type Job, jobSchema, warningsIn } from '../schemas/job.js';
 import type { DecodeContext } from '../transport/transport.js';
 
 /** The job of an answer: `data.job`, else `data`. */

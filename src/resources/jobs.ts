@@ -1,6 +1,6 @@
 import { ResponseError } from '../errors/index.js';
+import type { RequestOptions } from '../options.js';
 import type { Job } from '../schemas/job.js';
-import type { RequestOptions } from '../schemas/request-options.js';
 import { type Answer, type RequestPromise, requestPromise } from '../transport/request-promise.js';
 import type { DecodeContext, JsonRequest, RequestPath, StoringCall, Transport } from '../transport/transport.js';
 import { decodeJob } from './decode.js';

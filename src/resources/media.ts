@@ -1,9 +1,13 @@
 // The namespaces that create media, as users call them. create.ts makes all of them.
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
-import type { CreatedJob } from '../schemas/created-job.js';
-import type { CheckedImageParams, ImageParams } from '../schemas/image-params.js';
-import type { CheckedVideoEditParams, VideoEditParams } from '../schemas/video-edit-params.js';
-import type { CheckedVideoParams, VideoParams } from '../schemas/video-params.js';
+import type { CreatedJob } from '../schemas/job.js';
+import type { CheckedImageParams, ImageParams } from '../schemas/params.js';
+import type {
+  CheckedVideoEditParams,
+  CheckedVideoParams,
+  VideoEditParams,
+  VideoParams,
+} from '../schemas/video-params.js';
 import type { CallResult } from '../transport/request-promise.js';
 import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create.js';
 

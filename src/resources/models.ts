@@ -1,5 +1,5 @@
-import type { IntegrationData, ModelList } from '../schemas/model-list.js';
-import type { RequestOptions } from '../schemas/request-options.js';
+import type { RequestOptions } from '../options.js';
+import type { IntegrationData, ModelList } from '../schemas/lists.js';
 import { type CatalogDrift, driftOf } from '../transport/live-catalog.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { Transport } from '../transport/transport.js';

@@ -1,10 +1,9 @@
 // What the drivers of a run outside of this process (the queue's worker, durable runs) need of the client.
 import { GenError } from '../errors/index.js';
+import type { RequestOptions } from '../options.js';
 import { callFailure } from '../rules/fate.js';
 import type { RunEvent } from '../rules/run-state.js';
-import type { CreatedJob } from '../schemas/created-job.js';
-import type { Job, JobCall } from '../schemas/job.js';
-import type { RequestOptions } from '../schemas/request-options.js';
+import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import { idempotencyKeyFrom } from '../transport/idempotency.js';
 

@@ -1,10 +1,9 @@
 import { atCaller } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
-import { checkOptions } from '../options.js';
+import { checkOptions, type RequestOptions } from '../options.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
-import type { RequestOptions } from '../schemas/request-options.js';
 import { mustBe } from '../schemas/show.js';
 import {
   type CreatedUpload,

@@ -1,5 +1,5 @@
-import type { RequestOptions } from '../schemas/request-options.js';
-import type { VoiceList } from '../schemas/voice-list.js';
+import type { RequestOptions } from '../options.js';
+import type { VoiceList } from '../schemas/lists.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { Transport } from '../transport/transport.js';
 import { decodeList } from './decode.js';

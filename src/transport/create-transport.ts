@@ -3,7 +3,7 @@ import { TimeoutError } from '../errors/index.js';
 import { heard, openChannels, type RequestTrace, type TraceChannel, traced } from '../events.js';
 import { Deadline } from '../runtime/deadline.js';
 import { listIn } from '../schemas/envelope.js';
-import type { ModelList } from '../schemas/model-list.js';
+import type { ModelList } from '../schemas/lists.js';
 import { accountFor, type ClientAccount } from '../shared/account.js';
 import type { Core, JobTeller } from './call.js';
 import { createCredentials } from './credentials.js';

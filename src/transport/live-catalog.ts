@@ -2,7 +2,7 @@
 import { type ListName, MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
 import { abortable } from '../runtime/deadline.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
-import type { ModelList } from '../schemas/model-list.js';
+import type { ModelList } from '../schemas/lists.js';
 import type { Call } from './call.js';
 
 /** How a list may be called, without case and separators. */

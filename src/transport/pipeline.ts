@@ -1,7 +1,7 @@
 // The way of a call, read from top to bottom.
 
 import { withKey } from '../errors/gen-error.js';
-import type { RequestOptions } from '../schemas/request-options.js';
+import type { RequestOptions } from '../options.js';
 import type { CallKind } from './call.js';
 import { type Call, type Core, createCall, type Layer } from './call.js';
 import { attempt } from './layers/attempt.js';

@@ -1,11 +1,10 @@
 // The port that resources see: types only. http.ts stands behind it.
 
-import type { OptionsSchema } from '../options.js';
+import type { OptionsSchema, RequestOptions } from '../options.js';
 import type { Lane } from '../rules/limits.js';
 import type { CheckOptions } from '../rules/preflight.js';
 import type { Clock, Random } from '../runtime/clock.js';
 import type { Job, JobCall } from '../schemas/job.js';
-import type { RequestOptions } from '../schemas/request-options.js';
 import type { ClientAccount } from '../shared/account.js';
 import type { RequestPromise } from './request-promise.js';
 

@@ -1,11 +1,11 @@
 // Files by value: an upload source wherever a field of a body takes an upload id.
 
 import { GenError, PreflightError } from '../errors/index.js';
+import type { RequestOptions } from '../options.js';
 import { isUploadField } from '../rules/references.js';
 import { abortable, onAbort } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';
-import type { RequestOptions } from '../schemas/request-options.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { type DescribedFile, describeFile } from './file.js';
 import type { UploadProgress } from './progress.js';

@@ -2,12 +2,11 @@ import { PreflightError, UploadError } from '../errors/index.js';
 import { MB } from '../rules/limits.js';
 import { bodyOfLength, joinBytes } from '../runtime/bytes.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
-import { IMAGE_HEADER_BYTES, imageSize } from '../schemas/image-size.js';
 import { mediaTypeEssence, mediaTypeOfName, type UploadType, uploadTypeOf } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { safeFileName } from './file-name.js';
 import { type MeteredBody, meteredBody, type ReportProgress, stop } from './progress.js';
-import { SNIFF_BYTES, sniffMediaType } from './sniff.js';
+import { IMAGE_HEADER_BYTES, imageSize, SNIFF_BYTES, sniffMediaType } from './sniff.js';
 import { recogniseSource, type Source } from './source.js';
 import type { FileOptions } from './upload-options.js';
 

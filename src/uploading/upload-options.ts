@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
+import type { RequestOptions } from '../options.js';
 import * as option from '../options.js';
 import type { UploadType } from '../schemas/media-type.js';
-import type { RequestOptions } from '../schemas/request-options.js';
 import type { UploadProgress } from './progress.js';
 
 /** What you can say about a file that is uploaded. */

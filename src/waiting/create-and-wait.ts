@@ -12,8 +12,7 @@ import {
 } from '../rules/run-state.js';
 import { steady } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
-import type { CreatedJob } from '../schemas/created-job.js';
-import type { CompletedJob, Job } from '../schemas/job.js';
+import type { CompletedJob, CreatedJob, Job } from '../schemas/job.js';
 import { outcomeOf, type Waiter } from './wait-for-job.js';
 import { CREATE_AND_WAIT_OPTIONS, recoverRules, type WaitOptions } from './wait-options.js';
 

@@ -1,7 +1,6 @@
 import { GenError } from '../errors/gen-error.js';
 import { isFields } from '../schemas/envelope.js';
-import { didYouMean, noSuchOption } from '../schemas/nearest.js';
-import { mustBe } from '../schemas/show.js';
+import { didYouMean, mustBe, noSuchOption } from '../schemas/show.js';
 import {
   WEBHOOK_EVENT_TYPES,
   type WebhookEvent,

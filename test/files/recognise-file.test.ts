@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { extensionFor } from '../../src/index.js';
-import { imageSize } from '../../src/schemas/image-size.js';
 import { safeFileName } from '../../src/uploading/file-name.js';
-import { sniffMediaType } from '../../src/uploading/sniff.js';
+import { imageSize, sniffMediaType } from '../../src/uploading/sniff.js';
 
 const latin1 = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { quote } from '../../src/runtime/shell.js';
 import { toCurl } from '../../src/sandbox/control/curl.js';
+import { quote } from '../../src/schemas/show.js';
 
 it('quotes any text so that a shell hands it on unchanged, and runs nothing of it', async () => {
   const texts = fc.sample(fc.string({ unit: 'grapheme', maxLength: 40 }), { seed: 1, numRuns: 200 });

@@ -2,7 +2,7 @@ import type { CreateOptions } from '../../resources/create.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
 import type { Fields } from '../../schemas/envelope.js';
 import type { Job } from '../../schemas/job.js';
-import { didYouMean } from '../../schemas/nearest.js';
+import { didYouMean } from '../../schemas/show.js';
 import { UsageError } from '../errors.js';
 
 /** The calls that make a job. */

@@ -6,7 +6,7 @@ import { fromPath } from '../../node/index.js';
 import { isUploadField } from '../../rules/references.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
-import { didYouMean } from '../../schemas/nearest.js';
+import { didYouMean } from '../../schemas/show.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';

@@ -2,7 +2,7 @@ import { basename, dirname, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { fileJournal } from '../../node/index.js';
 import { usdOf } from '../../rules/price.js';
-import { quote } from '../../runtime/shell.js';
+import { quote } from '../../schemas/show.js';
 import { readJournal } from '../../shared/journal.js';
 import { type BatchPlaces, refuseTaken, storeAt, tryStore } from '../batch/places.js';
 import { readRows } from '../batch/rows.js';

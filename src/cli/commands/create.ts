@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
-import type { ImageParams } from '../../schemas/image-params.js';
-import type { VideoEditParams } from '../../schemas/video-edit-params.js';
-import type { VideoParams } from '../../schemas/video-params.js';
+import type { ImageParams } from '../../schemas/params.js';
+import type { VideoEditParams, VideoParams } from '../../schemas/video-params.js';
 import { addJobFlags, collect, doing, type JobFlags, type OpenSession, parseNumber, withExamples } from '../command.js';
 import { mentionOf, type ReferenceSlot } from '../references.js';
 import { runJobCommand } from '../run-job.js';

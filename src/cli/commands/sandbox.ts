@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { quote } from '../../runtime/shell.js';
 import { toCurl } from '../../sandbox/control/curl.js';
+import { quote } from '../../schemas/show.js';
 import { doing, type OpenSession, parseNumber, parsePort, parseTime, withExamples } from '../command.js';
 import { asUsage, EXIT } from '../errors.js';
 import { untilInterrupted } from '../terminal.js';

@@ -1,7 +1,7 @@
 import type { GenClient } from '../../client.js';
 import type { ClientOptions } from '../../client-options.js';
+import type { RequestOptions } from '../../options.js';
 import { systemClock } from '../../runtime/clock.js';
-import type { RequestOptions } from '../../schemas/request-options.js';
 
 /** A response as it came over the wire. */
 export interface Seen {

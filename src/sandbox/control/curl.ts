@@ -1,4 +1,4 @@
-import { quote } from '../../runtime/shell.js';
+import { quote } from '../../schemas/show.js';
 
 /** An HTTP request to be repeated in a shell. */
 export interface CurlCall {

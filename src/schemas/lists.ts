@@ -11,3 +11,12 @@ export interface ModelList {
 
 /** The service's integration data. The spec does not show its fields. */
 export type IntegrationData = Fields;
+
+/** A voice as GET /v1/voices tells of it. The spec does not show its fields: all of them pass through. */
+export type Voice = Fields;
+
+/** The voices usable for speech, with whatever else the service answers. */
+export interface VoiceList {
+  /** The records as the service gives them. */
+  voices: Voice[];
+}
