@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { PreflightError } from '../errors/index.js';
 import { fromPath } from '../node/index.js';
-import type { UploadProgress } from '../uploading/progress.js';
+import type { UploadProgress } from '../uploading/upload-options.js';
 import { UsageError } from './errors.js';
 import type { ShownProgress } from './progress.js';
 import type { Session } from './session.js';

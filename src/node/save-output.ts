@@ -16,8 +16,8 @@ import {
 } from '../resources/output-source.js';
 import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
 import { clockOf } from '../runtime/clock.js';
+import { safeFileName } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
-import { safeFileName } from '../uploading/file-name.js';
 import { fileSystemCode, PartFile } from './part-file.js';
 
 /** How far a download has come. */

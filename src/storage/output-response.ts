@@ -1,7 +1,6 @@
 import { extensionFor } from '../resources/output.js';
 import { isPart } from '../rules/output.js';
-import { mediaTypeEssence } from '../schemas/media-type.js';
-import { safeFileName } from '../uploading/file-name.js';
+import { mediaTypeEssence, safeFileName } from '../schemas/media-type.js';
 
 /** How a file is shown to a page. */
 interface Showing {

@@ -8,11 +8,16 @@ import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { type DescribedFile, describeFile } from './file.js';
-import type { UploadProgress } from './progress.js';
-import { contentKey, type RememberedUploads } from './remembered-uploads.js';
 import { type UploadSteps, uploadFile } from './upload.js';
-import { type KnownUpload, printOf, type UploadMemory, type UploadUse } from './upload-memory.js';
-import type { FileOptions } from './upload-options.js';
+import {
+  contentKey,
+  type KnownUpload,
+  printOf,
+  type RememberedUploads,
+  type UploadMemory,
+  type UploadUse,
+} from './upload-memory.js';
+import type { FileOptions, UploadProgress } from './upload-options.js';
 
 /** What a call that takes files is told about them. */
 export interface BodyFileOptions extends RequestOptions {

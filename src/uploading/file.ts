@@ -2,13 +2,17 @@ import { PreflightError, UploadError } from '../errors/index.js';
 import { MB } from '../rules/limits.js';
 import { bodyOfLength, joinBytes } from '../runtime/bytes.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
-import { mediaTypeEssence, mediaTypeOfName, type UploadType, uploadTypeOf } from '../schemas/media-type.js';
+import {
+  mediaTypeEssence,
+  mediaTypeOfName,
+  safeFileName,
+  type UploadType,
+  uploadTypeOf,
+} from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
-import { safeFileName } from './file-name.js';
-import { type MeteredBody, meteredBody, type ReportProgress, stop } from './progress.js';
 import { IMAGE_HEADER_BYTES, imageSize, SNIFF_BYTES, sniffMediaType } from './sniff.js';
 import { recogniseSource, type Source } from './source.js';
-import type { FileOptions } from './upload-options.js';
+import type { FileOptions, ReportProgress } from './upload-options.js';
 
 /** A file ready to be sent. Its beginning may have been read; nothing of it is lost by that. */
 export interface UploadFile {
@@ -227,4 +231,78 @@ function readableSource(given: unknown): Source {
 function unreadableSource(cause: unknown, kind = 'The source'): never {
   const reason = cause instanceof Error ? cause.message : String(cause);
   throw new UploadError(`Nothing was uploaded: ${kind} cannot be read. ${reason}`, { step: 'prepare', cause });
+}
+
+/** What counts the bytes of one attempt. */
+interface Meter {
+  readonly sizeBytes: number;
+  readonly report: ReportProgress;
+  /** Called at each chunk. */
+  readonly moved: () => void;
+  /** Told the reason when the content cannot be sent: it gave too much, too little, or an error of its own. */
+  readonly fail: (reason: unknown) => void;
+}
+
+/** A body of exactly `sizeBytes`. Content that gives more or less breaks the request before its last byte. */
+interface MeteredBody {
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  /** Call it once the bytes are known to have arrived: a runtime may stop pulling at the last one. */
+  finish(): void;
+}
+
+/** Turns content into a request body that counts what leaves. A chunk counts once the next one is asked for. */
+function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter): MeteredBody {
+  const { sizeBytes } = meter;
+  let queued = 0;
+  let reported = -1;
+  const report = () => {
+    if (queued === reported) return;
+    reported = queued;
+    meter.report({ sentBytes: queued, totalBytes: sizeBytes });
+  };
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
+    try {
+      report();
+      meter.moved();
+      const chunk = queued < sizeBytes ? await nextChunk(content) : undefined;
+      if (queued + (chunk?.length ?? 0) >= sizeBytes)
+        await expectEnd(content, queued + (chunk?.length ?? 0), sizeBytes);
+      else if (chunk === undefined) throw new RangeError(`The content ended after ${queued} of ${sizeBytes} bytes.`);
+      if (chunk === undefined) return controller.close();
+      queued += chunk.length;
+      controller.enqueue(chunk as Uint8Array<ArrayBuffer>);
+    } catch (reason) {
+      meter.fail(reason);
+      controller.error(reason);
+      stop(content);
+    }
+  };
+  const stream = new ReadableStream({ pull, cancel: () => stop(content) }, { highWaterMark: 0 });
+  return {
+    stream,
+    finish() {
+      queued = sizeBytes;
+      report();
+    },
+  };
+}
+
+/** The next chunk that holds anything. */
+async function nextChunk(content: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
+  for (;;) {
+    const { done, value } = await content.next();
+    if (done) return undefined;
+    if (value.length > 0) return value;
+  }
+}
+
+/** Looks past the last byte before it is sent, so that content longer than announced is never taken for whole. */
+async function expectEnd(content: AsyncIterator<Uint8Array>, given: number, sizeBytes: number): Promise<void> {
+  const more = given > sizeBytes || (await nextChunk(content)) !== undefined;
+  if (more) throw new RangeError(`The content is longer than the ${sizeBytes} bytes announced.`);
+}
+
+/** Ends the reading of content without waiting for it: a stalled source must not hold up an abort. */
+function stop(content: AsyncIterator<Uint8Array>): void {
+  Promise.resolve(content.return?.()).catch(() => undefined);
 }

@@ -2,7 +2,17 @@ import * as z from 'zod/mini';
 import type { RequestOptions } from '../options.js';
 import * as option from '../options.js';
 import type { UploadType } from '../schemas/media-type.js';
-import type { UploadProgress } from './progress.js';
+
+/** How far an upload has come. */
+export interface UploadProgress {
+  /** Bytes sent by this attempt. Starts at 0 again when the PUT is repeated, and ends at exactly `totalBytes`. */
+  readonly sentBytes: number;
+  /** Size of the file in bytes. */
+  readonly totalBytes: number;
+}
+
+/** Told how far an upload has come. */
+export type ReportProgress = (progress: UploadProgress) => void;
 
 /** What you can say about a file that is uploaded. */
 export interface FileOptions {

@@ -3,8 +3,7 @@ import type { RequestOptions } from '../options.js';
 import { isExpiredUrl, leftByCreate, leftByDeletion } from '../rules/upload.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
 import { type DescribedFile, openFile, type UploadFile } from './file.js';
-import type { RememberedUploads } from './remembered-uploads.js';
-import type { UploadMemory } from './upload-memory.js';
+import type { RememberedUploads, UploadMemory } from './upload-memory.js';
 import type { PutOptions, UploadOptions } from './upload-options.js';
 
 /** Where the bytes of an upload are sent, as step 1 answered. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { extensionFor } from '../../src/index.js';
-import { safeFileName } from '../../src/uploading/file-name.js';
+import { safeFileName } from '../../src/schemas/media-type.js';
 import { imageSize, sniffMediaType } from '../../src/uploading/sniff.js';
 
 const latin1 = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
