@@ -5,14 +5,18 @@ import { refusal } from './errors/webhook-error.js';
 import type { LaneSnapshot } from './limits/rate-limiter.js';
 import type { RequestOptions } from './options.js';
 import { type Characters, createCharactersResource } from './resources/characters.js';
-import { type CreateCallOptions, createNamespace } from './resources/create.js';
+import {
+  type CreateCallOptions,
+  createNamespace,
+  type Images,
+  type VideoEdits,
+  type Videos,
+} from './resources/create.js';
 import { Jobs } from './resources/jobs.js';
-import type { Images, VideoEdits, Videos } from './resources/media.js';
-import { Models } from './resources/models.js';
+import { Models, Voices } from './resources/models.js';
 import { type RawRequest, rawRequest } from './resources/raw-request.js';
 import { sendRunCreate } from './resources/run-calls.js';
 import { Uploads, uploadSteps } from './resources/uploads.js';
-import { Voices } from './resources/voices.js';
 import type { Journal } from './rules/journal.js';
 import type { Lane } from './rules/limits.js';
 import { CLOCK, type Clock, randomOf } from './runtime/clock.js';

@@ -1,77 +1,72 @@
-export type { BudgetOptions, BudgetUsage, SpendingBudget } from './budget/create-budget.js';
-export { createBudget } from './budget/create-budget.js';
-export type {
-  DurationOf,
-  EditModel,
-  ImageModel,
-  ImageRatioOf,
-  ImageResolutionOf,
-  ModelAlias,
-  ModelCapabilities,
-  OpenString,
-  VideoModel,
-  VideoResolutionOf,
+export { type BudgetOptions, type BudgetUsage, createBudget, type SpendingBudget } from './budget/create-budget.js';
+export {
+  DEFAULT_VIDEO_MODEL,
+  type DurationOf,
+  type EditModel,
+  type ImageModel,
+  type ImageRatioOf,
+  type ImageResolutionOf,
+  MODELS,
+  type ModelAlias,
+  type ModelCapabilities,
+  modelCapabilities,
+  type OpenString,
+  type VideoModel,
+  type VideoResolutionOf,
 } from './catalog.js';
-export { DEFAULT_VIDEO_MODEL, MODELS, modelCapabilities } from './catalog.js';
 export { GenClient } from './client.js';
 export type { ClientOptions } from './client-options.js';
 export { BudgetExceededError, type BudgetRefusal } from './errors/client-errors.js';
-export type {
-  APIErrorDetails,
-  CallDetails,
-  DownloadErrorCode,
-  HttpAnswer,
-  HttpStatus,
-  JobErrorCode,
-  Recovery,
-  RequestErrorCode,
-  StorageErrorCode,
-  WebhookRefusal,
-} from './errors/index.js';
 export {
   APIError,
+  type APIErrorDetails,
   AuthenticationError,
   BadRequestError,
+  type CallDetails,
   ConflictError,
   ConnectionError,
   DownloadError,
+  type DownloadErrorCode,
   GenError,
+  type HttpAnswer,
+  type HttpStatus,
   InsufficientBalanceError,
   JobBlockedError,
   JobCanceledError,
   JobError,
+  type JobErrorCode,
   JobFailedError,
   NotFoundError,
   PayloadTooLargeError,
   PermissionDeniedError,
   PreflightError,
   RateLimitError,
+  type Recovery,
+  type RequestErrorCode,
   ResponseError,
   ServerError,
   StorageError,
+  type StorageErrorCode,
   TimeoutError,
   toHttp,
   UnprocessableEntityError,
   UploadError,
   WaitTimeoutError,
+  type WebhookRefusal,
   WebhookVerificationError,
 } from './errors/index.js';
 export type { JobTrace, RequestTrace, WaitTrace } from './events.js';
 export type { Hooks, JobEvent, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
-export type { InProcessLimiterOptions } from './limits/in-process-limiter.js';
-export { InProcessLimiter } from './limits/in-process-limiter.js';
+export { InProcessLimiter, type InProcessLimiterOptions } from './limits/in-process-limiter.js';
 export type { LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './limits/rate-limiter.js';
 export type { RequestOptions } from './options.js';
 export type { Characters } from './resources/characters.js';
-export type { CreateCallOptions, CreateOptions } from './resources/create.js';
+export type { CreateCallOptions, CreateOptions, Images, VideoEdits, Videos } from './resources/create.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
-export type { Images, VideoEdits, Videos } from './resources/media.js';
-export type { Models } from './resources/models.js';
-export type { JobRef, OutputInfo, OutputRange } from './resources/output.js';
-export { extensionFor } from './resources/output.js';
+export type { Models, Voices } from './resources/models.js';
+export { extensionFor, type JobRef, type OutputInfo, type OutputRange } from './resources/output.js';
 export type { RawRequest } from './resources/raw-request.js';
 export type { DeletedUpload, Uploads } from './resources/uploads.js';
-export type { Voices } from './resources/voices.js';
 export type { BudgetPeriod } from './rules/budget-state.js';
 export type {
   AcceptedEntry,
@@ -154,10 +149,8 @@ export type {
   WebhookEventOf,
   WebhookEventType,
 } from './schemas/webhook-event.js';
-export type { KeptJournal, SharedJournalOptions } from './shared/journal.js';
-export { sharedJournal } from './shared/journal.js';
-export type { SharedChanges, SharedStore, SharedValues } from './shared/shared-store.js';
-export { memoryShared } from './shared/shared-store.js';
+export { type KeptJournal, type SharedJournalOptions, sharedJournal } from './shared/journal.js';
+export { memoryShared, type SharedChanges, type SharedStore, type SharedValues } from './shared/shared-store.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
 export type { CatalogDrift } from './transport/live-catalog.js';
 export type { CallResult, RequestPromise, ResponseMeta } from './transport/request-promise.js';
@@ -168,5 +161,9 @@ export type { CreateAndWaitOptions } from './waiting/create-and-wait.js';
 export type { JobUpdate, ResumeOptions } from './waiting/job-iterables.js';
 export type { JobNotice } from './waiting/notices.js';
 export type { SettleOn, WaitOptions } from './waiting/wait-options.js';
-export type { ReceivedWebhook, VerifyWebhookOptions, WebhookHeaders } from './webhooks/verify.js';
-export { verifyWebhook } from './webhooks/verify.js';
+export {
+  type ReceivedWebhook,
+  type VerifyWebhookOptions,
+  verifyWebhook,
+  type WebhookHeaders,
+} from './webhooks/verify.js';

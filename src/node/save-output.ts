@@ -5,8 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { atCaller } from '../errors/gen-error.js';
 import { DownloadError, GenError } from '../errors/index.js';
 import { abortSignal, callback, checkOptions, flag, optionsOf } from '../options.js';
-import { extensionFor, type JobRef, requireJobId } from '../resources/output.js';
-import type { OutputVersion } from '../resources/output-answer.js';
+import { extensionFor, type JobRef, type OutputVersion, requireJobId } from '../resources/output.js';
 import {
   explained,
   type OutputClient,

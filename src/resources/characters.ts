@@ -17,8 +17,7 @@ import {
   type JobMaker,
   sendCreate,
 } from './create.js';
-import { decodeCharacter, decodeFields, decodeList } from './decode.js';
-import { path } from './path.js';
+import { decodeCharacter, decodeFields, decodeList, path } from './endpoint.js';
 
 /** Reusable characters, and one-off character-reference images. */
 export interface Characters {

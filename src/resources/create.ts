@@ -1,5 +1,6 @@
 // The calls that create jobs: what the four namespaces have in common, and the table of what differs.
 import * as z from 'zod/mini';
+import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { callSite, seenFrom, withKey } from '../errors/gen-error.js';
 import { GenError, JobError } from '../errors/index.js';
 import * as option from '../options.js';
@@ -11,15 +12,21 @@ import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules
 import type { CreateStep } from '../rules/run-state.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, CreatedJob, Job, JobCall } from '../schemas/job.js';
-import { digestOf, idempotencyKeyOf } from '../transport/idempotency.js';
-import type { RequestPromise } from '../transport/request-promise.js';
+import type { CheckedImageParams, ImageParams } from '../schemas/params.js';
+import type {
+  CheckedVideoEditParams,
+  CheckedVideoParams,
+  VideoEditParams,
+  VideoParams,
+} from '../schemas/video-params.js';
+import { digestOf, idempotencyKeyOf, reuseWarnings } from '../transport/idempotency.js';
+import type { CallResult, RequestPromise } from '../transport/request-promise.js';
 import type { DecodeContext, JsonRequest, ShownJob, Transport } from '../transport/transport.js';
 import { type BodyFileOptions, type BodyFiles, filesIn } from '../uploading/body-files.js';
 import type { UploadSteps } from '../uploading/upload.js';
 import { type CreateAndWaitOptions, createAndWait } from '../waiting/create-and-wait.js';
 import type { Waiter } from '../waiting/wait-for-job.js';
-import { decodeCreatedJob } from './decode.js';
-import { reuseWarnings } from './key-memory.js';
+import { decodeCreatedJob } from './endpoint.js';
 import { shortenKey } from './run-calls.js';
 
 /**
@@ -198,4 +205,99 @@ async function runJob<Throws extends boolean>(
   } finally {
     settle();
   }
+}
+
+/** Image jobs. */
+export interface Images {
+  /**
+   * Starts an image job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
+   * documented rules refuse the params, and an APIError when the service refuses them.
+   *
+   * @example
+   * const { job } = await client.images.create({ prompt: 'a fox at dawn', ratio: '16:9' });
+   * await db.save(job.id);
+   */
+  create<M extends ImageModel | OpenString, P extends ImageParams>(
+    params: CheckedImageParams<M, P>,
+    options?: CreateCallOptions,
+  ): CallResult<CreatedJob, P>;
+
+  /**
+   * Starts an image job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
+   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
+   * and the job is submitted again.
+   *
+   * @example
+   * const image = await client.images.createAndWait({ prompt: 'a fox at dawn' });
+   * await saveOutput(client, image, 'images/');
+   */
+  createAndWait<M extends ImageModel | OpenString, P extends ImageParams, Throws extends boolean = true>(
+    params: CheckedImageParams<M, P>,
+    options?: CreateOptionsOf<Throws>,
+  ): Promise<FinalJob<Throws>>;
+}
+
+/** Video jobs, and source-video edits by `intent`. */
+export interface Videos {
+  /**
+   * Starts a video job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
+   * documented rules refuse the params, and an APIError when the service refuses them.
+   *
+   * @example
+   * const { job } = await client.videos.create(
+   *   { model: 'svc-video-pro', prompt: 'a fox at dawn', webhook_url: 'https://example.com/webhooks' },
+   *   { idempotencyKey: 'order-42' },
+   * );
+   */
+  create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
+    params: CheckedVideoParams<M, P>,
+    options?: CreateCallOptions,
+  ): CallResult<CreatedJob, P>;
+
+  /**
+   * Starts a video job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
+   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
+   * and the job is submitted again.
+   *
+   * @example
+   * const video = await client.videos.createAndWait(
+   *   { prompt: 'a fox at dawn', duration: 6 },
+   *   { onCreated: ({ job }) => db.save(job.id), timeoutMs: 20 * 60_000 },
+   * );
+   * await saveOutput(client, video, 'videos/');
+   */
+  createAndWait<
+    M extends VideoModel | OpenString = DefaultVideoModel,
+    P extends VideoParams = VideoParams,
+    Throws extends boolean = true,
+  >(params: CheckedVideoParams<M, P>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>>;
+}
+
+/** Transforms, restyles and extensions of an existing video. */
+export interface VideoEdits {
+  /**
+   * Starts an edit. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
+   * documented rules refuse the params, and an APIError when the service refuses them.
+   */
+  create<M extends EditModel | OpenString, P extends VideoEditParams>(
+    params: CheckedVideoEditParams<M, P>,
+    options?: CreateCallOptions,
+  ): CallResult<CreatedJob, P>;
+
+  /**
+   * Starts an edit and waits until its file is there. Throws what `create` throws, a JobError when the job does not
+   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
+   * and the job is submitted again.
+   *
+   * @example
+   * const edit = await client.videoEdits.createAndWait({
+   *   model: 'svc-video-pro',
+   *   prompt: 'make it snow',
+   *   source_video_upload_id: fromPath('clip.mp4'),
+   * });
+   */
+  createAndWait<M extends EditModel | OpenString, P extends VideoEditParams, Throws extends boolean = true>(
+    params: CheckedVideoEditParams<M, P>,
+    options?: CreateOptionsOf<Throws>,
+  ): Promise<FinalJob<Throws>>;
 }

@@ -1,9 +1,9 @@
 import type { RequestOptions } from '../options.js';
-import type { IntegrationData, ModelList } from '../schemas/lists.js';
+import type { IntegrationData, ModelList, VoiceList } from '../schemas/lists.js';
 import { type CatalogDrift, driftOf } from '../transport/live-catalog.js';
 import type { RequestPromise } from '../transport/request-promise.js';
 import type { Transport } from '../transport/transport.js';
-import { decodeFields, decodeList } from './decode.js';
+import { decodeFields, decodeList } from './endpoint.js';
 
 /** What the service offers. */
 export class Models {
@@ -44,6 +44,24 @@ export class Models {
         path: '/api/service/developers/docs.json',
         decode: decodeFields,
       },
+      options,
+    );
+  }
+}
+
+/** Voices usable for speech. */
+export class Voices {
+  readonly #transport: Transport;
+
+  /** @internal Made by the client. */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** The voices, as the service gives them. */
+  list(options?: RequestOptions): RequestPromise<VoiceList> {
+    return this.#transport.send(
+      { name: 'voices.list', method: 'GET', path: '/v1/voices', decode: decodeList('voices') },
       options,
     );
   }

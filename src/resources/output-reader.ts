@@ -11,8 +11,14 @@ import { isUnsatisfiable } from '../rules/output.js';
 import { type ByteReader, joinBytes, readerOf } from '../runtime/bytes.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
-import { refuseNonMedia, SNIFFED_BYTES } from './media-check.js';
-import { emptyFile, type OutputAnswer, type OutputVersion, readOutputAnswer } from './output-answer.js';
+import {
+  emptyFile,
+  type OutputAnswer,
+  type OutputVersion,
+  readOutputAnswer,
+  refuseNonMedia,
+  SNIFFED_BYTES,
+} from './output.js';
 
 /** The rest of a file, provided that it is still the same file. */
 export interface RestOfOutput {

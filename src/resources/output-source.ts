@@ -1,11 +1,11 @@
-import { GenError } from '../errors/index.js';
+import { APIError, DownloadError, GenError } from '../errors/index.js';
+import { fileRefusal } from '../rules/output.js';
 import type { Clock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { show } from '../schemas/show.js';
 import type { OutputInfo } from './output.js';
 import { OutputReader, type RestOfOutput } from './output-reader.js';
-import { explainRefusal } from './output-refusal.js';
 
 /** How a call of an {@link OutputClient} is made. */
 export interface OutputCallOptions {
@@ -77,4 +77,36 @@ export async function explained<T>(
     const job = () => Promise.resolve(jobs.get(jobId, { signal })).catch(() => undefined);
     throw await explainRefusal({ jobId, cause, job, now: clock.now() });
   }
+}
+
+/** What is known of a download that was refused. */
+interface RefusedDownload {
+  readonly jobId: string;
+  readonly cause: unknown;
+  /** The job, as it stands. */
+  readonly job: () => Promise<Job | undefined>;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** The error to throw for a refused download: an expired link and a job without a file are told as such. */
+export async function explainRefusal({ jobId, cause, job, now }: RefusedDownload): Promise<unknown> {
+  const kind = fileRefusal(cause);
+  if (kind === undefined || !APIError.isInstance(cause)) return cause;
+  const { providerOutputExpiresAt: expiresAt, status } = (await job()) ?? {};
+  const isPast = Date.parse(expiresAt ?? '') <= now;
+  if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
+    const at = expiresAt ?? undefined;
+    const when = at === undefined ? 'has expired' : `expired at ${at}`;
+    const message = `The link to the file of job ${jobId} ${when}. Files are kept for a while only: save each one when its job completes.`;
+    return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
+  }
+  if (status === undefined || status === 'completed') return cause;
+  const isRunning = !['failed', 'canceled', 'blocked'].includes(status);
+  const advice = isRunning ? ' Wait for it with waitForJob first.' : '';
+  return new DownloadError(`Job ${jobId} has no file: its status is ${status}.${advice}`, {
+    jobId,
+    code: isRunning ? 'job_not_finished' : 'job_without_output',
+    cause,
+  });
 }

@@ -1,7 +1,8 @@
-import { GenError } from '../errors/index.js';
+import { DownloadError, GenError } from '../errors/index.js';
+import { hasNoBody } from '../rules/fate.js';
 import { isPart } from '../rules/output.js';
 import { isFields } from '../schemas/envelope.js';
-import { extensionsOf } from '../schemas/media-type.js';
+import { extensionsOf, mediaTypeEssence } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
 
 /** Which bytes of a file: a Range header as it stands (`bytes=0-1023`), or first and last byte, both counted from 0 and included. */
@@ -93,4 +94,100 @@ function isoDate(text: string | undefined): string | undefined {
 export function extensionFor(contentType: string | null | undefined): string {
   const extension = extensionsOf(contentType ?? '')[0];
   return extension === undefined ? '' : `.${extension}`;
+}
+
+/** One version of a file. */
+export interface OutputVersion {
+  /** Number of bytes that are to come, where it is known. */
+  readonly sizeBytes: number | undefined;
+  /** Media type, as the service gives it. */
+  readonly contentType: string | undefined;
+  /** A strong entity tag: the only proof that a later part belongs to the same file. */
+  readonly etag: string | undefined;
+}
+
+/** A part of a file: first and last byte, NaN where the answer does not tell them, and size of the whole file. */
+export interface OutputPart {
+  readonly start: number;
+  readonly end: number;
+  readonly whole: number | undefined;
+}
+
+/** What the head of an answer says of a file. */
+export interface OutputAnswer extends OutputVersion {
+  /** The bytes that the answer holds, where it is a part. */
+  readonly part: OutputPart | undefined;
+  /** The Content-Encoding, where there is one. */
+  readonly encoding: string | undefined;
+}
+
+/** Reads the head of an answer. Throws a DownloadError for one that holds no file. */
+export function readOutputAnswer(jobId: string, response: Response): OutputAnswer {
+  const { status, headers } = response;
+  if (response.body === null || hasNoBody(status)) {
+    throw new DownloadError(`The service answered with ${status} and no file for job ${jobId}.`, {
+      jobId,
+      code: 'not_media',
+    });
+  }
+  const { contentType, sizeBytes, etag } = outputInfoOf(response);
+  if (sizeBytes === 0) throw emptyFile(jobId);
+  const encoding = headers.get('content-encoding') ?? 'identity';
+  const isEncoded = encoding !== 'identity';
+  return {
+    contentType,
+    sizeBytes,
+    // A range of an encoded file counts encoded bytes.
+    etag: isEncoded || etag?.startsWith('W/') ? undefined : etag,
+    part: isPart(status) ? partIn(headers.get('content-range') ?? '') : undefined,
+    encoding: isEncoded ? encoding : undefined,
+  };
+}
+
+/** The error for a file of no byte: it can neither be shown nor be made again from the job. */
+export function emptyFile(jobId: string): DownloadError {
+  return new DownloadError(`The service answered with an empty file for job ${jobId}.`, { jobId, code: 'not_media' });
+}
+
+function partIn(contentRange: string): OutputPart {
+  const [, start, end, whole] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(contentRange) ?? [];
+  return { start: Number(start), end: Number(end), whole: whole === '*' ? undefined : Number(whole) };
+}
+
+/** How many of a file's first bytes tell media from a page or JSON. */
+export const SNIFFED_BYTES = 512;
+
+const NOT_MEDIA = /^(text\/html|application\/xhtml\+xml|(application|text)\/xml|application\/(.+\+)?json|text\/json)$/;
+const HTML_START = /^<(!doctype html|html|head|body)[\s>]/i;
+/** An image in SVG is XML, too. */
+const XML = /^<\?xml/i;
+const SVG = /<svg[\s>]/i;
+const JSON_TEXT = /^(\{\s*("|\}|$)|\[\s*[{"\]])/;
+
+/**
+ * Throws a DownloadError for a page, JSON or XML that stands where a finished file should: an error that was answered with 200,
+ * or the sign-in page of a proxy. `first` are the first bytes, where the answer begins with them.
+ */
+export function refuseNonMedia(jobId: string, contentType: string | undefined, first: Uint8Array | undefined): void {
+  const start = new TextDecoder().decode(first?.subarray(0, SNIFFED_BYTES)).trimStart();
+  const type = mediaTypeEssence(contentType ?? '');
+  const isPage = HTML_START.test(withoutPrologue(start));
+  const isXml = XML.test(start) && !SVG.test(start);
+  if (!NOT_MEDIA.test(type) && !isPage && !isXml && !JSON_TEXT.test(start)) return;
+  const what = isPage || type.includes('html') ? 'an HTML page' : isXml || type.endsWith('/xml') ? 'XML' : 'JSON';
+  const code = /"(?:code|error)"\s*:\s*"([\w.-]{1,80})"|<Code>([\w.-]{1,80})/.exec(start)?.slice(1).find(Boolean);
+  const shown = code === undefined ? '' : ` (${code})`;
+  const message = `The service answered with ${what} instead of the file of job ${jobId}${shown}.`;
+  throw new DownloadError(message, { jobId, code: 'not_media' });
+}
+
+/** A document from its first element on: comments and the XML declaration may stand before a page. */
+function withoutPrologue(text: string): string {
+  let rest = text;
+  for (;;) {
+    const end = rest.startsWith('<!--') ? '-->' : rest.startsWith('<?xml') ? '>' : undefined;
+    const at = end === undefined ? -1 : rest.indexOf(end, end === '-->' ? 4 : 0);
+    if (end === undefined || at < 0) return rest;
+    rest = rest.slice(at + end.length).trimStart();
+  }
 }

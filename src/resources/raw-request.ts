@@ -1,8 +1,8 @@
-import { checkOptions } from '../options.js';
+import * as z from 'zod/mini';
+import { anObject, anything, checkOptions } from '../options.js';
 import type { Lane } from '../rules/limits.js';
 import { unwrap } from '../schemas/envelope.js';
 import type { JsonRequest } from '../transport/transport.js';
-import { RAW_REQUEST } from './raw-request-options.js';
 
 /** A call to an endpoint that the SDK has no method for. */
 export interface RawRequest {
@@ -34,3 +34,6 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   const lane = LANE_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
   return { name: 'request', method, path, query, body, lane, decode: (answer) => unwrap(answer) as T };
 }
+
+/** The parts of a request to an endpoint without a method. What is missing or wrong in them is found when it is sent. */
+export const RAW_REQUEST = z.strictObject({ method: anything, path: anything, query: anObject, body: anything });

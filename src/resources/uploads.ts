@@ -19,8 +19,7 @@ import { describeFile } from '../uploading/file.js';
 import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
 import { rememberedUploads, UploadMemory } from '../uploading/upload-memory.js';
 import { PUT_OPTIONS, type PutOptions, UPLOAD_OPTIONS, type UploadOptions } from '../uploading/upload-options.js';
-import { decodeAs, decodeFields } from './decode.js';
-import { path } from './path.js';
+import { decodeAs, decodeFields, path } from './endpoint.js';
 
 /** What a deletion answers. It is not documented, and passed through. */
 export type DeletedUpload = Record<string, unknown>;

@@ -1,5 +1,5 @@
 import { DownloadError } from '../errors/index.js';
-import type { OutputVersion } from '../resources/output-answer.js';
+import type { OutputVersion } from '../resources/output.js';
 import type { OutputReader } from '../resources/output-reader.js';
 import { createSha256 } from '../runtime/sha256.js';
 

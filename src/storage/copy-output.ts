@@ -1,7 +1,6 @@
 import { DownloadError, StorageError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
-import { type JobRef, requireJobId } from '../resources/output.js';
-import type { OutputVersion } from '../resources/output-answer.js';
+import { type JobRef, type OutputVersion, requireJobId } from '../resources/output.js';
 import type { OutputReader } from '../resources/output-reader.js';
 import {
   explained,

@@ -3,8 +3,12 @@ import { APIError, DownloadError, GenError, NotFoundError } from '../errors/inde
 import { anObject, callback, checkOptions, oneOf, optionsOf, text } from '../options.js';
 import type { OutputInfo } from '../resources/output.js';
 import type { RestOfOutput } from '../resources/output-reader.js';
-import { explainRefusal } from '../resources/output-refusal.js';
-import { type OutputCallOptions, type OutputClient, requireOutputClient } from '../resources/output-source.js';
+import {
+  explainRefusal,
+  type OutputCallOptions,
+  type OutputClient,
+  requireOutputClient,
+} from '../resources/output-source.js';
 import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../rules/output.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock } from '../runtime/clock.js';

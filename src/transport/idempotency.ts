@@ -3,8 +3,10 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { GenError } from '../errors/index.js';
 import { LONGEST_KEY } from '../rules/run-state.js';
 import { type Random, systemRandom } from '../runtime/clock.js';
+import { keepLast } from '../runtime/keep-last.js';
 import { isFields } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
+import type { DecodeContext } from './transport.js';
 
 /** So many characters of the parts are readable in a key; the rest of them is in its hash. */
 const LONGEST_READABLE = 128;
@@ -58,4 +60,19 @@ export function digestOf(name: string, params: object): string | undefined {
   } catch {
     return undefined; // The call refuses what cannot be written as JSON, with an error that says so.
   }
+}
+
+const KEPT_KEYS = 1000;
+const REUSED = 'idempotency_key_reused: the first call with this key had other params';
+
+/**
+ * Remembers what a key made a job of, for the account and in this process. Warns where that was something else: the service
+ * answers a key that it knows with the first job, whatever the params, so a key that is reused by mistake would go unnoticed.
+ */
+export function reuseWarnings({ idempotencyKey, account }: DecodeContext, digest: string): string[] {
+  const keys = account?.()?.shared('create keys', () => new Map<string, string>());
+  if (keys === undefined || idempotencyKey === undefined) return [];
+  const first = keys.get(idempotencyKey) ?? digest;
+  keepLast(keys, idempotencyKey, first, KEPT_KEYS);
+  return first === digest ? [] : [REUSED];
 }

@@ -103,7 +103,7 @@ export const insidesStayInside = overArrows((arrow, target) => {
   const ofSandbox = arrow.from.path === SANDBOX_DOOR || SIMULATION.test(arrow.from.path);
   const isDoor = ofSandbox || floorOf(arrow.from.path) >= floorOf('src/client.ts');
   if (target === 'src/client.ts' && !isDoor) return `${from} must not import the client`;
-  const isResource = (path: string) => /^src\/resources\/(characters|uploads|jobs|models|voices)\.ts$/.test(path);
+  const isResource = (path: string) => /^src\/resources\/(characters|uploads|jobs|models)\.ts$/.test(path);
   return isResource(arrow.from.path) && isResource(target) ? 'resources must not import each other' : undefined;
 });
 
