@@ -28,7 +28,7 @@ import type { WebhookEvent } from './schemas/webhook-event.js';
 import { AccountPlaces, type PlaceRequest } from './shared/places.js';
 import { SHARED, type SharedStore } from './shared/shared-store.js';
 import { type ClientTransport, createTransport } from './transport/create-transport.js';
-import type { RequestPromise } from './transport/request-promise.js';
+import type { RequestPromise } from './transport/transport.js';
 import { type JobUpdate, type ResumeOptions, resumeJobs, waitForJobs, watchJob } from './waiting/job-iterables.js';
 import type { JobNotice } from './waiting/notices.js';
 import { createWaiter, type Waiter } from './waiting/wait-for-job.js';

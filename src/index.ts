@@ -153,7 +153,7 @@ export { type KeptJournal, type SharedJournalOptions, sharedJournal } from './sh
 export { memoryShared, type SharedChanges, type SharedStore, type SharedValues } from './shared/shared-store.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
 export type { CatalogDrift } from './transport/live-catalog.js';
-export type { CallResult, RequestPromise, ResponseMeta } from './transport/request-promise.js';
+export type { CallResult, RequestPromise, ResponseMeta } from './transport/transport.js';
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions, UploadProgress } from './uploading/upload-options.js';
 export { VERSION } from './version.js';

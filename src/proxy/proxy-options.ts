@@ -10,7 +10,7 @@ import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/uploa
 import type { VideoEditParams, VideoParams } from '../schemas/video-params.js';
 import type { OutputSource } from '../storage/destination.js';
 import type { OutputHandlerClient } from '../storage/output-handler.js';
-import type { RequestPromise } from '../transport/request-promise.js';
+import type { RequestPromise } from '../transport/transport.js';
 import type { UploadTarget } from '../uploading/upload.js';
 import type { PutOptions } from '../uploading/upload-options.js';
 import type { WaitOptions } from '../waiting/wait-options.js';

@@ -8,7 +8,7 @@ import type {
   RegisterCharacterParams,
 } from '../schemas/character.js';
 import type { CreatedJob } from '../schemas/job.js';
-import type { CallResult } from '../transport/request-promise.js';
+import type { CallResult } from '../transport/transport.js';
 import {
   type CreateCallOptions,
   type CreateOptionsOf,

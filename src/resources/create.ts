@@ -20,8 +20,14 @@ import type {
   VideoParams,
 } from '../schemas/video-params.js';
 import { digestOf, idempotencyKeyOf, reuseWarnings } from '../transport/idempotency.js';
-import type { CallResult, RequestPromise } from '../transport/request-promise.js';
-import type { DecodeContext, JsonRequest, ShownJob, Transport } from '../transport/transport.js';
+import type {
+  CallResult,
+  DecodeContext,
+  JsonRequest,
+  RequestPromise,
+  ShownJob,
+  Transport,
+} from '../transport/transport.js';
 import { type BodyFileOptions, type BodyFiles, filesIn } from '../uploading/body-files.js';
 import type { UploadSteps } from '../uploading/upload.js';
 import { type CreateAndWaitOptions, createAndWait } from '../waiting/create-and-wait.js';

@@ -2,8 +2,14 @@ import { ResponseError } from '../errors/index.js';
 import type { RequestOptions } from '../options.js';
 import { withKnownLength } from '../runtime/bytes.js';
 import type { Job } from '../schemas/job.js';
-import { type Answer, type RequestPromise, requestPromise } from '../transport/request-promise.js';
-import type { DecodeContext, JsonRequest, RequestPath, StoringCall, Transport } from '../transport/transport.js';
+import type {
+  DecodeContext,
+  JsonRequest,
+  RequestPath,
+  RequestPromise,
+  StoringCall,
+  Transport,
+} from '../transport/transport.js';
 import { decodeJob, path } from './endpoint.js';
 import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders, outputInfoOf } from './output.js';
 import { OutputReader, type OutputReading } from './output-reader.js';
@@ -56,19 +62,15 @@ export class Jobs {
   output(job: JobRef, options: OutputOptions = {}, requestOptions?: RequestOptions): RequestPromise<Response> {
     const { range, ifRange, resume, ...rest } = options;
     const callOptions = { ...rest, ...requestOptions };
-    const plain = this.#open(job, { range, ifRange }, callOptions);
-    return resume ? requestPromise(this.#resumed(job, plain, callOptions)) : plain;
+    const read = (response: Response) => (resume ? this.#resumed(job, response, callOptions) : response);
+    const request = { name: 'jobs.output', method: 'GET', path: outputPath(job), lane: 'jobs.output' } as const;
+    return this.#transport.open({ ...request, headers: () => outputHeaders(range, ifRange), read }, callOptions);
   }
 
   /** What the service says of the finished file, without its bytes. */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
-    const headers = () => outputHeaders(undefined);
     const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), lane: 'jobs.output' } as const;
-    const answer = this.#transport
-      .open({ ...request, headers }, options)
-      .withResponse()
-      .then(({ data: _, ...meta }) => ({ ...meta, decoded: { data: outputInfoOf(meta.response) } }));
-    return requestPromise(answer);
+    return this.#transport.open({ ...request, headers: () => outputHeaders(undefined), read: outputInfoOf }, options);
   }
 
   /** @internal For what stores the file: traces it, and tells the hooks when it is done. */
@@ -76,32 +78,18 @@ export class Jobs {
     return this.#transport.storing(call, work);
   }
 
-  #open(
-    job: JobRef,
-    part: Pick<OutputOptions, 'range' | 'ifRange'>,
-    options: RequestOptions,
-  ): RequestPromise<Response> {
-    const headers = () => outputHeaders(part.range, part.ifRange);
-    return this.#transport.open(
-      { name: 'jobs.output', method: 'GET', path: outputPath(job), lane: 'jobs.output', headers },
-      options,
-    );
-  }
-
-  async #resumed(job: JobRef, plain: RequestPromise<Response>, options: RequestOptions): Promise<Answer<Response>> {
-    const { data, response: _, ...meta } = await plain.withResponse();
-    const resumed = await resumedResponse(data, {
+  #resumed(job: JobRef, response: Response, options: RequestOptions): Promise<Response> {
+    return resumedResponse(response, {
       jobId: jobIdOf(job),
       clock: this.#transport.clock,
       signal: options.signal,
-      open: (signal, rest) => this.#open(job, rest ?? {}, { ...options, signal }),
+      open: (signal, rest) => this.output(job, rest, { ...options, signal }),
       sizeOf: (signal) =>
         this.outputInfo(job, { ...options, signal }).then(
           ({ sizeBytes }) => sizeBytes,
           () => undefined,
         ),
     });
-    return { ...meta, response: resumed, decoded: { data: resumed } };
   }
 }
 
@@ -132,13 +120,13 @@ function outputPath(job: JobRef): RequestPath {
 }
 
 /** How the rest of an answer is read after a cut. */
-export type Resuming = Pick<OutputReading, 'jobId' | 'open' | 'sizeOf' | 'signal' | 'clock'>;
+type Resuming = Pick<OutputReading, 'jobId' | 'open' | 'sizeOf' | 'signal' | 'clock'>;
 
 /**
  * The answer with a body that goes on by itself after a cut, as long as the file is the same. It keeps status, headers and
  * length. Throws a DownloadError for an answer that is a page or JSON.
  */
-export async function resumedResponse(response: Response, resuming: Resuming): Promise<Response> {
+async function resumedResponse(response: Response, resuming: Resuming): Promise<Response> {
   const { status, statusText, url } = response;
   const reader = new OutputReader({ ...resuming, restarts: false });
   await reader.begin(response);

@@ -1,8 +1,7 @@
 import type { RequestOptions } from '../options.js';
 import type { IntegrationData, ModelList, VoiceList } from '../schemas/lists.js';
 import { type CatalogDrift, driftOf } from '../transport/live-catalog.js';
-import type { RequestPromise } from '../transport/request-promise.js';
-import type { Transport } from '../transport/transport.js';
+import type { RequestPromise, Transport } from '../transport/transport.js';
 import { decodeFields, decodeList } from './endpoint.js';
 
 /** What the service offers. */

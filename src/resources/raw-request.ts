@@ -26,6 +26,9 @@ const LANE_OF_PATH: readonly (readonly [RegExp, Lane])[] = [
   [/^DELETE \/v1\/uploads\/[^/]+$/, 'uploads.delete'],
 ];
 
+/** The parts of a request to an endpoint without a method. What is missing or wrong in them is found when it is sent. */
+const RAW_REQUEST = z.strictObject({ method: anything, path: anything, query: anObject, body: anything });
+
 /** The call as the transport takes it, with the `data` of its answer unwrapped. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   checkOptions('request', RAW_REQUEST, request);
@@ -34,6 +37,3 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   const lane = LANE_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
   return { name: 'request', method, path, query, body, lane, decode: (answer) => unwrap(answer) as T };
 }
-
-/** The parts of a request to an endpoint without a method. What is missing or wrong in them is found when it is sent. */
-export const RAW_REQUEST = z.strictObject({ method: anything, path: anything, query: anObject, body: anything });

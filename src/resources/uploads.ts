@@ -13,8 +13,7 @@ import {
   type UploadSource,
 } from '../schemas/upload.js';
 import type { SharedStore } from '../shared/shared-store.js';
-import type { RequestPromise } from '../transport/request-promise.js';
-import type { Transport } from '../transport/transport.js';
+import type { RequestPromise, Transport } from '../transport/transport.js';
 import { describeFile } from '../uploading/file.js';
 import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
 import { rememberedUploads, UploadMemory } from '../uploading/upload-memory.js';

@@ -2,7 +2,7 @@
 import { type Config, readHeaders } from '../config.js';
 import { GenError } from '../errors/index.js';
 import type { Channels, RequestTrace } from '../events.js';
-import type { RequestEvent } from '../hooks.js';
+import type { JobEvent, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from '../hooks.js';
 import type { AnyLimiter } from '../limits/rate-limiter.js';
 import { checkOptions, REQUEST_OPTIONS, type RequestOptions } from '../options.js';
 import type { Clock } from '../runtime/clock.js';
@@ -14,10 +14,8 @@ import { show } from '../schemas/show.js';
 import type { ClientAccount } from '../shared/account.js';
 import type { Credentials } from './credentials.js';
 import { idempotencyKeyOf } from './idempotency.js';
-import type { Observer } from './observe.js';
 import { withoutQuery } from './redirect.js';
-import type { Answer } from './request-promise.js';
-import type { JsonRequest, RequestPath, ShownJob, StreamRequest, TransferRequest } from './transport.js';
+import type { JsonRequest, RequestPath, ResponseMeta, ShownJob, StreamRequest, TransferRequest } from './transport.js';
 
 /** What all calls of one client share. */
 export interface Core {
@@ -37,6 +35,16 @@ export interface Core {
   /** What the service tells of its models. */
   models(options: RequestOptions): Promise<ModelList>;
   /** Writes a warning to the logger. */
+  warn(message: string): void;
+}
+
+/** Tells hooks and logger what happens. An observer that throws changes nothing. */
+export interface Observer {
+  job(event: JobEvent): void;
+  request(event: RequestEvent): void;
+  response(event: ResponseEvent): void;
+  retry(event: RetryEvent): void;
+  wait(event: WaitEvent): void;
   warn(message: string): void;
 }
 
@@ -110,7 +118,7 @@ export interface Call<T> {
 /** What a call sends, and how its response is read. */
 export type CallKind<T> =
   | { readonly type: 'json'; readonly request: JsonRequest<T> }
-  | { readonly type: 'stream'; readonly request: StreamRequest; readonly read: (response: Response) => T }
+  | { readonly type: 'stream'; readonly request: StreamRequest<unknown>; readonly read: (response: Response) => T }
   | { readonly type: 'transfer'; readonly request: TransferRequest; readonly read: (response: Response) => T };
 
 /** Where the attempts of a call stand. */
@@ -147,6 +155,17 @@ export interface Attempt {
 export interface ToldResponse {
   receivedBytes?: number;
   quotedTokens?: number | undefined;
+}
+
+/** The data of an answer, or why it has none. The response is there in both cases. */
+export type Decoded<T> = { readonly data: T } | { readonly failure: unknown };
+
+/** What a call came to. */
+export interface Answer<T> extends Omit<ResponseMeta, 'response'> {
+  readonly response: Response;
+  /** The body, where it was read: the response is made again from it for a caller who asks for the response. */
+  readonly text?: string;
+  readonly decoded: Decoded<T>;
 }
 
 /** Carries the call on to the layers below. */

@@ -1,18 +1,19 @@
 import type { Config } from '../config.js';
+import { seenFromCallerOf } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
 import { heard, openChannels, type RequestTrace, type TraceChannel, traced } from '../events.js';
 import { Deadline } from '../runtime/deadline.js';
 import { listIn } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/lists.js';
 import { accountFor, type ClientAccount } from '../shared/account.js';
-import type { Core, JobTeller } from './call.js';
+import { withText } from './answer.js';
+import type { Answer, Core, JobTeller } from './call.js';
 import { createCredentials } from './credentials.js';
 import { createHttp } from './http.js';
-import { createJobTeller } from './job-teller.js';
-import { createObserver } from './observe.js';
+import { createObserver } from './layers/events.js';
+import { createJobTeller } from './layers/jobs.js';
 import { runCall } from './pipeline.js';
-import { requestPromise } from './request-promise.js';
-import type { JsonRequest, Transport } from './transport.js';
+import type { JsonRequest, RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
 
 /** The port, and what the client itself needs. */
 export interface ClientTransport extends Transport, Pick<Core, 'limiter' | 'warn'> {
@@ -36,7 +37,8 @@ export function createTransport(config: Config): ClientTransport {
     baseUrl: config.baseUrl,
     waits: () => heard(core.channels()?.wait),
     send: (request, options) => requestPromise(runCall(core, { type: 'json', request }, options)),
-    open: (request, options) => requestPromise(runCall(core, { type: 'stream', request, read: same }, options)),
+    open: (request, options) =>
+      requestPromise(opened(runCall(core, { type: 'stream', request, read: same }, options), request.read)),
     transfer: (request, options) => requestPromise(runCall(core, { type: 'transfer', request, read: same }, options)),
     async storing({ name, jobId }, work) {
       const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
@@ -98,4 +100,66 @@ async function askAccount({
   const asked = async () => credentials.key({ method: 'GET', url });
   const key = await deadline.race(asked()).finally(() => deadline.end());
   return credentials.account() ?? accountFor(url, key, undefined, { clock });
+}
+
+/**
+ * Adds the two other ways to read an answer to the promise of its data. A caller who takes one of them does not have to
+ * handle the promise itself: it causes no unhandled rejection then.
+ */
+function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T> {
+  const data = answeredData(answer);
+  const handled = () => {
+    data.catch(() => {});
+  };
+  return Object.assign(data, {
+    withResponse: async () => {
+      handled();
+      return withResponse(answer);
+    },
+    asResponse: async () => {
+      handled();
+      return asResponse(answer);
+    },
+  });
+}
+
+/** The answer of a stream, with what the caller's `read` makes of it. */
+async function opened<T>(answer: Promise<Answer<Response>>, read: StreamRequest<T>['read']): Promise<Answer<T>> {
+  const { response, ...meta } = await answer;
+  const data = await read(response);
+  return { ...meta, response: data instanceof Response ? data : response, decoded: { data } };
+}
+
+async function answeredData<T>(answer: Promise<Answer<T>>): Promise<T> {
+  try {
+    return dataIn(await answer);
+  } catch (error) {
+    throw seenFromCallerOf(error, answeredData);
+  }
+}
+
+async function withResponse<T>(answer: Promise<Answer<T>>): Promise<ResponseMeta & { readonly data: T }> {
+  try {
+    const { decoded: _, text: __, ...meta } = await answer;
+    return { ...meta, data: dataIn(await answer), response: answeredResponse(await answer) };
+  } catch (error) {
+    throw seenFromCallerOf(error, withResponse);
+  }
+}
+
+async function asResponse(answer: Promise<Answer<unknown>>): Promise<Response> {
+  try {
+    return answeredResponse(await answer);
+  } catch (error) {
+    throw seenFromCallerOf(error, asResponse);
+  }
+}
+
+function dataIn<T>({ decoded }: Answer<T>): T {
+  if ('failure' in decoded) throw decoded.failure;
+  return decoded.data;
+}
+
+function answeredResponse({ response, text }: Answer<unknown>): Response {
+  return text === undefined ? response : withText(response, text);
 }

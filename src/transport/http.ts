@@ -8,8 +8,8 @@ import { isBrowser, isNode } from '../runtime/platform.js';
 import { show } from '../schemas/show.js';
 import { VERSION } from '../version.js';
 import { type Attempt, type Call, detailsOf, type Http } from './call.js';
+import { scrubCause, scrubText } from './decode-error.js';
 import { isRedirectFailure, isRedirection, redirectRefusal, redirectTarget } from './redirect.js';
-import { scrubCause, scrubText } from './scrub.js';
 import type { TransferRequest } from './transport.js';
 
 /** What may be on its way in the buffers below fetch when the last byte of a file has been handed over. */

@@ -2,8 +2,7 @@
 
 import { withKey } from '../errors/gen-error.js';
 import type { RequestOptions } from '../options.js';
-import type { CallKind } from './call.js';
-import { type Call, type Core, createCall, type Layer } from './call.js';
+import { type Answer, type Call, type CallKind, type Core, createCall, type Layer } from './call.js';
 import { attempt } from './layers/attempt.js';
 import { budgeted } from './layers/budget.js';
 import { checked } from './layers/checks.js';
@@ -13,7 +12,6 @@ import { jobsSeen } from './layers/jobs.js';
 import { journaled } from './layers/journal.js';
 import { inLane } from './layers/lane.js';
 import { retried } from './layers/retry.js';
-import type { Answer } from './request-promise.js';
 
 /** A layer, or nothing where nobody asked for it. */
 type Optional = Layer | false | undefined;

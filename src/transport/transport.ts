@@ -6,7 +6,36 @@ import type { CheckOptions } from '../rules/preflight.js';
 import type { Clock, Random } from '../runtime/clock.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { ClientAccount } from '../shared/account.js';
-import type { RequestPromise } from './request-promise.js';
+
+/** An answer beside its data. */
+export interface ResponseMeta {
+  /** The HTTP response. Its body can be read. */
+  readonly response: Response;
+  /** The service's id for the request, where it sent one. */
+  readonly requestId?: string | undefined;
+  /** How many times the request was sent. */
+  readonly attempts: number;
+  /** The Idempotency-Key that was sent with a create. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** A Promise of the data, with two more ways to get the answer. */
+export interface RequestPromise<T> extends Promise<T> {
+  /** The data together with the response, the service's request id, the number of attempts and the idempotency key. */
+  withResponse(): Promise<ResponseMeta & { readonly data: T }>;
+  /** The plain response, whose body can be read. */
+  asResponse(): Promise<Response>;
+}
+
+/**
+ * What a call returns: a {@link RequestPromise}. In a test, a function that returns a plain Promise may stand in for the
+ * call, because a fake has no response to give. `Call` is any type parameter of the method. The compiler resolves the
+ * condition to a RequestPromise for each call. Where it compares a function with the method, `Call` is still open, and
+ * of the two types only the Promise is compared.
+ */
+export type CallResult<T, Call> = [[Call] extends [never] ? 'open' : never] extends [never]
+  ? RequestPromise<T>
+  : Promise<T>;
 
 /** Where an answer came from, for the messages of a decoder. */
 export interface Endpoint {
@@ -94,8 +123,10 @@ export interface JsonRequest<T> extends RequestBase {
 }
 
 /** A GET or HEAD whose body is streamed to the caller. Redirects to another origin are followed without the key. */
-export interface StreamRequest extends RequestBase {
+export interface StreamRequest<T> extends RequestBase {
   readonly method: 'GET' | 'HEAD';
+  /** Makes the result of the response, once the call is done. A response that it makes stands in for the one that came. */
+  readonly read: (response: Response) => T | Promise<T>;
   /** Made when the call begins, like the path. */
   readonly headers?: () => Readonly<Record<string, string>>;
 }
@@ -126,7 +157,7 @@ export interface Transport {
   /** Sends JSON and decodes the answer, which is read whole within the deadline. */
   send<T>(request: JsonRequest<T>, options?: RequestOptions): RequestPromise<T>;
   /** Resolves with the answer's headers; the body streams, with a time limit between two chunks. */
-  open(request: StreamRequest, options?: RequestOptions): RequestPromise<Response>;
+  open<T>(request: StreamRequest<T>, options?: RequestOptions): RequestPromise<T>;
   /** PUTs bytes. Resolves with the answer, whose body has been read. */
   transfer(request: TransferRequest, options?: RequestOptions): RequestPromise<Response>;
   /** Does work that stores the finished file of a job: traces it, and tells when it is done. */

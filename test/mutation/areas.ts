@@ -61,13 +61,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
   events: folder(
     'events',
     [...inFolders('events', 'otel'), 'test/journal/journal.test.ts', 'test/transport/observing.test.ts'],
-    [
-      'src/events.ts',
-      'src/hooks.ts',
-      'src/transport/job-log.ts',
-      'src/transport/job-teller.ts',
-      'src/transport/observe.ts',
-    ],
+    ['src/events.ts', 'src/hooks.ts', 'src/transport/job-log.ts', 'src/transport/layers/{events,jobs}.ts'],
   ),
   durable: folder('durable', inFolders('durable')),
   cloudflare: folder('cloudflare', inFolders('cloudflare', 'shared')),

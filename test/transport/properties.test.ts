@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { APIError } from '../../src/index.js';
 import { path } from '../../src/resources/endpoint.js';
-import { decodeError, readRetryAfter } from '../../src/transport/decode-error.js';
-import { scrubCause, scrubText } from '../../src/transport/scrub.js';
+import { decodeError, readRetryAfter, scrubCause, scrubText } from '../../src/transport/decode-error.js';
 import { BASE_URL, created, json, stubbed } from './support.js';
 
 const NOW = Date.parse('2030-01-01T00:00:00Z');

@@ -3,10 +3,9 @@ import type { ResponseEvent } from '../../hooks.js';
 import { isUncounted } from '../../rules/fate.js';
 import { Deadline } from '../../runtime/deadline.js';
 import { readAnswer } from '../answer.js';
-import { type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
+import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
 import { requestIdOf } from '../decode-error.js';
 import { asFailure, dropBody, send } from '../http.js';
-import type { Answer } from '../request-promise.js';
 
 /** What the listeners are told of an attempt when it has ended. */
 interface Ended extends ToldResponse {

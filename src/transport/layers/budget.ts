@@ -3,8 +3,8 @@ import type { BudgetReservation } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
 import type { Call, Layer } from '../call.js';
 import { chargedTokensOf } from '../job-log.js';
-import { budgetsOf } from '../job-teller.js';
 import type { ShownJob } from '../transport.js';
+import { budgetsOf } from './jobs.js';
 
 /** Reserves what a create may cost in its budgets before anything is sent, and settles the reservations with its answer. */
 export const budgeted: Layer = async (call, next) => {

@@ -1,9 +1,8 @@
 import { GenError } from '../../errors/index.js';
 import { type CheckOptions, isAboutLimits } from '../../rules/preflight.js';
 import { reasonOf } from '../../runtime/callbacks.js';
-import type { Call, Layer, Next } from '../call.js';
+import type { Answer, Call, Layer, Next } from '../call.js';
 import { readLiveRows } from '../live-catalog.js';
-import type { Answer } from '../request-promise.js';
 
 /**
  * Refuses a body that the documented rules say the service would refuse, and takes a copy of it: the caller may change its

@@ -1,6 +1,5 @@
 import { isForgottenUpload } from '../../rules/fate.js';
-import type { Call, Layer, Next } from '../call.js';
-import type { Answer } from '../request-promise.js';
+import type { Answer, Call, Layer, Next } from '../call.js';
 import type { RequestFiles } from '../transport.js';
 import { requireRoom } from './lane.js';
 
