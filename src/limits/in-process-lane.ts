@@ -63,9 +63,10 @@ export class InProcessLane {
     this.#turn({ pauseMs: ms });
   }
 
-  snapshot(): LaneSnapshot {
+  /** The state, with the wait of a call that has `ahead` calls before it. */
+  snapshot(ahead = 0): LaneSnapshot {
     const { limit, windowMs } = this.#limit;
-    const { waitMs, inUse } = lookAtLane(this.#lane, this.#limit, this.#clock.now());
+    const { waitMs, inUse } = lookAtLane(this.#lane, this.#limit, this.#clock.now(), ahead);
     return { inUse, queued: queuedCalls(this.#lane), nextFreeMs: waitMs, limit, windowMs };
   }
 

@@ -73,8 +73,11 @@ export class InProcessLimiter implements LaneLimiter {
   }
 
   /** The state of one lane. */
-  lane(name: string): LaneSnapshot {
-    return this.#lane(name).snapshot();
+  lane(name: string): LaneSnapshot;
+  /** @internal The wait is that of a call with `ahead` calls before it. */
+  lane(name: string, ahead?: number): LaneSnapshot;
+  lane(name: string, ahead = 0): LaneSnapshot {
+    return this.#lane(name).snapshot(ahead);
   }
 
   /** A lane without a limit is kept only once it was paused: names may come from anywhere and must not pile up. */

@@ -39,6 +39,11 @@ export class WaitingLine {
     return [...this.#moments].map(([atMs, calls]) => ({ atMs, calls }));
   }
 
+  /** The calls in their order. */
+  get calls(): Iterable<QueuedCall> {
+    return this.#queue;
+  }
+
   get size(): number {
     return this.#queue.size;
   }

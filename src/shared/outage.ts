@@ -8,8 +8,8 @@ type TellOutage = (message: string) => void;
 
 /** Whether the store that a limiter uses is unavailable, as all lanes of the limiter know it. */
 export interface Outage {
-  /** Whether the store failed a moment ago, so that it is not asked now. */
-  isFresh(): boolean;
+  /** The store failed, and is not asked before this time. */
+  readonly untilMs: number;
   /** The store failed. */
   began(error: unknown): void;
   /** The store answered. */
@@ -24,7 +24,9 @@ export function createOutage(clock: Clock): Outage {
   let reason = '';
   let warned = new WeakSet<TellOutage>();
   return {
-    isFresh: () => clock.now() < untilMs,
+    get untilMs() {
+      return untilMs;
+    },
     began(error) {
       untilMs = clock.now() + AWAY_MS;
       reason = reasonOf(error);

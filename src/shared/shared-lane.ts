@@ -2,13 +2,12 @@ import { ConnectionError } from '../errors/client-errors.js';
 import type { InProcessLimiter } from '../limits/in-process-limiter.js';
 import type { LaneSnapshot, Release } from '../limits/rate-limiter.js';
 import { type Joining, WaitingLine } from '../limits/waiting-line.js';
-import { type LaneReply, type LaneTurn, lookAtLane } from '../rules/lane.js';
+import { type LaneReply, type LaneTurn, lookAtLane, restMsOf } from '../rules/lane.js';
 import type { LaneLimit } from '../rules/limits.js';
 import type { Clock, Random } from '../runtime/clock.js';
-import { AskRate } from './ask-rate.js';
 import type { Outage } from './outage.js';
 import { isSetupError, type SharedStore } from './shared-store.js';
-import { type StoredTurn, takeStoredTurn } from './stored-turn.js';
+import { StoredLane, type StoredTurn, type TurnTime } from './stored-lane.js';
 
 /** What all lanes of a limiter have in common. */
 export interface SharedLaneSettings {
@@ -40,9 +39,7 @@ const MOMENT_MS = 100;
 const SKEW_MS = 1_000;
 /** Answered calls are counted together, a hundredth of the window and at most this long after the first. */
 const MOST_FLUSH_MS = 250;
-/** An answer is not believed to be older when it is counted: a clock may have been set ahead. */
-const MOST_AGO_MS = 2_000;
-/** After so many failures in a row, calls that were answered are counted with the next call. */
+/** After so many failures in a row, the store has forgotten what it knew of this process. */
 const MOST_STORE_FAILURES = 3;
 const STORE_RETRY_MS = 5_000;
 
@@ -63,13 +60,12 @@ export class SharedLane {
   readonly #line: WaitingLine;
   readonly #tries: Try[] = [];
   readonly #flushMs: number;
-  readonly #rate: AskRate;
+  readonly #stored: StoredLane;
   #offsetMs = Number.NEGATIVE_INFINITY;
   #open = 0;
   /** How many answered calls the store has counted, and when the others were answered. */
   #counted = 0;
   #answeredAtMs: number[] = [];
-  #askedMs = 0;
   #received = 0;
   /** What the store knows of this process; NaN when an answer was lost. */
   #known = { open: 0, waiting: 0 };
@@ -87,14 +83,14 @@ export class SharedLane {
   constructor(options: SharedLaneOptions, settings: SharedLaneSettings) {
     this.#options = options;
     this.#settings = settings;
-    this.#rate = new AskRate(settings.clock);
+    this.#stored = new StoredLane({ ...settings, group: options.group }, options.limit);
     const moment = () => Math.floor(settings.clock.now() / MOMENT_MS) * MOMENT_MS;
     this.#line = new WaitingLine(() => this.#changed(), moment);
     this.#flushMs = settings.clock.perRequest ? 0 : Math.min(options.limit.windowMs / 100, MOST_FLUSH_MS);
   }
 
   acquire(call: Joining): Promise<Release> {
-    if (this.#isAway()) return this.#acquireLocally(call);
+    if (this.#isAway()) this.#settings.outage.warn(call.warn);
     const slot = this.#line.join(call);
     this.#changed();
     return slot;
@@ -103,7 +99,6 @@ export class SharedLane {
   /** A slot that is free now, or the milliseconds until one may be free. */
   tryAcquire(warn: Joining['warn']): Promise<Release | number> {
     return new Promise((resolve, reject) => {
-      if (this.#isAway()) return resolve(this.#tryLocally(warn));
       this.#tries.push({ warn, resolve, reject });
       this.#plan();
     });
@@ -135,6 +130,7 @@ export class SharedLane {
   /** Sets the one timer, or takes a turn that is due. */
   #plan(): void {
     if (this.#isTurning) return;
+    if (this.#isAway()) this.#serveAlone();
     const nowMs = this.#settings.clock.now();
     const dueMs = this.#dueMs(nowMs);
     if (this.#timer?.dueMs === dueMs) return;
@@ -146,22 +142,24 @@ export class SharedLane {
         this.#timer = undefined;
         this.#plan();
       };
-      this.#timer = { dueMs, stop: this.#settings.clock.after(dueMs - nowMs, fire) };
+      // A process may end although the store cannot be told of its last calls.
+      const isIdle = this.#failures > 0 && this.#line.size === 0;
+      this.#timer = { dueMs, stop: this.#settings.clock.after(dueMs - nowMs, fire, { isIdle }) };
     }
   }
 
   /** When the next turn is due. */
   #dueMs(nowMs: number): number {
     const waiting = this.#line.size;
+    if (waiting > 0 && this.#isAway()) return Math.min(this.#nextFreeMs, this.#settings.outage.untilMs);
     if (this.#tries.length > 0 || (waiting > 0 && !(this.#known.waiting > 0))) return nowMs;
-    if (this.#failures > MOST_STORE_FAILURES) return Number.POSITIVE_INFINITY;
     if (this.#failures > 0) return this.#isInStep() ? Number.POSITIVE_INFINITY : this.#turnedMs + STORE_RETRY_MS;
     const lookMs = waiting > 0 || this.#open > 0 ? this.#lookMs(waiting) : Number.POSITIVE_INFINITY;
     const freeMs = waiting > 0 ? this.#nextFreeMs : Number.POSITIVE_INFINITY;
     const tellMs = this.#isInStep() ? Number.POSITIVE_INFINITY : this.#unknownSinceMs + this.#flushMs;
     const newsMs = Math.min(lookMs, this.#isPauseKnown ? tellMs : nowMs);
     // A slot that is free is worth its asks at once.
-    return Math.min(freeMs, this.#known.waiting > 0 ? Math.max(newsMs, nowMs + this.#rate.waitMs()) : newsMs);
+    return Math.min(freeMs, this.#known.waiting > 0 ? Math.max(newsMs, nowMs + this.#stored.waitMs()) : newsMs);
   }
 
   /** When the process shows that it lives: not at the same time as others, and not just before its slot is free. */
@@ -173,7 +171,8 @@ export class SharedLane {
 
   /** Whether the store knows what this process knows. */
   #isInStep(): boolean {
-    const { open, waiting } = this.#known;
+    const nothing = { open: 0, waiting: 0 };
+    const { open, waiting } = this.#failures > MOST_STORE_FAILURES ? nothing : this.#known;
     return open === this.#open && waiting === this.#line.size && this.#answeredAtMs.length === 0 && this.#isPauseKnown;
   }
 
@@ -183,8 +182,9 @@ export class SharedLane {
     this.#turnedMs = clock.now();
     this.#restlessMs = TURN_MS * (0.6 + 0.4 * random.next());
     this.#unknownSinceMs = Number.POSITIVE_INFINITY;
+    this.#forgetPast();
     try {
-      const taken = await this.#swap();
+      const taken = await this.#stored.take((time) => this.#turnAt(time));
       this.#failures = 0;
       outage.ended();
       this.#settle(taken);
@@ -195,31 +195,23 @@ export class SharedLane {
     this.#changed();
   }
 
-  #swap(): Promise<StoredTurn> {
-    const { store, clock, random } = this.#settings;
-    const { group, limit } = this.#options;
-    const counting: SharedStore = {
-      read: (...asked) => {
-        this.#rate.asked();
-        this.#askedMs = clock.now();
-        return store.read(...asked);
-      },
-      write: (...asked) => {
-        this.#rate.asked();
-        return store.write(...asked);
-      },
-    };
-    return takeStoredTurn({ store: counting, group, clock, random }, limit, (nowMs) => this.#turnAt(nowMs));
+  /** After an outage, calls may have been answered so long ago that their slots are free again. */
+  #forgetPast(): void {
+    const nowMs = this.#settings.clock.now();
+    const pastMs = nowMs - restMsOf(this.#options.limit);
+    const recent = this.#answeredAtMs.filter((atMs) => atMs > pastMs);
+    this.#counted += this.#answeredAtMs.length - recent.length;
+    this.#answeredAtMs = recent;
+    if (this.#pausedUntilMs <= nowMs) this.#isPauseKnown = true;
   }
 
-  /** What this process tells and asks for, at the store's time. */
-  #turnAt(nowMs: number): LaneTurn {
+  /** What this process tells and asks for. */
+  #turnAt({ nowMs, askedMs }: TurnTime): LaneTurn {
     return {
       member: this.#options.member,
       open: this.#open,
       counted: this.#counted,
-      // The store's time is not before the time at which it was asked.
-      answeredAgoMs: this.#answeredAtMs.map((atMs) => Math.max(0, Math.min(this.#askedMs - atMs, MOST_AGO_MS))),
+      answeredAgoMs: this.#answeredAtMs.map((atMs) => Math.max(0, askedMs - atMs)),
       received: this.#received,
       helps: true,
       waiting: this.#line.arrivals.map(({ atMs, calls }) => ({ atMs: atMs + this.#aheadMs(nowMs), calls })),
@@ -252,39 +244,31 @@ export class SharedLane {
     this.#answeredAtMs.splice(0, turn.answeredAgoMs.length);
     this.#received = reply.received;
     this.#known = { open: turn.open + granted + taken, waiting: waiting - granted };
-    this.#rate.earned(granted + taken);
-    if (turn.pauseMs > 0 || this.#pausedUntilMs <= clock.now()) this.#isPauseKnown = true;
+    if (turn.pauseMs > 0) this.#isPauseKnown = true;
     const { limit } = this.#options;
     this.#nextFreeMs = clock.now() + waitMs + this.#staggerMs(reply);
     this.#seen = { inUse: lookAtLane(lane, limit, nowMs).inUse, untilMs: clock.now() + limit.windowMs };
     for (let slot = 0; slot < granted; slot++) {
       const waiter = this.#line.next();
-      waiter?.resolve(this.#slot(waiter.signal));
+      waiter?.resolve(this.#granted(waiter.signal));
     }
     for (const [at, { resolve }] of this.#tries.splice(0, turn.tries).entries())
-      resolve(at < taken ? this.#slot(undefined) : Math.max(1, waitMs));
+      resolve(at < taken ? this.#granted(undefined) : Math.max(1, waitMs));
     this.#line.tell({ lane: this.#options.name, reason: isPaused ? 'pause' : 'limit' }, (place) => ({
       waitMs: lookAtLane(lane, limit, nowMs, ahead + place).waitMs,
       queued: ahead + place + 1,
     }));
   }
 
-  /** Counted by this process as well: it goes on by that when the store becomes unavailable, or has lost its data. */
-  async #slot(signal: AbortSignal | undefined): Promise<Release> {
+  /** A slot that the store has granted. This process counts it as well, and goes on by that without the store. */
+  async #granted(signal: AbortSignal | undefined): Promise<Release> {
     const { local } = this.#settings;
     const { name } = this.#options;
-    this.#open++;
-    let isOpen = true;
-    const release: Release = (outcome) => {
-      if (!isOpen) return;
-      isOpen = false;
-      this.#open--;
-      if (outcome !== 'unused') this.#answeredAtMs.push(this.#settings.clock.now());
-      this.#changed();
-    };
     const taken = local.tryAcquire(name);
+    if (typeof taken === 'function') return this.#slot(taken);
+    const release = this.#slot(() => {});
     try {
-      const counted = typeof taken === 'function' ? taken : await local.acquire(name, signal);
+      const counted = await local.acquire(name, signal);
       return (outcome) => {
         counted(outcome);
         release(outcome);
@@ -295,9 +279,49 @@ export class SharedLane {
     }
   }
 
+  /** A slot that the next turn tells the store of. */
+  #slot(counted: Release): Release {
+    this.#open++;
+    let isOpen = true;
+    return (outcome) => {
+      if (!isOpen) return;
+      isOpen = false;
+      counted(outcome);
+      this.#open--;
+      if (outcome !== 'unused') this.#answeredAtMs.push(this.#settings.clock.now());
+      this.#changed();
+    };
+  }
+
   #isAway(): boolean {
-    const { outage, onUnavailable } = this.#settings;
-    return onUnavailable === 'local' && outage.isFresh();
+    const { clock, outage, onUnavailable } = this.#settings;
+    return onUnavailable === 'local' && clock.now() < outage.untilMs;
+  }
+
+  /** Without the store, calls get what is free by the count of this process. The others keep their places for its return. */
+  #serveAlone(): void {
+    const { clock, local, outage } = this.#settings;
+    const { name } = this.#options;
+    while (this.#line.size > 0) {
+      const taken = local.tryAcquire(name);
+      if (typeof taken === 'number') {
+        this.#nextFreeMs = clock.now() + taken;
+        break;
+      }
+      const waiter = this.#line.next();
+      outage.warn(waiter?.warn);
+      waiter?.resolve(this.#slot(taken));
+    }
+    for (const { warn, resolve } of this.#tries.splice(0)) {
+      outage.warn(warn);
+      const taken = this.#line.size > 0 ? Math.max(1, this.#nextFreeMs - clock.now()) : local.tryAcquire(name);
+      resolve(typeof taken === 'number' ? taken : this.#slot(taken));
+    }
+    const reason = this.#pausedUntilMs > clock.now() ? 'pause' : 'limit';
+    this.#line.tell({ lane: name, reason }, (place) => ({
+      waitMs: local.lane(name, place).nextFreeMs,
+      queued: place + 1,
+    }));
   }
 
   #failed(error: unknown): void {
@@ -306,27 +330,14 @@ export class SharedLane {
     this.#known = { open: Number.NaN, waiting: Number.NaN };
     const isSetup = isSetupError(error);
     if (!isSetup) outage.began(error);
+    if (!isSetup && onUnavailable === 'local') {
+      for (const { warn } of this.#line.calls) outage.warn(warn);
+      return;
+    }
     const reason = isSetup
       ? error
       : new ConnectionError('The shared store is unavailable, and onUnavailable is "throw"', { cause: error });
-    const isLocal = !isSetup && onUnavailable === 'local';
-    for (let waiter = this.#line.next(); waiter; waiter = this.#line.next()) {
-      if (isLocal) waiter.resolve(this.#acquireLocally(waiter));
-      else waiter.reject(reason);
-    }
-    for (const { warn, resolve, reject } of this.#tries.splice(0)) {
-      if (isLocal) resolve(this.#tryLocally(warn));
-      else reject(reason);
-    }
-  }
-
-  #acquireLocally({ signal, onWait, warn }: Joining): Promise<Release> {
-    this.#settings.outage.warn(warn);
-    return this.#settings.local.acquire(this.#options.name, signal, onWait);
-  }
-
-  #tryLocally(warn: Joining['warn']): Release | number {
-    this.#settings.outage.warn(warn);
-    return this.#settings.local.tryAcquire(this.#options.name);
+    for (let waiter = this.#line.next(); waiter; waiter = this.#line.next()) waiter.reject(reason);
+    for (const { reject } of this.#tries.splice(0)) reject(reason);
   }
 }

@@ -118,6 +118,24 @@ test('a process that has lost the shared store goes on by itself', async () => {
   expect(counts.outages).toBeGreaterThan(0);
 });
 
+test('calls that queued while the shared store was away keep the limits of the account after its return', async () => {
+  const limits = { 'videos.create': { limit: 3, windowMs: 60_000 } };
+  const queueing: SimulatedProgram = async ({ client, process, service }) => {
+    const create = async (order: number) => {
+      await service.sleep(7_000 * order);
+      await client.videos.create({ prompt }, { idempotencyKey: `order-${process}-${order}` });
+    };
+    await Promise.all([0, 1, 2, 3, 4, 5].map(create));
+  };
+  let outages = 0;
+  for (let seed = 1; seed <= 15; seed++) {
+    const faults = { outage: 0.02, kill: 0.01, slow: 0.05 };
+    const { counts } = await simulate({ seed, faults, client: { limits }, sandbox: { limits } }, queueing);
+    outages += counts.outages;
+  }
+  expect(outages).toBeGreaterThan(20);
+}, 60_000);
+
 test('a killed program is started again with the same number, a fresh client, and what it had stored', async () => {
   const lives: [process: number, client: object, stored: unknown][] = [];
   await simulate({ seed: 1, processes: 2, faults: { kill: 0.6 } }, async ({ client, process, storage }) => {

@@ -26,12 +26,17 @@ function world(limit: LaneLimit = MINUTE, { delayMs = 1 } = {}) {
   const random = randomOf(7);
   let asks = 0;
   const pause = () => new Promise<void>((resolve) => void clock.after(random.next() * delayMs, resolve));
-  const faults: { read?: () => unknown; write?: () => unknown } = {};
-  const slow: SharedStore = {
+  interface Faults {
+    read?: () => unknown;
+    write?: () => unknown;
+  }
+  const faults: Faults = {};
+  const storeOf = (own: Faults): SharedStore => ({
     async read(group, keys) {
       asks += 1;
       await pause();
       await faults.read?.();
+      await own.read?.();
       const seen = await store.read(group, keys);
       await pause();
       return seen;
@@ -44,11 +49,18 @@ function world(limit: LaneLimit = MINUTE, { delayMs = 1 } = {}) {
       await pause();
       return isWritten;
     },
-  };
+  });
   const warnings: string[] = [];
-  const process = (options: { onUnavailable?: 'local' | 'throw'; clock?: VirtualClock } = {}): AnyLimiter =>
+  interface Options {
+    readonly onUnavailable?: 'local' | 'throw';
+    readonly clock?: VirtualClock;
+    readonly timeoutMs?: number | undefined;
+    /** What goes wrong for this process only. */
+    readonly faults?: Faults;
+  }
+  const process = (options: Options = {}): AnyLimiter =>
     new SharedLimiter({
-      store: slow,
+      store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs },
       account: 'account',
       limits: { [LANE]: limit },
       onUnavailable: options.onUnavailable ?? 'local',
@@ -335,16 +347,70 @@ describe('a shared store that is unavailable', () => {
     expect(warnings).toHaveLength(2);
   });
 
-  it('counts as unavailable after two seconds without an answer, and the next calls do not wait for it', async () => {
-    const { clock, process, faults } = world();
-    faults.read = () => new Promise(() => {});
-    const limiter = process();
-    const before = clock.now();
-    (await clock.until(limiter.acquire(LANE)))();
-    expect(clock.now() - before).toBe(2_000);
-    for (let call = 0; call < 3; call++) (await clock.until(limiter.acquire(LANE)))();
-    expect(clock.now() - before).toBe(2_000);
+  it('takes back the calls that still wait when it returns, in their order, and counts what was sent without it', async () => {
+    const limit = { limit: 4, windowMs: 60_000 };
+    const { clock, process, faults } = world(limit);
+    const limiters = [process(), process(), process()];
+    const sent: { readonly call: number; readonly atMs: number }[] = [];
+    faults.read = away;
+    const all = Array.from({ length: 30 }, async (_, call) => {
+      await new Promise<void>((resolve) => void clock.after(1_000 * call, resolve));
+      const release = await limiters[call % 3]?.acquire(LANE);
+      sent.push({ call, atMs: clock.now() });
+      await new Promise<void>((resolve) => void clock.after(800, resolve));
+      release?.();
+    });
+    await clock.advance(40_000);
+    // Each process has sent what it may by itself.
+    expect(sent).toHaveLength(12);
+    delete faults.read;
+    // All of them have asked the store again.
+    const knownMs = clock.now() + 6_000;
+    await clock.until(Promise.all(all));
+    for (const { atMs } of sent.filter(({ atMs }) => atMs > knownMs)) {
+      const within = sent.filter((other) => other.atMs <= atMs && other.atMs > atMs - limit.windowMs);
+      expect(within.length).toBeLessThanOrEqual(limit.limit);
+    }
+    const later = sent.slice(12).map(({ call }) => call);
+    // What goes out within a second goes out together.
+    for (const [at, call] of later.entries()) expect(Math.abs(call - (12 + at))).toBeLessThan(limit.limit);
+    expect(later).toHaveLength(18);
   });
+
+  it('is told by a process that had lost it what that has sent meanwhile, though none of its calls waits', async () => {
+    const limit = { limit: 4, windowMs: 60_000 };
+    const { clock, process } = world(limit);
+    const lost: { read?: () => unknown } = { read: away };
+    const [one, other] = [process({ faults: lost }), process()];
+    for (let call = 0; call < 4; call++) (await clock.until(one.acquire(LANE)))();
+    await clock.advance(40_000);
+    const before = clock.now();
+    delete lost.read;
+    await clock.advance(6_000);
+    (await clock.until(other.acquire(LANE)))();
+    // A window after the calls, and not a window after the return of the store.
+    expect(clock.now() - before).toBeGreaterThan(19_000);
+    expect(clock.now() - before).toBeLessThan(22_000);
+    await clock.advance(120_000);
+    expect(clock.timers).toBe(0);
+  });
+
+  it.each([
+    ['two seconds', undefined, 2_000],
+    ['its own time limit', 300, 300],
+  ])(
+    'counts as unavailable after %s without an answer, and the next calls do not wait for it',
+    async (_, timeoutMs, ms) => {
+      const { clock, process, faults } = world();
+      faults.read = () => new Promise(() => {});
+      const limiter = process({ timeoutMs });
+      const before = clock.now();
+      (await clock.until(limiter.acquire(LANE)))();
+      expect(clock.now() - before).toBe(ms);
+      for (let call = 0; call < 3; call++) (await clock.until(limiter.acquire(LANE)))();
+      expect(clock.now() - before).toBe(ms);
+    },
+  );
 
   it('rejects with a ConnectionError under onUnavailable "throw", and is asked again by the next call', async () => {
     const { clock, process, faults } = world();

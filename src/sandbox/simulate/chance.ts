@@ -21,8 +21,8 @@ export interface SimulationFaults {
   readonly clock?: number | undefined;
   /**
    * The share of calls of the shared store at which a process loses the store for up to a minute: calls fail, are answered late,
-   * or are not answered. Without the store each process keeps the limits by itself, so a 429 within five minutes is left out of
-   * the checks. @default 0
+   * or are not answered. Without the store each process keeps the limits by itself, so a 429 until one window of the limits
+   * after it is left out of the checks. @default 0
    */
   readonly outage?: number | undefined;
 }
