@@ -33,9 +33,9 @@ export interface RealRedis {
 
 /** Starts a Redis with a client of each kind connected. `keeps`: what is written outlives the server. */
 export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
-  const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-redis-'));
-  let server = await serve({ port, folder, keeps });
+  const { port, ...first } = await onFreePort(async (port) => ({ port, server: await serve({ port, folder, keeps }) }));
+  let { server } = first;
   const ioredis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50 });
   ioredis.on('error', () => {});
   const nodeRedis = connected(port);
@@ -69,7 +69,7 @@ const SLOTS = 16_384;
 
 /** A Redis Cluster of three masters, with a client of each kind. */
 export async function startCluster() {
-  const nodes = await Promise.all([0, 1, 2].map(startNode));
+  const nodes = await startNodes(3);
   const [first] = nodes;
   if (!first) throw new Error('a cluster has nodes');
   for (const [at, { admin }] of nodes.entries()) {
@@ -96,23 +96,47 @@ export async function startCluster() {
     async close() {
       ioredis.disconnect();
       nodeRedis.destroy();
-      for (const { admin, server, folder } of nodes) {
-        admin.disconnect();
-        await ended(server);
-        rmSync(folder, { recursive: true, force: true });
-      }
+      await Promise.all(nodes.map(endNode));
     },
   };
 }
 
 type ClusterNode = Awaited<ReturnType<typeof startNode>>;
 
+/** All of them or none: nodes beside one that does not start are ended. */
+async function startNodes(count: number): Promise<ClusterNode[]> {
+  const starts = await Promise.allSettled(Array.from({ length: count }, startNode));
+  const nodes = starts.flatMap((start) => (start.status === 'fulfilled' ? start.value : []));
+  const failed = starts.find((start) => start.status === 'rejected');
+  if (failed === undefined) return nodes;
+  await Promise.all(nodes.map(endNode));
+  throw failed.reason;
+}
+
+async function endNode({ admin, server, folder }: ClusterNode): Promise<void> {
+  admin.disconnect();
+  await ended(server);
+  rmSync(folder, { recursive: true, force: true });
+}
+
 async function startNode() {
-  const [port, busPort] = [await freePort(), await freePort()];
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-cluster-'));
-  const address = ['--cluster-announce-ip', '127.0.0.1', '--cluster-port', String(busPort)];
-  const server = await serve({ port, folder, keeps: false, more: ['--cluster-enabled', 'yes', ...address] });
-  return { port, busPort, folder, server, admin: new Redis({ port, host: '127.0.0.1' }) };
+  return onFreePort(async (port) => {
+    const busPort = await freePort();
+    const address = ['--cluster-announce-ip', '127.0.0.1', '--cluster-port', String(busPort)];
+    const server = await serve({ port, folder, keeps: false, more: ['--cluster-enabled', 'yes', ...address] });
+    return { port, busPort, folder, server, admin: new Redis({ port, host: '127.0.0.1' }) };
+  });
+}
+
+/** Starts a server on a free port, and on another where someone was faster. */
+async function onFreePort<T>(start: (port: number) => Promise<T>, tries = 5): Promise<T> {
+  try {
+    return await start(await freePort());
+  } catch (error) {
+    if (tries === 1 || !String(error).includes('Address already in use')) throw error;
+    return onFreePort(start, tries - 1);
+  }
 }
 
 interface ServerSetup {
@@ -125,11 +149,16 @@ interface ServerSetup {
 function serve({ port, folder, keeps, more = [] }: ServerSetup): Promise<ChildProcess> {
   const log = keeps ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no'];
   const settings = ['--bind', '127.0.0.1', '--save', '', '--dir', folder, ...log, ...more];
-  const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'inherit'] });
+  // Its stderr is not the test's: a server that outlives a killed test would keep the run from ending.
+  const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'ignore'] });
+  let said = '';
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.once('exit', (code) => reject(new Error(`redis-server ended with ${code}`)));
-    server.stdout?.on('data', (text) => String(text).includes('Ready to accept connections') && resolve(server));
+    server.once('exit', (code) => reject(new Error(`redis-server ended with ${code}: ${said}`)));
+    server.stdout?.on('data', (text) => {
+      said += text;
+      if (String(text).includes('Ready to accept connections')) resolve(server);
+    });
   });
 }
 
