@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SNIPPET_HEAD, type Snippet } from '../types/snippet.js';
 import { ROOT } from './build.js';
@@ -41,57 +40,6 @@ export type Mode = keyof typeof MODES;
 interface Setting {
   readonly compiler: Compiler;
   readonly mode: Mode;
-}
-
-/** Folders in which a user's file finds `gen-client`. */
-export interface Project {
-  folderFor(mode: Mode): string;
-  remove(): void;
-}
-
-/**
- * A folder whose node_modules holds `gen-client`'s declarations, made from the sources. A package of one module system
- * only, so that a CommonJS project finds it as the packed one's `require` condition gives it.
- */
-export async function projectFromSources(sources = ROOT): Promise<Project> {
-  const folder = mkdtempSync(join(tmpdir(), 'gen-client-types-'));
-  const emitted = join(folder, 'emitted');
-  const compilerOptions = {
-    declaration: true,
-    emitDeclarationOnly: true,
-    noEmit: false,
-    rootDir: join(sources, 'src'),
-    outDir: emitted,
-    typeRoots: [join(ROOT, 'node_modules/@types')],
-  };
-  const config = {
-    extends: join(ROOT, 'tsconfig.json'),
-    compilerOptions,
-    files: [join(sources, 'src/index.ts')],
-    include: [],
-  };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
-  // Declarations are made whatever the sources' own errors, which are the business of the repository's type check.
-  await runCompiler('TypeScript 7', ['-p', folder], ROOT);
-  for (const type of ['module', 'commonjs'] as const) {
-    const home = join(folder, type, 'node_modules');
-    const target = join(home, 'gen-client');
-    mkdirSync(target, { recursive: true });
-    cpSync(emitted, target, { recursive: true });
-    const entry = {
-      name: 'gen-client',
-      version: '0.0.0',
-      type,
-      types: './index.d.ts',
-      exports: { '.': './index.d.ts' },
-    };
-    writeFileSync(join(target, 'package.json'), JSON.stringify(entry));
-    symlinkSync(join(ROOT, 'node_modules/zod'), join(home, 'zod'));
-  }
-  return {
-    folderFor: (mode) => join(folder, mode === 'node16 CommonJS' ? 'commonjs' : 'module'),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
-  };
 }
 
 /** A snippet on its own lines of the checked file. */
