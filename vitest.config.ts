@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { SlowFirst } from './test/support/order.js';
 import { PATIENCE_MS } from './test/support/patience.js';
 
 const heavy = (path: string) => fileURLToPath(new URL(`./test/storage/node_modules/${path}`, import.meta.url));
@@ -11,6 +12,16 @@ const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.m
 const hasApps = process.env.CI !== undefined || existsSync(new URL('./test/apps/node_modules/', import.meta.url));
 const leftOut = hasApps ? [] : ['test/apps/rpc.test.ts'];
 if (!hasApps) console.warn('left out: test/apps/rpc.test.ts (npm ci --prefix test/apps)');
+
+/**
+ * Their tests leave the process as it was, so these files share one: a process for each file costs 0.4 s of a core. Two
+ * files of the sandbox measure the memory of their process.
+ */
+const sharing = [
+  'test/{ai-sdk,budget,catalog,errors,limits,otel,rules}/*.test.ts',
+  'test/sandbox/!(client-clock|uploads).test.ts',
+];
+const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
 
 export default defineConfig({
   resolve: {
@@ -27,8 +38,11 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/runtimes/**', '**/node_modules/**', ...leftOut],
+    projects: [
+      { extends: true, test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, ...sharing] } },
+      { extends: true, test: { name: 'shared', include: sharing, exclude, isolate: false } },
+    ],
+    sequence: { sequencer: SlowFirst },
     // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
     maxWorkers: 4,
     expect: { poll: { timeout: PATIENCE_MS } },
