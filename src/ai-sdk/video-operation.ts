@@ -9,7 +9,7 @@ import { readFailure } from '../rules/fate.js';
 import { systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { isFinal, type Job } from '../schemas/job.js';
-import { timedOut } from '../waiting/wait-for-job.js';
+import { timedOut } from '../waiting/wait.js';
 import { plainHeaders } from './output-keys.js';
 import {
   jobMetadata,

@@ -2,17 +2,10 @@ import { checkOptions } from '../options.js';
 import { callFailure } from '../rules/fate.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { nextStep } from '../rules/run.js';
-import {
-  type CreateStep,
-  type JobRunState,
-  type Recover,
-  type RunEvent,
-  type RunRules,
-  startRun,
-} from '../rules/run-state.js';
+import { type CreateStep, type Recover, type RunEvent, type RunRules, startRun } from '../rules/run-state.js';
 import { steady } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
-import type { CompletedJob, CreatedJob, Job } from '../schemas/job.js';
+import type { CompletedJob, CreatedJob } from '../schemas/job.js';
 import { outcomeOf, type Waiter } from './wait-for-job.js';
 import { CREATE_AND_WAIT_OPTIONS, recoverRules, type WaitOptions } from './wait-options.js';
 
@@ -60,75 +53,61 @@ export interface CreateAndWaitPorts {
  * Every key is derived from the first, so a crashed program that repeats its call comes to the jobs it has made already.
  */
 export async function createAndWait(
-  ports: CreateAndWaitPorts,
+  { create, key, shortKey, waiter }: CreateAndWaitPorts,
   options: CreateAndWaitOptions = {},
 ): Promise<CompletedJob> {
   checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
-  const { timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true } = options;
-  const rules: RunRules = {
+  const { signal, onCreated, timeoutMs = DEFAULT_WAIT_MS } = options;
+  const clock = steady(waiter.clock);
+  let sinceMs = clock.now();
+  let created: CreatedJob | undefined;
+  let lastError: unknown;
+  let run = startRun({ key, shortKey, rules: rulesOf(options) });
+  for (;;) {
+    const { step } = run;
+    let event: RunEvent;
+    if (step.type === 'end') return outcomeOf({ ...step.job, tries: run.tries }, options.throwOnFailure);
+    if (step.type === 'fail') throw lastError;
+    if (step.type === 'create') {
+      try {
+        created = await create(step);
+        event = { type: 'job', job: created.job };
+      } catch (error) {
+        const failure = callFailure(error);
+        if (failure === undefined) throw error;
+        lastError = error;
+        event = { type: 'failed', failure };
+      }
+    } else if (step.type !== 'wait') {
+      // A run that does not store files has no other step than a wait.
+      throw new TypeError(`createAndWait does not ${step.type}`);
+    } else if (step.jobId === null) {
+      await sleep(clock, step.ms, signal);
+      event = { type: 'waited', woken: false };
+    } else {
+      signal?.throwIfAborted();
+      // The run alone counts the time: the wait lasts as long as the run says is left.
+      const leftMs = step.leftMs === null ? Number.POSITIVE_INFINITY : step.leftMs - (clock.now() - sinceMs);
+      const part = { options, leftMs: Math.max(1, leftMs), timeoutMs: Number(timeoutMs) };
+      // The scheduler of waits reads the job, so a wait ends with the final job.
+      event = { type: 'job', job: await waiter.follow({ id: step.jobId, job: created?.job }, part) };
+    }
+    const now = clock.now();
+    run = nextStep(run, { ...event, passedMs: now - sinceMs });
+    sinceMs = now;
+    if (step.type === 'create' && event.type === 'job' && created) await onCreated?.(created);
+  }
+}
+
+function rulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recover }: CreateAndWaitOptions): RunRules {
+  return {
     timeoutMs: timeoutMs === false ? null : timeoutMs,
     resubmitPending,
-    recover: recoverRules(options.recover),
+    recover: recoverRules(recover),
     // The transport has retried whatever may be retried.
     persistent: false,
     stores: false,
     pollMs: null,
     retryMs: null,
-  };
-  const perform = createDriver(ports, options);
-  let run = startRun({ key: ports.key, shortKey: ports.shortKey, rules });
-  while (run.step.type !== 'end') run = nextStep(run, await perform(run));
-  return outcomeOf({ ...run.step.job, tries: run.tries }, options.throwOnFailure);
-}
-
-/**
- * Does the steps of a run in this process. The scheduler of waits reads the job, so a wait ends with the final job. The run
- * alone counts the time: a wait lasts as long as the run says is left.
- */
-function createDriver({ create, waiter }: CreateAndWaitPorts, options: CreateAndWaitOptions) {
-  const { signal, pollIntervalMs, onUpdate, onCreated, settleOn, timeoutMs: limitMs = DEFAULT_WAIT_MS } = options;
-  const waits = { signal, pollIntervalMs, onUpdate, settleOn };
-  const clock = steady(waiter.clock);
-  let lastError: unknown;
-  let job: Job | undefined;
-  let since = clock.now();
-  /** Milliseconds since it was last asked. */
-  const passedMs = () => {
-    const before = since;
-    since = clock.now();
-    return since - before;
-  };
-
-  async function send(step: CreateStep): Promise<RunEvent> {
-    let created: CreatedJob;
-    try {
-      created = await create(step);
-    } catch (error) {
-      const failure = callFailure(error);
-      if (failure === undefined) throw error;
-      lastError = error;
-      return { type: 'failed', failure, passedMs: passedMs() };
-    }
-    job = created.job;
-    const event: RunEvent = { type: 'job', job, passedMs: passedMs() };
-    await onCreated?.(created);
-    return event;
-  }
-
-  async function follow(id: string, leftMs: number | null): Promise<RunEvent> {
-    const left = leftMs === null ? Number.POSITIVE_INFINITY : Math.max(1, leftMs - (clock.now() - since));
-    signal?.throwIfAborted();
-    const part = { options: waits, leftMs: left, timeoutMs: Number(limitMs), throwOnFailure: false };
-    return { type: 'job', job: await waiter.follow({ id, job }, part), passedMs: passedMs() };
-  }
-
-  return async ({ step }: JobRunState): Promise<RunEvent> => {
-    if (step.type === 'create') return send(step);
-    if (step.type === 'fail') throw lastError;
-    // A run that does not store files has no other step than a wait.
-    if (step.type !== 'wait') throw new TypeError(`createAndWait does not ${step.type}`);
-    if (step.jobId !== null) return follow(step.jobId, step.leftMs);
-    await sleep(clock, step.ms, signal);
-    return { type: 'waited', woken: false, passedMs: passedMs() };
   };
 }

@@ -3,13 +3,22 @@ import { GenError } from '../errors/index.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { type Clock, wallOf } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
+import type { Job } from '../schemas/job.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import type { SharedStore } from '../shared/shared-store.js';
 import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhooks/verify.js';
-import type { Notice } from './watch.js';
 
 /** A verified webhook event, or the part of it that says which job it is about. */
 export type JobNotice = WebhookEvent | { readonly data: { readonly job: { readonly id: string } } };
+
+/** A job that is announced to have ended. */
+export interface Notice {
+  readonly id: string;
+  /** The completed job as a verified event shows it. */
+  readonly event?: Job | undefined;
+  /** Whether a verified event says that the job has ended. */
+  readonly isVerified?: boolean | undefined;
+}
 
 /** What notices need of the client. */
 export interface NoticesContext {

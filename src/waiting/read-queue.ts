@@ -1,94 +1,72 @@
+// The jobs that wait for a read: those that rest, by their time, and those that are due, by their rank and the pace.
 import type { LaneLimiter, LaneSnapshot, RateLimiter } from '../limits/rate-limiter.js';
 import { DOCUMENTED_LIMITS, READ_SHARE } from '../rules/limits.js';
 import { type Candidate, type Model, rankOf } from '../rules/order.js';
-import type { Clock } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 
-/** The limiter that reads go through, if there is one, or how it is without. */
-export type ReadLimiter = (RateLimiter & Partial<LaneLimiter>) | 'documented' | 'off';
+/** Something that is due at a time. */
+interface Due {
+  dueMs: number;
+  /** Where it is in the heap; -1 outside. The heap sets it. */
+  place: number;
+}
 
-/** What the pace needs to know of the rate limit of reads. */
-type ReadLane = Pick<LaneSnapshot, 'limit' | 'windowMs' | 'nextFreeMs'>;
+/** A queue by time: the first one due is at hand, and each can be taken out. Every step costs the logarithm of the length. */
+export class DueHeap<T extends Due> {
+  readonly #items: T[] = [];
 
-const DOCUMENTED: ReadLane = { ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0 };
-const OFF: ReadLane = { limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 };
-
-/**
- * Lets reads out at the waits' share of the limit in force. The limiter tells the limit, so one that is set, lifted or
- * changed later is followed. One that cannot tell, or fails, is taken for the documented limit.
- */
-class Pace {
-  readonly #clock: Clock;
-  readonly #limiter: ReadLimiter;
-  /** Reads saved up while it is quiet, so that few jobs are read without delay. */
-  #saved = Number.POSITIVE_INFINITY;
-  #countedAt: number;
-  #heldUntil = Number.NEGATIVE_INFINITY;
-
-  constructor(clock: Clock, limiter: ReadLimiter) {
-    this.#clock = clock;
-    this.#limiter = limiter;
-    this.#countedAt = clock.now();
+  /** The one that is due first. */
+  get first(): T | undefined {
+    return this.#items[0];
   }
 
-  /**
-   * Milliseconds until a read may go out. Of the saved reads some are kept for `urgent` ones: a webhook is followed up at
-   * once also while polls queue. `reading`: reads under way; when the lane is full, one at a time waits in it.
-   */
-  waitMs(urgent: boolean, reading: number): number {
-    const now = this.#clock.now();
-    const { limit, windowMs, nextFreeMs } = this.#lane();
-    const heldMs = Math.max(0, this.#heldUntil - now);
-    if (limit === Number.POSITIVE_INFINITY) return heldMs;
-    const perMs = (READ_SHARE * limit) / windowMs;
-    // With the share this stays within the limit in any window: 105 + 12 of 120.
-    const most = Math.max(1, Math.floor(limit / 10));
-    this.#saved = Math.min(most, this.#saved + Math.max(0, now - this.#countedAt) * perMs);
-    this.#countedAt = now;
-    const short = (urgent ? 1 : 1 + Math.floor(most / 3)) - this.#saved;
-    // Whatever is a billionth short is rounding, and would make a timer of no length.
-    const paceMs = short > 1e-9 ? short / perMs : 0;
-    const laneMs = reading > 0 ? nextFreeMs : 0;
-    return Math.max(heldMs, paceMs, laneMs);
+  /** Puts it in, or in its new place after its time has changed. */
+  put(item: T): void {
+    if (item.place < 0) item.place = this.#items.push(item) - 1;
+    this.#settle(item);
   }
 
-  /** Milliseconds until a read is free after `ahead` others, also in the rate limit itself. */
-  freeInMs(ahead: number): number {
-    const { limit, windowMs, nextFreeMs } = this.#lane();
-    const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (READ_SHARE * limit);
-    return Math.max(this.waitMs(true, 0) + aheadMs, nextFreeMs);
+  /** Takes it out, if it is in. */
+  remove(item: T): void {
+    const { place } = item;
+    if (place < 0) return;
+    item.place = -1;
+    const last = this.#items.pop();
+    if (last === undefined || last === item) return;
+    this.#items[place] = last;
+    last.place = place;
+    this.#settle(last);
   }
 
-  /** Counts one read. */
-  take(): void {
-    this.#saved--;
-  }
-
-  /** Lets nothing out for `ms` milliseconds: the limit was reached all the same, by others. */
-  hold(ms: number): void {
-    this.#heldUntil = Math.max(this.#heldUntil, this.#clock.now() + ms);
-  }
-
-  #lane(): ReadLane {
-    if (this.#limiter === 'off') return OFF;
-    if (this.#limiter === 'documented') return DOCUMENTED;
-    try {
-      return readLaneOf(this.#limiter) ?? DOCUMENTED;
-    } catch {
-      return DOCUMENTED;
+  /** Moves it up while it is due before the one above, else down while one below is due before it. */
+  #settle(item: T): void {
+    const items = this.#items;
+    for (;;) {
+      const { place } = item;
+      const above = items[(place - 1) >> 1];
+      const left = items[2 * place + 1];
+      const right = items[2 * place + 2];
+      const least = right !== undefined && left !== undefined && right.dueMs < left.dueMs ? right : left;
+      let other: T;
+      if (above !== undefined && above.dueMs > item.dueMs) other = above;
+      else if (least !== undefined && least.dueMs < item.dueMs) other = least;
+      else return;
+      item.place = other.place;
+      other.place = place;
+      items[item.place] = item;
+      items[place] = other;
     }
   }
 }
 
-/** The limit as the limiter tells it. It may be the caller's own, so nothing of the answer is taken for granted. */
-function readLaneOf(limiter: RateLimiter & Partial<LaneLimiter>): ReadLane | undefined {
-  const lane: Partial<LaneSnapshot> | undefined = limiter.lane
-    ? limiter.lane('jobs.get')
-    : limiter.snapshot?.()?.['jobs.get'];
-  const { limit = Number.NaN, windowMs = Number.NaN, nextFreeMs = 0 } = lane ?? {};
-  const isUsable = limit === Number.POSITIVE_INFINITY || (limit >= 1 && windowMs > 0);
-  return isUsable ? { limit, windowMs, nextFreeMs: nextFreeMs > 0 ? nextFreeMs : 0 } : undefined;
-}
+/** The limiter that reads go through, if there is one, or how it is without. */
+export type ReadLimiter = (RateLimiter & Partial<LaneLimiter>) | 'documented' | 'off';
+
+/** What the queue needs to know of the rate limit of reads. */
+type ReadLane = Pick<LaneSnapshot, 'limit' | 'windowMs' | 'nextFreeMs'>;
+
+const DOCUMENTED: ReadLane = { ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0 };
+const OFF: ReadLane = { limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 };
 
 /** Reads that nobody waits for, at most. The first ones are given up. */
 const LATER_READS = 10_000;
@@ -100,7 +78,7 @@ export interface ModelRecord {
 }
 
 /** A job that can be due. */
-export interface Ranked extends Candidate {
+export interface Ranked extends Candidate, Due {
   of: ModelRecord;
   /** Its rank when the jobs that are due were last ranked. */
   rank: number;
@@ -113,14 +91,26 @@ const RANKED = 32;
 /** A ranking is used for so long; jobs that are due since then are in the next one. */
 const RANKED_FOR_MS = 250;
 
+/** What is to be read now: a job, or something that nobody waits for. Where there is nothing, when there is. */
+interface NextRead<E> {
+  readonly entry?: E | undefined;
+  readonly later?: (() => Promise<unknown>) | undefined;
+  /** Milliseconds until something may be read; `Infinity` when nothing is due. */
+  readonly waitMs: number;
+}
+
 /**
- * The jobs that are due on one limiter. Looking for the next one costs one pass through them, and that pass gives many: a
- * read costs the same however many jobs wait.
+ * The jobs that are due on one limiter. They are let out at the waits' share of the limit in force. The limiter tells the
+ * limit, so one that is set, lifted or changed later is followed. One that cannot tell, or fails, is taken for the
+ * documented limit.
+ *
+ * Looking for the next job costs one pass through them, and that pass gives many: a read costs the same however many jobs
+ * wait.
  */
 export class ReadQueue<E extends Ranked> {
-  readonly pace: Pace;
   /** Waits that read here. */
   waits = 0;
+  readonly #limiter: ReadLimiter;
   /** Reads that nobody waits for, by job: they are made when no other read is due. */
   readonly #later = new Map<string, () => Promise<unknown>>();
   readonly #due = new Set<E>();
@@ -128,14 +118,14 @@ export class ReadQueue<E extends Ranked> {
   /** The best of those that are due, the first one last. */
   #ranked: E[] = [];
   #rankedAtMs = Number.NEGATIVE_INFINITY;
+  /** Reads saved up while it is quiet, so that few jobs are read without delay. */
+  #saved = Number.POSITIVE_INFINITY;
+  #countedAtMs: number;
+  #heldUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(pace: Pace) {
-    this.pace = pace;
-  }
-
-  /** Jobs that are due. */
-  get length(): number {
-    return this.#due.size + this.#urgent.size;
+  constructor(limiter: ReadLimiter, now: number) {
+    this.#limiter = limiter;
+    this.#countedAtMs = now;
   }
 
   /** Whether there is nothing to read here, now or later. */
@@ -154,12 +144,31 @@ export class ReadQueue<E extends Ranked> {
     this.#urgent.delete(entry);
   }
 
-  /** Takes out the job to be read now; undefined when none may be read now. `reading`: reads under way. */
-  take(now: number, reading: number): E | undefined {
+  /** Takes out what is to be read now. `reading`: reads under way. */
+  next(now: number, reading: number): NextRead<E> {
     const [urgent] = this.#urgent;
-    if (urgent && this.pace.waitMs(true, reading) <= 0) return this.#take(urgent);
-    if (this.#due.size === 0 || this.pace.waitMs(false, reading) > 0) return undefined;
-    return this.#take(this.#first(now));
+    let waitMs = urgent ? this.#waitMs(now, true, reading) : Number.POSITIVE_INFINITY;
+    const isUrgent = waitMs <= 0;
+    if (!isUrgent && this.#due.size + this.#later.size > 0) {
+      waitMs = Math.min(waitMs, this.#waitMs(now, false, reading));
+    }
+    if (waitMs > 0) return { waitMs };
+    this.#saved--;
+    const entry = isUrgent ? urgent : this.#first(now);
+    if (entry) {
+      this.remove(entry);
+      return { entry, waitMs: 0 };
+    }
+    const [[id, later] = ['']] = this.#later;
+    this.#later.delete(id);
+    return { later, waitMs: 0 };
+  }
+
+  /** Takes a read for a job that is not in the queue. False where none is free. */
+  takes(now: number, isUrgent: boolean): boolean {
+    if (this.#waitMs(now, isUrgent, 0) > 0) return false;
+    this.#saved--;
+    return true;
   }
 
   /** Adds a read that nobody waits for. One that fails is made again, three times in all. */
@@ -168,29 +177,39 @@ export class ReadQueue<E extends Ranked> {
     keepLast(this.#later, id, attempt, LATER_READS);
   }
 
-  /** Takes out a read that nobody waits for, where no other read is due and one is free. */
-  takeLater(reading: number): (() => Promise<unknown>) | undefined {
-    if (this.length > 0 || this.#later.size === 0 || this.pace.waitMs(false, reading) > 0) return undefined;
-    const [[id, read] = []] = this.#later;
-    if (id !== undefined) this.#later.delete(id);
-    this.pace.take();
-    return read;
+  /** Milliseconds until an urgent read is free after those that are due, also in the rate limit itself. */
+  freeInMs(now: number): number {
+    const { limit, windowMs, nextFreeMs } = readLaneOf(this.#limiter);
+    const ahead = this.#due.size + this.#urgent.size;
+    const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (READ_SHARE * limit);
+    return Math.max(this.#waitMs(now, true, 0) + aheadMs, nextFreeMs);
   }
 
-  /** Milliseconds until a job that is due may be read. */
-  waitMs(reading: number): number {
-    const urgentMs = this.#urgent.size > 0 ? this.pace.waitMs(true, reading) : Number.POSITIVE_INFINITY;
-    const hasOthers = this.#due.size + this.#later.size > 0;
-    return Math.min(urgentMs, hasOthers ? this.pace.waitMs(false, reading) : Number.POSITIVE_INFINITY);
+  /** Lets nothing out until then: the limit was reached all the same, by others. */
+  hold(untilMs: number): void {
+    this.#heldUntilMs = Math.max(this.#heldUntilMs, untilMs);
   }
 
-  #take(entry: E | undefined): E | undefined {
-    if (!entry) return undefined;
-    this.remove(entry);
-    this.pace.take();
-    return entry;
+  /**
+   * Milliseconds until a read may go out. Of the saved reads some are kept for urgent ones: a webhook is followed up at
+   * once also while polls queue. When the lane is full, one read at a time waits in it.
+   */
+  #waitMs(now: number, isUrgent: boolean, reading: number): number {
+    const { limit, windowMs, nextFreeMs } = readLaneOf(this.#limiter);
+    const heldMs = Math.max(0, this.#heldUntilMs - now);
+    if (limit === Number.POSITIVE_INFINITY) return heldMs;
+    const perMs = (READ_SHARE * limit) / windowMs;
+    // With the share this stays within the limit in any window: 105 + 12 of 120.
+    const most = Math.max(1, Math.floor(limit / 10));
+    this.#saved = Math.min(most, this.#saved + Math.max(0, now - this.#countedAtMs) * perMs);
+    this.#countedAtMs = now;
+    const short = (isUrgent ? 1 : 1 + Math.floor(most / 3)) - this.#saved;
+    // Whatever is a billionth short is rounding, and would make a timer of no length.
+    const paceMs = short > 1e-9 ? short / perMs : 0;
+    return Math.max(heldMs, paceMs, reading > 0 ? nextFreeMs : 0);
   }
 
+  /** The job with the highest rank. */
   #first(now: number): E | undefined {
     if (now - this.#rankedAtMs > RANKED_FOR_MS) this.#ranked = [];
     for (;;) {
@@ -216,26 +235,18 @@ export class ReadQueue<E extends Ranked> {
   }
 }
 
-/** Stand for what is not a limiter. */
-const NAMED = { documented: {}, off: {} } as const;
-
-/** One queue for all waits whose reads go through one limiter. Its pace goes on while nobody waits. */
-export class ReadQueues<E extends Ranked> {
-  /** Those with something to read, now or later. */
-  readonly busy = new Set<ReadQueue<E>>();
-  readonly #clock: Clock;
-  readonly #known = new WeakMap<object, ReadQueue<E>>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** The queue of a limiter. */
-  of(limiter: ReadLimiter): ReadQueue<E> {
-    const key = typeof limiter === 'string' ? NAMED[limiter] : limiter;
-    const queue = this.#known.get(key) ?? new ReadQueue<E>(new Pace(this.#clock, limiter));
-    this.#known.set(key, queue);
-    this.busy.add(queue);
-    return queue;
+/** The limit as the limiter tells it. It may be the caller's own, so nothing of the answer is taken for granted. */
+function readLaneOf(limiter: ReadLimiter): ReadLane {
+  if (limiter === 'off') return OFF;
+  if (limiter === 'documented') return DOCUMENTED;
+  try {
+    const lane: Partial<LaneSnapshot> | undefined = limiter.lane
+      ? limiter.lane('jobs.get')
+      : limiter.snapshot?.()?.['jobs.get'];
+    const { limit = Number.NaN, windowMs = Number.NaN, nextFreeMs = 0 } = lane ?? {};
+    const isUsable = limit === Number.POSITIVE_INFINITY || (limit >= 1 && windowMs > 0);
+    return isUsable ? { limit, windowMs, nextFreeMs: nextFreeMs > 0 ? nextFreeMs : 0 } : DOCUMENTED;
+  } catch {
+    return DOCUMENTED;
   }
 }

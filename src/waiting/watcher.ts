@@ -1,14 +1,13 @@
 import { isRateLimited } from '../rules/fate.js';
-import { ENDED } from '../rules/lengths.js';
+import { ENDED, type JobProgress } from '../rules/lengths.js';
 import { readPauseMs } from '../rules/order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../shared/facts.js';
-import { DueHeap } from './due-heap.js';
-import { EAGER_READS, JobRhythms } from './job-rhythms.js';
-import { type ReadLimiter, type ReadQueue, ReadQueues } from './read-queue.js';
-import { type Entry, endByEvent, HEARD, type Miss, type Notice, RESTART, type Watch, type WatchStep } from './watch.js';
+import type { Notice } from './notices.js';
+import { DueHeap, type ReadLimiter, ReadQueue } from './read-queue.js';
+import { EAGER_READS, type Entry, endByEvent, HEARD, JobRhythms, type Seat, type SeatOptions } from './waited-job.js';
 
 /** Reads under way at most: enough at any usual delay also under lifted limits. */
 const READS_AT_ONCE = 256;
@@ -23,6 +22,35 @@ const LOST_MS = 5_000;
 /** The longest that a lane is left alone after a 429. */
 const LONGEST_HOLD_MS = 60_000;
 
+/** Stand for what is not a limiter. */
+const NAMED = { documented: {}, off: {} } as const;
+
+/** Why a read is broken off that must be made again. */
+export const RESTART = Symbol('read again');
+
+/** What a wait has to do now. */
+export type WaitStep =
+  | { readonly kind: 'look'; readonly job: Job; readonly progress: JobProgress; readonly isRead: boolean }
+  | { readonly kind: 'read'; readonly stop: AbortController }
+  | { readonly kind: 'sleep' };
+
+/** A read that failed. */
+interface Miss {
+  readonly error: unknown;
+  /** Whether the wait will not read again. */
+  readonly ends: boolean;
+  /** How long the service asks to wait, in milliseconds; 0 where it does not. */
+  readonly askedMs: number;
+}
+
+/** A wait that begins. */
+interface NewWait extends SeatOptions {
+  readonly id: string;
+  /** The job as far as it is known. */
+  readonly job: Job | undefined;
+  readonly limiter: ReadLimiter;
+}
+
 /**
  * Decides for all waits of one account which job is read when, and by whom.
  *
@@ -36,10 +64,11 @@ export class JobWatcher {
   readonly #rhythms: JobRhythms;
   readonly #entries = new Map<string, Entry>();
   readonly #resting = new DueHeap<Entry>();
-  /** The waits by their time limits. */
-  readonly #deadlines = new DueHeap<Watch>();
   readonly #announced = new Map<string, Notice>();
-  readonly #queues: ReadQueues<Entry>;
+  /** One queue for all waits whose reads go through one limiter. Its pace goes on while nobody waits. */
+  readonly #queues = new WeakMap<object, ReadQueue<Entry>>();
+  /** The queues with something to read, now or later. */
+  readonly #busy = new Set<ReadQueue<Entry>>();
   /** Jobs of which an event was verified, and that are read before it ends their waits. */
   readonly #ending = new Set<Entry>();
   #reading = 0;
@@ -50,7 +79,6 @@ export class JobWatcher {
 
   constructor(clock: Clock, random: () => number = randomOf(clock).next, lengths?: JobLengths) {
     this.#clock = steady(clock);
-    this.#queues = new ReadQueues(this.#clock);
     this.#rhythms = new JobRhythms(wallOf(clock), random, lengths);
   }
 
@@ -60,73 +88,68 @@ export class JobWatcher {
   }
 
   /** Begins a wait. */
-  join(watch: Watch, id: string, { job, limiter }: { job: Job | undefined; limiter: ReadLimiter }): void {
+  join({ id, job, limiter, ...options }: NewWait): Seat {
     if (this.#clock.perRequest) this.#forgetLost();
+    const { pollIntervalMs } = options;
     const now = this.#clock.now();
-    const queue = this.#queues.of(limiter);
-    const known = this.#entries.get(id);
-    const entry = known ?? this.#rhythms.entryOf(watch, { id, job, now });
-    if (known) known.watches.push(watch);
-    else {
+    const key = typeof limiter === 'string' ? NAMED[limiter] : limiter;
+    const queue = this.#queues.get(key) ?? new ReadQueue(limiter, now);
+    this.#queues.set(key, queue);
+    this.#busy.add(queue);
+    queue.waits++;
+    const entry = this.#entries.get(id) ?? this.#rhythms.entryOf(id, job, now, pollIntervalMs);
+    const seat = { ...options, entry, queue, share: undefined, version: entry.version, askedMs: now };
+    entry.seats.push(seat);
+    if (entry.seats.length === 1) {
       this.#entries.set(id, entry);
       this.#resting.put(entry);
     }
-    queue.waits++;
-    watch.entry = entry;
-    watch.queue = queue;
-    watch.version = entry.version;
-    watch.askedMs = now;
-    // On Workers a timer belongs to the request that waits.
-    if (!this.#clock.perRequest) watch.dueMs = now + watch.takeTimer();
-    if (watch.dueMs < Number.POSITIVE_INFINITY) this.#deadlines.put(watch);
     const notice = this.#announced.get(id);
     if (notice && this.#announced.delete(id)) this.#announce(entry, notice);
-    if (watch.pollIntervalMs !== undefined) this.#rest(entry, Math.min(entry.dueMs, now + watch.pollIntervalMs));
+    if (pollIntervalMs !== undefined) this.#rest(entry, Math.min(entry.dueMs, now + pollIntervalMs));
     this.#planTurn();
+    return seat;
   }
 
   /** What the wait has to do now. */
-  next(watch: Watch): WatchStep {
-    const entry = this.#entryOf(watch);
+  next(seat: Seat): WaitStep {
+    const { entry } = seat;
     const now = this.#clock.now();
-    watch.askedMs = now;
-    if (entry.job && entry.version > watch.version) {
-      watch.version = entry.version;
-      return { kind: 'look', job: entry.job, progress: this.#rhythms.progressOf(watch, entry.job, now), isRead: true };
+    seat.askedMs = now;
+    if (entry.job && entry.version > seat.version) {
+      seat.version = entry.version;
+      return { kind: 'look', job: entry.job, progress: this.#rhythms.progressOf(seat, entry.job, now), isRead: true };
     }
-    const { event } = entry;
-    if (event && watch.takesEvents && event.atMs <= now) return this.#endedBy(entry, event.job);
-    if (this.#clock.perRequest) this.#takeTurn(entry, watch);
-    if (entry.reader !== watch || entry.reading) return { kind: 'sleep' };
+    if (entry.event && seat.takesEvents && entry.event.atMs <= now) return this.#endedBy(entry, entry.event.job);
+    if (this.#clock.perRequest) this.#takeTurn(seat, now);
+    if (entry.reader !== seat || entry.reading) return { kind: 'sleep' };
     entry.reading = new AbortController();
     return { kind: 'read', stop: entry.reading };
   }
 
   /** The wait's read has shown this job. */
-  seen(watch: Watch, job: Job): void {
-    const entry = this.#entryOf(watch);
-    this.#readingEnded(entry, watch);
+  seen(seat: Seat, job: Job): void {
+    const { entry } = seat;
+    this.#readingEnded(seat);
     const now = this.#clock.now();
     this.#rhythms.seen(entry, job, now);
     entry.version++;
     entry.lastReadMs = now;
     entry.failures = 0;
     entry.lastError = undefined;
-    if (isSettled(job)) {
-      if (entry.heard === HEARD.nothing) this.#rhythms.wasAnnounced(false);
-      this.#forget(entry);
-    } else {
+    if (isSettled(job)) this.#forget(entry);
+    else {
       if (entry.eager > 0) entry.eager--;
       this.#rest(entry, now + this.#rhythms.intervalMs(entry));
     }
-    for (const other of entry.watches) if (other !== watch) other.wake();
+    for (const other of entry.seats) if (other !== seat) other.wait.wake();
     this.#planTurn();
   }
 
   /** The wait's read has failed. */
-  missed(watch: Watch, { error, ends, askedMs }: Miss): void {
-    const entry = this.#entryOf(watch);
-    this.#readingEnded(entry, watch);
+  missed(seat: Seat, { error, ends, askedMs }: Miss): void {
+    const { entry } = seat;
+    this.#readingEnded(seat);
     const now = this.#clock.now();
     if (error === RESTART) {
       this.#rest(entry, now);
@@ -134,28 +157,26 @@ export class JobWatcher {
       entry.lastReadMs = now;
       entry.failures++;
       entry.lastError = error;
-      if (isRateLimited(error)) watch.queue?.pace.hold(Math.min(askedMs, LONGEST_HOLD_MS));
+      if (isRateLimited(error)) seat.queue.hold(now + Math.min(askedMs, LONGEST_HOLD_MS));
       // Another wait on the job may have a client that works.
-      entry.watches.push(...entry.watches.splice(entry.watches.indexOf(watch), 1));
+      entry.seats.push(...entry.seats.splice(entry.seats.indexOf(seat), 1));
       this.#rest(entry, now + readPauseMs(this.#rhythms.intervalMs(entry), entry.failures, askedMs));
     }
     this.#planTurn();
   }
 
   /** Ends the wait. */
-  leave(watch: Watch): void {
-    const { entry, queue } = watch;
-    const place = entry?.watches.indexOf(watch) ?? -1;
-    if (!entry || !queue || place < 0) return;
+  leave(seat: Seat): void {
+    const { entry, queue } = seat;
+    const place = entry.seats.indexOf(seat);
+    if (place < 0) return;
     const now = this.#clock.now();
-    const isItsTurn = entry.reader === watch;
-    const isDue = isItsTurn || (entry.reader === undefined && entry.dueMs <= now);
+    const isDue = entry.reader === seat || (entry.reader === undefined && entry.dueMs <= now);
     queue.waits--;
-    this.#deadlines.remove(watch);
     if (place === 0) queue.remove(entry);
-    entry.watches.splice(place, 1);
-    this.#readingEnded(entry, watch);
-    if (entry.watches.length === 0) this.#forget(entry);
+    entry.seats.splice(place, 1);
+    this.#readingEnded(seat);
+    if (entry.seats.length === 0) this.#forget(entry);
     // Its turn goes to the next wait on the job.
     else if (isDue && this.#entries.get(entry.id) === entry) this.#rest(entry, now);
     this.#planTurn();
@@ -174,16 +195,11 @@ export class JobWatcher {
   }
 
   /** Makes a read that nobody waits for when one is free. False where that is impossible. */
-  readLater(watch: Watch, id: string, read: () => Promise<unknown>): boolean {
-    if (this.#clock.perRequest || !watch.queue) return false;
-    watch.queue.addLater(id, read);
+  readLater({ entry, queue }: Seat, read: () => Promise<unknown>): boolean {
+    if (this.#clock.perRequest) return false;
+    queue.addLater(entry.id, read);
     this.#planTurn();
     return true;
-  }
-
-  #entryOf({ entry }: Watch): Entry {
-    if (!entry) throw new TypeError('the wait has not begun');
-    return entry;
   }
 
   #announce(entry: Entry, { event, isVerified }: Notice): void {
@@ -194,7 +210,7 @@ export class JobWatcher {
       this.#rest(entry, Math.min(entry.dueMs, Math.max(now, entry.lastReadMs + REPEATED_MS)));
       return;
     }
-    if (entry.heard === HEARD.nothing) this.#rhythms.wasAnnounced(true);
+    if (entry.heard === HEARD.nothing) this.#rhythms.announced();
     entry.heard = heard;
     entry.eager = EAGER_READS;
     if (event) this.#ending.add(entry);
@@ -204,27 +220,26 @@ export class JobWatcher {
     if (!this.#clock.perRequest) entry.reading?.abort(RESTART);
   }
 
-  #endedBy(entry: Entry, job: Job): WatchStep {
+  #endedBy(entry: Entry, job: Job): WaitStep {
     if (entry.heard !== HEARD.learned) this.#rhythms.completed(entry, job, this.#clock.now() - entry.sinceMs);
     entry.heard = HEARD.learned;
     return { kind: 'look', job, progress: ENDED, isRead: false };
   }
 
   /** On Workers: this wait reads when the job is due, unless another one does so right now. */
-  #takeTurn(entry: Entry, watch: Watch): void {
-    const now = this.#clock.now();
+  #takeTurn(seat: Seat, now: number): void {
+    const { entry } = seat;
     const isTaken = entry.reader !== undefined && now - entry.readerSinceMs < LOST_MS;
-    if (entry.dueMs > now || isTaken || (watch.queue?.pace.waitMs(entry.eager > 0, 0) ?? 0) > 0) return;
-    if (entry.reader) this.#readingEnded(entry, entry.reader);
-    watch.queue?.pace.take();
-    this.#grant(entry, watch);
+    if (entry.dueMs > now || isTaken || !seat.queue.takes(now, entry.eager > 0)) return;
+    if (entry.reader) this.#readingEnded(entry.reader);
+    this.#grant(seat, now);
   }
 
-  #grant(entry: Entry, watch: Watch): void {
-    entry.reader = watch;
-    entry.readerSinceMs = this.#clock.now();
+  #grant(seat: Seat, now: number): void {
+    seat.entry.reader = seat;
+    seat.entry.readerSinceMs = now;
     this.#reading++;
-    watch.wake();
+    seat.wait.wake();
   }
 
   /** Several changes of one tick share a turn. */
@@ -242,20 +257,18 @@ export class JobWatcher {
     this.#stopTimer?.();
     this.#stopTimer = undefined;
     const now = this.#clock.now();
-    for (let watch = this.#deadlines.first; watch && watch.dueMs <= now; watch = this.#deadlines.first) {
-      this.#deadlines.remove(watch);
-      watch.expire();
-    }
-    let nextMs = Math.min(this.#endByEvents(now), (this.#deadlines.first?.dueMs ?? Number.POSITIVE_INFINITY) - now);
-    for (let entry = this.#resting.first; entry && entry.dueMs <= now; entry = this.#resting.first) {
+    let nextMs = this.#ending.size > 0 ? this.#endByEvents(now) : Number.POSITIVE_INFINITY;
+    for (let entry = this.#resting.first; entry; entry = this.#resting.first) {
+      if (entry.dueMs > now) {
+        nextMs = Math.min(nextMs, entry.dueMs - now);
+        break;
+      }
       this.#resting.remove(entry);
-      entry.watches[0]?.queue?.add(entry);
+      entry.seats[0]?.queue.add(entry);
     }
-    nextMs = Math.min(nextMs, (this.#resting.first?.dueMs ?? Number.POSITIVE_INFINITY) - now);
-    for (const queue of this.#queues.busy) {
-      this.#serve(queue, now);
-      if (this.#reading < READS_AT_ONCE) nextMs = Math.min(nextMs, queue.waitMs(this.#reading));
-      if (queue.isIdle) this.#queues.busy.delete(queue);
+    for (const queue of this.#busy) {
+      nextMs = Math.min(nextMs, this.#serve(queue, now));
+      if (queue.isIdle) this.#busy.delete(queue);
     }
     if (this.#readInTurn >= READS_PER_TURN) nextMs = 0;
     if (nextMs === Number.POSITIVE_INFINITY) return;
@@ -264,19 +277,20 @@ export class JobWatcher {
       this.#turn();
     };
     // Reads that nobody waits for do not keep a process alive.
-    this.#stopTimer = this.#clock.after(nextMs, next, { isIdle: !this.busy });
+    this.#stopTimer = this.#clock.after(nextMs, next, { isIdle: this.#entries.size === 0 });
   }
 
-  #serve(queue: ReadQueue<Entry>, now: number): void {
+  /** Reads what may be read. Gives the milliseconds until there is more. */
+  #serve(queue: ReadQueue<Entry>, now: number): number {
     while (this.#reading < READS_AT_ONCE && this.#readInTurn < READS_PER_TURN) {
-      const entry = queue.take(now, this.#reading);
-      const [watch] = entry?.watches ?? [];
-      const later = entry ? undefined : queue.takeLater(this.#reading);
-      if (!later && !(entry && watch)) return;
+      const { entry, later, waitMs } = queue.next(now, this.#reading);
+      const [seat] = entry?.seats ?? [];
+      if (waitMs > 0) return waitMs;
       this.#readInTurn++;
-      if (entry && watch) this.#grant(entry, watch);
+      if (seat) this.#grant(seat, now);
       else if (later) this.#make(later);
     }
+    return Number.POSITIVE_INFINITY;
   }
 
   #make(read: () => Promise<unknown>): void {
@@ -297,8 +311,8 @@ export class JobWatcher {
         continue;
       }
       this.#ending.delete(entry);
-      if (entry.watches.every(({ takesEvents }) => takesEvents)) this.#forget(entry);
-      for (const watch of entry.watches) if (watch.takesEvents) watch.wake();
+      if (entry.seats.every(({ takesEvents }) => takesEvents)) this.#forget(entry);
+      for (const { takesEvents, wait } of entry.seats) if (takesEvents) wait.wake();
       if (entry.reader?.takesEvents) entry.reading?.abort(RESTART);
     }
     return nextMs;
@@ -307,8 +321,8 @@ export class JobWatcher {
   /** The job rests until then, unless it is being read. */
   #rest(entry: Entry, dueMs: number): void {
     entry.dueMs = dueMs;
-    if (entry.reader || entry.watches.length === 0) return;
-    entry.watches[0]?.queue?.remove(entry);
+    if (entry.reader || entry.seats.length === 0) return;
+    entry.seats[0]?.queue.remove(entry);
     this.#resting.put(entry);
   }
 
@@ -316,20 +330,20 @@ export class JobWatcher {
     if (this.#entries.get(entry.id) === entry) this.#entries.delete(entry.id);
     this.#resting.remove(entry);
     this.#ending.delete(entry);
-    entry.watches[0]?.queue?.remove(entry);
+    entry.seats[0]?.queue.remove(entry);
   }
 
-  #readingEnded(entry: Entry, watch: Watch): void {
-    if (entry.reader !== watch) return;
+  #readingEnded(seat: Seat): void {
+    if (seat.entry.reader !== seat) return;
     this.#reading--;
-    entry.reading = undefined;
-    entry.reader = undefined;
+    seat.entry.reading = undefined;
+    seat.entry.reader = undefined;
   }
 
   /** On Workers: drops the waits whose request has ended without a word. */
   #forgetLost(): void {
     const longAgo = this.#clock.now() - 20 * LOST_MS;
-    for (const { watches } of this.#entries.values())
-      for (const watch of [...watches]) if (watch.askedMs < longAgo) this.leave(watch);
+    for (const { seats } of this.#entries.values())
+      for (const seat of [...seats]) if (seat.askedMs < longAgo) this.leave(seat);
   }
 }

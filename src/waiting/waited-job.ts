@@ -1,10 +1,72 @@
+// A job that is waited for: what is known of it, how often it is read, and how far it is.
 import { ENDED, type JobProgress, progressOf } from '../rules/lengths.js';
 import { learned, modelKey, newModel } from '../rules/order.js';
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../shared/facts.js';
-import type { ModelRecord } from './read-queue.js';
-import { type Entry, HEARD, type Watch } from './watch.js';
+import type { ModelRecord, Ranked, ReadQueue } from './read-queue.js';
+
+/** A job that is waited for. */
+export interface Entry extends Ranked {
+  readonly id: string;
+  /** The first one reads; one whose read failed goes to the end. */
+  readonly seats: Seat[];
+  job: Job | undefined;
+  /** Its class in the learned lengths, where its create is known. */
+  readonly lengthClass: string | undefined;
+  /** Grows with each read that showed the job. */
+  version: number;
+  sinceMs: number;
+  lastReadMs: number;
+  /** The wait whose turn it is to read, or that reads. */
+  reader: Seat | undefined;
+  readerSinceMs: number;
+  reading: AbortController | undefined;
+  failures: number;
+  lastError: unknown;
+  /** The best announcement so far: each kind makes the job urgent once. */
+  heard: Heard;
+  /** What a verified event says of the completed job, and from when on that ends the waits which take it. */
+  event: { readonly job: Job; readonly atMs: number } | undefined;
+}
+
+/** What a wait gives the scheduler. */
+export interface SeatOptions {
+  /** Milliseconds between two reads; the shortest of all waits on the job counts. */
+  readonly pollIntervalMs: number | undefined;
+  /** Whether a verified event may end the wait without a read. */
+  readonly takesEvents: boolean;
+  /** Lets the wait ask what to do. */
+  readonly wait: { wake(): void };
+}
+
+/** The place of one wait at the scheduler. */
+export interface Seat extends SeatOptions {
+  readonly entry: Entry;
+  /** Where its reads are due. */
+  readonly queue: ReadQueue<Entry>;
+  /** The share of the job that was shown last. */
+  share: number | undefined;
+  /** The version of the job that the wait has seen. */
+  version: number;
+  /** When the wait last asked what to do. */
+  askedMs: number;
+}
+
+/** How the end of a job was announced: not at all, by a notice that may be wrong, or by a verified event, which ended a wait. */
+export const HEARD = { nothing: 0, hint: 1, event: 2, learned: 3 } as const;
+type Heard = (typeof HEARD)[keyof typeof HEARD];
+
+/** A verified event waits this long for a read, and then ends the wait itself. */
+const EVENT_WAITS_MS = 2_000;
+
+/** What a verified event does with the waits of its job: it ends them at once, or after a while in which the job can be read. */
+export function endByEvent({ job, seats }: Entry, event: Job, now: number): NonNullable<Entry['event']> {
+  const [seat] = seats;
+  const isFree = seat !== undefined && seat.queue.freeInMs(now) <= EVENT_WAITS_MS;
+  const { finalTokenCost: _, providerOutputExpiresAt: __, completedAt: ___, ...known } = job ?? event;
+  return { job: { ...known, ...event }, atMs: isFree ? now + EVENT_WAITS_MS : now };
+}
 
 /** A `createdAt` before that says more about the two clocks than about the job. */
 const OLDEST_MS = 3_600_000;
@@ -35,20 +97,17 @@ export class JobRhythms {
   }
 
   /** The entry of a job's first wait: when it is read for the first time. */
-  entryOf(
-    watch: Watch,
-    { id, job, now }: { readonly id: string; readonly job: Job | undefined; readonly now: number },
-  ): Entry {
+  entryOf(id: string, job: Job | undefined, now: number, pollIntervalMs: number | undefined): Entry {
     const ageMs = this.#ageMs(job);
     const of = this.#modelOf(job);
     // Of a bare id nothing is known: it may be done already.
-    const firstMs = watch.pollIntervalMs ?? (job ? this.#spread(of.model.rhythm.firstMs) - ageMs : 0);
+    const firstMs = pollIntervalMs ?? (job ? this.#spread(of.model.rhythm.firstMs) - ageMs : 0);
     return {
       id,
       job,
       of,
       lengthClass: this.#lengths?.classOf(id),
-      watches: [watch],
+      seats: [],
       sinceMs: now - ageMs,
       lastReadMs: now,
       dueMs: now + firstMs,
@@ -67,15 +126,15 @@ export class JobRhythms {
   }
 
   /** How long the job rests until its next read. */
-  intervalMs({ watches, of, eager }: Entry): number {
-    const own = watches.reduce((ms, watch) => Math.min(ms, watch.pollIntervalMs ?? ms), Number.POSITIVE_INFINITY);
+  intervalMs({ seats, of, eager }: Entry): number {
+    const own = seats.reduce((ms, seat) => Math.min(ms, seat.pollIntervalMs ?? ms), Number.POSITIVE_INFINITY);
     const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(of.model.rhythm.intervalMs);
     return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_READS - eager)) : natural;
   }
 
-  /** Whether the end of a job was announced. */
-  wasAnnounced(isAnnounced: boolean): void {
-    this.#trust += ((isAnnounced ? 1 : 0) - this.#trust) * TRUST_STEP;
+  /** The end of a job was announced. */
+  announced(): void {
+    this.#trust += (1 - this.#trust) * TRUST_STEP;
   }
 
   /** A read has shown the job. */
@@ -88,6 +147,7 @@ export class JobRhythms {
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
     entry.of.model = learned(entry.of.model, ageMs, hasEnded);
     if (isCompleted(job)) this.completed(entry, job, ageMs);
+    if (hasEnded && entry.heard === HEARD.nothing) this.#trust -= this.#trust * TRUST_STEP;
   }
 
   /** The job has completed after `ms` milliseconds. */
@@ -97,11 +157,11 @@ export class JobRhythms {
   }
 
   /** How far the job is, for one of its waits. */
-  progressOf(watch: Watch, job: Job, now: number): JobProgress {
+  progressOf(seat: Seat, job: Job, now: number): JobProgress {
     if (isSettled(job)) return ENDED;
-    const { sinceMs = now, lengthClass } = watch.entry ?? {};
-    const progress = progressOf(this.#lengths?.expectedMs(lengthClass ?? modelKey(job)), now - sinceMs, watch.share);
-    watch.share = progress.share;
+    const { sinceMs, lengthClass } = seat.entry;
+    const progress = progressOf(this.#lengths?.expectedMs(lengthClass ?? modelKey(job)), now - sinceMs, seat.share);
+    seat.share = progress.share;
     return progress;
   }
 
