@@ -6,7 +6,8 @@ import { type CreateStep, type Recover, type RunEvent, type RunRules, startRun }
 import { steady } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import type { CompletedJob, CreatedJob } from '../schemas/job.js';
-import { outcomeOf, type Waiter } from './wait-for-job.js';
+import { outcomeOf } from './wait.js';
+import type { Waiter } from './wait-for-job.js';
 import { CREATE_AND_WAIT_OPTIONS, recoverRules, type WaitOptions } from './wait-options.js';
 
 /** How to wait for a job that a call creates. */
@@ -88,7 +89,7 @@ export async function createAndWait(
       signal?.throwIfAborted();
       // The run alone counts the time: the wait lasts as long as the run says is left.
       const leftMs = step.leftMs === null ? Number.POSITIVE_INFINITY : step.leftMs - (clock.now() - sinceMs);
-      const part = { options, leftMs: Math.max(1, leftMs), timeoutMs: Number(timeoutMs) };
+      const part = { options, leftMs: Math.max(1, leftMs), timeoutMs: Number(timeoutMs), throwOnFailure: false };
       // The scheduler of waits reads the job, so a wait ends with the final job.
       event = { type: 'job', job: await waiter.follow({ id: step.jobId, job: created?.job }, part) };
     }

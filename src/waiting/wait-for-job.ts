@@ -1,4 +1,4 @@
-import { GenError, JobBlockedError, JobCanceledError, type JobError, JobFailedError } from '../errors/index.js';
+import { GenError } from '../errors/index.js';
 import { type TraceChannel, traced, type WaitTrace } from '../events.js';
 import { checkOptions } from '../options.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
@@ -8,7 +8,7 @@ import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
 import { lengthsOf } from '../shared/facts.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
-import { type FollowContext, followJob, type WaitPart, type WaitTarget } from './wait.js';
+import { type FollowContext, followJob, outcomeOf, type WaitPart, type WaitTarget } from './wait.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 import { JobWatcher } from './watcher.js';
 
@@ -34,7 +34,7 @@ export interface Waiter {
   /** Resolves with the final job; see {@link WaitOptions}. */
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
-  /** The wait as a part of a longer call, whose options are checked. Resolves with the final job, whatever its status. */
+  /** The wait as a part of a longer call, whose options are checked. */
   follow(target: WaitTarget, part: WaitPart): Promise<Job>;
   /** Notifies the waits on the event's job. */
   notify(event: JobNotice): void;
@@ -54,25 +54,30 @@ export function createWaiter(given: WaiterContext): Waiter {
     return state.shared(WATCHER, () => new JobWatcher(clock, undefined, lengthsOf(state)));
   };
   const context = { ...given, clock, notices, watcher };
-  function follow(target: WaitTarget, part: WaitPart): Promise<Job> {
+  function follow(target: WaitTarget, part: WaitPart): Promise<CompletedJob> {
     const channel = waits?.();
     if (!channel) return followJob(context, target, part);
     const trace: WaitTrace = { jobId: target.id };
     // A job that failed is not a wait that failed.
-    return traced(channel, trace, () => followJob(context, target, part));
+    const wait = traced(channel, trace, () => followJob(context, target, { ...part, throwOnFailure: false }));
+    return wait.then((job) => outcomeOf(job, part.throwOnFailure));
   }
   return {
     clock,
     follow,
-    async waitForJob(job: Job | string, options: WaitOptions = {}): Promise<CompletedJob> {
-      const target = targetOf(job);
-      checkOptions('waitForJob', WAIT_OPTIONS, options);
-      const { throwOnFailure, timeoutMs = DEFAULT_WAIT_MS, signal } = options;
-      signal?.throwIfAborted();
-      const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
-      const final =
-        target.job && isSettled(target.job) ? target.job : await follow(target, { options, leftMs, timeoutMs: leftMs });
-      return outcomeOf(final, throwOnFailure);
+    // Not an async function, whose frame would be half a kilobyte for each of thousands of waits.
+    waitForJob(job: Job | string, options: WaitOptions = {}): Promise<CompletedJob> {
+      try {
+        const target = targetOf(job);
+        checkOptions('waitForJob', WAIT_OPTIONS, options);
+        const { throwOnFailure, timeoutMs = DEFAULT_WAIT_MS, signal } = options;
+        signal?.throwIfAborted();
+        if (target.job && isSettled(target.job)) return Promise.resolve(outcomeOf(target.job, throwOnFailure));
+        const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
+        return follow(target, { options, leftMs, timeoutMs: leftMs, throwOnFailure });
+      } catch (error) {
+        return Promise.reject(error);
+      }
     },
     notify(event) {
       const notice = noticeOf(event, given.baseUrl?.());
@@ -100,33 +105,4 @@ function targetOf(target: unknown): WaitTarget {
   throw new GenError(
     `waitForJob takes a job or its id.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
   );
-}
-
-const FAILURES: Readonly<Record<string, typeof JobError>> = {
-  failed: JobFailedError,
-  canceled: JobCanceledError,
-  blocked: JobBlockedError,
-};
-
-/** What to do, in words, for each recovery that a job error can have. */
-const JOB_ADVICE: Readonly<Record<string, string>> = {
-  change_reference: 'Use another reference.',
-  change_request: 'Change the prompt, references or options.',
-  wait_and_retry: 'Wait errorData.retry_after seconds and send it again under a new idempotency key.',
-  retry_with_new_key: 'Send it again under a new idempotency key.',
-  retry_later: 'Try again later or with another model.',
-};
-
-/** The final job; throws its JobError where it did not complete, unless `throwOnFailure` is false. */
-export function outcomeOf(job: Job, throwOnFailure = true): CompletedJob {
-  const Failure = FAILURES[job.status];
-  if (!Failure || !throwOnFailure) return job as CompletedJob;
-  const { id, status, errorCode, errorMessage } = job;
-  const reason = [errorCode, errorMessage].filter(Boolean).join(': ');
-  const error = new Failure(`Job ${id} ${status === 'failed' ? status : `was ${status}`}${reason && ` (${reason})`}.`, {
-    job,
-  });
-  const advice = JOB_ADVICE[error.recovery];
-  if (advice) error.message += ` ${advice}`;
-  throw error;
 }

@@ -1,11 +1,11 @@
-import { WaitTimeoutError } from '../errors/index.js';
+import { JobBlockedError, JobCanceledError, type JobError, JobFailedError, WaitTimeoutError } from '../errors/index.js';
 import { backoff } from '../rules/backoff.js';
 import { endsWait } from '../rules/fate.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
-import { isSettled, type Job } from '../schemas/job.js';
+import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import type { Notices } from './notices.js';
 import type { ReadLimiter } from './read-queue.js';
 import type { WaitOptions } from './wait-options.js';
@@ -26,6 +26,7 @@ export interface WaitPart {
   readonly leftMs: number;
   /** The limit of the whole call, for the error. */
   readonly timeoutMs: number;
+  readonly throwOnFailure: boolean | undefined;
 }
 
 /** What a wait needs of the client. */
@@ -57,8 +58,8 @@ const KEY_PAUSE = { firstMs: 1_000, mostMs: 60_000 } as const;
 export async function followJob(
   context: FollowContext,
   { id, job: known }: WaitTarget,
-  { options, leftMs, timeoutMs }: WaitPart,
-): Promise<Job> {
+  { options, leftMs, timeoutMs, throwOnFailure }: WaitPart,
+): Promise<CompletedJob> {
   const { clock } = context;
   const { signal, pollIntervalMs, onUpdate, settleOn = context.settleOn } = options;
   const update = onUpdate && inCallersContext(onUpdate, context, id);
@@ -92,7 +93,7 @@ export async function followJob(
         update?.(job, step.progress);
         if (!isSettled(job)) continue;
         if (!step.isRead) learnCharge(context, watcher, seat, job);
-        return job;
+        return outcomeOf(job, throwOnFailure);
       }
     }
   } finally {
@@ -137,8 +138,8 @@ class Wait {
   sleep(): Promise<void> {
     return new Promise((resolve, reject) => {
       // Where promises belong to requests, the sleeping wait finds out by itself that it is woken.
-      const lookAgain = () => this.#endSleep?.();
-      const stopLooking = this.#clock.perRequest ? this.#clock.after(LOOK_AGAIN_MS, lookAgain) : undefined;
+      let stopLooking: (() => void) | undefined;
+      if (this.#clock.perRequest) stopLooking = this.#clock.after(LOOK_AGAIN_MS, () => this.#endSleep?.());
       this.#endSleep = () => {
         this.#endSleep = undefined;
         this.#isWoken = false;
@@ -232,6 +233,35 @@ function learnCharge(
   const inContext = callerContext();
   const read = () => inContext(() => readJob(id, new AbortController().signal));
   if (!watcher.readLater(seat, read)) announced?.({ id, status });
+}
+
+const FAILURES: Readonly<Record<string, typeof JobError>> = {
+  failed: JobFailedError,
+  canceled: JobCanceledError,
+  blocked: JobBlockedError,
+};
+
+/** What to do, in words, for each recovery that a job error can have. */
+const JOB_ADVICE: Readonly<Record<string, string>> = {
+  change_reference: 'Use another reference.',
+  change_request: 'Change the prompt, references or options.',
+  wait_and_retry: 'Wait errorData.retry_after seconds and send it again under a new idempotency key.',
+  retry_with_new_key: 'Send it again under a new idempotency key.',
+  retry_later: 'Try again later or with another model.',
+};
+
+/** The final job; throws its JobError where it did not complete, unless `throwOnFailure` is false. */
+export function outcomeOf(job: Job, throwOnFailure = true): CompletedJob {
+  const Failure = FAILURES[job.status];
+  if (!Failure || !throwOnFailure) return job as CompletedJob;
+  const { id, status, errorCode, errorMessage } = job;
+  const reason = [errorCode, errorMessage].filter(Boolean).join(': ');
+  const error = new Failure(`Job ${id} ${status === 'failed' ? status : `was ${status}`}${reason && ` (${reason})`}.`, {
+    job,
+  });
+  const advice = JOB_ADVICE[error.recovery];
+  if (advice) error.message += ` ${advice}`;
+  throw error;
 }
 
 /** The error of a wait whose time is over. */

@@ -120,7 +120,12 @@ export class JobWatcher {
       seat.version = entry.version;
       return { kind: 'look', job: entry.job, progress: this.#rhythms.progressOf(seat, entry.job, now), isRead: true };
     }
-    if (entry.event && seat.takesEvents && entry.event.atMs <= now) return this.#endedBy(entry, entry.event.job);
+    if (entry.event && seat.takesEvents && entry.event.atMs <= now) {
+      const { job } = entry.event;
+      if (entry.heard !== HEARD.learned) this.#rhythms.completed(entry, job, now - entry.sinceMs);
+      entry.heard = HEARD.learned;
+      return { kind: 'look', job, progress: ENDED, isRead: false };
+    }
     if (this.#clock.perRequest) this.#takeTurn(seat, now);
     if (entry.reader !== seat || entry.reading) return { kind: 'sleep' };
     entry.reading = new AbortController();
@@ -220,12 +225,6 @@ export class JobWatcher {
     if (!this.#clock.perRequest) entry.reading?.abort(RESTART);
   }
 
-  #endedBy(entry: Entry, job: Job): WaitStep {
-    if (entry.heard !== HEARD.learned) this.#rhythms.completed(entry, job, this.#clock.now() - entry.sinceMs);
-    entry.heard = HEARD.learned;
-    return { kind: 'look', job, progress: ENDED, isRead: false };
-  }
-
   /** On Workers: this wait reads when the job is due, unless another one does so right now. */
   #takeTurn(seat: Seat, now: number): void {
     const { entry } = seat;
@@ -288,17 +287,14 @@ export class JobWatcher {
       if (waitMs > 0) return waitMs;
       this.#readInTurn++;
       if (seat) this.#grant(seat, now);
-      else if (later) this.#make(later);
+      if (!later) continue;
+      this.#reading++;
+      later().finally(() => {
+        this.#reading--;
+        this.#planTurn();
+      });
     }
     return Number.POSITIVE_INFINITY;
-  }
-
-  #make(read: () => Promise<unknown>): void {
-    this.#reading++;
-    read().finally(() => {
-      this.#reading--;
-      this.#planTurn();
-    });
   }
 
   /** Ends the waits whose time for a read has passed. Gives the milliseconds until the next one. */
