@@ -3,6 +3,12 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { arch, cpus, platform, totalmem } from 'node:os';
 import { pathToFileURL } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+setFlagsFromString('--expose-gc');
+/** Collects garbage at once. */
+export const collectGarbage: NodeJS.GCFunction = runInNewContext('gc');
 
 /** One way of doing the same work. */
 export interface Candidate {

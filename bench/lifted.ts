@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { GenClient, type Job } from '../src/index.js';
+import { collectGarbage } from './frame.js';
 
 /** What many waits cost without a rate limit. */
 export interface Lifted {
@@ -59,6 +60,6 @@ function running(id: string): Job {
 }
 
 function usedHeap(): number {
-  globalThis.gc?.();
+  collectGarbage();
   return process.memoryUsage().heapUsed;
 }

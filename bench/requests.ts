@@ -1,9 +1,7 @@
 // What a call costs beside a bare fetch: one after the other, and 50 at a time, against a server in a process of its own.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-import { type Figures, interleaved, ratio, spread, table, told } from './frame.js';
+import { collectGarbage, type Figures, interleaved, ratio, spread, table, told } from './frame.js';
 import { bare, type Caller, kyAlone, own, peers } from './requests/candidates.js';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 21);
@@ -37,9 +35,6 @@ interface Measured {
   readonly cpu: Figures;
 }
 
-setFlagsFromString('--expose-gc');
-const collect: NodeJS.GCFunction = runInNewContext('gc');
-
 /** Microseconds of wall time and of CPU that one call takes. */
 async function measure(
   call: () => Promise<unknown>,
@@ -48,7 +43,7 @@ async function measure(
 ): Promise<{ wall: number; cpu: number }> {
   let left = calls;
   // Else each candidate would pay for the garbage of the one before it.
-  collect({ type: 'minor' });
+  collectGarbage({ type: 'minor' });
   const [start, usage] = [performance.now(), process.cpuUsage()];
   await Promise.all(
     Array.from({ length: atOnce }, async () => {
