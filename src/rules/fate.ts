@@ -186,9 +186,15 @@ export function hasNoBody(status: number): boolean {
   return status === 204 || status === 205 || status === 304;
 }
 
-/** Whether a response of this status leads elsewhere, by its location. */
-export function isRedirect(status: number): boolean {
-  return REDIRECTS.includes(status);
+/** Whether the response leads elsewhere. A browser hides where. */
+export function isRedirection({ status, type, headers }: Pick<Response, 'status' | 'type' | 'headers'>): boolean {
+  return type === 'opaqueredirect' || (REDIRECTS.includes(status) && Boolean(headers.get('location')));
+}
+
+/** Whether Node's fetch failed because it was told to take redirects for errors. */
+export function isRedirectFailure(error: unknown, depth = 0): boolean {
+  if (!(error instanceof Error) || depth > 4) return false;
+  return error.message === 'unexpected redirect' || isRedirectFailure(error.cause, depth + 1);
 }
 
 /** The part of an error's JSON form that {@link GenErrorJson} has. */

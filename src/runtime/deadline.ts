@@ -93,83 +93,70 @@ export interface DeadlineOptions {
   readonly late: (ms: number) => Error;
 }
 
-/**
- * A time limit joined with the caller's abort: whichever comes first ends the work. It costs one timer and one listener,
- * however many things are raced against it.
- */
-export class Deadline {
-  readonly #options: DeadlineOptions;
-  /** Of whatever is raced now. */
-  readonly #rejections = new Set<(reason: unknown) => void>();
-  #forgetAbort: (() => void) | undefined;
-  #stopTimer: (() => void) | undefined;
-  #ended: { readonly reason: unknown } | undefined;
-  /** Made when it is asked for: thousands of waits sleep without one. */
-  #controller: AbortController | undefined;
-
-  constructor(options: DeadlineOptions) {
-    this.#options = options;
-    const { ms, signal } = options;
-    this.restart(ms);
-    if (signal) this.#forgetAbort = onAbort(signal, () => this.#fail(signal.reason));
-  }
-
+/** A time limit joined with the caller's abort: whichever comes first ends the work. */
+export interface Deadline {
   /** Aborted when the time is over, with the error of that, or by the caller, with the caller's reason. */
-  get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#ended) this.#controller.abort(this.#ended.reason);
-    }
-    return this.#controller.signal;
-  }
-
+  readonly signal: AbortSignal;
   /**
    * The outcome of `work`, or at once the reason of the end, even when the work never ends. A value that comes after the
    * end goes to `drop`.
    */
-  race<T>(work: PromiseLike<T>, drop?: (late: T) => void): Promise<T> {
-    return new Promise((resolve, reject) => {
-      if (this.#ended) reject(this.#ended.reason);
-      this.#rejections.add(reject);
-      work.then(
-        (value) => {
-          this.#rejections.delete(reject);
-          if (this.#ended) drop?.(value);
-          resolve(value);
-        },
-        (error) => {
-          this.#rejections.delete(reject);
-          reject(error);
-        },
-      );
-    });
-  }
-
+  race<T>(work: PromiseLike<T>, drop?: (late: T) => void): Promise<T>;
   /** Starts the time again, with `ms` from now. */
-  restart(ms: number): void {
-    if (this.#stopTimer) this.pause();
-    const { clock, late } = this.#options;
-    if (this.#ended || ms === Number.POSITIVE_INFINITY) return;
-    this.#stopTimer = clock.after(ms, () => this.#fail(late(ms)));
-  }
-
+  restart(ms: number): void;
   /** Stops the time and still listens to the caller's signal. */
-  pause(): void {
-    this.#stopTimer?.();
-    this.#stopTimer = undefined;
-  }
-
+  pause(): void;
   /** Takes timer and listener away. Call it when the work is done. */
-  end(): void {
-    this.pause();
-    this.#forgetAbort?.();
-  }
+  end(): void;
+}
 
-  #fail(reason: unknown): void {
-    if (this.#ended) return;
-    this.#ended = { reason };
-    this.pause();
-    for (const reject of this.#rejections) reject(reason);
-    this.#controller?.abort(reason);
-  }
+/** Starts a deadline. It costs one timer and one listener, however many things are raced against it. */
+export function startDeadline({ clock, ms, signal: caller, late }: DeadlineOptions): Deadline {
+  const controller = new AbortController();
+  const { signal } = controller;
+  /** Of whatever is raced now. */
+  const rejections = new Set<(reason: unknown) => void>();
+  let stopTimer: (() => void) | undefined;
+  const fail = (reason: unknown) => {
+    if (signal.aborted) return;
+    stopTimer?.();
+    for (const reject of rejections) reject(reason);
+    controller.abort(reason);
+  };
+  const restart = (leftMs: number) => {
+    stopTimer?.();
+    const isLimited = !signal.aborted && leftMs < Number.POSITIVE_INFINITY;
+    stopTimer = isLimited ? clock.after(leftMs, () => fail(late(leftMs))) : undefined;
+  };
+  restart(ms);
+  const forgetAbort = caller && onAbort(caller, () => fail(caller.reason));
+  return {
+    signal,
+    restart,
+    race: (work, drop) =>
+      new Promise((resolve, reject) => {
+        if (signal.aborted) reject(signal.reason);
+        rejections.add(reject);
+        work.then(
+          (value) => {
+            rejections.delete(reject);
+            if (signal.aborted) drop?.(value);
+            resolve(value);
+          },
+          (error) => {
+            rejections.delete(reject);
+            reject(error);
+          },
+        );
+      }),
+    pause() {
+      stopTimer?.();
+      stopTimer = undefined;
+    },
+    end() {
+      stopTimer?.();
+      stopTimer = undefined;
+      forgetAbort?.();
+    },
+  };
 }

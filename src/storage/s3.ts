@@ -1,13 +1,20 @@
 import { AwsV4Signer } from 'aws4fetch';
 import { GenError, StorageError } from '../errors/index.js';
+import { isRedirectFailure } from '../rules/fate.js';
 import { isUnsatisfiable } from '../rules/output.js';
 import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreAnswer } from '../rules/store.js';
 import { bodyOfLength } from '../runtime/bytes.js';
 import { systemClock } from '../runtime/clock.js';
 import { isNode } from '../runtime/platform.js';
-import { isRedirectFailure } from '../transport/redirect.js';
-import type { GetOptions, OutputDestination, OutputSource, PutObjectOptions, StoredObject } from './destination.js';
-import { RepeatRequest, UnconfirmedPut } from './destination.js';
+import {
+  type GetOptions,
+  type OutputDestination,
+  type OutputSource,
+  type PutObjectOptions,
+  RepeatRequest,
+  type StoredObject,
+  UnconfirmedPut,
+} from './destination.js';
 import { checkS3Options, isCredentials, type S3Options } from './s3-options.js';
 
 const METADATA = 'x-amz-meta-';

@@ -3,10 +3,10 @@ import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/fate.js';
 import { type ByteReader, isByteStream, withKnownLength, withReader } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
-import { isFields, unwrap } from '../schemas/envelope.js';
+import { isFields, parseJson, requestIdOf, unwrap } from '../schemas/envelope.js';
 import { tokensIn } from '../schemas/job.js';
 import { type Answer, type Attempt, type Call, detailsOf, type ToldResponse } from './call.js';
-import { decodeError, parseJson, requestIdOf } from './decode-error.js';
+import { decodeError } from './decode-error.js';
 import { connectionError, networkFailure } from './http.js';
 import type { JsonRequest } from './transport.js';
 

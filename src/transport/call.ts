@@ -14,7 +14,6 @@ import { show } from '../schemas/show.js';
 import type { ClientAccount } from '../shared/account.js';
 import type { Credentials } from './credentials.js';
 import { idempotencyKeyOf } from './idempotency.js';
-import { withoutQuery } from './redirect.js';
 import type { JsonRequest, RequestPath, ResponseMeta, ShownJob, StreamRequest, TransferRequest } from './transport.js';
 
 /** What all calls of one client share. */
@@ -193,7 +192,7 @@ export function createCall<T>(core: Core, kind: CallKind<T>, options: RequestOpt
       ? kind.request.url
       : base + requestPath(kind.request.path) + (json?.query ? queryOf(json.query) : '');
   const toService = kind.type !== 'transfer' || new URL(target).origin === new URL(base).origin;
-  const url = withoutQuery(target);
+  const [url = target] = target.split(/[?#]/, 1);
   const creates = method === 'POST' || method === 'PATCH';
   return {
     core,

@@ -2,7 +2,7 @@ import type { Config } from '../config.js';
 import { seenFromCallerOf } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
 import { heard, openChannels, type RequestTrace, type TraceChannel, traced } from '../events.js';
-import { Deadline } from '../runtime/deadline.js';
+import { startDeadline } from '../runtime/deadline.js';
 import { listIn } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/lists.js';
 import { accountFor, type ClientAccount } from '../shared/account.js';
@@ -96,7 +96,7 @@ async function askAccount({
   const { timeoutMs } = config;
   const url = config.baseUrl();
   const late = () => new TimeoutError(`apiKey did not give a key within ${timeoutMs} ms (timeoutMs)`, { timeoutMs });
-  const deadline = new Deadline({ clock, ms: timeoutMs, signal: undefined, late });
+  const deadline = startDeadline({ clock, ms: timeoutMs, signal: undefined, late });
   const asked = async () => credentials.key({ method: 'GET', url });
   const key = await deadline.race(asked()).finally(() => deadline.end());
   return credentials.account() ?? accountFor(url, key, undefined, { clock });
@@ -132,7 +132,9 @@ async function opened<T>(answer: Promise<Answer<Response>>, read: StreamRequest<
 
 async function answeredData<T>(answer: Promise<Answer<T>>): Promise<T> {
   try {
-    return dataIn(await answer);
+    const { decoded } = await answer;
+    if ('failure' in decoded) throw decoded.failure;
+    return decoded.data;
   } catch (error) {
     throw seenFromCallerOf(error, answeredData);
   }

@@ -1,7 +1,7 @@
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
 import { type APIError, documentedStatus } from '../errors/index.js';
 import { refusalKind } from '../rules/fate.js';
-import { type Fields, isFields } from '../schemas/envelope.js';
+import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
 
 /** A refused request, read whole. */
 export interface RefusedRequest {
@@ -25,7 +25,6 @@ export interface RefusedCall {
 
 const BY_CODE: Readonly<Record<string, readonly [status: number, recovery: Recovery]>> = REQUEST_ERRORS;
 const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
-const REQUEST_ID_HEADERS = ['x-request-id', 'x-service-request-id', 'request-id', 'x-correlation-id', 'cf-ray'];
 const LONGEST_PLAIN_MESSAGE = 300;
 
 /**
@@ -65,24 +64,6 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
 function dataOf(body: unknown, text: string): unknown {
   if (body === undefined) return isMarkup(text) || text === '' ? undefined : text;
   return (isFields(body) ? body.data : undefined) ?? body;
-}
-
-/** The service's id for a request, under any of the usual names. */
-export function requestIdOf(headers: Headers): string | undefined {
-  for (const name of REQUEST_ID_HEADERS) {
-    const id = headers.get(name);
-    if (id) return id;
-  }
-  return undefined;
-}
-
-/** The value of a JSON text; undefined for a text that is none. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Object storage refuses in XML, and only there says that a signed URL has expired. */

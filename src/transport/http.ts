@@ -1,15 +1,14 @@
 // Only importer of ky, which sends every request: JSON, streams and bytes.
 import ky from 'ky';
 import type { Config } from '../config.js';
-import { ConnectionError, GenError } from '../errors/index.js';
-import { hasNoBody } from '../rules/fate.js';
+import { APIError, ConnectionError, GenError } from '../errors/index.js';
+import { hasNoBody, isRedirectFailure, isRedirection } from '../rules/fate.js';
 import { streamOf } from '../runtime/bytes.js';
 import { isBrowser, isNode } from '../runtime/platform.js';
 import { show } from '../schemas/show.js';
 import { VERSION } from '../version.js';
 import { type Attempt, type Call, detailsOf, type Http } from './call.js';
 import { scrubCause, scrubText } from './decode-error.js';
-import { isRedirectFailure, isRedirection, redirectRefusal, redirectTarget } from './redirect.js';
 import type { TransferRequest } from './transport.js';
 
 /** What may be on its way in the buffers below fetch when the last byte of a file has been handed over. */
@@ -129,10 +128,15 @@ function webResponse(response: Response): Response {
 class BadFetch extends GenError {}
 
 async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Response> {
-  const { call } = attempt;
+  const { call, secret } = attempt;
   const leaves = call.kind.type === 'stream';
   let url = call.target;
-  let sent: SentRequest = { ...first, headers: requestHeaders(attempt, first.headers) };
+  // Only the service itself gets the client's own headers, those of the call, and the key.
+  const own = call.toService ? { ...call.core.http.headers, ...call.headers } : {};
+  const headers: Record<string, string> = { ...own, ...first.headers };
+  if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
+  if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
+  let sent: SentRequest = { ...first, headers };
   for (let redirects = 0; ; redirects++) {
     const response = await sendOnce(attempt, url, sent);
     if (!isRedirection(response)) return response;
@@ -143,14 +147,6 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
     if (new URL(next).origin !== new URL(url).origin) sent = { headers: first.headers };
     url = next;
   }
-}
-
-/** The headers of a request. Only the service itself gets the client's own, those of the call, and the key. */
-function requestHeaders({ call, secret }: Attempt, extra: Readonly<Record<string, string>>): Record<string, string> {
-  const headers = call.toService ? { ...call.core.http.headers, ...call.headers, ...extra } : { ...extra };
-  if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
-  if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
-  return headers;
 }
 
 /**
@@ -206,4 +202,60 @@ export function connectionError(thrown: unknown, call: Call<unknown>, secret: st
 /** The message that says most: Node's "fetch failed" hides the reason in its cause. */
 function innermostMessage(error: Error): string {
   return error.cause instanceof Error ? innermostMessage(error.cause) : error.message || error.name;
+}
+
+/** Redirects followed in one attempt. */
+const MOST_REDIRECTS = 5;
+
+/** A request that was answered, and how far a redirect may lead from it. */
+interface RedirectSource {
+  readonly method: string;
+  /** The absolute URL that was asked. */
+  readonly url: string;
+  readonly attempts: number;
+  readonly idempotencyKey: string | undefined;
+  /** Redirects followed so far in this attempt. */
+  readonly redirects: number;
+  /** Whether another origin may be asked (without the key): only for a stream. */
+  readonly leaves: boolean;
+  /** Whether the request went to the service, so that `baseUrl` can be at fault. */
+  readonly toService: boolean;
+}
+
+/** Where a redirect leads, or the APIError of one that is not followed. */
+function redirectTarget({ status, type, headers }: Response, source: RedirectSource): string | APIError {
+  if (type === 'opaqueredirect') return redirectRefusal(status, source, 'a browser does not say where it leads');
+  const location = headers.get('location') ?? '';
+  if (!URL.canParse(location, source.url)) return redirectRefusal(status, source, 'its location is not a URL');
+  const [from, to] = [new URL(source.url), new URL(location, source.url)];
+  if (to.username + to.password !== '')
+    return redirectRefusal(status, source, 'its location holds a user name or a password');
+  const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
+  const stays = from.origin === to.origin || source.leaves;
+  if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(source.method)) {
+    return redirectRefusal(status, source, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
+  }
+  if (source.redirects >= MOST_REDIRECTS) {
+    return redirectRefusal(status, source, `it is the ${MOST_REDIRECTS + 1}th in a row`);
+  }
+  return to.href;
+}
+
+/** The error of a redirect that is not followed; `why` says where it leads, as far as that is known. */
+function redirectRefusal(status: number, source: RedirectSource, why: string): APIError {
+  const { method, idempotencyKey, attempts, toService } = source;
+  // A query may hold a signature.
+  const [url = source.url] = source.url.split(/[?#]/, 1);
+  const advice = toService
+    ? 'Set baseUrl to the address that it leads to, so that the API key is sent nowhere else.'
+    : 'The storage must take the bytes at the URL that the service gave.';
+  return new APIError(`${method} ${url}: the redirect is not followed, because ${why}. ${advice}`, {
+    status,
+    code: `http_${status}`,
+    recovery: 'change_request',
+    method,
+    url,
+    idempotencyKey,
+    attempts,
+  });
 }

@@ -1,4 +1,4 @@
-import { isRedirect } from '../../rules/fate.js';
+import { isRedirection } from '../../rules/fate.js';
 import { onAbort } from '../../runtime/deadline.js';
 import type { Activity } from '../world/real-time.js';
 
@@ -75,7 +75,7 @@ export function createFetch(handle: Handle, { activity, onSandboxClock }: WireOp
       throw new TypeError('fetch failed: invalid content-length header');
     for (let count = 0; ; count++) {
       const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
-      const target = isRedirect(response.status) ? response.headers.get('location') : null;
+      const target = isRedirection(response) ? response.headers.get('location') : null;
       if (target === null || request.redirect === 'manual') {
         return locate(cutBody(response, activity, signal), request.url);
       }

@@ -1,10 +1,10 @@
 import { TimeoutError } from '../../errors/index.js';
 import type { ResponseEvent } from '../../hooks.js';
 import { isUncounted } from '../../rules/fate.js';
-import { Deadline } from '../../runtime/deadline.js';
+import { type Deadline, startDeadline } from '../../runtime/deadline.js';
+import { requestIdOf } from '../../schemas/envelope.js';
 import { readAnswer } from '../answer.js';
 import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
-import { requestIdOf } from '../decode-error.js';
 import { asFailure, dropBody, send } from '../http.js';
 
 /** What the listeners are told of an attempt when it has ended. */
@@ -24,7 +24,11 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
   if (trace) trace.attempts = turn.number;
   let secret = turn.secret;
   try {
-    if (secret === undefined && call.toService && !call.isPublic) secret = await apiKeyOf(call, deadline);
+    if (secret === undefined && call.toService && !call.isPublic) {
+      const key = core.credentials.key(call);
+      // A function is asked for it within the deadline.
+      secret = typeof key === 'string' ? key : await deadline.race(key);
+    }
     call.sent.attempts += 1;
     if (turn.slot) turn.slot.isUsed = true;
     if (told) told.startMs = core.clock.now();
@@ -46,17 +50,11 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
   }
 }
 
-/** The key of the call. A function is asked for it within the deadline. */
-function apiKeyOf(call: Call<unknown>, deadline: Deadline): string | Promise<string> {
-  const key = call.core.credentials.key(call);
-  return typeof key === 'string' ? key : deadline.race(key);
-}
-
 /** Asks a key function under a deadline of its own, before it is known whose limits count. */
 export async function askKey(call: Call<unknown>): Promise<string> {
   const deadline = newDeadline(call);
   try {
-    return await apiKeyOf(call, deadline);
+    return await deadline.race(Promise.resolve(call.core.credentials.key(call)));
   } finally {
     deadline.end();
   }
@@ -72,7 +70,7 @@ function newDeadline(call: Call<unknown>): Deadline {
       timeoutMs,
     });
   };
-  return new Deadline({ clock: core.clock, ms: timeoutMs, signal, late });
+  return startDeadline({ clock: core.clock, ms: timeoutMs, signal, late });
 }
 
 function endedEvent(call: Call<unknown>, told: Ended, durationMs: number): ResponseEvent {

@@ -3,7 +3,7 @@ import { fateOf, isBeforeTheKey } from '../../rules/fate.js';
 import type { ClosedEntry, Journal, JournalEntry, OpenedEntry } from '../../rules/journal.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, wallOf } from '../../runtime/clock.js';
-import { Deadline } from '../../runtime/deadline.js';
+import { startDeadline } from '../../runtime/deadline.js';
 import { isFields } from '../../schemas/envelope.js';
 import { journalError, journalName, timestamp } from '../../shared/journal.js';
 import type { Call, Core, Layer } from '../call.js';
@@ -49,7 +49,7 @@ async function openEntry(call: Call<unknown>, journal: Journal, entry: OpenedEnt
   const { core, signal, timeoutMs, idempotencyKey } = call;
   const late = () => new GenError(`no answer within ${timeoutMs} ms (timeoutMs)`, { recovery: 'retry' });
   // A store takes real time, also under the clock of a sandbox.
-  const deadline = new Deadline({ clock: systemClock, ms: timeoutMs, signal, late });
+  const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
   const written = Promise.resolve().then(() => journal.append(entry));
   try {
     await deadline.race(written);
