@@ -4,14 +4,13 @@ import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel }
 import { callSite, seenFrom, withKey } from '../errors/gen-error.js';
 import { GenError, JobError } from '../errors/index.js';
 import * as option from '../options.js';
-import { REQUEST_OPTIONS } from '../options.js';
 import { mayHaveCreated } from '../rules/fate.js';
-import { unknownFieldWarnings } from '../rules/fields.js';
+import { undocumentedFields } from '../rules/fields.js';
 import type { Lane } from '../rules/limits.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import type { CreateStep } from '../rules/run-state.js';
-import { isFields } from '../schemas/envelope.js';
-import type { CompletedJob, CreatedJob, Job, JobCall } from '../schemas/job.js';
+import { isFields, unwrap } from '../schemas/envelope.js';
+import { type CompletedJob, type CreatedJob, type Job, type JobCall, warningsIn } from '../schemas/job.js';
 import type { CheckedImageParams, ImageParams } from '../schemas/params.js';
 import type {
   CheckedVideoEditParams,
@@ -32,7 +31,7 @@ import { type BodyFileOptions, type BodyFiles, filesIn } from '../uploading/body
 import type { UploadSteps } from '../uploading/upload.js';
 import { type CreateAndWaitOptions, createAndWait } from '../waiting/create-and-wait.js';
 import type { Waiter } from '../waiting/wait-for-job.js';
-import { decodeCreatedJob } from './endpoint.js';
+import { decodeJob } from './endpoint.js';
 import { shortenKey } from './run-calls.js';
 
 /**
@@ -65,7 +64,7 @@ export interface CreateOptions
 }
 
 /** The options of a create. */
-const CREATE_CALL_OPTIONS = z.extend(REQUEST_OPTIONS, { onUploadProgress: option.callback, label: option.text });
+const CREATE_CALL_OPTIONS = z.extend(option.REQUEST_OPTIONS, { onUploadProgress: option.callback, label: option.text });
 
 /** What a wait gives: a completed job, or any final one where `throwOnFailure` is false. */
 export type FinalJob<Throws extends boolean> = Throws extends false ? Job : CompletedJob;
@@ -108,12 +107,19 @@ export function createNamespace(maker: JobMaker, call: JobCall): Creating {
   const route = { ...ROUTES[call], name: `${call}.create`, call, method: 'POST', creates: true, shows } as const;
   const requestOf = (body: unknown, key: string | undefined): JsonRequest<CreatedJob> => {
     // Now, because the caller may change its object while the call is under way.
-    const unknown = isFields(body) ? unknownFieldWarnings(call, body) : [];
+    const unknown = isFields(body) ? undocumentedFields(call, body) : [];
     const digest = isFields(body) && (key ?? body.idempotency_key) !== undefined ? digestOf(call, body) : undefined;
-    const decode = (answer: unknown, context: DecodeContext) => {
-      const created = decodeCreatedJob(answer, context);
+    const decode = (answer: unknown, context: DecodeContext): CreatedJob => {
+      const job = decodeJob(answer, context);
+      const data = unwrap(answer);
       const reused = digest === undefined ? [] : reuseWarnings(context, digest);
-      return { ...created, warnings: [...created.warnings, ...unknown, ...reused] };
+      return {
+        // The job stands in the data, or is the data itself.
+        ...(isFields(data) && isFields(data.job) && data),
+        job,
+        warnings: [...warningsIn(answer, job), ...unknown.map((name) => `unknown_field: ${name}`), ...reused],
+        idempotencyKey: context.idempotencyKey ?? '',
+      };
     };
     return { ...route, body, decode };
   };

@@ -2,7 +2,7 @@ import { GenError, ResponseError } from '../errors/index.js';
 import { type Character, characterSchema } from '../schemas/character.js';
 import { type Fields, isFields, listIn, recordIn, unwrap } from '../schemas/envelope.js';
 import type { Schema } from '../schemas/essentials.js';
-import { type CreatedJob, type Job, jobSchema, warningsIn } from '../schemas/job.js';
+import { type Job, jobSchema } from '../schemas/job.js';
 import type { DecodeContext } from '../transport/transport.js';
 
 /**
@@ -34,19 +34,6 @@ function describeSegment(value: unknown): string {
 /** The job of an answer: `data.job`, else `data`. */
 export function decodeJob(body: unknown, context: DecodeContext): Job {
   return decodeAs(jobSchema, { value: recordIn(body, 'job'), at: 'data.job' }, context);
-}
-
-/** The answer to a create. */
-export function decodeCreatedJob(body: unknown, context: DecodeContext): CreatedJob {
-  const found = recordIn(body, 'job');
-  const job = decodeJob(body, context);
-  const data = unwrap(body);
-  return {
-    ...(isFields(data) && data !== found ? data : {}),
-    job,
-    warnings: warningsIn(body, job),
-    idempotencyKey: context.idempotencyKey ?? '',
-  };
 }
 
 /** A character: `data.character`, else `data`. */

@@ -67,36 +67,26 @@ const MEANT: Readonly<Record<string, Partial<Record<FieldsCall, string>>>> = {
   text: { images: 'prompt', videos: 'prompt', videoEdits: 'prompt', characters: 'prompt' },
 };
 
-/** How a created job lists an undocumented field among its warnings. */
-const UNKNOWN_FIELD = 'unknown_field: ';
-
 /**
- * Refuses a field that another call documents, and another service's name for a documented one: the service would ignore
- * it, and charge for a job without it. `isStrict` refuses every undocumented field.
+ * Refuses an undocumented field that another call documents, and another service's name for a documented one: the service
+ * would ignore it, and charge for a job without it. `isStrict` refuses every undocumented field.
  */
-export function refuseForeignFields(call: FieldsCall, params: Fields, isStrict = false): void {
-  for (const name of undocumented(call, params)) {
-    const meant = MEANT[name]?.[call];
-    const owner = ownerOf(name);
-    const problem =
-      meant !== undefined
-        ? `${NAMES[call]} ignores this name; write ${meant}.`
-        : owner !== undefined
-          ? `it is a field of ${NAMES[owner]}, and ${NAMES[call]} does not take it.`
-          : isStrict
-            ? `${NAMES[call]} documents no such field, and preflight is 'strict'.`
-            : undefined;
-    if (problem !== undefined) throw new PreflightError(`${name}: ${problem}`, { code: 'http_400', param: name });
-  }
+export function refuseForeignField(call: FieldsCall, name: string, isStrict = false): void {
+  const meant = MEANT[name]?.[call];
+  const owner = ownerOf(name);
+  const problem =
+    meant !== undefined
+      ? `${NAMES[call]} ignores this name; write ${meant}.`
+      : owner !== undefined
+        ? `it is a field of ${NAMES[owner]}, and ${NAMES[call]} does not take it.`
+        : isStrict
+          ? `${NAMES[call]} documents no such field, and preflight is 'strict'.`
+          : undefined;
+  if (problem !== undefined) throw new PreflightError(`${name}: ${problem}`, { code: 'http_400', param: name });
 }
 
-/** The undocumented fields of a call, as its `warnings` list them. They are sent as they are. */
-export function unknownFieldWarnings(call: FieldsCall, params: Fields): string[] {
-  return undocumented(call, params).map((name) => UNKNOWN_FIELD + name);
-}
-
-/** A video with `intent` takes the fields of an edit as well. */
-function undocumented(call: FieldsCall, params: Fields): string[] {
+/** The undocumented fields of a call. A video with `intent` takes the fields of an edit as well. */
+export function undocumentedFields(call: FieldsCall, params: Fields): string[] {
   const isEdit = call === 'videos' && params.intent === 'video_edit';
   const documented: readonly string[] = isEdit
     ? [...DOCUMENTED_FIELDS.videos, ...DOCUMENTED_FIELDS.videoEdits]

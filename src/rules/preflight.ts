@@ -2,7 +2,7 @@ import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities 
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import { show as showValue } from '../schemas/show.js';
-import { type FieldsCall, refuseForeignFields } from './fields.js';
+import { type FieldsCall, refuseForeignField, undocumentedFields } from './fields.js';
 import { checkReferences, EDIT_SOURCE_FIELDS, FRAME_FIELDS, ITEM_LISTS, REFERENCE_IMAGE_FIELDS } from './references.js';
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
@@ -54,7 +54,7 @@ function paramsOf(call: FieldsCall, body: unknown, { isStrict }: CheckOptions = 
     refuseParam('model_not_found', 'model', `must be a string, not ${showValue(model)}.`);
   }
   checkReferences(params);
-  refuseForeignFields(call, params, isStrict);
+  for (const name of undocumentedFields(call, params)) refuseForeignField(call, name, isStrict);
   return params;
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { isFields, unwrap } from './envelope.js';
+import { isFields, isText, unwrap } from './envelope.js';
 import { essentialText, passes } from './essentials.js';
 
 /** A job's state. Open: a status the SDK does not know means still running. */
@@ -150,14 +150,10 @@ export interface CreatedJob {
 export function warningsIn(body: unknown, job: unknown): string[] {
   const names = new Set<string>();
   for (const holder of [body, unwrap(body), job]) {
-    if (isFields(holder))
-      for (const warning of [holder.warning, holder.warnings].flat()) names.add(warningName(warning));
+    for (const warning of isFields(holder) ? [holder.warning, holder.warnings].flat() : []) {
+      const name = isFields(warning) ? (warning.code ?? warning.name ?? warning.type ?? warning.message) : warning;
+      if (isText(name)) names.add(name);
+    }
   }
-  names.delete('');
   return [...names];
-}
-
-function warningName(warning: unknown): string {
-  const name = isFields(warning) ? (warning.code ?? warning.name ?? warning.type ?? warning.message) : warning;
-  return typeof name === 'string' ? name : '';
 }

@@ -1,6 +1,7 @@
-import { expectedMs, type Lengths, withLength } from '../rules/lengths.js';
+import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/lengths.js';
 import type { Clock } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
+import type { PricedCall } from '../schemas/budget.js';
 import { type SharedGroup, type SharedValues, updateShared } from './shared-store.js';
 
 /** Facts that are remembered. The oldest are forgotten first. */
@@ -91,26 +92,27 @@ function withChanges<V>({ values }: SharedValues, changes: readonly (readonly [s
   return { changes: isNew ? { [FACTS_KEY]: { value, ttlMs: FACTS_KEPT_MS } } : {}, result: facts };
 }
 
-/** Jobs whose class is remembered from their create until somebody waits for them. */
+/** Jobs whose kind is remembered from their create until somebody waits for them. */
 const REMEMBERED_JOBS = 1_000;
 
 /** How long the jobs of an account take, by class. All its clients in this process share it. */
 export class JobLengths {
   readonly #classes: Facts<Lengths>;
-  readonly #jobs = new Map<string, string>();
+  readonly #jobs = new Map<string, PricedCall>();
 
   constructor(classes: Facts<Lengths> = new Facts()) {
     this.#classes = classes;
   }
 
-  /** A job of a class was created. */
-  created(jobId: string, lengthClass: string): void {
-    keepLast(this.#jobs, jobId, lengthClass, REMEMBERED_JOBS);
+  /** A job was created. */
+  created(jobId: string, call: PricedCall): void {
+    keepLast(this.#jobs, jobId, call, REMEMBERED_JOBS);
   }
 
   /** The class of a job that was created in this process. */
   classOf(jobId: string): string | undefined {
-    return this.#jobs.get(jobId);
+    const call = this.#jobs.get(jobId);
+    return call && lengthClassOf(call);
   }
 
   /** A job of a class has completed after `ms` milliseconds. */

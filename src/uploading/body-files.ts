@@ -127,7 +127,8 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
 export function placedFiles(body: unknown): PlacedFile[] {
   const placed: PlacedFile[] = [];
   for (const [field, value] of Object.entries(isFields(body) ? body : {})) {
-    if (!isUploadField(field)) continue;
+    const isPlain = typeof value !== 'object' && typeof value !== 'function';
+    if (isPlain || !isUploadField(field)) continue;
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const [index, source] of items.entries()) {
       if (isFile(source)) placed.push({ source, field, at: Array.isArray(value) ? `${field}[${index}]` : field });

@@ -38,11 +38,11 @@ export function createJobTeller(core: TellerCore): JobTeller {
   const { config, credentials } = core;
   return {
     async seen({ kind, body, options, idempotencyKey, label, trace }, shown) {
-      const notes: Promise<void>[] = [];
       const call = kind.type === 'json' ? kind.request.call : undefined;
-      const budgets = call ? budgetsOf(config.budget, options.budget) : [];
       if (call) learnJob(core, pricedCallOf(call, body), shown);
-      if (!isWatched(core, shown.job.id, budgets)) return;
+      if (!(call && options.budget) && !isWatched(core, shown.job.id)) return;
+      const notes: Promise<void>[] = [];
+      const budgets = call ? budgetsOf(config.budget, options.budget) : [];
       const origin = call && { call, idempotencyKey, label, budgets, trace: trace?.job };
       const ended = logOf(core)?.seen(shown, listeners(core, notes), origin);
       if (ended) await correctBudgets(core, ended, shown.job.id);
@@ -99,16 +99,15 @@ function listeners(core: TellerCore, notes: Promise<void>[] = []): JobListeners 
 function learnJob({ credentials }: TellerCore, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
   const account = credentials.account();
   if (!account) return;
-  lengthsOf(account).created(job.id, lengthClassOf(priced));
+  lengthsOf(account).created(job.id, priced);
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
   if (tokens !== undefined) account.facts.prices.learn(priceClassOf(priced), () => tokens);
 }
 
 /** Whether somebody wants to know of a job. Nothing is kept where nobody does. */
-function isWatched(core: TellerCore, jobId: string, budgets: readonly Budget[] = []): boolean {
+function isWatched(core: TellerCore, jobId: string): boolean {
   const { config, channels } = core;
   return (
-    budgets.length > 0 ||
     config.budget !== undefined ||
     config.hooks.onJob !== undefined ||
     config.journal !== undefined ||
