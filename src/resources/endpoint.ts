@@ -1,6 +1,6 @@
 import { GenError, ResponseError } from '../errors/index.js';
 import { type Character, characterSchema } from '../schemas/character.js';
-import { type Fields, isFields, listIn, recordIn, unwrap } from '../schemas/envelope.js';
+import { type Fields, isFields, isText, listIn, recordIn, unwrap } from '../schemas/envelope.js';
 import type { Schema } from '../schemas/essentials.js';
 import { type Job, jobSchema } from '../schemas/job.js';
 import type { DecodeContext } from '../transport/transport.js';
@@ -12,17 +12,18 @@ import type { DecodeContext } from '../transport/transport.js';
 export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
   return () => {
     let [whole = ''] = parts;
-    for (const [at, id] of ids.entries()) whole += segment(id) + parts[at + 1];
+    for (const [at, id] of ids.entries()) {
+      // Half of a surrogate pair cannot be encoded.
+      if (!isText(id) || id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw badId(id);
+      whole += encodeURIComponent(id) + parts[at + 1];
+    }
     return whole;
   };
 }
 
-function segment(id: unknown): string {
-  if (typeof id !== 'string' || id === '')
-    throw new GenError(`An id must be a non-empty string, not ${describeSegment(id)}.`);
-  // Half of a surrogate pair cannot be encoded.
-  if (id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw new GenError(`${JSON.stringify(id)} is not an id.`);
-  return encodeURIComponent(id);
+function badId(id: unknown): GenError {
+  if (isText(id)) return new GenError(`${JSON.stringify(id)} is not an id.`);
+  return new GenError(`An id must be a non-empty string, not ${describeSegment(id)}.`);
 }
 
 function describeSegment(value: unknown): string {

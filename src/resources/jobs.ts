@@ -100,19 +100,18 @@ function readOf(id: string): JsonRequest<Job> {
     path: path`/v1/jobs/${id}`,
     lane: 'jobs.get',
     shows: (job) => ({ job }),
-    decode: (body, context) => sameJob(decodeJob(body, context), id, context),
+    decode(body, context) {
+      const job = decodeJob(body, context);
+      if (job.id !== id) throw otherJob(context);
+      return job;
+    },
   };
 }
 
 /** An answer about another job (of a shared cache, say) must not reach the wrong customer. */
-function sameJob(job: Job, id: string, { method, path: url, attempts }: DecodeContext): Job {
-  if (job.id === id) return job;
-  throw new ResponseError(`${method} ${url}: the response is about another job`, {
-    method,
-    url,
-    attempts,
-    path: 'data.job.id',
-  });
+function otherJob({ method, path: url, attempts }: DecodeContext): ResponseError {
+  const message = `${method} ${url}: the response is about another job`;
+  return new ResponseError(message, { method, url, attempts, path: 'data.job.id' });
 }
 
 function outputPath(job: JobRef): RequestPath {

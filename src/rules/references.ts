@@ -39,7 +39,7 @@ export function checkReferences(params: Fields): void {
   for (const [field, value] of Object.entries(params)) {
     // An edit without a source has a code of its own.
     if (value === undefined || value === null || (value === '' && SOURCE.test(field))) continue;
-    if (isUploadField(field)) each(field, value, refuseNoUpload);
+    if (UPLOAD_FIELD.test(field)) each(field, value, refuseNoUpload);
     else if (field === 'character_ids') each(field, value, refuseNoText);
     else if (REFERENCE_LIST.test(field)) each(field, value, refuseNoReference);
     else if (URL_FIELD.test(field)) each(field, value, refuseNoUrl);

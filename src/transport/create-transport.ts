@@ -63,7 +63,7 @@ function createCore(config: Config): Core {
     http: createHttp(config),
     jobs: createJobTeller(seen),
     limiter: credentials.limiter,
-    account: () => askAccount(seen),
+    account: async () => credentials.account() ?? askAccount(seen),
     models: (options) => requestPromise(runCall(core, { type: 'json', request: MODEL_LIST }, options)),
   };
   return core;
@@ -91,8 +91,6 @@ async function askAccount({
   credentials,
   clock,
 }: Pick<Core, 'config' | 'credentials' | 'clock'>): Promise<ClientAccount> {
-  const known = credentials.account();
-  if (known) return known;
   const { timeoutMs } = config;
   const url = config.baseUrl();
   const late = () => new TimeoutError(`apiKey did not give a key within ${timeoutMs} ms (timeoutMs)`, { timeoutMs });

@@ -1,12 +1,13 @@
 // The way of a call, read from top to bottom.
 
 import { withKey } from '../errors/gen-error.js';
+import { heard } from '../events.js';
 import type { RequestOptions } from '../options.js';
 import { type Answer, type Call, type CallKind, type Core, createCall, type Layer } from './call.js';
 import { attempt } from './layers/attempt.js';
 import { budgeted } from './layers/budget.js';
 import { checked } from './layers/checks.js';
-import { isObserved, observed } from './layers/events.js';
+import { observed } from './layers/events.js';
 import { withFiles } from './layers/files.js';
 import { jobsSeen } from './layers/jobs.js';
 import { journaled } from './layers/journal.js';
@@ -26,7 +27,7 @@ function layersOf({ core, kind, options, lane }: Call<unknown>): readonly Option
   const creates = request?.call !== undefined;
   return [
     isObserved(core) && observed,
-    request && checked,
+    (request?.check ?? request?.body) !== undefined && checked,
     request?.shows && jobsSeen,
     creates && (config.budget ?? options.budget) !== undefined && budgeted,
     request?.files && withFiles,
@@ -34,6 +35,12 @@ function layersOf({ core, kind, options, lane }: Call<unknown>): readonly Option
     retried,
     lane !== undefined && config.rateLimit !== 'off' && inLane,
   ];
+}
+
+/** Whether a hook, a logger or a diagnostics channel listens, so that a call has to be traced. */
+function isObserved(core: Core): boolean {
+  const channels = core.channels();
+  return core.observer() !== undefined || (heard(channels?.request) ?? heard(channels?.job)) !== undefined;
 }
 
 /** Does a call: checks its options, and sends it through its layers. */

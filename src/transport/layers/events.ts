@@ -3,13 +3,7 @@ import type { Config } from '../../config.js';
 import { heard, type JobTrace, type RequestTrace, traced, tracedStart } from '../../events.js';
 import type { LogLevel } from '../../hooks.js';
 import { callObserver } from '../../runtime/callbacks.js';
-import type { Core, Layer, Observer } from '../call.js';
-
-/** Whether a hook, a logger or a diagnostics channel listens, so that a call has to be traced. */
-export function isObserved(core: Core): boolean {
-  const channels = core.channels();
-  return core.observer() !== undefined || (heard(channels?.request) ?? heard(channels?.job)) !== undefined;
-}
+import type { Layer, Observer } from '../call.js';
 
 /** Traces the call: from its start to its end, and the job of a create from the same start. */
 export const observed: Layer = (call, next) => {
