@@ -5,6 +5,7 @@ import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
 import { checkOptions } from '../options.js';
 import { checkClient } from '../resources/run-calls.js';
+import { DAY_MS } from '../rules/limits.js';
 import type { Recover, RunRules } from '../rules/run-state.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { systemClock } from '../runtime/clock.js';
@@ -98,7 +99,6 @@ export interface GenWorker {
 const NEVER_GIVEN_UP = Number.MAX_SAFE_INTEGER;
 const CONCURRENCY = 10;
 const DEFAULT_RETRY_MS = 30_000;
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** The engine's own default. */
 const LOCK_MS = 30_000;
 const CLOSE_MS = 4_500;

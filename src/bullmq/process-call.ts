@@ -4,6 +4,7 @@ import { BudgetExceededError } from '../errors/client-errors.js';
 import { GenError, WaitTimeoutError } from '../errors/index.js';
 import { type SeenCall, seeCall, sendRunCreate } from '../resources/run-calls.js';
 import { backoff } from '../rules/backoff.js';
+import { DAY_MS } from '../rules/limits.js';
 import { nextStep } from '../rules/run.js';
 import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../rules/run-state.js';
 import { reasonOf } from '../runtime/callbacks.js';
@@ -76,7 +77,7 @@ const SHORTEST_HOLD_MS = 500;
 /** How long a call of a newer version sleeps, so that a newer worker may take it. */
 const NEWER_MS = 30_000;
 /** How long a callback that throws is called again, and a connection that fails is tried again. */
-const TROUBLE_MS = 24 * 60 * 60 * 1000;
+const TROUBLE_MS = DAY_MS;
 const FIRST_TROUBLE_MS = 1_000;
 
 /** Another worker has the call now. */

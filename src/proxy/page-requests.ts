@@ -1,6 +1,6 @@
 // What a page may send: requests of the app's own pages and of listed origins, as JSON, with tickets of its own uploads and never an id,
 // a webhook or a key. No other page gets an answer, or has an effect.
-import { isUploadField } from '../rules/references.js';
+import { isUploadField } from '../rules/fields.js';
 import { joinBytes } from '../runtime/bytes.js';
 import type { Clock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';

@@ -1,4 +1,5 @@
 // The periods of a budget, what it keeps, and the steps that change it. budget.ts has the rules.
+import { DAY_MS } from './limits.js';
 
 /** How long the tokens of a budget last: a UTC day or month, for ever, or a number of milliseconds from the first create. */
 export type BudgetPeriod = 'day' | 'month' | 'total' | number;
@@ -10,8 +11,6 @@ interface Period {
   /** Null for one without an end. */
   readonly endMs: number | null;
 }
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** The period at a time. One that is a number of milliseconds goes on from `sinceMs`, 0 for one that has not begun. */
 export function periodAt(per: BudgetPeriod, nowMs: number, sinceMs: number): Period {
@@ -167,7 +166,7 @@ export interface BudgetReply {
 }
 
 /** How long an answered create is remembered, so that a rerun under its key is not counted again. */
-export const REMEMBERED_MS = 7 * 24 * 60 * 60 * 1000;
+export const REMEMBERED_MS = 7 * DAY_MS;
 
 /** A budget from which nothing is spent. */
 export const EMPTY_BUDGET: BudgetState = {

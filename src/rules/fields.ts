@@ -1,6 +1,9 @@
-// The fields that each creating call documents, and the names that people write in their place.
+// The fields that each creating call documents, the names that people write in their place, and what may stand in a field that
+// refers to a file: an upload id or a file, a public URL, a character.
 import { PreflightError } from '../errors/index.js';
-import type { Fields } from '../schemas/envelope.js';
+import { type Fields, isFields, isObject } from '../schemas/envelope.js';
+import { mediaTypeOfName } from '../schemas/media-type.js';
+import { show } from '../schemas/show.js';
 
 /** A call with documented fields. */
 export type FieldsCall = 'images' | 'videos' | 'videoEdits' | 'characters' | 'registration';
@@ -97,4 +100,124 @@ export function undocumentedFields(call: FieldsCall, params: Fields): string[] {
 function ownerOf(name: string): FieldsCall | undefined {
   const calls = Object.keys(DOCUMENTED_FIELDS) as FieldsCall[];
   return calls.find((call) => (DOCUMENTED_FIELDS[call] as readonly string[]).includes(name));
+}
+
+const UPLOAD_FIELD = /(^|_)upload_ids?$/;
+const URL_FIELD = /_urls?$|Urls$|^(url|video)$/;
+/** Other names of fields with a list of references. Their items may be objects with a URL inside. */
+const REFERENCE_LIST = /^reference_(images|videos|audios)$/;
+const SOURCE = /^(source_video_(upload_id|url)|video)$/;
+/** Lists of objects with fields of their own. */
+export const ITEM_LISTS: readonly string[] = ['references', 'content'];
+/** A path or an address where an upload id is expected. */
+const PLACE = /^(https?|data|file|blob):|^\.{0,2}[\\/]|^[a-z]:\\/i;
+
+/** The fields of a first and a last frame. */
+export const FRAME_FIELDS = [
+  'first_frame_url',
+  'first_frame_upload_id',
+  'last_frame_url',
+  'last_frame_upload_id',
+] as const;
+/** The fields of a video's reference images. */
+export const REFERENCE_IMAGE_FIELDS = [
+  ...['reference_image_upload_ids', 'reference_image_urls'],
+  ...['referenceImageUrls', 'reference_images'],
+];
+/** The fields of the video that an edit starts from. */
+export const EDIT_SOURCE_FIELDS = ['source_video_upload_id', 'video', 'source_video_url'] as const;
+
+/** Whether the field takes the id of an upload, or a list of ids. */
+export function isUploadField(field: string): boolean {
+  return UPLOAD_FIELD.test(field);
+}
+
+/** Refuses what can be neither an id, a file nor a URL, in lists too. `undefined` and null say that a field is left out. */
+export function checkReferences(params: Fields): void {
+  for (const [field, value] of Object.entries(params)) {
+    // An edit without a source has a code of its own.
+    if (value === undefined || value === null || (value === '' && SOURCE.test(field))) continue;
+    if (UPLOAD_FIELD.test(field)) each(field, value, refuseNoUpload);
+    else if (field === 'character_ids') each(field, value, refuseNoText);
+    else if (REFERENCE_LIST.test(field)) each(field, value, refuseNoReference);
+    else if (URL_FIELD.test(field)) each(field, value, refuseNoUrl);
+    else if (ITEM_LISTS.includes(field)) checkItems(field, value);
+  }
+}
+
+type CheckValue = (at: string, value: unknown, field: string) => void;
+
+function each(field: string, value: unknown, check: CheckValue): void {
+  const isList = field.endsWith('s');
+  if (isList !== Array.isArray(value)) {
+    refuseReference(field, field, isList ? 'must be a list; put the value in [ ]' : 'takes one value, not a list');
+  }
+  if (Array.isArray(value)) for (const [index, item] of value.entries()) check(`${field}[${index}]`, item, field);
+  else check(field, value, field);
+}
+
+function checkItems(list: string, value: unknown): void {
+  for (const [index, item] of [value].flat().entries()) {
+    const at = `${list}[${index}]`;
+    if (isOpaque(item)) refuseReference(at, list, `must be an object with fields, not ${show(item)}`);
+    for (const [field, part] of Object.entries(isFields(item) ? item : {})) {
+      const url = isFields(part) && !isOpaque(part) ? part.url : part;
+      if (URL_FIELD.test(field) && url !== undefined && url !== null) refuseNoUrl(`${at}.${field}`, url, field);
+    }
+  }
+}
+
+function refuseNoUpload(at: string, value: unknown, field: string): void {
+  if (typeof value === 'string') {
+    if (value.trim() === '')
+      refuseReference(at, field, 'is empty; pass an upload id or a file, or leave the field out');
+    if (/^https?:/i.test(value))
+      refuseReference(at, field, 'takes an upload id or a file; a public URL goes into a field for URLs');
+    if (!PLACE.test(value) && mediaTypeOfName(value) === undefined) return;
+    refuseReference(at, field, 'takes an upload id, and this is the name of a file; pass fromPath(path) or a Blob');
+  }
+  if (isPromise(value)) refuseReference(at, field, 'is a promise; await the upload, and pass its upload_id');
+  if (isFields(value) && typeof value.upload_id === 'string')
+    refuseReference(at, field, 'is an upload; pass its upload_id');
+  if (!isObject(value)) refuseReference(at, field, `must be an upload id or a file, not ${show(value)}`);
+}
+
+function refuseNoUrl(at: string, value: unknown, field: string): void {
+  if (value instanceof URL) return;
+  if (isPromise(value)) refuseReference(at, field, 'is a promise; await it');
+  if (isObject(value)) refuseReference(at, field, `takes a public URL; a file goes into ${uploadField(field)}`);
+  refuseNoText(at, value, field);
+}
+
+function refuseNoReference(at: string, value: unknown, field: string): void {
+  if (!isObject(value) || isOpaque(value)) refuseNoUrl(at, value, field);
+}
+
+function refuseNoText(at: string, value: unknown, field: string): void {
+  if (typeof value === 'string' && value.trim() !== '') return;
+  refuseReference(at, field, `must be a non-empty string, not ${show(value)}`);
+}
+
+/** The field that takes a file in place of one that takes its URL. */
+function uploadField(field: string): string {
+  const [, kind] = /^reference_?(image|video|audio)/i.exec(field) ?? [];
+  if (kind !== undefined) return `reference_${kind.toLowerCase()}_upload_ids (reference_upload_ids for images)`;
+  if (field === 'video' || field === 'source_video_url') return 'source_video_upload_id';
+  return /^(first|last)_frame_url$/.test(field) ? field.replace('_url', '_upload_id') : 'a field that takes upload ids';
+}
+
+/** Whether JSON would lose what a value holds: a file, bytes, a function. A plain object has only its fields. */
+function isOpaque(value: unknown): boolean {
+  if (typeof value === 'function') return true;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype !== null && Object.getPrototypeOf(prototype) !== null;
+}
+
+function isPromise(value: unknown): boolean {
+  return isFields(value) && typeof value.then === 'function';
+}
+
+function refuseReference(at: string, param: string, problem: string): never {
+  throw new PreflightError(`${at}: ${problem}.`, { code: 'http_400', param });
 }

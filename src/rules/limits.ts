@@ -47,5 +47,8 @@ export const VIDEO_POLL_MS = { least: 10_000, most: 15_000 } as const;
 /** Price of one token in US dollars. */
 export const USD_PER_TOKEN = 0.05;
 
+/** A day in milliseconds. */
+export const DAY_MS = 24 * 60 * 60_000;
+
 /** How long a wait lasts at most unless it says otherwise. */
 export const DEFAULT_WAIT_MS = 30 * 60_000;

@@ -2,8 +2,16 @@ import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities 
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import { show as showValue } from '../schemas/show.js';
-import { type FieldsCall, refuseForeignField, undocumentedFields } from './fields.js';
-import { checkReferences, EDIT_SOURCE_FIELDS, FRAME_FIELDS, ITEM_LISTS, REFERENCE_IMAGE_FIELDS } from './references.js';
+import {
+  checkReferences,
+  EDIT_SOURCE_FIELDS,
+  type FieldsCall,
+  FRAME_FIELDS,
+  ITEM_LISTS,
+  REFERENCE_IMAGE_FIELDS,
+  refuseForeignField,
+  undocumentedFields,
+} from './fields.js';
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
 const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities, code: RequestErrorCode])[] = [

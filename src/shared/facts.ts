@@ -1,4 +1,5 @@
 import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/lengths.js';
+import { DAY_MS } from '../rules/limits.js';
 import type { Clock } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import type { PricedCall } from '../schemas/budget.js';
@@ -11,7 +12,7 @@ const FACTS_PAUSE_MS = 1_000;
 /** What other processes have learned is read again after this time, when a fact is asked for that is known, or is not. */
 const STALE_MS = { known: 5 * 60_000, unknown: 15_000 } as const;
 /** Facts that nobody has added to for so long are forgotten. */
-const FACTS_KEPT_MS = 30 * 24 * 60 * 60_000;
+const FACTS_KEPT_MS = 30 * DAY_MS;
 const FACTS_KEY = 'facts';
 
 type Change<V> = (known: V | undefined) => V;

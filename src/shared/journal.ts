@@ -7,6 +7,7 @@ import {
   type JournalEntry,
   type JournaledCreate,
 } from '../rules/journal.js';
+import { DAY_MS } from '../rules/limits.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
@@ -65,7 +66,6 @@ export interface SharedJournalOptions {
 
 /** Creates are spread over so many groups of the store, because a group is swapped as a whole. */
 const GROUPS = 16;
-const DAY_MS = 86_400_000;
 /** Output links do not live longer. Each entry of a create renews it. */
 const LIVE_MS = 30 * DAY_MS;
 /** How long a create is kept after nothing is left to do for it. */

@@ -2,7 +2,7 @@
 
 import { GenError, PreflightError } from '../errors/index.js';
 import type { RequestOptions } from '../options.js';
-import { isUploadField } from '../rules/references.js';
+import { isUploadField } from '../rules/fields.js';
 import { abortable, onAbort } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';

@@ -3,7 +3,7 @@ import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { fromPath } from '../../node/index.js';
-import { isUploadField } from '../../rules/references.js';
+import { isUploadField } from '../../rules/fields.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { didYouMean } from '../../schemas/show.js';

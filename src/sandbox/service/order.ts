@@ -1,5 +1,5 @@
 import { DEFAULT_VIDEO_MODEL, MODELS } from '../../catalog.js';
-import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/references.js';
+import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/fields.js';
 import { show } from '../../schemas/show.js';
 import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH, VIDEO_RATIOS } from '../world/choices.js';
 import { failure, type PlannedEnd } from '../world/outcomes.js';
