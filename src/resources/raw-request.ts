@@ -1,5 +1,4 @@
-import * as z from 'zod/mini';
-import { anObject, anything, checkOptions } from '../options.js';
+import { anObject, anything, checkOptions, optionsOf } from '../options.js';
 import type { Lane } from '../rules/limits.js';
 import { unwrap } from '../schemas/envelope.js';
 import type { JsonRequest } from '../transport/transport.js';
@@ -27,7 +26,7 @@ const LANE_OF_PATH: readonly (readonly [RegExp, Lane])[] = [
 ];
 
 /** The parts of a request to an endpoint without a method. What is missing or wrong in them is found when it is sent. */
-const RAW_REQUEST = z.strictObject({ method: anything, path: anything, query: anObject, body: anything });
+const RAW_REQUEST = optionsOf({ method: anything, path: anything, query: anObject, body: anything });
 
 /** The call as the transport takes it, with the `data` of its answer unwrapped. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
