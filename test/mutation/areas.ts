@@ -37,7 +37,8 @@ export const AREAS: Readonly<Record<string, Area>> = {
     'test/catalog/preflight.test.ts',
   ]),
   transport: folder('transport', [
-    ...inFolders('transport', 'errors', 'events'),
+    ...inFolders('transport', 'errors'),
+    'test/events/{callers-functions,channels,job-events}.test.ts',
     'test/journal/journal.test.ts',
     'test/budget/{budget,trouble,answers}.test.ts',
     'test/files/{by-value,left-uploads,one-upload,upload-answers}.test.ts',
@@ -77,6 +78,8 @@ export const LEFT_OUT = [
   'test/cloudflare/{one-account,overlap}.test.ts',
   'test/budget/{redis,stores}.test.ts',
   'test/storage/limits.test.ts',
+  'test/redis/share-limits.test.ts',
+  'test/waiting/naive-code.test.ts',
   'test/otel/three-processes.test.ts',
   'test/waiting/scale.test.ts',
 ];
