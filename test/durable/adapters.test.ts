@@ -346,7 +346,7 @@ describe('storing', () => {
 });
 
 describe('a run that cannot work', () => {
-  it.each([{}, undefined, { call: () => {} }, 'inngest'])('is refused for the engine %j', async (engine) => {
+  it.each([{}, undefined, null, { call: () => {} }, 'inngest'])('is refused for the engine %j', async (engine) => {
     await expect(generate(engine as never, asked)).rejects.toThrow(
       'generate: engine must be an adapter such as inngestEngine(…)',
     );

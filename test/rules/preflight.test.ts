@@ -1,0 +1,327 @@
+// Each refusal and each warning of preflight, whole: a message is all that tells a user which field is meant.
+import { describe, expect, it } from 'vitest';
+import { PreflightError } from '../../src/errors/index.js';
+import {
+  type CheckOptions,
+  checkCharacter,
+  checkImage,
+  checkRegistration,
+  checkVideo,
+  checkVideoEdit,
+  isAboutLimits,
+} from '../../src/rules/preflight.js';
+
+const CHECKS = { checkCharacter, checkImage, checkRegistration, checkVideo, checkVideoEdit };
+type Check = keyof typeof CHECKS;
+
+/** What a check says of a body: its refusal, its warnings, or `sent`. */
+function verdict(check: Check, body: unknown, options?: CheckOptions): string {
+  const warnings: string[] = [];
+  try {
+    CHECKS[check](body, (message: string) => warnings.push(message), options);
+  } catch (error) {
+    if (!(error instanceof PreflightError)) throw error;
+    expect(error.message).toContain(error.param);
+    return `${error.code} ${error.message}`;
+  }
+  return warnings.join(' ') || 'sent';
+}
+
+const P = { prompt: 'a fox' };
+const URL_OK = 'https://a.test/a.png';
+const EDIT = { ...P, model: 'svc-video-fast', source_video_url: 'https://a.test/a.mp4' };
+const TEXT = (at: string, shown: string) => `http_400 ${at}: must be a non-empty string, not ${shown}.`;
+
+describe('preflight says of', () => {
+  it.each<[Check, unknown, string]>([
+    ['checkVideo', P, 'sent'],
+    ['checkVideo', 'a fox', 'prompt_required prompt: missing; pass an object, for example { prompt: "a fox" }.'],
+    ['checkVideo', {}, 'prompt_required prompt: missing; give a non-empty text.'],
+    ['checkVideo', { prompt: ' ' }, 'prompt_required prompt: " "; give a non-empty text.'],
+    ['checkVideo', { content: [{ text: 'a fox' }] }, 'sent'],
+    ['checkVideo', { content: { text: 'a fox' } }, 'sent'],
+    ['checkVideo', { content: [{ text: 7 }] }, 'prompt_required prompt: missing; give a non-empty text.'],
+    ['checkVideo', { ...P, model: 7 }, 'model_not_found model: must be a string, not 7.'],
+    [
+      'checkVideo',
+      { ...P, model: 'svc-image-fast' },
+      expect.stringMatching(
+        /^model_not_found model: "svc-image-fast" makes no videos; use svc-video[\w, -]+\.$/,
+      ) as never,
+    ],
+    [
+      'checkImage',
+      { ...P, model: 'svc-video-fast' },
+      expect.stringMatching(
+        /^model_not_found model: "svc-video-fast" makes no images; use svc-image[\w, -]*\.$/,
+      ) as never,
+    ],
+    ['checkVideo', { ...P, model: 'a model of tomorrow', duration: 99 }, 'sent'],
+    ['checkVideo', { ...P, duration: null, resolution: null }, 'sent'],
+    [
+      'checkVideo',
+      { ...P, duration: 99 },
+      expect.stringMatching(
+        /^duration_not_supported duration: 99 is not offered by svc-video[\w-]*; it offers 4, /,
+      ) as never,
+    ],
+    [
+      'checkVideo',
+      { ...P, resolution: '9k' },
+      expect.stringMatching(
+        /^resolution_not_supported resolution: "9k" is not offered by svc-[\w-]+; it offers "480p", /,
+      ) as never,
+    ],
+    [
+      'checkVideo',
+      { ...P, firstFrameUrl: URL_OK },
+      'http_400 firstFrameUrl: the service ignores this name; write first_frame_url.',
+    ],
+    ['checkVideo', { ...P, firstFrameUrl: undefined }, 'sent'],
+    ['checkVideo', { ...P, referenceImageUrls: [URL_OK] }, 'sent'],
+    [
+      'checkVideo',
+      { ...P, aspectRatio: '16:9' },
+      'http_400 aspectRatio: the service ignores this name; write aspect_ratio.',
+    ],
+    ['checkImage', { ...P, aspectRatio: '16:9' }, 'http_400 aspectRatio: the service ignores this name; write ratio.'],
+    [
+      'checkVideo',
+      { ...P, intent: 'video_edit', aspectRatio: '1:1' },
+      'http_400 aspectRatio: the service ignores this name; write ratio.',
+    ],
+    [
+      'checkVideo',
+      { content: [{ text: 'a fox', imageUrl: URL_OK }] },
+      'http_400 imageUrl: the service ignores this name; write image_url.',
+    ],
+    [
+      'checkVideo',
+      { ...P, first_frame_url: URL_OK, reference_image_urls: [URL_OK] },
+      'reference_combination_not_supported reference_image_urls: cannot go beside first_frame_url; send frames or reference images.',
+    ],
+    [
+      'checkVideo',
+      { content: [{ text: 'a fox' }, { image_url: URL_OK, role: 'first_frame' }], reference_images: [URL_OK] },
+      'reference_combination_not_supported reference_images: cannot go beside content; send frames or reference images.',
+    ],
+    ['checkVideo', { ...P, first_frame_url: URL_OK, reference_image_urls: [] }, 'sent'],
+    ['checkVideo', { ...P, first_frame_url: null, reference_image_urls: [URL_OK] }, 'sent'],
+    ['checkVideo', { ...P, camera_fixed: true }, 'sent'],
+    [
+      'checkVideo',
+      { ...P, camera_fixed: true, last_frame_upload_id: 'upl_1' },
+      'camera_fixed: leave it out beside last_frame_upload_id.',
+    ],
+    [
+      'checkVideo',
+      { ...P, camera_fixed: false, referenceImageUrls: [URL_OK] },
+      'camera_fixed: leave it out beside referenceImageUrls.',
+    ],
+    ['checkVideo', { ...P, camera_fixed: null, referenceImageUrls: [URL_OK] }, 'sent'],
+    // Guidance.
+    [
+      'checkVideo',
+      { ...P, first_frame_url: 'http://a.test' },
+      'first_frame_url: a public URL should start with https://.',
+    ],
+    ['checkVideo', { ...P, webhook_url: 'HTTPS://a.test' }, 'sent'],
+    [
+      'checkVideo',
+      { ...P, reference_image_urls: [URL_OK, 'ftp://a'] },
+      'reference_image_urls: a public URL should start with https://.',
+    ],
+    [
+      'checkVideo',
+      { ...P, reference_videos: [{ url: 'http://a' }] },
+      'reference_videos: a public URL should start with https://.',
+    ],
+    [
+      'checkVideo',
+      { content: [{ text: 'x', video_url: { url: 'http://a' } }] },
+      'content: a public URL should start with https://.',
+    ],
+    ['checkVideo', { content: [{ text: 'http://a' }] }, 'sent'],
+    [
+      'checkImage',
+      { ...P, references: [{ image_url: 'http://a' }] },
+      'references: a public URL should start with https://.',
+    ],
+    ['checkVideo', { ...P, label: 'http://a' }, 'sent'],
+    // Edits.
+    ['checkVideoEdit', EDIT, 'sent'],
+    [
+      'checkVideoEdit',
+      { ...EDIT, model: undefined },
+      expect.stringMatching(
+        /^video_edit_model_not_supported model: missing takes no edits; use svc-[\w, -]+\.$/,
+      ) as never,
+    ],
+    [
+      'checkVideoEdit',
+      { ...EDIT, model: 'svc-image-fast' },
+      expect.stringMatching(
+        /^video_edit_model_not_supported model: "svc-image-fast" takes no edits; use svc-[\w, -]+\.$/,
+      ) as never,
+    ],
+    [
+      'checkVideoEdit',
+      { ...EDIT, source_video_url: undefined },
+      'video_edit_source_required source_video_upload_id: missing; give one of source_video_upload_id, video, source_video_url.',
+    ],
+    [
+      'checkVideoEdit',
+      { ...EDIT, source_video_url: undefined, content: [{ video_url: 'https://a.test/a.mp4' }] },
+      'sent',
+    ],
+    ['checkVideoEdit', { ...EDIT, prompt: '' }, 'prompt_required prompt: ""; give a non-empty text.'],
+    // Characters.
+    ['checkCharacter', { ...P, name: 'Fox' }, 'sent'],
+    ['checkCharacter', P, 'http_400 name: missing; a non-empty string is required.'],
+    ['checkCharacter', { name: 'Fox' }, 'prompt_required prompt: missing; give a non-empty text.'],
+    ['checkRegistration', { name: 'Fox', upload_id: 'upl_1' }, 'sent'],
+    ['checkRegistration', { name: ' ', upload_id: 'upl_1' }, 'http_400 name: " "; a non-empty string is required.'],
+    ['checkRegistration', { name: 'Fox' }, 'http_400 upload_id: missing; a non-empty string is required.'],
+    [
+      'checkRegistration',
+      { name: 'Fox', upload_id: null },
+      'http_400 upload_id: null; a non-empty string is required.',
+    ],
+    ['checkRegistration', { name: 'Fox', upload_id: new Blob(['x']) }, 'sent'],
+    // References.
+    ['checkVideo', { ...P, first_frame_upload_id: new Blob(['x']), last_frame_upload_id: null }, 'sent'],
+    [
+      'checkVideo',
+      { ...P, first_frame_upload_id: ' ' },
+      'http_400 first_frame_upload_id: is empty; pass an upload id or a file, or leave the field out.',
+    ],
+    [
+      'checkVideo',
+      { ...P, first_frame_upload_id: URL_OK },
+      'http_400 first_frame_upload_id: takes an upload id or a file; a public URL goes into a field for URLs.',
+    ],
+    ...['./fox', '/fox', 'C:\\fox', 'file:fox', 'data:x', 'fox.png'].map((name): [Check, unknown, string] => [
+      'checkVideo',
+      { ...P, first_frame_upload_id: name },
+      'http_400 first_frame_upload_id: takes an upload id, and this is the name of a file; pass fromPath(path) or a Blob.',
+    ]),
+    ['checkVideo', { ...P, first_frame_upload_id: 'upl.1/x' }, 'sent'],
+    [
+      'checkVideo',
+      { ...P, first_frame_upload_id: Promise.resolve('x') },
+      'http_400 first_frame_upload_id: is a promise; await the upload, and pass its upload_id.',
+    ],
+    [
+      'checkVideo',
+      { ...P, reference_image_upload_ids: ['upl_1', { upload_id: 'upl_2' }] },
+      'http_400 reference_image_upload_ids[1]: is an upload; pass its upload_id.',
+    ],
+    [
+      'checkVideo',
+      { ...P, first_frame_upload_id: 7 },
+      'http_400 first_frame_upload_id: must be an upload id or a file, not 7.',
+    ],
+    [
+      'checkVideo',
+      { ...P, reference_image_upload_ids: 'upl_1' },
+      'http_400 reference_image_upload_ids: must be a list; put the value in [ ].',
+    ],
+    [
+      'checkVideo',
+      { ...P, first_frame_upload_id: ['upl_1'] },
+      'http_400 first_frame_upload_id: takes one value, not a list.',
+    ],
+    ['checkVideo', { ...P, character_ids: ['fox', ''] }, TEXT('character_ids[1]', '""')],
+    ['checkVideo', { ...P, character_ids: 'fox' }, 'http_400 character_ids: must be a list; put the value in [ ].'],
+    ['checkVideo', { ...P, first_frame_url: new URL(URL_OK) }, 'sent'],
+    ['checkVideo', { ...P, first_frame_url: 7 }, TEXT('first_frame_url', '7')],
+    [
+      'checkVideo',
+      { ...P, first_frame_url: Promise.resolve('x') },
+      'http_400 first_frame_url: is a promise; await it.',
+    ],
+    ...(
+      [
+        ['first_frame_url', 'first_frame_upload_id'],
+        ['last_frame_url', 'last_frame_upload_id'],
+        ['webhook_url', 'a field that takes upload ids'],
+      ] as const
+    ).map(([field, other]): [Check, unknown, string] => [
+      'checkVideo',
+      { ...P, [field]: new Blob(['x']) },
+      `http_400 ${field}: takes a public URL; a file goes into ${other}.`,
+    ]),
+    [
+      'checkVideo',
+      { ...P, reference_video_urls: [new Blob(['x'])] },
+      'http_400 reference_video_urls[0]: takes a public URL; a file goes into reference_video_upload_ids (reference_upload_ids for images).',
+    ],
+    [
+      'checkVideo',
+      { ...P, referenceAudioUrls: [new Blob(['x'])] },
+      'http_400 referenceAudioUrls[0]: takes a public URL; a file goes into reference_audio_upload_ids (reference_upload_ids for images).',
+    ],
+    ...['video', 'source_video_url'].map((field): [Check, unknown, string] => [
+      'checkVideoEdit',
+      { ...EDIT, [field]: new Blob(['x']) },
+      `http_400 ${field}: takes a public URL; a file goes into source_video_upload_id.`,
+    ]),
+    ['checkVideo', { ...P, reference_images: [{ url: URL_OK }, URL_OK] }, 'sent'],
+    [
+      'checkVideo',
+      { ...P, reference_images: [new Blob(['x'])] },
+      'http_400 reference_images[0]: takes a public URL; a file goes into reference_image_upload_ids (reference_upload_ids for images).',
+    ],
+    ['checkVideo', { ...P, reference_images: [''] }, TEXT('reference_images[0]', '""')],
+    [
+      'checkImage',
+      { ...P, references: [() => 1] },
+      expect.stringMatching(/^http_400 references\[0\]: must be an object with fields, not /) as never,
+    ],
+    ['checkImage', { ...P, references: [Object.create(null), null, 'x'] }, 'sent'],
+    ['checkImage', { ...P, references: [{ image_url: '' }] }, TEXT('references[0].image_url', '""')],
+    ['checkVideo', { content: [{ text: 'x', video_url: { url: 7 } }] }, TEXT('content[0].video_url', '7')],
+    ['checkVideo', { content: [{ text: 'x', video_url: null, image_url: { url: undefined } }] }, 'sent'],
+    [
+      'checkVideo',
+      { content: [{ text: 'x', video_url: new Blob(['x']) }] },
+      'http_400 content[0].video_url: takes a public URL; a file goes into a field that takes upload ids.',
+    ],
+  ])('%s(%j): %s', (check, body, expected) => {
+    expect(verdict(check, body)).toEqual(expected);
+  });
+
+  it('a model by the rows that it is given', () => {
+    const capabilities = (alias: string) =>
+      alias === 'svc-new'
+        ? ({ kind: 'video', durations: [3], resolutions: ['8k'], aspectRatios: ['2:1'] } as never)
+        : undefined;
+    const said = (body: object) => verdict('checkVideo', { ...P, model: 'svc-new', ...body }, { capabilities });
+    expect(said({ duration: 3, resolution: '8k' })).toBe('sent');
+    expect(said({ duration: 4 })).toBe('duration_not_supported duration: 4 is not offered by svc-new; it offers 3.');
+    expect(said({ resolution: '4k' })).toBe(
+      'resolution_not_supported resolution: "4k" is not offered by svc-new; it offers "8k".',
+    );
+    expect(
+      verdict(
+        'checkImage',
+        { ...P, ratio: '1:1', model: 'a' },
+        { capabilities: () => ({ kind: 'image', aspectRatios: ['2:1'] }) as never },
+      ),
+    ).toBe('aspect_ratio_not_supported ratio: "1:1" is not offered by a; it offers "2:1".');
+  });
+
+  it('an undocumented field where it is strict', () => {
+    expect(verdict('checkVideo', { ...P, promt: 'x' }, { isStrict: true })).toMatch(/^http_400 /);
+  });
+});
+
+it.each([
+  ['duration_not_supported', true],
+  ['resolution_not_supported', true],
+  ['aspect_ratio_not_supported', true],
+  ['prompt_required', false],
+] as const)('%s is about the limits of a model, which the service may have changed: %s', (code, isAbout) => {
+  expect(isAboutLimits(new PreflightError('x', { code, param: 'x' }))).toBe(isAbout);
+  expect(isAboutLimits({ code })).toBe(false);
+});
