@@ -1,8 +1,8 @@
 // What an upload makes of its source, before any call: what it is, what it contains, and why it is refused.
 import { describe, expect, it, vi } from 'vitest';
+import { meteredBody } from '../../';
 import { GenError } from '../../src/errors/index.js';
 import { describeFile, openFile } from '../../src/uploading/file.js';
-import { meteredBody } from '../../src/uploading/progress.js';
 import { recogniseSource, type Source } from '../../src/uploading/source.js';
 import type { FileOptions } from '../../src/uploading/upload-options.js';
 
