@@ -1,6 +1,5 @@
 // What an upload makes of its source, before any call: what it is, what it contains, and why it is refused.
 import { describe, expect, it, vi } from 'vitest';
-import { meteredBody } from '../../';
 import { GenError } from '../../src/errors/index.js';
 import { describeFile, openFile } from '../../src/uploading/file.js';
 import { recogniseSource, type Source } from '../../src/uploading/source.js';
@@ -257,57 +256,58 @@ describe('what the service is told of a file', () => {
 });
 
 describe('the body of an upload', () => {
-  const setup = (sizeBytes: number, content: AsyncIterator<Uint8Array>) => {
-    const sent: number[] = [];
-    const [moved, fail] = [vi.fn(), vi.fn()];
-    const body = meteredBody(content, {
-      sizeBytes,
-      report: ({ sentBytes, totalBytes }) => {
-        expect(totalBytes).toBe(sizeBytes);
-        sent.push(sentBytes);
-      },
-      moved,
-      fail,
-    });
-    return { body, sent, moved, fail };
-  };
   const piece = (size: number) => new Uint8Array(size);
+  const open = async (sizeBytes: number, content: AsyncIterator<Uint8Array>) => {
+    const sent: [number, number][] = [];
+    const moved = vi.fn();
+    const file = openFile(
+      { [Symbol.asyncIterator]: () => content },
+      { sizeBytes, onProgress: ({ sentBytes, totalBytes }) => sent.push([sentBytes, totalBytes]) },
+    );
+    return { file, sent, moved, stream: (await file.body(moved)) as ReadableStream<Uint8Array<ArrayBuffer>> };
+  };
 
   it('counts a piece once the next one is asked for, and the last one when it has arrived', async () => {
-    const { body, sent, moved, fail } = setup(5, pieces(piece(0), piece(2), piece(0), piece(3), piece(0)));
-    expect((await new Response(body.stream).arrayBuffer()).byteLength).toBe(5);
-    expect(sent).toEqual([0, 2, 5]);
-    body.finish();
-    expect(sent).toEqual([0, 2, 5]);
-    expect([moved.mock.calls.length, fail.mock.calls]).toEqual([3, []]);
+    const { file, stream, sent, moved } = await open(5, pieces(piece(0), piece(2), piece(0), piece(3), piece(0)));
+    expect((await new Response(stream).arrayBuffer()).byteLength).toBe(5);
+    file.finish();
+    expect(sent).toEqual([
+      [0, 5],
+      [2, 5],
+      [5, 5],
+    ]);
+    expect([moved.mock.calls.length, file.failure()]).toEqual([3, undefined]);
   });
 
   it('that a runtime stops asking for at its last byte is whole when it has arrived', async () => {
-    const { body, sent } = setup(5, pieces(piece(5)));
-    await body.stream.getReader().read();
-    body.finish();
-    expect(sent).toEqual([0, 5]);
+    const { file, stream, sent } = await open(5, pieces(piece(5)));
+    await stream.getReader().read();
+    file.finish();
+    expect(sent).toEqual([
+      [0, 5],
+      [5, 5],
+    ]);
   });
 
   it.each([
     [6, [2, 3], 'The content ended after 5 of 6 bytes.'],
     [4, [2, 3], 'The content is longer than the 4 bytes announced.'],
     [5, [2, 3, 1], 'The content is longer than the 5 bytes announced.'],
-  ])('of %i bytes for pieces of %j breaks, and says why', async (sizeBytes, sizes, message) => {
+  ])('of %i bytes for pieces of %j breaks, says why, and is not sent again', async (sizeBytes, sizes, message) => {
     const content = pieces(...sizes.map(piece));
     const ended = vi.spyOn(content, 'return');
-    const { body, fail } = setup(sizeBytes, content);
-    const reason = new RangeError(message);
-    await expect(new Response(body.stream).arrayBuffer()).rejects.toThrow(message);
-    expect(fail.mock.calls).toEqual([[reason]]);
+    const { file, stream } = await open(sizeBytes, content);
+    await expect(new Response(stream).arrayBuffer()).rejects.toThrow(message);
+    expect(file.failure()).toEqual({ reason: new RangeError(message) });
     expect(ended).toHaveBeenCalledOnce();
+    await expect(file.body(() => {})).rejects.toThrow(message);
   });
 
-  it('ends its content when it is cancelled, also one that cannot be ended', async () => {
+  it('ends its content when it is not sent, also one that cannot be ended', async () => {
     const content = pieces(piece(1));
     const ended = vi.spyOn(content, 'return').mockRejectedValue(new Error('no'));
-    await setup(5, content).body.stream.cancel();
-    expect(ended).toHaveBeenCalledOnce();
-    await setup(5, { next: async () => ({ done: true, value: undefined }) }).body.stream.cancel();
+    (await open(5, content)).file.discard();
+    await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
+    (await open(5, { next: async () => ({ done: true, value: undefined }) })).file.discard();
   });
 });
