@@ -79,24 +79,43 @@ export async function* waitForJobs(
   options: WaitOptions = {},
 ): AsyncGenerator<Job, void, undefined> {
   if (typeof jobs?.[Symbol.iterator] !== 'function') throw new GenError(mustBe('waitForJobs: jobs', 'a list', jobs));
-  const { signal: outer, throwOnFailure = false } = options;
+  const { throwOnFailure = false } = options;
+  const finalJob = (job: Job | string, signal: AbortSignal) =>
+    waiter.waitForJob(job, { ...options, signal, throwOnFailure: false });
+  try {
+    for await (const job of asTheyEnd(jobs, finalJob, options.signal, 'could not be waited for')) {
+      yield throwOnFailure ? await waiter.waitForJob(job) : job;
+    }
+  } catch (error) {
+    throw seenFromCallerOf(error, waitForJobs);
+  }
+}
+
+/**
+ * The final job of each item, in the order in which they end. The errors come after the last of them. An abort of `outer`
+ * throws at once, and whatever ends the loop ends the work by its signal.
+ */
+async function* asTheyEnd<T>(
+  items: Iterable<T>,
+  finalJob: (item: T, signal: AbortSignal) => Promise<Job>,
+  outer: AbortSignal | undefined,
+  failed: string,
+): AsyncGenerator<Job, void, undefined> {
   const stop = new AbortController();
   const ended: Job[] = [];
   const errors: unknown[] = [];
   let open = 0;
   let wake = () => {};
-  const abort = () => {
+  const forget = onAbort(outer, () => {
     stop.abort(outer?.reason);
     wake();
-  };
-  outer?.addEventListener('abort', abort, { once: true });
+  });
   try {
-    for (const job of jobs) {
+    for (const item of items) {
       open++;
-      waiter
-        .waitForJob(job, { ...options, signal: stop.signal, throwOnFailure: false })
+      finalJob(item, stop.signal)
         .then(
-          (final) => ended.push(final),
+          (job) => ended.push(job),
           (error) => errors.push(error),
         )
         .then(() => {
@@ -106,19 +125,21 @@ export async function* waitForJobs(
     }
     for (;;) {
       outer?.throwIfAborted();
-      for (const job of ended.splice(0)) yield throwOnFailure ? await waiter.waitForJob(job) : job;
-      if (ended.length > 0) continue;
-      if (open === 0) break;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+      const job = ended.shift();
+      if (job !== undefined) yield job;
+      else if (open === 0) break;
+      else {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
     }
   } finally {
-    outer?.removeEventListener('abort', abort);
+    forget();
     stop.abort();
   }
-  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs could not be waited for.`);
-  if (errors.length > 0) throw seenFromCallerOf(errors[0], waitForJobs);
+  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs ${failed}.`);
+  if (errors.length > 0) throw errors[0];
 }
 
 /** How to wait for the jobs of a journal. `timeoutMs` is for each job. */
@@ -142,52 +163,14 @@ export async function* resumeJobs(
   options: ResumeOptions = {},
 ): AsyncGenerator<Job, void, undefined> {
   checkOptions('resume', WAIT_OPTIONS, options);
-  const { signal: outer } = options;
-  outer?.throwIfAborted();
+  options.signal?.throwIfAborted();
   const creates = await readJournal(ports.journal);
-  const stop = new AbortController();
-  const ended: Job[] = [];
-  const errors: unknown[] = [];
-  let open = 0;
-  let wake = () => {};
-  const forget = onAbort(outer, () => {
-    stop.abort(outer?.reason);
-    wake();
-  });
-  try {
-    for (const create of creates) {
-      if (isDone(create)) continue;
-      open += 1;
-      finalJob(ports, create, { ...options, signal: stop.signal })
-        .then(
-          (job) => ended.push(job),
-          (error) => errors.push(error),
-        )
-        .then(() => {
-          open -= 1;
-          wake();
-        });
-    }
-    for (;;) {
-      outer?.throwIfAborted();
-      const job = ended.shift();
-      if (job !== undefined) yield job;
-      else if (open === 0) break;
-      else {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    }
-  } finally {
-    forget();
-    stop.abort();
-  }
-  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs of the journal could not be resumed.`);
-  if (errors.length > 0) throw errors[0];
+  const open = creates.filter((create) => !isDone(create));
+  const finalJob = (create: JournaledCreate, signal: AbortSignal) => resumedJob(ports, create, { ...options, signal });
+  yield* asTheyEnd(open, finalJob, options.signal, 'of the journal could not be resumed');
 }
 
-async function finalJob(
+async function resumedJob(
   { journal, create, waitForJob }: ResumePorts,
   journaled: JournaledCreate,
   options: ResumeOptions & { readonly signal: AbortSignal },
