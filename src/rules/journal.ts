@@ -49,16 +49,20 @@ export interface ClosedEntry {
   readonly code?: string | undefined;
 }
 
-/** A job has ended. */
-export interface FinalEntry {
-  /** What happened. */
-  readonly phase: 'final';
+/** What the entries about the job of a create have in common. */
+interface AboutJob {
   /** The service's job id. */
   readonly jobId: string;
   /** ISO timestamp of the entry. */
   readonly at: string;
   /** The idempotency key of the create, where this process knows it. */
   readonly key?: string | undefined;
+}
+
+/** A job has ended. */
+export interface FinalEntry extends AboutJob {
+  /** What happened. */
+  readonly phase: 'final';
   /** How the job ended. */
   readonly status: string;
   /** Why the job failed. */
@@ -70,29 +74,17 @@ export interface FinalEntry {
 }
 
 /** The file of a job is about to be stored: what a crash leaves in these places belongs to the job. */
-export interface StoringEntry {
+export interface StoringEntry extends AboutJob {
   /** What happened. */
   readonly phase: 'storing';
-  /** The service's job id. */
-  readonly jobId: string;
-  /** ISO timestamp of the entry. */
-  readonly at: string;
-  /** The idempotency key of the create, where this process knows it. */
-  readonly key?: string | undefined;
   /** The paths or URLs that the file is written to. */
   readonly places: readonly string[];
 }
 
 /** The file of a job is stored. */
-export interface StoredEntry {
+export interface StoredEntry extends AboutJob {
   /** What happened. */
   readonly phase: 'stored';
-  /** The service's job id. */
-  readonly jobId: string;
-  /** ISO timestamp of the entry. */
-  readonly at: string;
-  /** The idempotency key of the create, where this process knows it. */
-  readonly key?: string | undefined;
   /** The paths or URLs of the file, where the writer gives them. */
   readonly places?: readonly string[] | undefined;
 }

@@ -21,6 +21,8 @@ export interface ClientAccount {
   readonly facts: AccountFacts;
   /** The one thing of this name for the account, made on first use: the poll scheduler, for example. */
   shared<T extends object>(name: string, make: () => T): T;
+  /** Whether something of it is in use, which keeps it. */
+  readonly busy: boolean;
   /** The one thing of this name for all accounts of the process. */
   ofProcess<T extends object>(name: string, make: () => T): T;
 }
@@ -44,22 +46,13 @@ export interface LimitSettings {
   readonly warn: (message: string) => void;
 }
 
-/** Something shared may say that it is in use, which keeps its account. */
-interface MaybeBusy {
-  readonly busy?: boolean;
-}
-
-interface RegisteredAccount extends ClientAccount {
-  readonly busy: boolean;
-}
-
 interface Registry {
   /** Never leaves the process, so that the ids below cannot be used to test a guessed key. */
   readonly salt: string;
   /** Accounts in use, and those that were used last. */
-  readonly accounts: Map<string, RegisteredAccount>;
+  readonly accounts: Map<string, ClientAccount>;
   /** All other accounts that a client still holds. */
-  readonly held: Map<string, WeakRef<RegisteredAccount>>;
+  readonly held: Map<string, WeakRef<ClientAccount>>;
   /** What all accounts share, by name. */
   readonly things: Map<string, object>;
   pruneAt: number;
@@ -95,9 +88,7 @@ export function accountFor(
   const idOf = (key: string) => bytesToHex(sha256(utf8ToBytes(`${registry.salt}\n${baseUrl}\n${key}`)));
   const id = idOf(apiKey);
   const account =
-    accounts.get(id) ??
-    held.get(id)?.deref() ??
-    (isRegistered(previous?.account) ? previous.account : createAccount({ baseUrl, apiKey }, clock, registry));
+    accounts.get(id) ?? held.get(id)?.deref() ?? previous?.account ?? createAccount(baseUrl, apiKey, clock, registry);
   if (previous?.account === account) {
     accounts.delete(idOf(previous.apiKey));
     held.delete(idOf(previous.apiKey));
@@ -118,7 +109,7 @@ function accountHash(...parts: readonly string[]): string {
   return bytesToHex(sha256(utf8ToBytes(['gen-client', ...parts].join('\n')))).slice(0, ID_LENGTH);
 }
 
-function prune(registry: Registry, spared: RegisteredAccount): void {
+function prune(registry: Registry, spared: ClientAccount): void {
   const { accounts, held } = registry;
   for (const [id, account] of accounts) {
     if (accounts.size <= KEPT_ACCOUNTS / 2) break;
@@ -131,16 +122,12 @@ function prune(registry: Registry, spared: RegisteredAccount): void {
   registry.pruneAt = accounts.size + KEPT_ACCOUNTS / 2;
 }
 
-interface AccountIdentity {
-  readonly baseUrl: string;
-  readonly apiKey: string;
-}
-
-function createAccount({ baseUrl, apiKey }: AccountIdentity, clock: Clock, registry: Registry): RegisteredAccount {
+function createAccount(baseUrl: string, apiKey: string, clock: Clock, registry: Registry): ClientAccount {
   const id = accountHash(baseUrl, apiKey);
   const idIn = (store: SharedStore | undefined) =>
     store?.account === undefined ? id : accountHash(baseUrl, 'account', store.account);
-  const things = new Map<string, object & MaybeBusy>();
+  /** Each may say that it is in use. */
+  const things = new Map<string, object & { readonly busy?: boolean }>();
   const pool: LanePool = new Map();
   const facts: AccountFacts = { prices: new Facts(), lengths: new Facts() };
   return {
@@ -197,10 +184,6 @@ function limitersOf({ idIn, clock, pool, facts }: LimitersOf): ClientAccount['li
     inStore.set(settings, limiter);
     return limiter.for(warn);
   };
-}
-
-function isRegistered(account: ClientAccount | undefined): account is RegisteredAccount {
-  return account !== undefined && 'busy' in account;
 }
 
 function openRegistry(): Registry {

@@ -51,8 +51,8 @@ export function createInbox(options: InboxOptions): (event: WebhookEvent) => Del
 
 interface Claim {
   readonly found: Claimed | 'unclaimed';
-  readonly lease: Lease;
-  readonly record: EventRecord;
+  readonly lease: ReturnType<typeof startLease>;
+  readonly record: ReturnType<typeof eventRecord>;
 }
 
 async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promise<Claim> {
@@ -112,49 +112,39 @@ async function handleOnce(event: WebhookEvent, { lease, record }: Claim, options
   return verdict;
 }
 
-/** What a store knows of one event. */
-interface EventRecord {
-  /** Takes the event for `leaseMs` milliseconds: of any number of claims at once, one gets `new`. */
-  claim(leaseMs: number): Promise<Claimed>;
-  /** For `ttlMs` milliseconds every claim gets `done`. */
-  complete(ttlMs: number): Promise<void>;
-  /** The event was not handled: the next claim gets `new`. */
-  release(): Promise<void>;
-}
-
 /** The one key of an event's group: `done`, or who works on it. */
 const STATE_KEY = 'state';
 const HANDLED = 'done';
 
-function eventRecord(store: SharedStore, id: string): EventRecord {
+/** What a store knows of one event. */
+function eventRecord(store: SharedStore, id: string) {
   const group = { store, group: `events/${id}`, clock: systemClock, random: systemRandom };
   const own = `busy ${systemRandom.uuid()}`;
   const update = <T>(rule: (state: string | undefined) => Decision<T>) =>
     updateShared(group, [STATE_KEY], ({ values }) => rule(values[STATE_KEY]));
   return {
-    claim: (leaseMs) =>
+    /** Takes the event for `leaseMs` milliseconds: of any number of claims at once, one gets `new`. */
+    claim: (leaseMs: number) =>
       update<Claimed>((state) => {
         // A claim whose answer was lost finds itself.
         if (state !== undefined && state !== own) return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
         return { changes: { [STATE_KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
       }),
-    complete: (ttlMs) => update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs } }, result: undefined })),
+    /** For `ttlMs` milliseconds every claim gets `done`. */
+    complete: (ttlMs: number) =>
+      update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs } }, result: undefined })),
+    /** The event was not handled: the next claim gets `new`. */
     release: () => update((state) => ({ changes: state === own ? { [STATE_KEY]: null } : {}, result: undefined })),
   };
 }
 
 const OVER = Symbol('over');
 
-/** The time for which an event is held. */
-interface Lease {
-  isOver(): boolean;
-  /** The outcome of `work`, or {@link OVER} when the lease ends before. */
-  orOver<T>(work: Promise<T>): Promise<T | typeof OVER>;
-  cancel(): void;
-}
-
-/** Begins before the store is asked, so it never outlasts the lease that the store keeps by its own clock. */
-function startLease(ms: number): Lease {
+/**
+ * The time for which an event is held. It begins before the store is asked, so it never outlasts the lease that the store
+ * keeps by its own clock.
+ */
+function startLease(ms: number) {
   let isOver = false;
   let cancel = () => {};
   const end = new Promise<typeof OVER>((resolve) => {
@@ -163,5 +153,10 @@ function startLease(ms: number): Lease {
       resolve(OVER);
     });
   });
-  return { isOver: () => isOver, orOver: (work) => Promise.race([work, end]), cancel: () => cancel() };
+  return {
+    isOver: () => isOver,
+    /** The outcome of `work`, or {@link OVER} when the lease ends before. */
+    orOver: <T>(work: Promise<T>) => Promise.race([work, end]),
+    cancel: () => cancel(),
+  };
 }
