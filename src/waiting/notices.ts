@@ -24,7 +24,7 @@ export interface Notice {
 export interface NoticesContext {
   readonly clock: Clock;
   /** The store through which the processes of an account notify each other. */
-  readonly shared?: SharedStore | undefined;
+  readonly shared: SharedStore;
   /** The client's signing secrets: what another process has received is verified again. */
   readonly secrets?: (() => readonly string[]) | undefined;
   /** The base URL, where it is known. */
@@ -78,10 +78,10 @@ export function createNotices(context: NoticesContext): Notices {
   };
   return {
     publish(event) {
-      if (shared?.publish) callObserver(() => shared.publish?.(TOPIC, noticeText(event)), failed);
+      if (shared.publish) callObserver(() => shared.publish?.(TOPIC, noticeText(event)), failed);
     },
     listen(watcher) {
-      if (!shared?.subscribe) return undefined;
+      if (!shared.subscribe) return undefined;
       watchers.add(watcher);
       listening++;
       if (listening === 1) {

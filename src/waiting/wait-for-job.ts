@@ -7,6 +7,7 @@ import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
 import { lengthsOf } from '../shared/facts.js';
+import type { SharedStore } from '../shared/shared-store.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
 import { type FollowContext, followJob, outcomeOf, type WaitPart, type WaitTarget } from './wait.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
@@ -19,10 +20,12 @@ export interface SharedState {
 
 /** What waiting needs of the client. */
 export interface WaiterContext
-  extends Omit<NoticesContext, 'clock'>,
+  extends Omit<NoticesContext, 'clock' | 'shared'>,
     Omit<FollowContext, 'clock' | 'watcher' | 'notices'> {
   /** What all clients of the account share. */
   readonly account: () => Promise<SharedState>;
+  /** The store through which the processes of an account notify each other. */
+  readonly shared?: SharedStore | undefined;
   /** @default the runtime's own */
   readonly clock?: Clock | undefined;
   /** Where the wait is traced, while somebody listens. */
@@ -47,8 +50,8 @@ const WATCHER = 'waits';
 
 /** Makes the waiting of one client. */
 export function createWaiter(given: WaiterContext): Waiter {
-  const { clock = systemClock, account, waits } = given;
-  const notices = createNotices({ ...given, clock });
+  const { clock = systemClock, account, waits, shared } = given;
+  const notices = shared && createNotices({ ...given, clock, shared });
   const watcher = async () => {
     const state = await account();
     return state.shared(WATCHER, () => new JobWatcher(clock, undefined, lengthsOf(state)));
@@ -82,11 +85,11 @@ export function createWaiter(given: WaiterContext): Waiter {
     notify(event) {
       const notice = noticeOf(event, given.baseUrl?.());
       if (!notice) return;
-      notices.publish(event);
+      notices?.publish(event);
       const job = jobIn(event);
       watcher().then(
-        (shared) => {
-          if (!shared.notify(notice) && job) given.announced?.({ id: job.id, status: job.status });
+        (scheduler) => {
+          if (!scheduler.notify(notice) && job) given.announced?.({ id: job.id, status: job.status });
         },
         // Without a key there are no waits.
         () => {},

@@ -35,7 +35,8 @@ export interface FollowContext {
   readonly readJob: (id: string, signal: AbortSignal) => Promise<Job>;
   /** The scheduler of the account. Its key may fail, and come later. */
   readonly watcher: () => Promise<JobWatcher>;
-  readonly notices: Notices;
+  /** Between the processes that share a store, where there is one. */
+  readonly notices: Notices | undefined;
   readonly clock: Clock;
   /** The limiter that reads go through. @default the documented limit */
   readonly limiter?: (() => ReadLimiter) | undefined;
@@ -83,7 +84,7 @@ export async function followJob(
     }
     const limiter = context.limiter?.() ?? 'documented';
     seat = watcher.join({ id, job, limiter, pollIntervalMs, takesEvents: settleOn !== 'read', wait });
-    stopListening = context.notices.listen(watcher);
+    stopListening = context.notices?.listen(watcher);
     for (;;) {
       const step = watcher.next(seat);
       if (step.kind === 'sleep') await wait.sleep();
