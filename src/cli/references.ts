@@ -34,6 +34,12 @@ export interface ReferenceSlot {
   readonly isSingle?: boolean;
 }
 
+/** The slot of one reference, or of a list of them. */
+export function slotOf(given: string | readonly string[] | undefined, urls: string, uploads: string): ReferenceSlot {
+  const isSingle = typeof given === 'string';
+  return { mentions: (isSingle ? [given] : (given ?? [])).map(mentionOf), urls, uploads, isSingle };
+}
+
 /** The params of the references: URLs, upload ids, and files by value. */
 export function referenceParams(slots: readonly ReferenceSlot[]): Record<string, unknown> {
   const params: Record<string, unknown> = {};
@@ -48,22 +54,29 @@ export function referenceParams(slots: readonly ReferenceSlot[]): Record<string,
   return params;
 }
 
-/** Shows how far the files of a call have come. */
-export function uploadProgress(session: Session, slots: readonly ReferenceSlot[]) {
+/** Makes a call that takes files: shows how far they have come, and names the file that is at fault. */
+export async function sendingFiles<T>(
+  session: Session,
+  slots: readonly ReferenceSlot[],
+  call: (onUploadProgress: (progress: UploadProgress) => void) => PromiseLike<T>,
+): Promise<T> {
   const files = slotFiles(slots);
   let progress: ShownProgress | undefined;
-  return {
-    onUploadProgress({ sentBytes, totalBytes }: UploadProgress) {
+  try {
+    return await call(({ sentBytes, totalBytes }) => {
       const what = files.length === 1 ? basename(files[0] ?? '') : `${files.length} files`;
       progress ??= session.terminal.progress(`Uploading ${what}`);
       progress.bytes(sentBytes, totalBytes);
-    },
-    stop: () => progress?.stop(),
-  };
+    });
+  } catch (error) {
+    throw namingFiles(error, slots);
+  } finally {
+    progress?.stop();
+  }
 }
 
 /** The error of a file, with its name: the library knows only the field. */
-export function namingFiles(error: unknown, slots: readonly ReferenceSlot[]): unknown {
+function namingFiles(error: unknown, slots: readonly ReferenceSlot[]): unknown {
   if (!PreflightError.isInstance(error)) return error;
   const files = slotFiles(slots.filter(({ uploads }) => uploads === error.param));
   if (files.length === 0) return error;

@@ -3,101 +3,106 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { CreateCallOptions, CreateOptions } from '../resources/create.js';
+import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import { systemRandom } from '../runtime/clock.js';
-import type { CreatedJob, Job } from '../schemas/job.js';
+import type { Fields } from '../schemas/envelope.js';
+import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { checkFiles } from '../uploading/body-files.js';
 import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
-import { namingFiles, type ReferenceSlot, referenceParams, uploadProgress } from './references.js';
+import { type ReferenceSlot, referenceParams, sendingFiles } from './references.js';
 import { baseUrlOf, type Machine, type Session, variable } from './session.js';
 import { saveTo, tryTarget } from './target.js';
 import { describeJob, resumeLine, watching } from './wait.js';
+/** What making jobs needs of the client. The rules have looked at the params, so that their types are not needed. */
+export type JobMakers = {
+  readonly [C in JobCall]: {
+    create(params: never, options: CreateCallOptions): PromiseLike<CreatedJob>;
+    createAndWait(params: never, options: CreateOptions): Promise<Job>;
+  };
+};
 
-/** A job to make: its params, the rules for them and the calls that make it. */
-interface CommandPlan<Params extends object> {
-  /** Params but for the references. */
-  readonly params: Readonly<Record<string, unknown>>;
+const CHECKS = { images: checkImage, videos: checkVideo, videoEdits: checkVideoEdit, characters: checkCharacter };
+
+/** The documented rules of a call. Throws the PreflightError with the catalog's message. */
+export function checkCall(call: JobCall, params: Fields): void {
+  CHECKS[call](params, () => {});
+}
+
+/** A job to make. */
+interface JobPlan {
+  readonly call: JobCall;
+  /** Params but for the references; those that are undefined were not given. */
+  readonly params: Fields;
   readonly references: readonly ReferenceSlot[];
-  /** The documented rules; throws the PreflightError with the catalog's message. */
-  readonly check: (params: Record<string, unknown>) => void;
-  readonly create: (params: Params, options: CreateCallOptions) => PromiseLike<CreatedJob>;
-  readonly createAndWait: (params: Params, options: CreateOptions) => Promise<Job>;
 }
 
 /**
  * Makes a job, waits for it and saves its file. All that can be refused without a call is refused first, then the target
  * is tried: nothing is paid for and then thrown away. Files go to the client by value.
  */
-export async function runJobCommand<Params extends object>(
+export async function runJobCommand(
   session: Session,
-  plan: CommandPlan<Params>,
+  { call, params, references }: JobPlan,
   flags: JobFlags,
 ): Promise<void> {
+  const { machine, signal } = session;
   if (!flags.wait && flags.out !== undefined) {
     throw new UsageError('--out needs the finished file: leave out --no-wait, or save later with "gen-client wait".');
   }
-  const given = { ...plan.params, ...referenceParams(plan.references), webhook_url: flags.webhook };
-  const fields = definedOnly(given);
-  plan.check(fields);
+  const fields = definedOnly({ ...params, ...referenceParams(references), webhook_url: flags.webhook });
+  checkCall(call, fields);
   const idempotencyKey = flags.idempotencyKey ?? systemRandom.uuid();
-  const sentKey = { key: idempotencyKey, baseUrl: baseUrlOf(flags, session.machine) };
-  await tryTarget(session, { ...flags, mayExist: isKnownKey(session.machine, sentKey) });
-  const uploads = uploadProgress(session, plan.references);
+  const sentKey = { key: idempotencyKey, baseUrl: baseUrlOf(flags, machine) };
+  await tryTarget(session, { ...flags, mayExist: isKnownKey(machine, sentKey) });
   session.createKey = idempotencyKey;
   session.outcome = { idempotencyKey };
-  const { onUploadProgress } = uploads;
-  // The rules have looked at them: what is left to the types is the spelling of the names above.
-  const options = { idempotencyKey, signal: session.signal, onUploadProgress };
-  const accepted = () => rememberKey(session.machine, sentKey);
-  const attempt = { params: fields as Params, options, accepted };
-  try {
+  const makers: JobMakers = session.client();
+  await sendingFiles(session, references, async (onUploadProgress) => {
     await checkFiles(fields);
-    if (flags.wait) await waitAndSave(session, plan, { ...attempt, flags });
-    else await startOnly(session, plan, attempt);
-  } catch (error) {
-    throw namingFiles(error, plan.references);
-  } finally {
-    uploads.stop();
-  }
+    const job: JobAttempt = {
+      maker: makers[call],
+      params: fields as never,
+      options: { idempotencyKey, signal, onUploadProgress },
+      accepted: () => rememberKey(machine, sentKey),
+    };
+    await (flags.wait ? waitAndSave(session, job, flags) : startOnly(session, job));
+  });
 }
 
-interface JobAttempt<Params> {
-  readonly params: Params;
+interface JobAttempt {
+  readonly maker: JobMakers[JobCall];
+  readonly params: never;
   readonly options: CreateCallOptions & { readonly idempotencyKey: string };
   /** Called when there is a job. */
   readonly accepted: () => void;
 }
 
-async function startOnly<Params extends object>(
-  session: Session,
-  plan: CommandPlan<Params>,
-  { params, options, accepted }: JobAttempt<Params>,
-): Promise<void> {
-  const created = await plan.create(params, options);
+async function startOnly({ terminal }: Session, { maker, params, options, accepted }: JobAttempt): Promise<void> {
+  const created = await maker.create(params, options);
   accepted();
-  session.terminal.result({ ...created }, [
+  terminal.result({ ...created }, [
     ...describeJob(created.job, created),
     `Go on with: ${resumeLine(created.job.id, {})}`,
   ]);
 }
 
-async function waitAndSave<Params extends object>(
+async function waitAndSave(
   session: Session,
-  plan: CommandPlan<Params>,
-  { params, options, accepted, flags }: JobAttempt<Params> & { flags: JobFlags },
+  { maker, params, options, accepted }: JobAttempt,
+  flags: JobFlags,
 ): Promise<void> {
   const { terminal, signal } = session;
-  const { idempotencyKey } = options;
-  let created: CreatedJob | undefined;
+  let warnings: readonly string[] = [];
   const watch = watching(session, flags);
   try {
-    const job = await plan.createAndWait(params, {
+    const job = await maker.createAndWait(params, {
       ...options,
       ...watch.options,
-      onCreated(made) {
-        created = made;
+      onCreated(created) {
         accepted();
-        const { job, quoted_token_cost: quoted, warnings } = made;
+        const { job, quoted_token_cost: quoted } = created;
+        warnings = created.warnings;
         session.outcome.warnings = warnings;
         terminal.note(`Job ${job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
         for (const warning of warnings) terminal.note(`Warning: ${warning}`);
@@ -106,7 +111,7 @@ async function waitAndSave<Params extends object>(
     });
     watch.stop();
     const file = flags.out === undefined ? undefined : await saveTo(session, job, flags);
-    const result = { job, idempotencyKey, warnings: created?.warnings ?? [], file };
+    const result = { job, idempotencyKey: options.idempotencyKey, warnings, file };
     terminal.result(result, describeJob(job, { file, hasSave: true }));
   } finally {
     watch.stop();
@@ -115,7 +120,7 @@ async function waitAndSave<Params extends object>(
 }
 
 /** Without what was not given, so that the body says only what the caller said. */
-function definedOnly(params: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function definedOnly(params: Fields): Fields {
   return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
 }
 

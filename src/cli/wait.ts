@@ -35,8 +35,8 @@ export function watching(session: Session, flags: WaitFlags): ShownWait {
   return {
     options: {
       signal: session.signal,
-      ...(flags.timeout === undefined ? {} : { timeoutMs: flags.timeout }),
-      ...(flags.poll === undefined ? {} : { pollIntervalMs: flags.poll }),
+      timeoutMs: flags.timeout,
+      pollIntervalMs: flags.poll,
       onUpdate: show,
     },
     began(job) {

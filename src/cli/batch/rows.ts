@@ -6,11 +6,12 @@ import { fromPath } from '../../node/index.js';
 import { isUploadField } from '../../rules/fields.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
+import { JOB_CALLS, type JobCall } from '../../schemas/job.js';
 import { didYouMean } from '../../schemas/show.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';
-import { type Call, callNamed, checkCall } from './calls.js';
+import { checkCall } from '../run-job.js';
 
 /** A row of a prompts file as it was written, or why it cannot be read. */
 interface ReadRow {
@@ -92,7 +93,7 @@ export interface Row {
   readonly id: string | undefined;
   /** The caller's label for its cost; the id without one. */
   readonly label: string | undefined;
-  readonly call: Call;
+  readonly call: JobCall;
   /** What is sent, with files by value. Rows that name one file share its source, so that it is uploaded once. */
   readonly params: Fields;
   /** The idempotency key of the row: the same in every run. */
@@ -109,6 +110,14 @@ const ROW_FIELDS = ['call', 'id', 'label', 'params'];
 const ROW_ID = /^(?!\.)[\w.-]{1,100}$/;
 /** More faults than these help nobody. */
 export const MOST_FAULTS = 20;
+
+/** The commands' names for the calls. */
+const COMMAND_CALLS: ReadonlyMap<unknown, JobCall> = new Map([
+  ['video', 'videos'],
+  ['image', 'images'],
+  ['edit', 'videoEdits'],
+  ['character', 'characters'],
+]);
 
 /** The files that rows name, by their absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
@@ -152,6 +161,13 @@ function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonl
   const params = withSources('params' in rest ? onlyParams(rest) : rest, at);
   checkCall(call, params);
   return { line, id, label, call, params };
+}
+
+function callNamed(name: unknown): JobCall {
+  const call = JOB_CALLS.find((known) => known === name) ?? COMMAND_CALLS.get(name);
+  if (call === undefined)
+    throw new UsageError(`call "${String(name)}" does not exist. ${didYouMean(String(name), JOB_CALLS)}`);
+  return call;
 }
 
 /** Beside `params` nothing else may stand: what is next to it would be sent by nobody. */

@@ -8,13 +8,14 @@ import { isDone, type JournaledCreate } from '../../rules/journal.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
+import { type Fields, isObject } from '../../schemas/envelope.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
 import { type KeptJournal, readJournal } from '../../shared/journal.js';
 import { errorDocument } from '../errors.js';
+import type { JobMakers } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
 import { resumeLine } from '../wait.js';
-import { makeJob } from './calls.js';
 import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from './places.js';
 import type { Row } from './rows.js';
 import {
@@ -26,6 +27,7 @@ import {
   jobFailure,
   journaledJob,
   RESUBMITTED,
+  type RowStanding,
   standingOf,
   tokensOf,
 } from './standing.js';
@@ -67,15 +69,15 @@ interface BatchOutcome {
 
 /** Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way. */
 export async function runBatch(session: Session, plan: BatchPlan): Promise<BatchOutcome> {
-  const standing = new Map((await readJournal(plan.journal)).map((create) => [create.key, create]));
-  const run = new BatchRun(session, plan, standing);
+  const before = new Map((await readJournal(plan.journal)).map((create) => [create.key, create]));
+  const run = new BatchRun(session, plan, before);
   // One iterator for all workers: each takes the next row.
   const queue = run.inOrder().values();
   const worker = async () => {
-    for (const row of queue) await run.row(row);
+    for (const [row, standing] of queue) await run.row(row, standing);
   };
   await Promise.all(Array.from({ length: Math.min(plan.concurrency, plan.rows.length) }, worker));
-  await deleteUploadsOf(session, { ...plan, before: standing });
+  await deleteUploadsOf(session, { ...plan, before });
   session.signal.throwIfAborted();
   return { stopped: run.stopped };
 }
@@ -87,7 +89,8 @@ class BatchRun {
   stopped: unknown;
   readonly #session: Session;
   readonly #plan: BatchPlan;
-  readonly #before: ReadonlyMap<string, JournaledCreate>;
+  /** The rows to run: of those with one key, the first. */
+  readonly #standings = new Map<Row, RowStanding>();
   /** Resolves when it is known of every row with an unknown outcome whether it has a job. */
   readonly #resolved: Promise<unknown>;
   readonly #settle = new Map<Row, () => void>();
@@ -99,31 +102,27 @@ class BatchRun {
   constructor(session: Session, plan: BatchPlan, before: ReadonlyMap<string, JournaledCreate>) {
     this.#session = session;
     this.#plan = plan;
-    this.#before = before;
-    const unknown = this.#firsts().filter((row) => standingOf(row, before).create?.state === 'open');
+    const keys = new Set<string>();
+    const firsts = plan.rows.filter(({ key }) => !keys.has(key) && keys.add(key));
+    for (const row of firsts) this.#standings.set(row, standingOf(row, before));
+    const unknown = firsts.filter((row) => this.#standings.get(row)?.create?.state === 'open');
     this.#resolved = Promise.all(unknown.map((row) => new Promise<void>((resolve) => this.#settle.set(row, resolve))));
   }
 
-  /** What is done comes first, then what may have been paid for. Of rows with one key, the first. */
-  inOrder(): Row[] {
-    const rank = (row: Row) => {
-      const { create } = standingOf(row, this.#before);
+  /** What is done comes first, then what may have been paid for. */
+  inOrder(): [Row, RowStanding][] {
+    const rank = ({ create }: RowStanding) => {
       if (create === undefined || create.state === 'closed') return 2;
       return isDone(create) ? 0 : 1;
     };
-    return this.#firsts().sort((a, b) => rank(a) - rank(b) || a.line - b.line);
+    return [...this.#standings].sort(([a, one], [b, other]) => rank(one) - rank(other) || a.line - b.line);
   }
 
-  #firsts(): Row[] {
-    const keys = new Set<string>();
-    return this.#plan.rows.filter(({ key }) => !keys.has(key) && keys.add(key));
-  }
-
-  async row(row: Row): Promise<void> {
+  async row(row: Row, standing: RowStanding): Promise<void> {
     const { signal } = this.#session;
     if (signal.aborted) return;
     try {
-      await this.#run(row);
+      await this.#run(row, standing);
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
     } finally {
@@ -131,9 +130,8 @@ class BatchRun {
     }
   }
 
-  async #run(row: Row): Promise<void> {
+  async #run(row: Row, { attempt, create }: RowStanding): Promise<void> {
     const { retryFailed, places, client, wait } = this.#plan;
-    const { attempt, create } = standingOf(row, this.#before);
     if (create?.state === 'stored' && isPlaced(create, places)) {
       this.#end({ row, status: 'completed', job: journaledJob(create), ...placedBefore(create) });
       return;
@@ -145,11 +143,9 @@ class BatchRun {
     else if (create?.state === 'stored') await this.#place(row, journaledJob(create), create);
     else if (create?.jobId === undefined) await this.#ended(row, await this.#make(row, attempt, undefined));
     else {
-      const { signal } = this.#session;
-      const job = await this.#counted(() => {
-        const options = { ...wait, signal, throwOnFailure: false } as const;
-        return client.waitForJob(create.jobId ?? '', options);
-      });
+      const { jobId } = create;
+      const options = { ...wait, signal: this.#session.signal, throwOnFailure: false } as const;
+      const job = await this.#counted(() => client.waitForJob(jobId, options));
       const goesOn = job.status === 'failed' && job.errorCode === RESUBMITTED;
       if (goesOn) await this.#pay(row, attempt);
       else await this.#ended(row, job, create);
@@ -185,14 +181,15 @@ class BatchRun {
 
   /** Creates and waits. A create whose answer was lost is sent again under its key, before others are paid for. */
   #make(row: Row, attempt: number, budget: Budget | undefined): Promise<Job> {
-    const { client, wait } = this.#plan;
+    const { client, wait, maxTokens } = this.#plan;
     const { signal } = this.#session;
-    const idempotencyKey = attemptKey(row, attempt);
+    const maker = (client as JobMakers)[row.call];
     let isAccepted = false;
     const options = {
       ...wait,
       signal,
-      idempotencyKey,
+      idempotencyKey: attemptKey(row, attempt),
+      throwOnFailure: false,
       budget,
       label: row.label ?? row.id,
       onCreated: () => {
@@ -203,12 +200,12 @@ class BatchRun {
     return this.#counted(async () => {
       for (let tries = 1; ; tries++) {
         try {
-          return await makeJob(client, row, options);
+          return await maker.createAndWait(row.params as never, options);
         } catch (error) {
           if (isAccepted || signal.aborted || fateOf(error) !== 'lost') throw error;
           if (tries > LOST_TRIES) {
             // Another row of an unknown price could pass the limit beside this one.
-            if (this.#plan.maxTokens !== undefined) this.stopped ??= error;
+            if (maxTokens !== undefined) this.stopped ??= error;
             throw error;
           }
           await sleep(systemClock, backoff(LOST, tries), signal);
@@ -287,60 +284,44 @@ class BatchRun {
   }
 }
 
-/** What is known of the uploads of a batch. */
-interface UploadsOfBatch {
-  readonly rows: readonly Row[];
-  readonly client: GenClient;
-  readonly journal: KeptJournal;
-  /** The creates as they stood when the run began. */
-  readonly before: ReadonlyMap<string, JournaledCreate>;
-}
-
-/** Deletes the files that were uploaded for rows whose jobs have ended in this run. One that another job uses stays. */
-async function deleteUploadsOf({ signal }: Session, { rows, client, journal, before }: UploadsOfBatch): Promise<void> {
-  if (signal.aborted || !rows.some(({ params }) => hasFiles(params))) return;
+/**
+ * Deletes the files that were uploaded for rows whose jobs have ended in this run; `before` are the creates as they stood when
+ * it began. An upload that another job uses stays.
+ */
+async function deleteUploadsOf(
+  { signal }: Session,
+  { rows, client, journal, before }: BatchPlan & { readonly before: ReadonlyMap<string, JournaledCreate> },
+): Promise<void> {
+  const withFiles = rows.filter(({ params }) => [...uploadValues(params).values()].some(isObject));
+  if (signal.aborted || withFiles.length === 0) return;
   const creates = await readJournal(journal);
-  const keep = new Set(creates.filter((create) => !isDone(create)).flatMap(({ params }) => uploadIds(params)));
-  const ended = rows
-    .filter(({ params }) => hasFiles(params))
-    .flatMap((row) => {
-      const own = creates.filter(({ key }) => key === row.key || key.startsWith(`${row.key}:r`));
-      return own.filter(({ key }) => !isEnded(before.get(key))).flatMap(({ params }) => given(row, params));
-    });
-  const ids = [...new Set(ended)].filter((id) => !keep.has(id));
+  const open = creates.filter((create) => !isDone(create));
+  const inUse = new Set(open.flatMap(({ params }) => [...uploadValues(params).values()]));
+  const wasDone = (key: string) => {
+    const create = before.get(key);
+    return create !== undefined && isDone(create);
+  };
+  const ended = withFiles.flatMap((row) => {
+    const own = creates.filter(({ key }) => key === row.key || key.startsWith(`${row.key}:r`));
+    return own.filter(({ key }) => !wasDone(key)).flatMap(({ params }) => ownUploads(row, params));
+  });
+  const ids = [...new Set(ended)].filter((id) => !inUse.has(id));
   // What cannot be deleted stays: it is private and costs nothing.
   await Promise.allSettled(ids.map((id) => client.uploads.delete(id, { signal, maxRetries: 0 })));
 }
 
-function isEnded(create: JournaledCreate | undefined): boolean {
-  return create !== undefined && isDone(create);
-}
-
-function hasFiles(params: Row['params']): boolean {
-  return Object.entries(params).some(([field, value]) => isUploadField(field) && items(value).some(isFileValue));
-}
-
-function uploadIds(params: JournaledCreate['params']): string[] {
-  return Object.entries(params).flatMap(([field, value]) =>
-    isUploadField(field) ? items(value).filter((id) => typeof id === 'string') : [],
-  );
-}
-
 /** The ids that the batch made itself: those in the places of the files of a row. */
-function given(row: Row, params: JournaledCreate['params']): string[] {
-  return Object.entries(row.params).flatMap(([field, value]) => {
-    const ids = items(params[field]);
-    return items(value).flatMap((item, at) => {
-      const id = ids[at];
-      return isUploadField(field) && isFileValue(item) && typeof id === 'string' ? [id] : [];
-    });
-  });
+function ownUploads(row: Row, params: Fields): string[] {
+  const sent = uploadValues(params);
+  const files = [...uploadValues(row.params)].filter(([, value]) => isObject(value));
+  return files.map(([place]) => sent.get(place)).filter((id) => typeof id === 'string');
 }
 
-function items(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : value === undefined ? [] : [value];
-}
-
-function isFileValue(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
+/** The values in fields that take uploads, by their place: `reference_image_upload_ids[0]`. */
+function uploadValues(params: Fields): Map<string, unknown> {
+  const fields = Object.entries(params).filter(([field]) => isUploadField(field));
+  const placed = fields.flatMap(([field, value]) =>
+    [value].flat().map((item, at): [string, unknown] => [`${field}[${at}]`, item]),
+  );
+  return new Map(placed);
 }

@@ -27,7 +27,7 @@ export function attemptKey(row: Pick<Row, 'key'>, attempt: number): string {
 }
 
 /** Where a row stands when a run begins. */
-interface RowStanding {
+export interface RowStanding {
   readonly attempt: number;
   /** The last create of the row; undefined for a row that was never sent. */
   readonly create: JournaledCreate | undefined;

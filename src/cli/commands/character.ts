@@ -1,22 +1,14 @@
 import { Command } from 'commander';
-import { fromPath } from '../../node/index.js';
-import { checkCharacter } from '../../rules/preflight.js';
 import { extra } from '../../schemas/envelope.js';
-import { addJobFlags, collect, doing, type JobFlags, type OpenSession, parseKey, withExamples } from '../command.js';
+import { doing, type OpenSession, parseKey, withExamples } from '../command.js';
 import { UsageError } from '../errors.js';
-import { mentionOf, namingFiles, uploadProgress } from '../references.js';
-import { runJobCommand } from '../run-job.js';
-
-interface CreateFlags extends JobFlags {
-  readonly ratio?: string;
-  readonly resolution?: string;
-  readonly image?: readonly string[];
-}
+import { referenceParams, sendingFiles, slotOf } from '../references.js';
+import { characterImageCommand } from './create.js';
 
 /** `gen-client character`. */
 export function characterCommand(open: OpenSession): Command {
   const command = new Command('character').description('Registered characters, and one-off character images.');
-  for (const make of [registerCommand, createCommand, listCommand, getCommand, deleteCommand]) {
+  for (const make of [registerCommand, characterImageCommand, listCommand, getCommand, deleteCommand]) {
     command.addCommand(make(open));
   }
   return withExamples(command, [
@@ -33,55 +25,24 @@ function registerCommand(open: OpenSession): Command {
     .argument('<image>', 'file or upload id')
     .option('--idempotency-key <key>', 'the same key again registers nothing new', parseKey);
   withExamples(command, ['character register Mira mira.png']);
-  return doing<{ idempotencyKey?: string }>(command, open, async (session, [name = '', image = ''], flags) => {
-    const mention = mentionOf(image);
-    if (mention.kind === 'url')
-      throw new UsageError('A character is registered from a file or an upload id, not a URL.');
-    const slots = [{ mentions: [mention], urls: '', uploads: 'upload_id', isSingle: true }];
-    const uploads = uploadProgress(session, slots);
-    const { signal } = session;
-    const { idempotencyKey } = flags;
-    const { onUploadProgress } = uploads;
-    const params = { name, upload_id: mention.kind === 'file' ? fromPath(image) : image };
-    const options = { signal, idempotencyKey, onUploadProgress };
-    const character = await Promise.resolve(session.client().characters.register(params, options))
-      .catch((error: unknown) => {
-        throw namingFiles(error, slots);
-      })
-      .finally(() => uploads.stop());
-    session.terminal.result({ character }, [
-      `${character.character_id}  ${name}`,
-      'It may be under review for a while; creates that name it wait for that.',
-    ]);
-  });
-}
-
-function createCommand(open: OpenSession): Command {
-  const command = new Command('create')
-    .description('Make a one-off character image.')
-    .argument('<name>', "the character's name")
-    .argument('<prompt>', 'hairstyle, wardrobe, pose, style, palette; no real person')
-    .option('-r, --ratio <ratio>', 'aspect ratio')
-    .option('--resolution <name>', 'standard or high')
-    .option('-i, --image <source>', 'reference image: file or upload id; again for more', collect);
-  withExamples(addJobFlags(command), ['character create Mira "red hair, green coat, ink drawing" --out mira.png']);
-  return doing<CreateFlags>(command, open, async (session, [name = '', prompt = ''], flags) => {
-    const { characters } = session.client();
-    const mentions = (flags.image ?? []).map(mentionOf);
-    if (mentions.some(({ kind }) => kind === 'url'))
-      throw new UsageError('--image: give a file or an upload id, not a URL.');
-    await runJobCommand(
-      session,
-      {
-        params: { aspect_ratio: flags.ratio, resolution: flags.resolution },
-        references: [{ mentions, urls: '', uploads: 'reference_upload_ids' }],
-        check: (params) => checkCharacter({ ...params, name, prompt }),
-        create: (params, options) => characters.create({ ...params, name, prompt }, options),
-        createAndWait: (params, options) => characters.createAndWait({ ...params, name, prompt }, options),
-      },
-      flags,
-    );
-  });
+  return doing<{ idempotencyKey?: string }>(
+    command,
+    open,
+    async (session, [name = '', image = ''], { idempotencyKey }) => {
+      const slot = slotOf(image, '', 'upload_id');
+      if (slot.mentions[0]?.kind === 'url')
+        throw new UsageError('A character is registered from a file or an upload id, not a URL.');
+      const params = { name, upload_id: image, ...referenceParams([slot]) };
+      const { signal } = session;
+      const character = await sendingFiles(session, [slot], (onUploadProgress) =>
+        session.client().characters.register(params, { signal, idempotencyKey, onUploadProgress }),
+      );
+      session.terminal.result({ character }, [
+        `${character.character_id}  ${name}`,
+        'It may be under review for a while; creates that name it wait for that.',
+      ]);
+    },
+  );
 }
 
 function listCommand(open: OpenSession): Command {

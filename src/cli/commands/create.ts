@@ -1,13 +1,16 @@
+// The four commands that make a job: their flags, and the params that the flags stand for.
 import { Command } from 'commander';
-import { checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
-import type { ImageParams } from '../../schemas/params.js';
-import type { VideoEditParams, VideoParams } from '../../schemas/video-params.js';
+import type { Fields } from '../../schemas/envelope.js';
+import type { JobCall } from '../../schemas/job.js';
 import { addJobFlags, collect, doing, type JobFlags, type OpenSession, parseNumber, withExamples } from '../command.js';
-import { mentionOf, type ReferenceSlot } from '../references.js';
+import { UsageError } from '../errors.js';
+import { type ReferenceSlot, slotOf } from '../references.js';
 import { runJobCommand } from '../run-job.js';
 
-interface VideoFlags extends JobFlags {
+/** The flags of the four commands; none of them has all. */
+interface CreateFlags extends JobFlags {
   readonly model?: string;
+  readonly mode?: string;
   readonly duration?: number;
   readonly ratio?: string;
   readonly resolution?: string;
@@ -22,6 +25,25 @@ interface VideoFlags extends JobFlags {
   readonly cameraFixed?: boolean;
   readonly watermark?: boolean;
   readonly strict?: boolean;
+}
+
+/** What a command line asks for. */
+interface Asked {
+  readonly params: Fields;
+  readonly references: readonly ReferenceSlot[];
+}
+
+/** Gives a command the flags of every job, and has it make the job of a call. */
+function making(
+  command: Command,
+  { open, call }: { readonly open: OpenSession; readonly call: JobCall },
+  asked: (flags: CreateFlags, words: readonly string[]) => Asked,
+): Command {
+  return doing<CreateFlags>(addJobFlags(command), open, async (session, words, flags) => {
+    // A base URL that is missing is told first.
+    session.client();
+    await runJobCommand(session, { call, ...asked(flags, words) }, flags);
+  });
 }
 
 /** `gen-client video`. */
@@ -45,72 +67,34 @@ export function videoCommand(open: OpenSession): Command {
     .option('--camera-fixed', 'keep the camera still')
     .option('--watermark', 'with a watermark')
     .option('--strict', 'fail rather than leave out a clip that cannot be used');
-  withExamples(addJobFlags(command), [
+  withExamples(command, [
     'video "a fox at dawn" --model svc-video-pro --duration 5 --ratio 16:9 --image fox.png --out fox.mp4',
     'video "the sun sets" --first-frame start.png --last-frame end.png --out .',
     'video "a fox at dawn" --no-wait --json | jq -r .job.id',
     'video "a fox at dawn" --idempotency-key order-17 --out fox.mp4   # again: the same job',
   ]);
-  return doing<VideoFlags>(command, open, async (session, [prompt], flags) => {
-    const { videos } = session.client();
-    await runJobCommand(
-      session,
-      {
-        params: paramsFromFlags(prompt, flags),
-        references: references(flags),
-        check: (params) => checkVideo(params, () => {}),
-        create: (params: VideoParams, options) => videos.create(params, options),
-        createAndWait: (params: VideoParams, options) => videos.createAndWait(params, options),
-      },
-      flags,
-    );
-  });
-}
-
-function paramsFromFlags(prompt: string | undefined, flags: VideoFlags): Record<string, unknown> {
-  return {
-    prompt,
-    model: flags.model,
-    duration: flags.duration,
-    aspect_ratio: flags.ratio,
-    resolution: flags.resolution,
-    character_ids: flags.character,
-    generate_audio: flags.audio,
-    seed: flags.seed,
-    camera_fixed: flags.cameraFixed,
-    watermark: flags.watermark,
-    video_reference_mode: flags.strict ? 'strict' : undefined,
-  };
-}
-
-function references(flags: VideoFlags): ReferenceSlot[] {
-  const many = (values: readonly string[] | undefined, name: 'image' | 'video' | 'audio'): ReferenceSlot => ({
-    mentions: (values ?? []).map(mentionOf),
-    urls: `reference_${name}_urls`,
-    uploads: `reference_${name}_upload_ids`,
-  });
-  const frame = (value: string | undefined, name: string): ReferenceSlot => ({
-    mentions: value === undefined ? [] : [mentionOf(value)],
-    urls: `${name}_frame_url`,
-    uploads: `${name}_frame_upload_id`,
-    isSingle: true,
-  });
-  return [
-    many(flags.image, 'image'),
-    many(flags.clip, 'video'),
-    many(flags.sound, 'audio'),
-    frame(flags.firstFrame, 'first'),
-    frame(flags.lastFrame, 'last'),
-  ];
-}
-
-interface ImageFlags extends JobFlags {
-  readonly model?: string;
-  readonly ratio?: string;
-  readonly resolution?: string;
-  readonly image?: readonly string[];
-  readonly character?: readonly string[];
-  readonly watermark?: boolean;
+  return making(command, { open, call: 'videos' }, (flags, [prompt]) => ({
+    params: {
+      prompt,
+      model: flags.model,
+      duration: flags.duration,
+      aspect_ratio: flags.ratio,
+      resolution: flags.resolution,
+      character_ids: flags.character,
+      generate_audio: flags.audio,
+      seed: flags.seed,
+      camera_fixed: flags.cameraFixed,
+      watermark: flags.watermark,
+      video_reference_mode: flags.strict ? 'strict' : undefined,
+    },
+    references: [
+      slotOf(flags.image, 'reference_image_urls', 'reference_image_upload_ids'),
+      slotOf(flags.clip, 'reference_video_urls', 'reference_video_upload_ids'),
+      slotOf(flags.sound, 'reference_audio_urls', 'reference_audio_upload_ids'),
+      slotOf(flags.firstFrame, 'first_frame_url', 'first_frame_upload_id'),
+      slotOf(flags.lastFrame, 'last_frame_url', 'last_frame_upload_id'),
+    ],
+  }));
 }
 
 /** `gen-client image`. */
@@ -124,41 +108,14 @@ export function imageCommand(open: OpenSession): Command {
     .option('-i, --image <source>', 'reference image: file, URL or upload id; again for more', collect)
     .option('--character <id>', 'registered character, by id or slug; again for more', collect)
     .option('--watermark', 'with a watermark');
-  withExamples(addJobFlags(command), [
+  withExamples(command, [
     'image "a fox, woodcut" --model svc-image-pro --ratio 3:4 --resolution high --out fox.png',
     'image "the same fox, asleep" --image fox.png --out .',
   ]);
-  return doing<ImageFlags>(command, open, async (session, [prompt], flags) => {
-    const { images } = session.client();
-    const { model, ratio, resolution, character, watermark } = flags;
-    await runJobCommand(
-      session,
-      {
-        params: { prompt, model, ratio, resolution, character_ids: character, watermark },
-        references: [
-          {
-            mentions: (flags.image ?? []).map(mentionOf),
-            urls: 'reference_image_urls',
-            uploads: 'reference_upload_ids',
-          },
-        ],
-        check: (params) => checkImage(params, () => {}),
-        create: (params: ImageParams, options) => images.create(params, options),
-        createAndWait: (params: ImageParams, options) => images.createAndWait(params, options),
-      },
-      flags,
-    );
-  });
-}
-
-interface EditFlags extends JobFlags {
-  readonly model: string;
-  readonly mode?: string;
-  readonly duration?: number;
-  readonly ratio?: string;
-  readonly resolution?: string;
-  readonly image?: readonly string[];
-  readonly audio?: boolean;
+  return making(command, { open, call: 'images' }, ({ model, ratio, resolution, ...flags }, [prompt]) => ({
+    params: { prompt, model, ratio, resolution, character_ids: flags.character, watermark: flags.watermark },
+    references: [slotOf(flags.image, 'reference_image_urls', 'reference_upload_ids')],
+  }));
 }
 
 /** `gen-client edit`. */
@@ -175,35 +132,45 @@ export function editCommand(open: OpenSession): Command {
     .option('-i, --image <source>', 'reference image: file, URL or upload id; again for more', collect)
     .option('--audio', 'with sound')
     .option('--no-audio', 'without sound');
-  withExamples(addJobFlags(command), [
+  withExamples(command, [
     'edit clip.mp4 "make it snow" --out snow.mp4',
     'edit clip.mp4 "as a watercolour" --mode restyle --model svc-video-pro --resolution 1080p --out .',
   ]);
-  return doing<EditFlags>(command, open, async (session, [source = '', prompt], flags) => {
-    const { videoEdits } = session.client();
-    const { model, mode, duration, ratio, resolution, audio } = flags;
-    await runJobCommand(
-      session,
-      {
-        params: { model, prompt, edit_mode: mode, duration, ratio, resolution, generate_audio: audio },
-        references: [
-          {
-            mentions: [mentionOf(source)],
-            urls: 'video',
-            uploads: 'source_video_upload_id',
-            isSingle: true,
-          },
-          {
-            mentions: (flags.image ?? []).map(mentionOf),
-            urls: 'reference_images',
-            uploads: 'reference_image_upload_ids',
-          },
-        ],
-        check: (params) => checkVideoEdit(params, () => {}),
-        create: (params: VideoEditParams, options) => videoEdits.create(params, options),
-        createAndWait: (params: VideoEditParams, options) => videoEdits.createAndWait(params, options),
+  return making(
+    command,
+    { open, call: 'videoEdits' },
+    ({ model, mode, duration, ...flags }, [source = '', prompt]) => ({
+      params: {
+        model,
+        prompt,
+        edit_mode: mode,
+        duration,
+        ratio: flags.ratio,
+        resolution: flags.resolution,
+        generate_audio: flags.audio,
       },
-      flags,
-    );
+      references: [
+        slotOf(source, 'video', 'source_video_upload_id'),
+        slotOf(flags.image, 'reference_images', 'reference_image_upload_ids'),
+      ],
+    }),
+  );
+}
+
+/** `gen-client character create`. */
+export function characterImageCommand(open: OpenSession): Command {
+  const command = new Command('create')
+    .description('Make a one-off character image.')
+    .argument('<name>', "the character's name")
+    .argument('<prompt>', 'hairstyle, wardrobe, pose, style, palette; no real person')
+    .option('-r, --ratio <ratio>', 'aspect ratio')
+    .option('--resolution <name>', 'standard or high')
+    .option('-i, --image <source>', 'reference image: file or upload id; again for more', collect);
+  withExamples(command, ['character create Mira "red hair, green coat, ink drawing" --out mira.png']);
+  return making(command, { open, call: 'characters' }, ({ ratio, resolution, image }, [name, prompt]) => {
+    const images = slotOf(image, '', 'reference_upload_ids');
+    if (images.mentions.some(({ kind }) => kind === 'url'))
+      throw new UsageError('--image: give a file or an upload id, not a URL.');
+    return { params: { name, prompt, aspect_ratio: ratio, resolution }, references: [images] };
   });
 }

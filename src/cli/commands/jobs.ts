@@ -51,7 +51,7 @@ async function waitForOne(session: Session, id: string, flags: JobsFlags): Promi
   }
 }
 
-/** What became of one of several jobs. */
+/** What became of one of several jobs; `next` is the command that goes on. */
 interface JobOutcome {
   readonly id: string;
   readonly job?: Job;
@@ -137,8 +137,6 @@ function createLine(
   return [at, state.padEnd(width), call, jobId, cost, label, prompt].filter((word) => word !== undefined).join('  ');
 }
 
-type Flags = Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'>;
-
 /** `gen-client resume`: ends what a journal has left open, and saves the files. */
 export function resumeCommand(open: OpenSession): Command {
   const command = new Command('resume')
@@ -147,7 +145,7 @@ export function resumeCommand(open: OpenSession): Command {
     )
     .argument('<journal>', 'the file');
   withExamples(addWaitFlags(command), ['resume jobs.jsonl --out videos/']);
-  return doing<Flags>(command, open, async (session, [path = ''], flags) => {
+  return doing<JobsFlags>(command, open, async (session, [path = ''], flags) => {
     const out = flags.out ?? './';
     await tryTarget(session, { ...flags, out, mayExist: true }, 2);
     const journal = fileJournal(path);
@@ -160,13 +158,6 @@ export function resumeCommand(open: OpenSession): Command {
   });
 }
 
-interface ResumedJob {
-  readonly id: string;
-  readonly job: Job;
-  readonly file?: SavedOutput | undefined;
-  readonly error?: Record<string, unknown>;
-}
-
 async function resume(
   session: Session,
   {
@@ -174,17 +165,12 @@ async function resume(
     timeout,
     poll,
     ...target
-  }: Flags & { readonly client: ReturnType<Session['client']>; readonly out: string },
+  }: JobsFlags & { readonly client: ReturnType<Session['client']>; readonly out: string },
 ): Promise<void> {
   const { signal, terminal } = session;
-  const jobs: ResumedJob[] = [];
+  const jobs: JobOutcome[] = [];
   session.outcome = { jobs };
-  const wait = {
-    signal,
-    ...(timeout !== undefined && { timeoutMs: timeout }),
-    ...(poll !== undefined && { pollIntervalMs: poll }),
-  };
-  for await (const job of client.resume(undefined, wait)) {
+  for await (const job of client.resume(undefined, { signal, timeoutMs: timeout, pollIntervalMs: poll })) {
     const { id } = job;
     if (!isCompleted(job)) {
       session.exitCode = EXIT.failed;
