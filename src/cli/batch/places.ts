@@ -1,17 +1,17 @@
 import { readdirSync, statSync } from 'node:fs';
-import { basename, dirname, extname, join, resolve } from 'node:path';
+import { basename, dirname, join, parse, resolve } from 'node:path';
 import type { GenClient } from '../../client.js';
-import { DownloadError, GenError, StorageError } from '../../errors/index.js';
+import { DownloadError, StorageError } from '../../errors/index.js';
 import { type SavedOutput, saveOutput } from '../../node/index.js';
 import { extensionFor } from '../../resources/output.js';
 import type { JournaledCreate } from '../../rules/journal.js';
 import { isDenied } from '../../rules/store.js';
-import { systemClock } from '../../runtime/clock.js';
+import { reasonOf } from '../../runtime/callbacks.js';
 import type { Job } from '../../schemas/job.js';
 import { type KeptJournal, timestamp } from '../../shared/journal.js';
 import { copyOutput, type OutputDestination, type OutputSource, type StoredOutput, s3 } from '../../storage/index.js';
 import { UsageError } from '../errors.js';
-import { type Machine, variable } from '../session.js';
+import { answerWithin, type Machine, variable } from '../session.js';
 import { MOST_FAULTS, type Row } from './rows.js';
 
 /** Where the files of a batch go. */
@@ -69,24 +69,19 @@ const TRIED = '.gen-client.try';
  */
 export async function tryStore(make: MakeObject, signal: AbortSignal): Promise<void> {
   const { url, destination } = make(TRIED, { 'if-match': '"none"' });
-  const late = new AbortController();
-  const cancel = systemClock.after(TRY_MS, () => late.abort(new GenError(`no answer within ${TRY_MS / 1000} s`)));
   try {
-    const either = AbortSignal.any([signal, late.signal]);
-    await destination.head?.({ signal: either });
-    // The answer to HEAD has no body, so that a bucket which is missing looks like an object which is.
-    const isMissing = (reason: unknown) => StorageError.isInstance(reason) && reason.code === 'NoSuchBucket';
-    const look = destination.get({ method: 'GET', range: 'bytes=0-0', signal: either });
-    const mayLook = await look.then(() => true).catch(unless(isMissing));
-    // The condition needs the permission to look as well, so that without it a refusal says nothing.
-    if (mayLook) await tryPut(destination, either);
+    await answerWithin(TRY_MS, signal, async (signal) => {
+      await destination.head?.({ signal });
+      // The answer to HEAD has no body, so that a bucket which is missing looks like an object which is.
+      const isMissing = (reason: unknown) => StorageError.isInstance(reason) && reason.code === 'NoSuchBucket';
+      const look = destination.get({ method: 'GET', range: 'bytes=0-0', signal });
+      const mayLook = await look.then(() => true).catch(unless(isMissing));
+      // The condition needs the permission to look as well, so that without it a refusal says nothing.
+      if (mayLook) await tryPut(destination, signal);
+    });
   } catch (cause) {
     signal.throwIfAborted();
-    throw new UsageError(`--dest: ${url} cannot be asked for: ${cause instanceof Error ? cause.message : cause}`, {
-      cause,
-    });
-  } finally {
-    cancel();
+    throw new UsageError(`--dest: ${url} cannot be asked for: ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -105,18 +100,16 @@ function unless(isTelling: (reason: unknown) => boolean): (reason: unknown) => f
 }
 
 /** Whether the file of a create is where this run wants it, as the journal says. Nobody is asked. */
-export function isPlaced({ places: known = [] }: JournaledCreate, { out, destination }: BatchPlaces): boolean {
-  const path = known.find((place) => !isUrl(place));
+export function isPlaced(create: JournaledCreate, { out, destination }: BatchPlaces): boolean {
+  const { path, url } = knownPlaces(create);
   if (out !== undefined && (path === undefined || dirname(path) !== resolve(out) || !isExistingFile(path)))
     return false;
-  const url = known.find(isUrl);
   return destination === undefined || (url !== undefined && url === destination(basename(url)).url);
 }
 
 /** Where the file of an earlier run is. */
-export function placedBefore({ places: known = [] }: JournaledCreate): Placed {
-  const path = known.find((place) => !isUrl(place));
-  const url = known.find(isUrl);
+export function placedBefore(create: JournaledCreate): Placed {
+  const { path, url } = knownPlaces(create);
   const sizeBytes = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.size;
   return {
     ...(path !== undefined && sizeBytes !== undefined && { file: { path, sizeBytes, contentType: undefined } }),
@@ -126,6 +119,9 @@ export function placedBefore({ places: known = [] }: JournaledCreate): Placed {
 
 /** What a file belongs to. */
 interface PlacingOptions extends BatchPlaces {
+  readonly client: GenClient;
+  readonly journal: KeptJournal;
+  readonly signal: AbortSignal;
   readonly row: Pick<Row, 'id'>;
   /** The create of the job, where an earlier run has made it. */
   readonly create: JournaledCreate | undefined;
@@ -134,39 +130,32 @@ interface PlacingOptions extends BatchPlaces {
 
 /** Puts a job's file where it belongs. A file that an earlier run was writing there for the same job is replaced. */
 export async function placeFile(
-  {
-    client,
-    journal,
-    signal,
-  }: { readonly client: GenClient; readonly journal: KeptJournal; readonly signal: AbortSignal },
   job: Job,
-  { row, create, key, ...to }: PlacingOptions,
+  { client, journal, signal, row, create, key, ...to }: PlacingOptions,
 ): Promise<Placed> {
   const { contentType } = await client.jobs.outputInfo(job.id, { signal });
   const name = `${row.id ?? job.id}${extensionFor(contentType)}`;
-  const path = to.out === undefined ? undefined : resolve(join(to.out, name));
+  const path = to.out === undefined ? undefined : resolve(to.out, name);
   const store = to.destination?.(name);
-  const places = [path, store?.url].filter((place) => place !== undefined);
-  const isOurs = (place: string) => create?.jobId === job.id && create.places?.includes(place) === true;
-  const entry = { jobId: job.id, key, places };
-  if (path !== undefined) refuseDirectory(path);
-  const mayReplace = path === undefined || to.force || isOurs(path);
-  if (path !== undefined && !mayReplace && statSync(path, { throwIfNoEntry: false })) throw takenFile(path, job.id);
+  const isOurs = path !== undefined && create?.jobId === job.id && create.places?.includes(path) === true;
+  const overwrite = to.force || isOurs;
+  if (path !== undefined) refuseExisting(path, { jobId: job.id, overwrite });
+  const entry = { jobId: job.id, key, places: [path, store?.url].filter((place) => place !== undefined) };
   await journal.append({ phase: 'storing', ...entry, at: timestamp() });
-  const file = path === undefined ? undefined : await saveOutput(client, job, path, { signal, overwrite: mayReplace });
+  const file = path === undefined ? undefined : await saveOutput(client, job, path, { signal, overwrite });
   const stored = store && (await copyOutput(client, job, store.destination, { signal, overwrite: to.force }));
   await journal.append({ phase: 'stored', ...entry, at: timestamp() });
   return { file, ...(store && stored && { stored: { ...stored, url: store.url } }) };
 }
 
-function takenFile(path: string, jobId: string): DownloadError {
-  return new DownloadError(`"${path}" is already there. Pass --force to replace it.`, { jobId, code: 'file_exists' });
-}
-
-function refuseDirectory(path: string): void {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new UsageError(`"${path}" is a directory, so no file can have that name.`);
-  }
+function refuseExisting(
+  path: string,
+  { jobId, overwrite }: { readonly jobId: string; readonly overwrite: boolean },
+): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) throw new UsageError(`"${path}" is a directory, so no file can have that name.`);
+  if (!stats || overwrite) return;
+  throw new DownloadError(`"${path}" is already there. Pass --force to replace it.`, { jobId, code: 'file_exists' });
 }
 
 /**
@@ -183,7 +172,7 @@ export async function refuseTaken(
   for (const { row, create } of rows) {
     const { id, line } = row;
     if (id === undefined) continue;
-    for (const name of names.filter((taken) => stemOf(taken).toLowerCase() === id.toLowerCase())) {
+    for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === id.toLowerCase())) {
       const path = resolve(join(out ?? '.', name));
       if (create?.places?.includes(path) || (force && isExistingFile(path))) continue;
       const fix = isExistingFile(path) ? 'Pass --force to replace it, or give' : 'Give';
@@ -226,14 +215,12 @@ async function isStored({ destination }: StoreObject, signal: AbortSignal): Prom
   }
 }
 
-function stemOf(name: string): string {
-  return name.slice(0, name.length - extname(name).length);
-}
-
 function isExistingFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-function isUrl(place: string): boolean {
-  return place.startsWith('s3://');
+/** Where the file of a create is, as the journal says. */
+function knownPlaces({ places = [] }: JournaledCreate) {
+  const isUrl = (place: string) => place.startsWith('s3://');
+  return { path: places.find((place) => !isUrl(place)), url: places.find(isUrl) };
 }

@@ -241,12 +241,13 @@ class BatchRun {
 
   async #place(row: Row, job: Job, create: JournaledCreate | undefined): Promise<void> {
     const { client, journal, places } = this.#plan;
+    const { signal } = this.#session;
+    const key = create?.key ?? row.key;
     let placed: Placed;
     try {
-      const key = create?.key ?? row.key;
-      placed = await placeFile({ client, journal, signal: this.#session.signal }, job, { ...places, row, create, key });
+      placed = await placeFile(job, { client, journal, signal, ...places, row, create, key });
     } catch (error) {
-      this.#session.signal.throwIfAborted();
+      signal.throwIfAborted();
       if (isTargetAway(error)) this.stopped ??= error;
       const next = downloadLine(job.id, { out: places.out });
       this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });

@@ -6,6 +6,7 @@ import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { Fields } from '../../schemas/envelope.js';
 import { signWebhook } from '../../webhooks/index.js';
 import { messageOf } from '../errors.js';
+import { answerWithin } from '../session.js';
 import type { Observe, Seen } from './observer.js';
 import { aliasOf, recordsIn } from './open-points.js';
 
@@ -21,64 +22,54 @@ export interface Check {
   readonly [fact: string]: unknown;
 }
 
+/** Says how a check came out. */
+const about =
+  (name: Check['name']) =>
+  (status: CheckStatus, message: string, facts: Fields = {}): Check => ({ name, status, message, ...facts });
+
 const NOTED_SKEW_S = 30;
 
 /** Whether the service answers GET /v1/models, which needs no key. */
 export function checkService({ status, body, durationMs, error }: Seen): Check {
-  const name = 'service';
-  if (status === undefined) return { name, status: 'failed', message: `No answer: ${messageOf(error)}` };
+  const says = about('service');
+  if (status === undefined) return says('failed', `No answer: ${messageOf(error)}`);
   if (isRateLimited(error)) {
-    return {
-      name,
-      status: 'failed',
-      message: `GET /v1/models answers 429. ${comeBack(error.retryAfterMs)}`,
-      httpStatus: status,
-    };
+    return says('failed', `GET /v1/models answers 429. ${comeBack(error.retryAfterMs)}`, { httpStatus: status });
   }
   const models = recordsIn(body, 'models').length;
-  if (status !== 200 || models === 0) {
-    const message = `GET /v1/models answers ${status} without a list of models. Is this the base URL of the service?`;
-    return { name, status: 'failed', message, httpStatus: status };
+  if (status === 200 && models > 0) {
+    return says('ok', `It answers in ${Math.round(durationMs)} ms and lists ${models} models.`, { models });
   }
-  return {
-    name,
-    status: 'ok',
-    message: `It answers in ${Math.round(durationMs)} ms and lists ${models} models.`,
-    models,
-  };
+  const message = `GET /v1/models answers ${status} without a list of models. Is this the base URL of the service?`;
+  return says('failed', message, { httpStatus: status });
 }
 
 /** This machine's clock against the service's, as its Date header tells it. */
 export function checkClock({ headers, at }: Seen): Check {
-  const name = 'clock';
+  const says = about('clock');
   const date = Date.parse(headers.get('date') ?? '');
-  if (Number.isNaN(date)) return { name, status: 'skipped', message: 'The service sends no Date header.' };
+  if (Number.isNaN(date)) return says('skipped', 'The service sends no Date header.');
   // The header has whole seconds.
   const skewS = Math.round((at - date - 500) / 1000);
   const off = Math.abs(skewS);
   const direction = skewS < 0 ? 'behind' : 'ahead of';
   const message = `This machine is ${off} s ${direction} the service; webhooks are refused from ${WINDOW_S} s on.`;
-  if (off >= WINDOW_S) return { name, status: 'failed', message: `${message} Set the clock.`, skewS };
-  return { name, status: off >= NOTED_SKEW_S ? 'warning' : 'ok', message, skewS };
+  if (off >= WINDOW_S) return says('failed', `${message} Set the clock.`, { skewS });
+  return says(off >= NOTED_SKEW_S ? 'warning' : 'ok', message, { skewS });
 }
 
 /** The models of this version against those that the service lists. */
 export function checkCatalog({ body }: Seen): Check {
-  const name = 'catalog';
+  const says = about('catalog');
   const records = new Map(recordsIn(body, 'models').map((record) => [aliasOf(record), record]));
   const missing = Object.keys(MODELS).filter((alias) => !records.has(alias));
   const unknown = [...records.keys()].filter((alias) => modelCapabilities(alias) === undefined);
   const changed = [...records].flatMap(([alias, record]) => changesOf(alias, record));
-  if (missing.length + unknown.length + changed.length === 0) {
-    return { name, status: 'ok', message: 'The service lists the models that this version knows.' };
-  }
-  const parts = [
-    missing.length > 0 ? `not listed: ${missing.join(', ')}` : '',
-    unknown.length > 0 ? `unknown to this version: ${unknown.join(', ')}` : '',
-    ...changed,
-  ];
-  const message = `The service's models differ: ${parts.filter((part) => part !== '').join('; ')}.`;
-  return { name, status: 'warning', message, missing, unknown, changed };
+  const parts = [...changed];
+  if (unknown.length > 0) parts.unshift(`unknown to this version: ${unknown.join(', ')}`);
+  if (missing.length > 0) parts.unshift(`not listed: ${missing.join(', ')}`);
+  if (parts.length === 0) return says('ok', 'The service lists the models that this version knows.');
+  return says('warning', `The service's models differ: ${parts.join('; ')}.`, { missing, unknown, changed });
 }
 
 function changesOf(alias: string, record: Fields): string[] {
@@ -92,23 +83,18 @@ function changesOf(alias: string, record: Fields): string[] {
 
 /** Whether the key is taken, as the answer to an unknown job tells. */
 export function keyCheck({ status, error }: Seen, hasKey: boolean): Check {
-  const name = 'key';
-  if (!hasKey) return { name, status: 'failed', message: 'GEN_API_KEY is not set.' };
+  const says = about('key');
+  if (!hasKey) return says('failed', 'GEN_API_KEY is not set.');
   const code = APIError.isInstance(error) ? error.code : undefined;
-  if (status === 401) return { name, status: 'failed', message: 'The key is wrong or revoked.', code };
+  if (status === 401) return says('failed', 'The key is wrong or revoked.', { code });
   if (code === 'account_not_active') {
-    return { name, status: 'failed', message: 'The account is suspended. Contact the support of the service.', code };
+    return says('failed', 'The account is suspended. Contact the support of the service.', { code });
   }
-  if (status === 404 || code === 'scope_missing') return { name, status: 'ok', message: 'The key is valid.' };
+  if (status === 404 || code === 'scope_missing') return says('ok', 'The key is valid.');
   if (isRateLimited(error)) {
-    return {
-      name,
-      status: 'failed',
-      message: `The key could not be checked: 429. ${comeBack(error.retryAfterMs)}`,
-      code,
-    };
+    return says('failed', `The key could not be checked: 429. ${comeBack(error.retryAfterMs)}`, { code });
   }
-  return { name, status: 'failed', message: `An unknown job was answered with ${status ?? messageOf(error)}.`, code };
+  return says('failed', `An unknown job was answered with ${status ?? messageOf(error)}.`, { code });
 }
 
 /** Whether the key may do something. */
@@ -124,23 +110,22 @@ interface Permission {
 export const NO_ID = 'gen-client-doctor-none';
 
 /** Requests that the document says can only be refused: no field that a job, a character or an upload needs is in them. */
-const OPERATIONS: Readonly<Record<string, Parameters<Observe>[0]>> = {
-  'POST /v1/images': (client, options) => client.request({ method: 'POST', path: '/v1/images', body: {} }, options),
-  'POST /v1/videos': (client, options) => client.request({ method: 'POST', path: '/v1/videos', body: {} }, options),
-  'POST /v1/video-edits': (client, options) =>
-    client.request({ method: 'POST', path: '/v1/video-edits', body: {} }, options),
-  'DELETE /v1/characters/{id}': (client, options) =>
-    client.request({ method: 'DELETE', path: `/v1/characters/${NO_ID}` }, options),
-  'POST /v1/uploads': (client, options) => client.request({ method: 'POST', path: '/v1/uploads', body: {} }, options),
-  'DELETE /v1/uploads/{id}': (client, options) =>
-    client.request({ method: 'DELETE', path: `/v1/uploads/${NO_ID}` }, options),
-};
+const OPERATIONS = [
+  ['POST', '/v1/images'],
+  ['POST', '/v1/videos'],
+  ['POST', '/v1/video-edits'],
+  ['DELETE', '/v1/characters/{id}'],
+  ['POST', '/v1/uploads'],
+  ['DELETE', '/v1/uploads/{id}'],
+] as const;
 
 /** Asks for what the key may do, where the answers so far have not told. */
 export async function permissionsOf(observe: Observe, known: Readonly<Record<string, Seen>>): Promise<Permission[]> {
   const permissions = Object.entries(known).map(([operation, seen]) => permissionIn(operation, seen));
-  for (const [operation, call] of Object.entries(OPERATIONS)) {
-    permissions.push(permissionIn(operation, await observe(call)));
+  for (const [method, path] of OPERATIONS) {
+    const request = { method, path: path.replace('{id}', NO_ID), ...(method === 'POST' && { body: {} }) };
+    const seen = await observe((client, options) => client.request(request, options));
+    permissions.push(permissionIn(`${method} ${path}`, seen));
   }
   return permissions;
 }
@@ -154,44 +139,35 @@ function permissionIn(operation: string, { status, error }: Seen): Permission {
 
 /** What the key may not do. */
 export function checkScopes(permissions: readonly Permission[]): Check {
-  const name = 'scopes';
-  const denied = permissions.filter(({ allowed }) => allowed === false).map(({ operation }) => operation);
-  const untold = permissions.filter(({ allowed }) => allowed === undefined).map(({ operation }) => operation);
-  if (denied.length > 0) {
-    return { name, status: 'warning', message: `The key may not: ${denied.join(', ')}.`, permissions };
-  }
-  if (untold.length > 0) {
-    return { name, status: 'warning', message: `The answers do not tell of: ${untold.join(', ')}.`, permissions };
-  }
-  return { name, status: 'ok', message: 'The key may do everything that this package calls.', permissions };
+  const says = about('scopes');
+  const operations = (wanted: boolean | undefined) =>
+    permissions.flatMap(({ operation, allowed }) => (allowed === wanted ? [operation] : [])).join(', ');
+  const [denied, untold] = [operations(false), operations(undefined)];
+  if (denied !== '') return says('warning', `The key may not: ${denied}.`, { permissions });
+  if (untold !== '') return says('warning', `The answers do not tell of: ${untold}.`, { permissions });
+  return says('ok', 'The key may do everything that this package calls.', { permissions });
 }
 
 /** Whether creates are paused, where a refused create has told. */
 export function dispatchCheck(permissions: readonly Permission[]): Check {
-  const isPaused = permissions.some(({ code }) => code === 'dispatch_disabled');
-  return isPaused
-    ? { name: 'dispatch', status: 'warning', message: 'The service has paused generation: creates answer 503.' }
-    : {
-        name: 'dispatch',
-        status: 'ok',
-        message: 'Creates reach the checks of the service; none was answered with dispatch_disabled.',
-      };
+  const says = about('dispatch');
+  return permissions.some(({ code }) => code === 'dispatch_disabled')
+    ? says('warning', 'The service has paused generation: creates answer 503.')
+    : says('ok', 'Creates reach the checks of the service; none was answered with dispatch_disabled.');
 }
 
 /** The calls that the service answered with 429: what they would have shown is unknown. */
-export function limitsCheck(limited: readonly (APIError | undefined)[]): Check {
-  const name = 'limits';
-  const errors = limited.filter((error) => error !== undefined);
-  if (errors.length === 0) return { name, status: 'ok', message: 'No call was answered with 429.' };
-  const longestMs = Math.max(...errors.map(({ retryAfterMs = 0 }) => retryAfterMs));
-  const calls = [...new Set(errors.map(({ method, url }) => `${method} ${new URL(url ?? '').pathname}`))];
-  const message = `Answered with 429: ${calls.join(', ')}. ${comeBack(longestMs)}`;
-  return { name, status: 'warning', message, calls };
+export function limitsCheck(limited: readonly APIError[]): Check {
+  const says = about('limits');
+  if (limited.length === 0) return says('ok', 'No call was answered with 429.');
+  const longestMs = Math.max(...limited.map(({ retryAfterMs = 0 }) => retryAfterMs));
+  const calls = [...new Set(limited.map(({ method, url }) => `${method} ${new URL(url ?? '').pathname}`))];
+  return says('warning', `Answered with 429: ${calls.join(', ')}. ${comeBack(longestMs)}`, { calls });
 }
 
 function comeBack(retryAfterMs: number | undefined): string {
-  if (!retryAfterMs) return 'The rate limit of the account is used up. Run this command again in a minute.';
-  return `The rate limit of the account is used up. Run this command again in ${Math.ceil(retryAfterMs / 1000)} s.`;
+  const when = retryAfterMs ? `${Math.ceil(retryAfterMs / 1000)} s` : 'a minute';
+  return `The rate limit of the account is used up. Run this command again in ${when}.`;
 }
 
 /** A receiver to try. */
@@ -208,75 +184,48 @@ const EVENT_REFUSALS: readonly number[] = [400, 401, 403];
 /** No receiver does anything for this type: those of the service begin with "job.". */
 const PING_TYPE = 'doctor.ping';
 
-interface SentEvent {
-  readonly status: number | undefined;
-  /** Whether the receiver has taken the event. */
-  readonly isTaken: boolean;
-  readonly ms: number;
-  readonly error?: unknown;
-}
-
 /**
  * Sends a receiver an event that is signed, one that is forged and one that is old, all of a type that means nothing to it. A
  * good receiver takes the first and refuses the others.
  */
 export async function checkWebhook({ url, secret, signal }: Receiver): Promise<Check> {
-  const name = 'webhook';
-  if (secret === undefined) {
-    return { name, status: 'failed', message: 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.' };
-  }
+  const says = about('webhook');
+  if (secret === undefined) return says('failed', 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.');
   const id = `evt_doctor_${systemRandom.uuid()}`;
   const event = { object: 'event', id, type: PING_TYPE, created: new Date(systemClock.now()).toISOString(), data: {} };
   const stamp = Math.floor(systemClock.now() / 1000);
-  const send = async (options: { readonly secret: string; readonly timestamp: number }) =>
-    deliver(url, await signWebhook(event, options), signal);
-  const signed = await send({ secret, timestamp: stamp });
-  if (signed.status === undefined) {
-    return { name, status: 'failed', message: `${url} does not answer: ${messageOf(signed.error)}` };
-  }
-  const facts = { url, httpStatus: signed.status, durationMs: Math.round(signed.ms) };
-  if (!signed.isTaken) {
-    const why = EVENT_REFUSALS.includes(signed.status) ? ' Does it have the same secret?' : '';
-    return { name, status: 'failed', message: `A signed event was answered with ${signed.status}.${why}`, ...facts };
-  }
-  const forged = await send({ secret: `not ${secret}`, timestamp: stamp });
-  const old = await send({ secret, timestamp: stamp - OLD_S });
-  const taken = [forged.isTaken ? 'a forged event' : '', old.isTaken ? 'an event of 301 s ago' : ''].filter(Boolean);
-  if (taken.length > 0) {
-    return {
-      name,
-      status: 'failed',
-      message: `The receiver also takes ${taken.join(' and ')}. Verify events.`,
-      ...facts,
-    };
-  }
-  const message = `A signed event was answered with ${signed.status} in ${facts.durationMs} ms; a forged and an old one were refused.`;
-  if (isPublic(url)) return { name, status: 'ok', message, ...facts };
-  return { name, status: 'warning', message: `${message} The service itself needs a public https URL.`, ...facts };
-}
-
-async function deliver(
-  url: string,
-  { body, headers }: { readonly body: string; readonly headers: Record<string, string> },
-  signal: AbortSignal,
-): Promise<SentEvent> {
+  const send = async (options: { readonly secret: string; readonly timestamp: number }) => {
+    const init = { method: 'POST', ...(await signWebhook(event, options)), redirect: 'manual' } as const;
+    return answerWithin(PING_TIMEOUT_MS, signal, async (signal) => {
+      const response = await fetch(url, { ...init, signal });
+      await response.body?.cancel();
+      return response;
+    });
+  };
   const begun = systemClock.now();
-  const late = new AbortController();
-  const cancel = systemClock.after(PING_TIMEOUT_MS, () =>
-    late.abort(new Error(`no answer within ${PING_TIMEOUT_MS / 1000} s`)),
-  );
-  try {
-    const either = AbortSignal.any([signal, late.signal]);
-    const response = await fetch(url, { method: 'POST', body, headers, redirect: 'manual', signal: either });
-    await response.body?.cancel();
-    return { status: response.status, isTaken: response.ok, ms: systemClock.now() - begun };
-  } catch (error) {
+  const signed = await send({ secret, timestamp: stamp }).catch((error: unknown) => {
     signal.throwIfAborted();
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    return { status: undefined, isTaken: false, ms: systemClock.now() - begun, error: cause };
-  } finally {
-    cancel();
+    return error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  });
+  if (!(signed instanceof Response)) return says('failed', `${url} does not answer: ${messageOf(signed)}`);
+  const { status } = signed;
+  const facts = { url, httpStatus: status, durationMs: Math.round(systemClock.now() - begun) };
+  if (!signed.ok) {
+    const why = EVENT_REFUSALS.includes(status) ? ' Does it have the same secret?' : '';
+    return says('failed', `A signed event was answered with ${status}.${why}`, facts);
   }
+  const isTaken = async (options: { readonly secret: string; readonly timestamp: number }) => {
+    const response = await send(options).catch(() => undefined);
+    signal.throwIfAborted();
+    return response?.ok === true;
+  };
+  const taken: string[] = [];
+  if (await isTaken({ secret: `not ${secret}`, timestamp: stamp })) taken.push('a forged event');
+  if (await isTaken({ secret, timestamp: stamp - OLD_S })) taken.push('an event of 301 s ago');
+  if (taken.length > 0) return says('failed', `The receiver also takes ${taken.join(' and ')}. Verify events.`, facts);
+  const message = `A signed event was answered with ${status} in ${facts.durationMs} ms; a forged and an old one were refused.`;
+  if (isPublic(url)) return says('ok', message, facts);
+  return says('warning', `${message} The service itself needs a public https URL.`, facts);
 }
 
 /** Whether the service can reach it, as far as the name tells. */

@@ -1,6 +1,7 @@
 import type { GenClient } from '../../client.js';
 import type { ClientOptions } from '../../client-options.js';
 import type { RequestOptions } from '../../options.js';
+import { joinBytes } from '../../runtime/bytes.js';
 import { systemClock } from '../../runtime/clock.js';
 
 /** A response as it came over the wire. */
@@ -62,7 +63,7 @@ export function createDoctorObserver(options: ObserverOptions): Observe {
       error = reason;
     }
     const none = { status: undefined, headers: new Headers(), body: undefined, at: systemClock.now(), durationMs: 0 };
-    return { ...none, ...(last ?? {}), error };
+    return { ...(last ?? none), error };
   };
 }
 
@@ -79,13 +80,7 @@ export async function firstBytes({ body }: Response, most: number): Promise<Uint
     }
     pieces.push(piece.value);
   }
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
+  return joinBytes(pieces);
 }
 
 function json(text: string): unknown {

@@ -1,8 +1,8 @@
 import { APIError } from '../../errors/index.js';
-import { systemClock } from '../../runtime/clock.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import type { CreatedUpload } from '../../schemas/upload.js';
 import { messageOf } from '../errors.js';
+import { answerWithin } from '../session.js';
 import { firstBytes, type Observe, type Seen } from './observer.js';
 
 /** Something that the service's document leaves open. */
@@ -42,54 +42,42 @@ const UNSEEN: Readonly<Record<string, string>> = {
 /** Reads the answers: which open points they settle, and how. */
 export function openPointsIn(answers: Answers): OpenPoint[] {
   const { models, unknownJob, voices, characters, character, unnamedCharacter, integration } = answers;
-  const list = (point: string, seen: Seen, { noun, by }: { readonly noun: string; readonly by: string }) =>
-    settledBy({ point, by, seen }, listPlaceOf(seen.body, noun));
-  const modelRecords = recordsIn(models.body, 'models');
+  const records = recordsIn(models.body, 'models');
+  const seen = (point: string, by: string, found: unknown, otherwise = 'the answer does not tell'): OpenPoint => ({
+    point,
+    settled: found !== undefined,
+    found: found ?? otherwise,
+    by,
+  });
+  const ifAsked = ({ status }: Seen) => (status === 403 ? 'the key may not ask' : undefined);
+  const ofModel = (point: string, found: unknown) => seen(point, 'GET /v1/models', found);
+  const ofList = (noun: string, answer: Seen) =>
+    seen(`list of ${noun}`, `GET /v1/${noun}`, listPlaceOf(answer.body, noun), ifAsked(answer));
+  const characterRecords = recordsIn(characters.body, 'characters');
+  const hasNone = characters.status === 200 && characterRecords.length === 0;
+  const ofCharacter = (point: string, found: unknown) =>
+    seen(point, 'GET /v1/characters', found, hasNone ? 'no character is registered' : undefined);
+  const unnamedCode = unnamedCharacter.status === 400 ? errorCodeIn(unnamedCharacter.body) : undefined;
   return [
-    settledBy(
-      { point: 'error envelope', by: 'GET /v1/jobs/{unknown id}', seen: unknownJob },
-      codePlaceOf(unknownJob.body),
+    seen('error envelope', 'GET /v1/jobs/{unknown id}', codePlaceOf(unknownJob.body), ifAsked(unknownJob)),
+    ofModel('header of the request id', requestIdHeaderOf(models)),
+    ofList('models', models),
+    ofList('voices', voices),
+    ofList('characters', characters),
+    ofModel('fields of a model', namesOfFields(records)),
+    ofModel('maxPromptChars of the models', valuesOf(records, 'maxPromptChars')),
+    ofModel('aspect ratios of a video model', ratiosOf(records)),
+    seen('fields of a voice', 'GET /v1/voices', namesOfFields(recordsIn(voices.body, 'voices'))),
+    ofCharacter('fields of a character', namesOfFields(characterRecords)),
+    ofCharacter('place of a character record', character && recordPlace(character.body, 'character')),
+    seen('code for a character without a name', 'POST /v1/characters', unnamedCode, ifAsked(unnamedCharacter)),
+    seen(
+      'integration data',
+      'GET /api/service/developers/docs.json',
+      integration.status === 200 ? fieldNames(integration.body) : undefined,
     ),
-    settledBy({ point: 'header of the request id', by: 'GET /v1/models' }, requestIdHeaderOf(models)),
-    list('list of models', models, { noun: 'models', by: 'GET /v1/models' }),
-    list('list of voices', voices, { noun: 'voices', by: 'GET /v1/voices' }),
-    list('list of characters', characters, { noun: 'characters', by: 'GET /v1/characters' }),
-    settledBy({ point: 'fields of a model', by: 'GET /v1/models' }, namesOfFields(modelRecords)),
-    settledBy(
-      { point: 'maxPromptChars of the models', by: 'GET /v1/models' },
-      valuesOf(modelRecords, 'maxPromptChars'),
-    ),
-    settledBy({ point: 'aspect ratios of a video model', by: 'GET /v1/models' }, ratiosOf(modelRecords)),
-    settledBy({ point: 'fields of a voice', by: 'GET /v1/voices' }, namesOfFields(recordsIn(voices.body, 'voices'))),
-    characterPoint('fields of a character', characters, namesOfFields(recordsIn(characters.body, 'characters'))),
-    characterPoint('place of a character record', characters, character && recordPlace(character.body, 'character')),
-    settledBy(
-      { point: 'code for a character without a name', by: 'POST /v1/characters', seen: unnamedCharacter },
-      unnamedCharacter.status === 400 ? errorCodeIn(unnamedCharacter.body) : undefined,
-    ),
-    settledBy({ point: 'integration data', by: 'GET /api/service/developers/docs.json' }, topFieldsOf(integration)),
     ...Object.entries(UNSEEN).map(([point, found]) => ({ point, settled: false, found })),
   ];
-}
-
-function settledBy(
-  { point, by, seen }: { readonly point: string; readonly by: string; readonly seen?: Seen },
-  found: unknown,
-): OpenPoint {
-  if (found !== undefined) return { point, settled: true, found, by };
-  return {
-    point,
-    settled: false,
-    found: seen?.status === 403 ? 'the key may not ask' : 'the answer does not tell',
-    by,
-  };
-}
-
-function characterPoint(point: string, { status, body }: Seen, found: unknown): OpenPoint {
-  const by = 'GET /v1/characters';
-  if (found !== undefined) return { point, settled: true, found, by };
-  const isEmpty = status === 200 && recordsIn(body, 'characters').length === 0;
-  return { point, settled: false, found: isEmpty ? 'no character is registered' : 'the answer does not tell', by };
 }
 
 const CODE_PLACES: readonly (readonly [place: string, read: (body: Fields) => unknown])[] = [
@@ -169,11 +157,6 @@ export function aliasOf(record: Fields): string {
   return String(alias ?? '?');
 }
 
-function topFieldsOf({ status, body }: Seen): string[] | undefined {
-  if (status !== 200 || !isFields(body)) return undefined;
-  return Object.keys(isFields(body.data) ? body.data : body);
-}
-
 /** A page of another site, as a browser names it. */
 const ORIGIN = 'https://gen-client-doctor.example';
 /** The smallest PNG: one pixel. */
@@ -236,17 +219,13 @@ function whyNot({ status, error }: Seen): string {
 
 /** What a page of another site may do, by the answer to the preflight of its PUT. */
 async function corsOf({ direct_upload_url: url, headers }: CreatedUpload, probe: UploadProbe): Promise<unknown> {
-  const response = await ask(url, probe, {
-    method: 'OPTIONS',
-    headers: {
-      origin: ORIGIN,
-      'access-control-request-method': 'PUT',
-      'access-control-request-headers': Object.keys(headers)
-        .map((name) => name.toLowerCase())
-        .sort()
-        .join(','),
-    },
-  });
+  const names = Object.keys(headers).map((name) => name.toLowerCase());
+  const asked = {
+    origin: ORIGIN,
+    'access-control-request-method': 'PUT',
+    'access-control-request-headers': names.sort().join(','),
+  };
+  const response = await ask(url, probe, { method: 'OPTIONS', headers: asked });
   if (response === undefined) return undefined;
   const allowed = response.headers.get('access-control-allow-origin');
   const methods = response.headers.get('access-control-allow-methods') ?? '';
@@ -262,35 +241,26 @@ async function needsKey({ direct_upload_url: url, headers }: CreatedUpload, prob
   const response = await ask(url, probe, { method: 'PUT', headers, body: PNG });
   if (response === undefined) return undefined;
   if (response.ok) return 'no';
-  return response.isRefused ? `yes (${response.status} without it)` : undefined;
+  return REFUSALS.includes(response.status) ? `yes (${response.status} without it)` : undefined;
 }
 
-interface UploadAnswer {
-  readonly ok: boolean;
-  readonly status: number;
-  readonly isRefused: boolean;
-  readonly headers: Headers;
-}
-
-async function ask(url: string, { fetch, signal }: UploadProbe, init: RequestInit): Promise<UploadAnswer | undefined> {
-  const late = new AbortController();
-  const cancel = systemClock.after(PROBE_TIMEOUT_MS, () => late.abort());
+async function ask(url: string, { fetch, signal }: UploadProbe, init: RequestInit): Promise<Response | undefined> {
   try {
-    const response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.any([signal, late.signal]) });
-    await firstBytes(response, MOST_PROBE_BYTES);
-    const { ok, status, headers } = response;
-    return { ok, status, headers, isRefused: REFUSALS.includes(status) };
+    return await answerWithin(PROBE_TIMEOUT_MS, signal, async (signal) => {
+      const response = await fetch(url, { ...init, redirect: 'manual', signal });
+      await firstBytes(response, MOST_PROBE_BYTES);
+      return response;
+    });
   } catch {
     signal.throwIfAborted();
     return undefined;
-  } finally {
-    cancel();
   }
 }
 
 const REFUSALS: readonly number[] = [401, 403];
 
+/** The names of what an answer holds: of its `data`, where that is an object. */
 function fieldNames(body: unknown): string[] | undefined {
-  const data: Fields | undefined = isFields(body) ? (isFields(body.data) ? body.data : body) : undefined;
-  return data && Object.keys(data);
+  if (!isFields(body)) return undefined;
+  return Object.keys(isFields(body.data) ? body.data : body);
 }
