@@ -11,6 +11,7 @@ import { GenError } from '../errors/gen-error.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../events.js';
 import type { JobEvent } from '../hooks.js';
 import * as option from '../options.js';
+import { callObserver } from '../runtime/callbacks.js';
 import { VERSION } from '../version.js';
 import { attributesOf, SpanRecorder } from './spans.js';
 
@@ -44,34 +45,25 @@ export interface InstrumentOptions {
 export function instrumentGenClient(options: InstrumentOptions = {}): () => void {
   option.checkOptions('instrumentGenClient', OTEL_OPTIONS, options);
   const { tracerProvider = trace, meterProvider = metrics, capturePrompt = false } = options;
-  const channels = openSubscriptions();
+  const diagnostics = diagnosticsChannel();
   const spans = new SpanRecorder(tracerProvider.getTracer('gen-client', VERSION), { capturePrompt });
   const meters = createMeters(meterProvider.getMeter('gen-client', VERSION));
-  channels.trace<JobTrace>('job', {
-    start: (job) => spans.jobStarted(job),
-    asyncEnd: (job) => spans.jobEnded(job),
-  });
-  channels.trace<RequestTrace>('request', {
-    start: (request) => spans.requestStarted(request),
-    asyncEnd: (request) => spans.requestEnded(request),
-  });
-  channels.trace<WaitTrace>('wait', {
-    start: (wait) => spans.waitStarted(wait),
-    asyncEnd: (wait) => spans.waitEnded(wait),
-  });
-  channels.trace<RequestTrace>('request', { asyncEnd: meters.request });
-  channels.events<JobEvent>((event) => spans.event(event));
-  channels.events<JobEvent>(meters.job);
+  const listen = <T>(channel: string, subscriber: (message: T) => void) => listenTo(diagnostics, channel, subscriber);
+  const stops = [
+    listen<JobTrace>('tracing:gen-client:job:start', (job) => spans.jobStarted(job)),
+    listen<JobTrace>('tracing:gen-client:job:asyncEnd', (job) => spans.jobEnded(job)),
+    listen<RequestTrace>('tracing:gen-client:request:start', (request) => spans.requestStarted(request)),
+    listen<RequestTrace>('tracing:gen-client:request:asyncEnd', (request) => spans.requestEnded(request)),
+    listen<RequestTrace>('tracing:gen-client:request:asyncEnd', meters.request),
+    listen<WaitTrace>('tracing:gen-client:wait:start', (wait) => spans.waitStarted(wait)),
+    listen<WaitTrace>('tracing:gen-client:wait:asyncEnd', (wait) => spans.waitEnded(wait)),
+    listen<JobEvent>('gen-client:job', (event) => spans.event(event)),
+    listen<JobEvent>('gen-client:job', meters.job),
+  ];
   return () => {
-    channels.stop();
+    for (const stop of stops) stop();
     spans.stop();
   };
-}
-
-/** What is done at each phase of a trace. */
-interface TraceSubscribers<T> {
-  readonly start?: (message: T) => void;
-  readonly asyncEnd?: (message: T) => void;
 }
 
 type DiagnosticsSubscriber = (message: unknown) => void;
@@ -81,41 +73,11 @@ interface Diagnostics {
   unsubscribe(name: string, subscriber: DiagnosticsSubscriber): void;
 }
 
-/** The channels of this package. Whatever a subscriber throws changes nothing for the call that it is told of. */
-interface Subscriptions {
-  /** Listens to each job event. */
-  events<T>(subscriber: (event: T) => void): void;
-  /** Listens to a trace. */
-  trace<T>(name: 'job' | 'request' | 'wait', subscribers: TraceSubscribers<T>): void;
-  /** Ends all of it. */
-  stop(): void;
-}
-
-/** Opens the diagnostics channels of the runtime. Throws a GenError where it has none. */
-function openSubscriptions(): Subscriptions {
-  const diagnostics = diagnosticsChannel();
-  const stops: (() => void)[] = [];
-  const listen = <T>(name: string, subscriber: (message: T) => void) => {
-    const safe: DiagnosticsSubscriber = (message) => {
-      try {
-        subscriber(message as T);
-      } catch {
-        // Telemetry must not harm what it observes.
-      }
-    };
-    diagnostics.subscribe(name, safe);
-    stops.push(() => diagnostics.unsubscribe(name, safe));
-  };
-  return {
-    events: (subscriber) => listen('gen-client:job', subscriber),
-    trace(name, { start, asyncEnd }) {
-      if (start) listen(`tracing:gen-client:${name}:start`, start);
-      if (asyncEnd) listen(`tracing:gen-client:${name}:asyncEnd`, asyncEnd);
-    },
-    stop() {
-      for (const stop of stops.splice(0)) stop();
-    },
-  };
+/** Listens to a channel until the returned function is called. What a subscriber throws changes nothing for the call. */
+function listenTo<T>(diagnostics: Diagnostics, channel: string, subscriber: (message: T) => void): () => void {
+  const safe = (message: unknown) => callObserver(() => subscriber(message as T));
+  diagnostics.subscribe(channel, safe);
+  return () => diagnostics.unsubscribe(channel, safe);
 }
 
 function diagnosticsChannel(): Diagnostics {
@@ -127,14 +89,8 @@ function diagnosticsChannel(): Diagnostics {
   );
 }
 
-/** What is measured. */
-interface Meters {
-  job(event: JobEvent): void;
-  request(trace: RequestTrace): void;
-}
-
 /** Makes the instruments. Times are in seconds, as the semantic conventions have them. */
-function createMeters(meter: Meter): Meters {
+function createMeters(meter: Meter) {
   const duration = meter.createHistogram('gen_client.job.duration', {
     description: 'Time from the creation of a job to its end, by the clock of the service.',
     unit: 's',
@@ -157,7 +113,7 @@ function createMeters(meter: Meter): Meters {
     unit: '{request}',
   });
   return {
-    job(event) {
+    job(event: JobEvent) {
       const of: Attributes = attributesOf(event);
       const { phase, quotedTokens, chargedTokens, balanceTokens, createdAt = '', endedAt = '' } = event;
       if (phase === 'accepted') {
@@ -169,7 +125,7 @@ function createMeters(meter: Meter): Meters {
       const tookMs = Date.parse(endedAt) - Date.parse(createdAt);
       if (tookMs >= 0) duration.record(tookMs / 1000, { ...of, 'gen_client.job.status': event.status });
     },
-    request({ name, attempts, laneWaitMs }) {
+    request({ name, attempts, laneWaitMs }: RequestTrace) {
       const of = { 'gen_client.request': name };
       if (name === 'jobs.get') polls.add(1);
       if (attempts > 1) retries.add(attempts - 1, of);

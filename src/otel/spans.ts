@@ -227,10 +227,10 @@ function jobAttributes(event: JobEvent): Attributes {
     ...attributesOf(event),
     'gen_client.job.id': jobId,
     'gen_client.job.status': status,
-    ...(label !== undefined && { 'gen_client.label': label }),
-    ...(quotedTokens !== undefined && { 'gen_client.tokens.quoted': quotedTokens }),
-    ...(chargedTokens !== undefined && { 'gen_client.tokens.charged': chargedTokens }),
-    ...(balanceTokens !== undefined && { 'gen_client.tokens.balance': balanceTokens }),
+    'gen_client.label': label,
+    'gen_client.tokens.quoted': quotedTokens,
+    'gen_client.tokens.charged': chargedTokens,
+    'gen_client.tokens.balance': balanceTokens,
   };
 }
 
