@@ -34,11 +34,6 @@ export type RedisClient = IoRedisClient | NodeRedisClient | UpstashRedisClient;
 /** A Lua script that Redis runs as one step. */
 type RedisScript = (keys: string[], values: readonly (string | number)[]) => Promise<unknown>;
 
-/** Throws a {@link GenError} for what is not one of the clients that this package takes. */
-export function checkRedisClient(client: RedisClient): void {
-  commandsOf(client);
-}
-
 /**
  * Makes a script of `source`. It is on its way to Redis when the call returns, so that nothing asked of the client later
  * (the end of the connection, say) passes it. Redis keeps it after the first call, and is sent it again when it has lost
@@ -66,12 +61,7 @@ export function redisScript(client: RedisClient, source: string): RedisScript {
 type Command = (script: string, keys: string[], args: string[]) => Promise<unknown>;
 
 /** The two commands, whichever client runs them. */
-interface Commands {
-  readonly run: Command;
-  readonly runKept: Command;
-}
-
-function commandsOf(client: RedisClient): Commands {
+function commandsOf(client: RedisClient): { readonly run: Command; readonly runKept: Command } {
   if (isNodeRedis(client))
     return {
       run: (script, keys, args) => client.eval(script, { keys, arguments: args }),
@@ -127,40 +117,33 @@ export interface Subscriber {
   close(): void;
 }
 
-/** Who is called. */
-interface SubscriberEvents {
-  readonly received: (channel: string, message: string) => void;
+type Received = (channel: string, message: string) => void;
+
+/** How to subscribe. */
+interface SubscriberOptions {
+  /** The channels that are subscribed to again after a break. */
+  readonly wanted: ReadonlyMap<string, unknown>;
+  readonly received: Received;
   readonly failed: (error: unknown) => void;
 }
 
-/** What is used of a connection, whichever client made it. */
-interface SubscriberConnection {
-  /** Whether commands are sent at once. */
-  isReady(): boolean;
-  open(): Promise<unknown>;
-  subscribe(channel: string): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
-  end(): unknown;
-}
-
-interface Emitter {
+/** What is used of a connection of both clients. */
+interface Connection {
   on(event: string, listener: (...values: never[]) => void): unknown;
+  connect(): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
 }
 
-interface IoRedisConnection extends Emitter {
+interface IoRedisConnection extends Connection {
   readonly status: string;
-  connect(): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
   disconnect(): void;
 }
 
-interface NodeRedisConnection extends Emitter {
+interface NodeRedisConnection extends Connection {
   /** Not there on a cluster. */
   readonly isReady?: boolean;
-  connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
   /** Not there in version 4. */
   destroy?(): unknown;
   disconnect?(): unknown;
@@ -171,30 +154,29 @@ export function isPubSubClient(client: unknown): client is PubSubClient {
   return clientHas(client, 'publish', 'duplicate');
 }
 
-/** Opens a connection of its own, because one that subscribes can do nothing else. After a break and after an error it subscribes again. */
-export function openSubscriber(client: PubSubClient, { received, failed }: SubscriberEvents): Subscriber {
-  const wanted = new Set<string>();
+/** Opens one more connection: one that subscribes can do nothing else. After a break and an error it subscribes again. */
+export function openSubscriber(client: PubSubClient, { wanted, received, failed }: SubscriberOptions): Subscriber {
   const subscribed = new Set<string>();
   let isOpen = true;
   const report = (error: unknown) => {
     if (isOpen) failed(error);
   };
-  const duplicate = client.duplicate() as Emitter;
-  const connection = clientHas(client, 'defineCommand')
+  const duplicate = client.duplicate() as IoRedisConnection & NodeRedisConnection;
+  const commands = clientHas(client, 'defineCommand')
     ? ofIoRedis(duplicate, received)
     : ofNodeRedis(duplicate, received);
   const subscribe = (channel: string) => {
-    if (!isOpen || !connection.isReady() || subscribed.has(channel)) return;
+    if (!isOpen || !commands.isReady() || subscribed.has(channel)) return;
     subscribed.add(channel);
     // Tried again with the next connection, and with the next wait on the channel.
-    connection.subscribe(channel).catch((error: unknown) => {
+    commands.subscribe(channel).catch((error: unknown) => {
       subscribed.delete(channel);
       report(error);
     });
   };
   const end = () => {
     try {
-      Promise.resolve(connection.end()).catch(() => {});
+      Promise.resolve(commands.end()).catch(() => {});
     } catch {
       // It was not connected, so there is nothing to end.
     }
@@ -204,18 +186,14 @@ export function openSubscriber(client: PubSubClient, { received, failed }: Subsc
   duplicate.on('reconnecting', () => subscribed.clear());
   const ready = () => {
     if (!isOpen) return end();
-    for (const channel of wanted) subscribe(channel);
+    for (const channel of wanted.keys()) subscribe(channel);
   };
   duplicate.on('ready', ready);
-  connection.open().then(ready, report);
+  commands.open().then(ready, report);
   return {
-    subscribe(channel) {
-      wanted.add(channel);
-      subscribe(channel);
-    },
+    subscribe,
     unsubscribe(channel) {
-      wanted.delete(channel);
-      if (subscribed.delete(channel)) connection.unsubscribe(channel).catch(report);
+      if (subscribed.delete(channel)) duplicate.unsubscribe(channel).catch(report);
     },
     close() {
       isOpen = false;
@@ -224,21 +202,18 @@ export function openSubscriber(client: PubSubClient, { received, failed }: Subsc
   };
 }
 
-function ofIoRedis(emitter: Emitter, received: SubscriberEvents['received']): SubscriberConnection {
-  const connection = emitter as IoRedisConnection;
+function ofIoRedis(connection: IoRedisConnection, received: Received) {
   connection.on('message', received);
   return {
     isReady: () => connection.status === 'ready',
     // The others are connecting already.
     open: async () => (connection.status === 'wait' ? connection.connect() : undefined),
-    subscribe: (channel) => connection.subscribe(channel),
-    unsubscribe: (channel) => connection.unsubscribe(channel),
+    subscribe: (channel: string) => connection.subscribe(channel),
     end: () => connection.disconnect(),
   };
 }
 
-function ofNodeRedis(emitter: Emitter, received: SubscriberEvents['received']): SubscriberConnection {
-  const connection = emitter as NodeRedisConnection;
+function ofNodeRedis(connection: NodeRedisConnection, received: Received) {
   let isConnected = false;
   return {
     isReady: () => connection.isReady ?? isConnected,
@@ -246,8 +221,7 @@ function ofNodeRedis(emitter: Emitter, received: SubscriberEvents['received']): 
       await connection.connect();
       isConnected = true;
     },
-    subscribe: (channel) => connection.subscribe(channel, (message, from) => received(from, message)),
-    unsubscribe: (channel) => connection.unsubscribe(channel),
+    subscribe: (channel: string) => connection.subscribe(channel, (message, from) => received(from, message)),
     end: () => (connection.destroy ? connection.destroy() : connection.disconnect?.()),
   };
 }

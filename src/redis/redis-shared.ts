@@ -4,7 +4,6 @@ import * as option from '../options.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { type SharedStore, setupError } from '../shared/shared-store.js';
 import {
-  checkRedisClient,
   isPubSubClient,
   openSubscriber,
   type PubSubClient,
@@ -81,11 +80,10 @@ return 1`;
  */
 export function redisShared(redis: RedisClient, options: RedisSharedOptions = {}): RedisShared {
   option.checkOptions('redisShared', OPTIONS, options);
-  checkRedisClient(redis);
+  const swap = redisScript(redis, SWAP);
   const { prefix = 'gen-client:', account, timeoutMs = 2_000, onError } = options;
   if (prefix.includes('{}')) throw new GenError('prefix must not contain "{}", which splits the keys of a cluster.');
   const failed = (error: unknown) => callObserver(() => onError?.(error));
-  const swap = redisScript(redis, SWAP);
   const ask = (keys: string[], values: readonly (string | number)[]) =>
     swap(keys, values).catch((error: unknown) => {
       failed(error);
@@ -117,12 +115,10 @@ export function redisShared(redis: RedisClient, options: RedisSharedOptions = {}
   };
 }
 
-interface StoreChannels {
-  readonly prefix: string;
-  readonly failed: (error: unknown) => void;
-}
-
-function notifications(client: PubSubClient, { prefix, failed }: StoreChannels) {
+function notifications(
+  client: PubSubClient,
+  { prefix, failed }: { readonly prefix: string; readonly failed: (error: unknown) => void },
+) {
   const listeners = new Map<string, Set<(message: string) => void>>();
   let subscriber: Subscriber | undefined;
   const received = (channel: string, message: string) => {
@@ -152,7 +148,7 @@ function notifications(client: PubSubClient, { prefix, failed }: StoreChannels) 
       // A function of its own, so that the same listener may be given twice.
       const own = (message: string) => listener(message);
       listeners.set(channel, (listeners.get(channel) ?? new Set()).add(own));
-      subscriber ??= openSubscriber(client, { received, failed });
+      subscriber ??= openSubscriber(client, { wanted: listeners, received, failed });
       subscriber.subscribe(channel);
       return () => stop(channel, own);
     },
