@@ -2,15 +2,14 @@ import * as z from 'zod/mini';
 import { BudgetExceededError } from '../errors/client-errors.js';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
+import { fateInBudget } from '../rules/budget.js';
 import type { BudgetPeriod, BudgetReply, BudgetScope, ReserveStep } from '../rules/budget-state.js';
-import { fateOf, isBeforeTheKey } from '../rules/fate.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
-import type { Budget, BudgetOrder, BudgetReservation, FailedCreate, PricedCall } from '../schemas/budget.js';
+import type { Budget, BudgetOrder, PricedCall } from '../schemas/budget.js';
 import { mustBe } from '../schemas/show.js';
 import { memoryStore, type SharedStore } from '../shared/shared-store.js';
 import { homeOf, processStore } from './home.js';
-import type { ScopeAccount } from './scope-account.js';
 
 /** What a budget is made with. */
 export interface BudgetOptions {
@@ -129,20 +128,28 @@ export function createBudget(options: BudgetOptions): SpendingBudget {
       const queue = at.account(name, time);
       const holder = randomOf(time).uuid();
       const step = reserveStep(order, holder, options);
-      const { signal, timeoutMs = PATIENCE_MS, isSent = () => true } = order;
+      const { idempotencyKey: key, priceClass, signal, timeoutMs = PATIENCE_MS, isSent = () => true } = order;
       const reply = await queue.reserve({ scope, step }, { signal, timeoutMs, isSent });
       if (reply.outcome !== 'reserved' && reply.outcome !== 'held') {
-        throw budgetRefusal({ name, scope, reply, refusesUnknown: step.refusesUnknown });
+        throw budgetRefusal(name, maxTokens, reply, step.refusesUnknown);
       }
-      return reservation({
-        order,
-        holder,
-        scope,
-        queue,
-        soon: (work) => at.soon(work, time),
-        reportLow,
-        note: (jobId) => at.note(jobId, [name, order.idempotencyKey, per], time),
-      });
+      return {
+        async answered({ jobId, quotedTokens = null, balanceTokens, isUncharged }) {
+          queue.ended(holder);
+          reportLow(balanceTokens);
+          const { teaches } = step;
+          const settle = { op: 'settle', key, jobId, priceClass, teaches, quotedTokens, isUncharged } as const;
+          const settled = queue.change({ scope, step: settle }).then((after) => {
+            if (after?.outcome === 'unpriced') order.warn?.(unpriced(jobId));
+          });
+          await at.soon(Promise.all([at.note(jobId, [name, key, per], time), settled]), time);
+        },
+        async failed({ error, wasSent }) {
+          queue.ended(holder);
+          const fate = wasSent ? fateInBudget(error) : 'unsent';
+          await at.soon(queue.change({ scope, step: { op: 'fail', key, holder, fate } }), time);
+        },
+      };
     },
     async refund(jobId, chargedTokens, given) {
       clock = given ?? clock;
@@ -186,44 +193,6 @@ function guess(estimate: (job: PricedCall) => number | undefined, job: PricedCal
   throw new GenError(mustBe('unknownPrice()', 'a number of tokens, 0 or more, or undefined', tokens));
 }
 
-interface Reserved {
-  readonly order: BudgetOrder;
-  readonly holder: string;
-  readonly scope: BudgetScope;
-  readonly queue: ScopeAccount;
-  readonly soon: (work: Promise<unknown>) => Promise<void>;
-  readonly reportLow: (balanceTokens: number | undefined) => void;
-  readonly note: (jobId: string) => Promise<void>;
-}
-
-function reservation({ order, holder, scope, queue, soon, reportLow, note }: Reserved): BudgetReservation {
-  const { idempotencyKey: key, priceClass, isFixedPrice: teaches } = order;
-  return {
-    async answered({ jobId, quotedTokens = null, balanceTokens, isUncharged }) {
-      queue.ended(holder);
-      reportLow(balanceTokens);
-      const step = { op: 'settle', key, jobId, priceClass, teaches, quotedTokens, isUncharged } as const;
-      const settled = queue.change({ scope, step }).then((reply) => {
-        if (reply?.outcome === 'unpriced') order.warn?.(unpriced(jobId));
-      });
-      await soon(Promise.all([note(jobId), settled]));
-    },
-    async failed(failure) {
-      queue.ended(holder);
-      await soon(queue.change({ scope, step: { op: 'fail', key, holder, fate: fateInBudget(failure) } }));
-    },
-  };
-}
-
-/** What a failed create means for its reservation. */
-function fateInBudget({ error, wasSent }: FailedCreate): 'refused' | 'unsent' | 'lost' {
-  if (!wasSent) return 'unsent';
-  const fate = fateOf(error);
-  if (fate === undefined || fate === 'lost') return 'lost';
-  // A refusal before the key says nothing about an earlier call under it.
-  return fate === 'unsent' || fate === 'full' || isBeforeTheKey(error) ? 'unsent' : 'refused';
-}
-
 function unpriced(jobId: string): string {
   return `the answer to the create of job ${jobId} has no price, so a budget cannot count it and refuses creates of unknown prices until the job has ended and is read, or its period ends`;
 }
@@ -244,22 +213,20 @@ function usageOf({ spentTokens, reservedTokens, leftTokens, endMs, unresolved }:
   return { spentTokens, reservedTokens, leftTokens, unresolved, resetsAt };
 }
 
-interface RefusedReservation {
-  readonly name: string;
-  readonly scope: BudgetScope;
-  readonly reply: BudgetReply;
-  /** Whether the budget refuses every create of an unknown price. */
-  readonly refusesUnknown: boolean;
-}
-
-function budgetRefusal({ name, scope, reply, refusesUnknown }: RefusedReservation): BudgetExceededError {
+/** The error of a create that does not fit into the budget, or whose price is unknown. */
+function budgetRefusal(
+  name: string,
+  maxTokens: number,
+  reply: BudgetReply,
+  refusesUnknown: boolean,
+): BudgetExceededError {
   const { leftTokens, resetsAt, unresolved } = usageOf(reply);
+  const [why, ...advice] = explanation(reply, refusesUnknown);
   const estimateTokens = reply.tokens ?? undefined;
   const cost = estimateTokens === undefined ? 'a create of unknown price' : `a create of ${estimateTokens} tokens`;
-  const [why, advice] = explanation(reply.outcome === 'unknown', refusesUnknown);
   const lost = unresolved === 1 ? '1 create has lost its answer' : `${unresolved} creates have lost their answers`;
   const message = [
-    `The budget "${name}" has ${leftTokens} of ${scope.maxTokens} tokens left${why}, so ${cost} was not sent.`,
+    `The budget "${name}" has ${leftTokens} of ${maxTokens} tokens left${why}, so ${cost} was not sent.`,
     ...(resetsAt === null ? [] : [`The next period begins at ${resetsAt}.`]),
     ...(unresolved === 0 ? [] : [`${lost}: send it again under its key, or call budget.release(key).`]),
     ...advice,
@@ -267,13 +234,12 @@ function budgetRefusal({ name, scope, reply, refusesUnknown }: RefusedReservatio
   return new BudgetExceededError(message, { estimateTokens, leftTokens, resetsAt, scope: name });
 }
 
-function explanation(isUnknown: boolean, refusesUnknown: boolean): readonly [why: string, advice: readonly string[]] {
-  if (!isUnknown) return ['', []];
-  if (refusesUnknown) {
-    return [' and refuses unknown prices', ["Let unknownPrice estimate, or set it to 'one-at-a-time'."]];
-  }
+function explanation({ outcome }: BudgetReply, refusesUnknown: boolean): readonly [why: string, ...advice: string[]] {
+  if (outcome !== 'unknown') return [''];
+  if (refusesUnknown)
+    return [' and refuses unknown prices', "Let unknownPrice estimate, or set it to 'one-at-a-time'."];
   return [
     ' and contains a create whose price is not known yet',
-    ['Read its job when it has ended, or let unknownPrice estimate.'],
+    'Read its job when it has ended, or let unknownPrice estimate.',
   ];
 }

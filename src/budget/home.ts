@@ -1,8 +1,8 @@
 import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import { abortable, sleep } from '../runtime/deadline.js';
 import { boundedStore, isInProcess, memoryStore, type SharedStore, updateShared } from '../shared/shared-store.js';
-import { addCreates, JOB_KEYS, type JobCreate, jobGroupOf, readCreates } from './ledger.js';
-import { ScopeAccount, type Update } from './scope-account.js';
+import { addCreates, groupOf, JOB_KEYS, type JobCreate, jobGroupOf, readCreates } from './ledger.js';
+import { type BudgetGroup, ScopeAccount } from './scope-account.js';
 
 /** The wait after the first failure; each further one waits twice as long. */
 const LOOK_RETRY_MS = 250;
@@ -37,7 +37,7 @@ class BudgetHome {
   /** The budget of a name. */
   account(name: string, clock: Clock): ScopeAccount {
     const make = (onIdle: () => void) =>
-      new ScopeAccount({ name, clock: this.#timeOf(clock), update: (update) => this.#update(clock, update), onIdle });
+      new ScopeAccount({ group: this.#group(groupOf(name), clock), clock: this.#timeOf(clock), onIdle });
     // On Workers a call must not wait for what another request does.
     if (clock.perRequest) return make(() => {});
     const accounts = this.#accounts.get(clock) ?? new Map<string, ScopeAccount>();
@@ -52,8 +52,7 @@ class BudgetHome {
     const creates = [...(this.#unnoted.get(jobId) ?? []), create];
     this.#unnoted.set(jobId, creates);
     const isNoted = await this.#persistently(clock, async (signal) => {
-      const group = jobGroupOf(jobId);
-      await this.#update(clock, { group, keys: JOB_KEYS, rule: (seen) => addCreates(seen, creates), signal });
+      await this.#group(jobGroupOf(jobId), clock).update(JOB_KEYS, (seen) => addCreates(seen, creates), signal);
       return true;
     });
     if (isNoted && this.#unnoted.get(jobId) === creates) this.#unnoted.delete(jobId);
@@ -80,27 +79,22 @@ class BudgetHome {
     return this.#follows ? clock : clockOf(this.#store);
   }
 
-  async #update<T>(clock: Clock, { group, keys, rule, signal, onWrite }: Update<T>): Promise<T> {
-    const own = this.#store;
-    const store: SharedStore = {
-      timeoutMs: own.timeoutMs,
-      read: (...args) => own.read(...args),
-      write(...args) {
-        onWrite?.();
-        return own.write(...args);
+  /** A group of the store, for updates. */
+  #group(group: string, clock: Clock): BudgetGroup {
+    const store = this.#store;
+    const shared = { store, group, clock: this.#timeOf(clock), random: randomOf(clock) };
+    if (!this.#follows) return { update: (keys, rule, signal) => updateShared(shared, keys, rule, signal) };
+    return {
+      // Nothing to wait for: a held clock would hold up the next look.
+      async update(keys, rule, signal) {
+        for (;;) {
+          signal?.throwIfAborted();
+          const seen = { ...(await store.read(group, keys)), nowMs: clock.now() };
+          const { changes, result } = rule(seen);
+          if (Object.keys(changes).length === 0 || (await store.write(group, seen.version, changes))) return result;
+        }
       },
     };
-    if (!this.#follows) {
-      const shared = { store, group, clock: this.#timeOf(clock), random: randomOf(clock) };
-      return updateShared(shared, keys, (seen) => rule(seen, seen.nowMs), signal);
-    }
-    // Nothing to wait for: a held clock would hold up the next look.
-    for (;;) {
-      signal?.throwIfAborted();
-      const seen = await store.read(group, keys);
-      const { changes, result } = rule(seen, clock.now());
-      if (Object.keys(changes).length === 0 || (await store.write(group, seen.version, changes))) return result;
-    }
   }
 
   /** Repeats what the store fails. Undefined after the last try. */

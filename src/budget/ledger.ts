@@ -11,7 +11,7 @@ import {
   REMEMBERED_MS,
   type SettledCreate,
 } from '../rules/budget-state.js';
-import type { Decision, SharedChanges, SharedValues } from '../shared/shared-store.js';
+import type { Decision, SharedValues } from '../shared/shared-store.js';
 
 /** The key of a group that contains the state of a budget. */
 const LEDGER = 'ledger';
@@ -42,8 +42,7 @@ export function keysOf(turns: readonly Omit<BudgetTurn, 'nowMs'>[]): readonly st
 /** Makes the steps in order, up to the first reserve that has to wait. */
 export function takeSteps(
   turns: readonly Omit<BudgetTurn, 'nowMs'>[],
-  { values }: SharedValues,
-  nowMs: number,
+  { values, nowMs }: SharedValues,
 ): Decision<readonly BudgetReply[]> {
   const before = readBudget(values);
   let state = before;
@@ -56,25 +55,16 @@ export function takeSteps(
   }
   // To look at a budget changes nothing: it may be done by another clock than that of its clients.
   if (turns.every(({ step }) => step.op === 'look')) return { changes: {}, result: replies };
-  const per = turns[0]?.scope.per ?? 'total';
-  return { changes: changesBetween(before, { state, per, values }), result: replies };
-}
-
-interface Changed {
-  readonly state: BudgetState;
-  readonly per: BudgetTurn['scope']['per'];
-  readonly values: SharedValues['values'];
-}
-
-function changesBetween(before: BudgetState, { state, per, values }: Changed): SharedChanges {
   const changes: Record<string, { value: string; ttlMs: number }> = {};
   const ledger = writeLedger(state);
-  if (ledger !== (values[LEDGER] ?? writeLedger(EMPTY_BUDGET))) changes[LEDGER] = { value: ledger, ttlMs: keptMs(per) };
+  if (ledger !== (values[LEDGER] ?? writeLedger(EMPTY_BUDGET))) {
+    changes[LEDGER] = { value: ledger, ttlMs: keptMs(turns[0]?.scope.per ?? 'total') };
+  }
   for (const [key, settled] of state.settled) {
     if (before.settled.get(key) === settled) continue;
     changes[settledKey(key)] = { value: JSON.stringify(settled), ttlMs: REMEMBERED_MS };
   }
-  return changes;
+  return { changes, result: replies };
 }
 
 /** A create of a job: the name and the period of the budget that has counted it, and its idempotency key. */

@@ -4,7 +4,7 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { type Clock, steady } from '../runtime/clock.js';
 import { abortable, onAbort } from '../runtime/deadline.js';
 import { type Decision, isSetupError, type SharedValues } from '../shared/shared-store.js';
-import { groupOf, keysOf, takeSteps } from './ledger.js';
+import { keysOf, takeSteps } from './ledger.js';
 
 /** A step of a budget. */
 interface ScopeStep<S extends BudgetStep = BudgetStep> {
@@ -21,21 +21,17 @@ interface Patience {
   readonly isSent: () => boolean;
 }
 
-/** An update of a group in the store. */
-export interface Update<T> {
-  readonly group: string;
-  readonly keys: readonly string[];
-  readonly rule: (seen: SharedValues, nowMs: number) => Decision<T>;
-  readonly signal?: AbortSignal | undefined;
-  /** Called before each write. */
-  readonly onWrite?: () => void;
+/** A group of the store. */
+export interface BudgetGroup {
+  /** Changes the keys by a rule, which may run several times. */
+  update<T>(keys: readonly string[], rule: (seen: SharedValues) => Decision<T>, signal: AbortSignal): Promise<T>;
 }
 
 /** What an account is made with. */
 interface AccountOptions {
-  readonly name: string;
+  /** Where the budget is kept. */
+  readonly group: BudgetGroup;
   readonly clock: Clock;
-  update<T>(update: Update<T>): Promise<T>;
   /** Called when nothing is under way. */
   onIdle(): void;
 }
@@ -101,33 +97,18 @@ export class ScopeAccount {
    * renewed until {@link ended}.
    */
   reserve({ scope, step }: ScopeStep<ReserveStep>, { signal, timeoutMs, isSent }: Patience): Promise<BudgetReply> {
-    return new Promise((resolve, reject) => {
+    let stopTimer = () => {};
+    let forgetAbort = () => {};
+    const decided = new Promise<BudgetReply>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const sinceMs = this.#clock.now();
-      const end = () => {
-        stopTimer?.();
-        forgetAbort();
-      };
+      const waiting: Waiting = { scope, step, isSent, hasLeft: false, resolve, reject };
       const leave = (reason: unknown) => {
         waiting.hasLeft = true;
         this.#queue = this.#queue.filter((it) => it !== waiting);
         if (this.#queue.length === 0) this.#isWaiting = false;
         this.#poll();
-        waiting.reject(reason);
-      };
-      const waiting: Waiting = {
-        scope,
-        step,
-        isSent,
-        hasLeft: false,
-        resolve: (reply) => {
-          end();
-          resolve(reply);
-        },
-        reject: (error) => {
-          end();
-          reject(error);
-        },
+        reject(reason);
       };
       const look = () => {
         const queuesInLane = [...this.#calls.values()].some((call) => !call.isSent());
@@ -136,11 +117,15 @@ export class ScopeAccount {
         if (restMs > 0) stopTimer = this.#clock.after(restMs, look);
         else leave(late(timeoutMs, step.key));
       };
-      let stopTimer = timeoutMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(timeoutMs, look);
-      const forgetAbort = onAbort(signal, () => leave(signal?.reason));
+      if (timeoutMs !== Number.POSITIVE_INFINITY) stopTimer = this.#clock.after(timeoutMs, look);
+      forgetAbort = onAbort(signal, () => leave(signal?.reason));
       this.#queue.push(waiting);
       // Behind a create that waits there is nothing to ask for.
       if (!this.#isWaiting) void this.#update();
+    });
+    return decided.finally(() => {
+      stopTimer();
+      forgetAbort();
     });
   }
 
@@ -190,9 +175,11 @@ export class ScopeAccount {
     const waiting = changes.length < this.#changes.length ? [] : this.#queue.slice(0, MOST_AT_ONCE);
     const steps: readonly Pending[] = [...changes, ...looks, ...waiting];
     if (steps.length === 0) return false;
-    const sent = { isWritten: false };
+    let mayHaveReserved = false;
     try {
-      const replies = await this.#apply(steps, sent);
+      const replies = await this.#apply(steps, () => {
+        mayHaveReserved = true;
+      });
       this.#failures = 0;
       this.#changes = this.#changes.filter((it) => !changes.includes(it));
       this.#answer(steps, replies);
@@ -202,8 +189,7 @@ export class ScopeAccount {
       return this.#changes.length + this.#looks.length > 0 || (this.#queue.length > 0 && !this.#isWaiting);
     } catch (error) {
       for (const look of looks) look.reject(error);
-      // The store may have reserved all the same.
-      if (sent.isWritten) for (const { scope, step } of waiting) this.#giveBack(scope, step);
+      if (mayHaveReserved) for (const { scope, step } of waiting) this.#giveBack(scope, step);
       this.#failed(error);
       return false;
     }
@@ -227,20 +213,16 @@ export class ScopeAccount {
     }
   }
 
-  #apply(steps: readonly Pending[], sent: { isWritten: boolean }): Promise<readonly BudgetReply[]> {
+  /** Makes the steps in the store. Once `taken` is called, the store may have them even where no answer comes. */
+  #apply(steps: readonly Pending[], taken: () => void): Promise<readonly BudgetReply[]> {
     const turns = steps.map(({ scope, step }) => ({ scope, step }));
+    const rule = (seen: SharedValues) => {
+      taken();
+      return takeSteps(turns, seen);
+    };
     const limit = new AbortController();
     const stop = this.#clock.after(UPDATE_MS, () => limit.abort(new Error(`no answer within ${UPDATE_MS} ms`)));
-    const update = this.#options.update({
-      group: groupOf(this.#options.name),
-      keys: keysOf(turns),
-      rule: (seen, nowMs) => takeSteps(turns, seen, nowMs),
-      signal: limit.signal,
-      onWrite: () => {
-        sent.isWritten = true;
-      },
-    });
-    return abortable(update, limit.signal).finally(stop);
+    return abortable(this.#options.group.update(keysOf(turns), rule, limit.signal), limit.signal).finally(stop);
   }
 
   /** Creates are refused in an outage. Changes are repeated. */

@@ -11,6 +11,7 @@ import {
   type ReserveStep,
   type SettledCreate,
 } from './budget-state.js';
+import { fateOf, isBeforeTheKey } from './fate.js';
 
 /**
  * Creates go side by side while the budget would hold even if each cost this many times its learned price. After that they
@@ -50,7 +51,6 @@ export function takeBudgetStep(
 }
 
 type Result = Pick<BudgetReply, 'outcome' | 'tokens'>;
-const DONE: Result = { outcome: 'done', tokens: null };
 
 function change(draft: Draft, turn: BudgetTurn): Result {
   const { step } = turn;
@@ -61,19 +61,18 @@ function change(draft: Draft, turn: BudgetTurn): Result {
       return settleCreate(draft, turn, step);
     case 'charge':
       charge(draft, turn, step);
-      return DONE;
+      break;
     case 'fail':
       failCreate(draft, turn, step);
-      return DONE;
+      break;
     case 'renew':
-      for (const [key, holder] of step.calls) renew(draft, key, { holder, nowMs: turn.nowMs });
-      return DONE;
+      for (const [key, holder] of step.calls) renew(draft, key, holder, turn.nowMs);
+      break;
     case 'release':
       release(draft, step.key);
-      return DONE;
-    case 'look':
-      return DONE;
+      break;
   }
+  return { outcome: 'done', tokens: null };
 }
 
 /** Begins a new period, takes calls of dead processes for lost, and forgets lost creates after their time. */
@@ -142,6 +141,14 @@ function admission({ pending, unpriced, spentTokens }: Draft, scope: BudgetScope
   return open.length > 0 ? 'wait' : 'unknown';
 }
 
+/** What a failed create that was sent means for its reservation. */
+export function fateInBudget(error: unknown): 'refused' | 'unsent' | 'lost' {
+  const fate = fateOf(error);
+  if (fate === undefined || fate === 'lost') return 'lost';
+  // A refusal before the key says nothing about an earlier call under it.
+  return fate === 'unsent' || fate === 'full' || isBeforeTheKey(error) ? 'unsent' : 'refused';
+}
+
 function settleCreate(draft: Draft, turn: BudgetTurn, step: BudgetStep & { op: 'settle' }): Result {
   const { key, jobId, priceClass, teaches, quotedTokens } = step;
   const before = draft.settled.get(key);
@@ -153,15 +160,11 @@ function settleCreate(draft: Draft, turn: BudgetTurn, step: BudgetStep & { op: '
     return { outcome: 'done', tokens: before.tokens };
   }
   const tokens = step.isUncharged ? 0 : (quotedTokens ?? pending?.tokens ?? draft.prices.get(priceClass) ?? null);
-  add(draft, turn, { key, jobId, priceClass, teaches, tokens });
+  add(draft, turn, key, { jobId, priceClass, teaches, tokens });
   return { outcome: tokens === null ? 'unpriced' : 'done', tokens };
 }
 
-interface Answered extends Omit<SettledCreate, 'startMs'> {
-  readonly key: string;
-}
-
-function add(draft: Draft, { scope, nowMs }: BudgetTurn, { key, ...answered }: Answered): void {
+function add(draft: Draft, { scope, nowMs }: BudgetTurn, key: string, answered: Omit<SettledCreate, 'startMs'>): void {
   // The window of a number of ms that ended while the create was in flight has no successor yet.
   if (draft.startMs === 0 && typeof scope.per === 'number') draft.startMs = nowMs;
   const settled = { ...answered, startMs: draft.startMs };
@@ -203,7 +206,7 @@ function charge(draft: Draft, turn: BudgetTurn, { key, jobId, tokens }: BudgetSt
   } else if (pending) {
     // The process that created the job died before it could settle.
     draft.pending.delete(key);
-    add(draft, turn, { key, jobId, priceClass: pending.priceClass, teaches: false, tokens });
+    add(draft, turn, key, { jobId, priceClass: pending.priceClass, teaches: false, tokens });
   }
 }
 
@@ -219,11 +222,7 @@ function failCreate(draft: Draft, turn: BudgetTurn, { key, holder, fate }: Budge
   else draft.pending.set(key, { ...create, holders, lostUntilMs: untilMs });
 }
 
-function renew(
-  draft: Draft,
-  key: string,
-  { holder, nowMs }: { readonly holder: string; readonly nowMs: number },
-): void {
+function renew(draft: Draft, key: string, holder: string, nowMs: number): void {
   const create = draft.pending.get(key);
   if (!create) return;
   draft.pending.set(key, { ...create, holders: new Map(create.holders).set(holder, nowMs + LEASE_MS) });
