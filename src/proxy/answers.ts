@@ -30,20 +30,11 @@ export function jsonAnswer(value: unknown, status = 200, headers: Readonly<Recor
   return new Response(JSON.stringify(value), { status, headers: { ...HEADERS, ...headers } });
 }
 
-/** An error as the page gets it, and whether `onError` gets to know it. */
-interface PageFailure {
-  readonly status: number;
-  readonly code: string;
-  readonly message: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly isCallers: boolean;
-}
-
 /**
- * What a page is told about an error. The service's refusals of the app's own key and balance become 502 without their
+ * What a page is told about an error, and whether it is the page's own. The service's refusals of the app's own key and balance become 502 without their
  * code: a page must not learn what the app's account lacks.
  */
-export function failureOf(error: unknown): PageFailure {
+export function failureOf(error: unknown) {
   if (error instanceof Refused) {
     const { status, code, message, headers } = error;
     return { status, code, message, headers, isCallers: true };

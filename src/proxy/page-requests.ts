@@ -18,7 +18,8 @@ export function requireOwnPage(request: Request, origins: readonly string[]): vo
   const isOwn = site === null ? origin === null || isOwnHost(origin, request) : site === 'same-origin';
   if (!isOwn && !isAllowedOrigin(origin, origins))
     throw new Refused(403, 'foreign_origin', 'This page may not use this address.');
-  requireHeader(headers);
+  if (headers.get(PAGE_HEADER) === null)
+    throw new Refused(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
 }
 
 /** The answer to a preflight of a listed origin. Nobody else gets CORS headers. */
@@ -45,11 +46,6 @@ export function withCors(response: Response, request: Request, origins: readonly
   response.headers.set('access-control-allow-credentials', 'true');
   response.headers.set('access-control-expose-headers', 'retry-after');
   return response;
-}
-
-function requireHeader(headers: Headers): void {
-  if (headers.get(PAGE_HEADER) === null)
-    throw new Refused(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
 }
 
 function isAllowedOrigin(origin: string | null, origins: readonly string[]): boolean {
@@ -134,6 +130,7 @@ function refusePrototypes(value: unknown, depth: number): void {
 
 /** Fields of a create that only the app may set. */
 const APPS_OWN: readonly string[] = ['webhook_url', 'callback_url', 'idempotency_key'];
+
 /** What a page asks for. Refused where it names what only the app may set. */
 export function askOf(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { ask } = body;

@@ -1,4 +1,6 @@
 // What a page holds in place of ids, keys and URLs: signed, bound to its use, its user and a time.
+import { joinBytes } from '../runtime/bytes.js';
+import { secretBytes } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 
 /**
@@ -43,30 +45,30 @@ interface SignedContent {
   readonly s?: string;
 }
 
-/** Keys derived from one secret: one to sign, one to seal. */
-interface Keys {
-  readonly sign: CryptoKey;
-  readonly seal: CryptoKey;
-}
-
 /** Makes tickets under the first secret, and opens those of every secret, so that a secret can be rotated. */
 export function createTickets(secrets: readonly string[], now: () => number): Tickets {
-  const derived = new Map<string, Keys>();
+  const derived = new Map<string, Awaited<ReturnType<typeof deriveKeys>>>();
   const first = secrets[0] ?? '';
 
   // The keys are kept and not their promise: on Workers a promise belongs to the request that made it.
-  async function keysOf(secret: string): Promise<Keys> {
+  async function keysOf(secret: string) {
     const known = derived.get(secret) ?? (await deriveKeys(secret));
     derived.set(secret, known);
     return known;
   }
 
-  async function openWith(secret: string, [body, signature]: readonly [string, string]): Promise<Ticket | undefined> {
+  async function openWith(secret: string, body: string, signature: string): Promise<Ticket | undefined> {
     const keys = await keysOf(secret);
     const bytes = fromBase64url(signature);
     // Verified by the runtime, in a time that does not depend on where the digests differ.
     if (!bytes || !(await crypto.subtle.verify('HMAC', keys.sign, bytes, signedBytes(body)))) return undefined;
-    const { k: kind, i: id, u: user, e: expiresMs, s: sealed } = JSON.parse(readable(body)) as SignedContent;
+    const {
+      k: kind,
+      i: id,
+      u: user,
+      e: expiresMs,
+      s: sealed,
+    } = JSON.parse(new TextDecoder().decode(fromBase64url(body))) as SignedContent;
     const ticket = { kind, id, user, expiresMs };
     return sealed === undefined ? ticket : { ...ticket, sealed: await unseal(keys.seal, sealed) };
   }
@@ -93,11 +95,10 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
     },
     async open(ticket, { kind, user }) {
       if (typeof ticket !== 'string' || ticket.length > MOST_CHARACTERS) return undefined;
-      const parts = ticket.split('.');
-      const [body = '', signature = ''] = parts;
-      if (parts.length !== 2) return undefined;
+      const [body = '', signature = '', ...more] = ticket.split('.');
+      if (more.length > 0) return undefined;
       for (const secret of secrets) {
-        const opened = await openWith(secret, [body, signature]);
+        const opened = await openWith(secret, body, signature);
         if (!opened) continue;
         const owner = user === null ? null : await hash(secret, user);
         return opened.kind === kind && opened.user === owner && opened.expiresMs > now() ? opened : undefined;
@@ -108,7 +109,8 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
   };
 }
 
-async function deriveKeys(secret: string): Promise<Keys> {
+/** The keys of a secret: one to sign, one to seal. */
+async function deriveKeys(secret: string) {
   const hmac = { name: 'HMAC', hash: 'SHA-256' };
   const sign = await crypto.subtle.importKey('raw', encoder.encode(secret), hmac, false, ['sign', 'verify']);
   const sealBytes = await crypto.subtle.sign('HMAC', sign, encoder.encode('seal'));
@@ -124,12 +126,9 @@ function signedBytes(body: string): Uint8Array<ArrayBuffer> {
 const NONCE_BYTES = 12;
 
 async function seal(key: CryptoKey, value: unknown): Promise<string> {
-  const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
+  const iv = secretBytes(NONCE_BYTES);
   const closed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, key, encoder.encode(JSON.stringify(value)));
-  const bytes = new Uint8Array(NONCE_BYTES + closed.byteLength);
-  bytes.set(iv);
-  bytes.set(new Uint8Array(closed), NONCE_BYTES);
-  return toBase64url(bytes);
+  return toBase64url(joinBytes([iv, new Uint8Array(closed)]));
 }
 
 async function unseal(key: CryptoKey, sealed: string): Promise<unknown> {
@@ -141,8 +140,7 @@ async function unseal(key: CryptoKey, sealed: string): Promise<unknown> {
 }
 
 function toBase64url(bytes: Uint8Array): string {
-  let binary = '';
-  for (const byte of bytes) binary += String.fromCharCode(byte);
+  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
@@ -151,14 +149,9 @@ function fromBase64url(value: string): Uint8Array<ArrayBuffer> | undefined {
   if (!/^[\w-]+$/.test(value)) return undefined;
   try {
     const binary = atob(value.replaceAll('-', '+').replaceAll('_', '/'));
-    const bytes = new Uint8Array(binary.length);
-    for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+    const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
     return toBase64url(bytes) === value ? bytes : undefined;
   } catch {
     return undefined;
   }
-}
-
-function readable(body: string): string {
-  return new TextDecoder().decode(fromBase64url(body));
 }

@@ -89,7 +89,7 @@ export function createWatches(client: ProxyClient, clock: Clock): Watches {
     if (!isNews && !entry.hasEnded) {
       entry.forget?.();
       const mostMs = latest === undefined ? Math.max(holdMs, FIRST_PAGE_READ_MS) : holdMs;
-      await nextChange(entry, { clock, mostMs, signal });
+      await nextChange(entry, clock, mostMs, signal);
     }
     if (entry.viewers.size === 0) linger(typeof job === 'string' ? job : job.id, entry);
     if (entry.error !== undefined) throw entry.error;
@@ -137,22 +137,11 @@ async function wait(
 }
 
 /** Resolves when something new is known, the time is over, or the page has left. */
-function nextChange(
-  entry: Followed,
-  {
-    clock,
-    mostMs,
-    signal,
-  }: { readonly clock: Clock; readonly mostMs: number; readonly signal: AbortSignal | undefined },
-): Promise<void> {
-  let done = () => {};
-  const changed = new Promise<void>((resolve) => {
-    done = resolve;
+async function nextChange(entry: Followed, clock: Clock, mostMs: number, signal: AbortSignal | undefined) {
+  const undo: (() => unknown)[] = [];
+  await new Promise<void>((done) => {
+    entry.viewers.add(done);
+    undo.push(() => entry.viewers.delete(done), clock.after(mostMs, done), onAbort(signal, done));
   });
-  entry.viewers.add(done);
-  const undo = [clock.after(mostMs, done), onAbort(signal, done)];
-  return changed.finally(() => {
-    entry.viewers.delete(done);
-    for (const forget of undo) forget();
-  });
+  for (const forget of undo) forget();
 }

@@ -115,6 +115,9 @@ export interface Random {
   uuid(): string;
 }
 
+/** Bytes that nobody can guess, for a cipher: not chance that a simulation may choose. */
+export const secretBytes = (size: number): Uint8Array<ArrayBuffer> => crypto.getRandomValues(new Uint8Array(size));
+
 /** The runtime's own randomness. */
 export const systemRandom: Random = {
   next: () => Math.random(),

@@ -13,10 +13,6 @@ const KNOWN: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
     // Its option `now` is the clock. The runtime's would be 7 % of the 2.5 kB that checking a webhook may take.
     webhooks: /^src\/webhooks\/verify\.ts$/,
   },
-  'randomness comes from runtime/clock': {
-    // The nonce of a cipher is not chance that a simulation may choose.
-    nonce: /^src\/proxy\/tickets\.ts$/,
-  },
   'a function has at most 60 lines': {
     page: /^src\/page\/create-page\.ts$/,
   },
