@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
 import type { CreateOptions } from '../resources/create.js';
@@ -43,7 +42,7 @@ export interface ReadProviderOptions {
 }
 
 const NAME = 'providerOptions.gen';
-const PROVIDER_OPTIONS = z.strictObject({
+const PROVIDER_OPTIONS = option.optionsOf({
   idempotencyKey: option.text,
   pollIntervalMs: option.milliseconds,
   timeoutMs: option.must<number | false>(

@@ -1,5 +1,4 @@
 import { type Experimental_VideoModelV4, type ImageModelV4, NoSuchModelError, type ProviderV4 } from '@ai-sdk/provider';
-import * as z from 'zod/mini';
 import type { ImageModel, VideoModel } from '../catalog.js';
 import type { GenClient } from '../client.js';
 import { checkClientOptions } from '../client-options.js';
@@ -41,7 +40,7 @@ export function createGen(settings: GenProviderSettings = {}): GenProvider {
   };
 }
 
-const WITH_CLIENT = z.strictObject({ client: option.methods<GenClient>('withOptions', 'waitForJob') });
+const WITH_CLIENT = option.optionsOf({ client: option.methods<GenClient>('withOptions', 'waitForJob') });
 
 /** Throws a GenError for a setting that does not exist, or that cannot be right. What is missing shows at the first call. */
 function checkProviderSettings(settings: GenProviderSettings): void {

@@ -1,9 +1,7 @@
 import { type ConnectionOptions, type JobsOptions, Queue } from 'bullmq';
-import * as z from 'zod/mini';
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
-import { checkOptions } from '../options.js';
 import type { CallKind } from '../resources/run-calls.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import type { Recover } from '../rules/run-state.js';
@@ -75,9 +73,7 @@ export interface EnqueueOptions extends Omit<JobsOptions, 'jobId'> {
 }
 
 /** The options of `createGenQueue`. */
-const QUEUE_OPTIONS = z.strictObject({ ...LOCATION_FIELDS, onError: option.callback });
-
-const passedOn = z.optional(z.any());
+const QUEUE_OPTIONS = option.optionsOf({ ...LOCATION_FIELDS, onError: option.callback });
 
 /** The engine's own options of a job, which it checks itself. */
 const ENGINE_OPTIONS = [
@@ -99,17 +95,14 @@ const ENGINE_OPTIONS = [
   'stackTraceLimit',
   'telemetry',
   'timestamp',
-] as const satisfies readonly (keyof JobsOptions)[];
+] satisfies readonly (keyof JobsOptions)[];
 
 /** The options of a queued call. */
-const ENQUEUE_OPTIONS = z.strictObject({
-  ...(Object.fromEntries(ENGINE_OPTIONS.map((name) => [name, passedOn])) as Record<
-    (typeof ENGINE_OPTIONS)[number],
-    typeof passedOn
-  >),
-  jobId: passedOn,
+const ENQUEUE_OPTIONS = option.optionsOf({
+  ...Object.fromEntries(ENGINE_OPTIONS.map((name) => [name, option.anything])),
+  jobId: option.anything,
   preflight: option.flag,
-  recover: passedOn,
+  recover: option.anything,
   cleanup: option.oneOf('after-job'),
   budgetScope: option.text,
   again: option.flag,
@@ -163,7 +156,7 @@ const DEFAULT_JOB_OPTIONS = { attempts: Number.MAX_SAFE_INTEGER, backoff: { type
  * await queue.videos.create({ prompt: 'a fox at dawn' }, { jobId: 'order-17' });
  */
 export function createGenQueue(connection: ConnectionOptions, options: GenQueueOptions = {}): GenQueue {
-  checkOptions('createGenQueue', QUEUE_OPTIONS, options);
+  option.checkOptions('createGenQueue', QUEUE_OPTIONS, options);
   checkConnection('createGenQueue', connection, options);
   const { onError } = options;
   const { calls, creates, options: base } = queueNames(connection, options);
@@ -215,7 +208,7 @@ async function enqueueCall(
 ): Promise<GenQueueJob> {
   const name = `queue.${call}.create`;
   refuseRepeat(name, options);
-  checkOptions(name, ENQUEUE_OPTIONS, options);
+  option.checkOptions(name, ENQUEUE_OPTIONS, options);
   const { jobId, preflight = true, recover: _r, cleanup: _c, budgetScope: _b, again = false, ...engine } = options;
   const { idempotency_key, ...params } = given;
   const id = checkId(jobId ?? idempotency_key ?? systemRandom.uuid());

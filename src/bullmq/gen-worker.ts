@@ -1,9 +1,7 @@
 import { type ConnectionOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
-import * as z from 'zod/mini';
 import type { GenClient } from '../client.js';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
-import { checkOptions } from '../options.js';
 import { checkClient } from '../resources/run-calls.js';
 import { DAY_MS } from '../rules/limits.js';
 import type { Recover, RunRules } from '../rules/run-state.js';
@@ -67,7 +65,7 @@ export interface GenWorkerOptions extends QueueLocation {
 }
 
 /** The options of `createGenWorker`. */
-const WORKER_OPTIONS = z.strictObject({
+const WORKER_OPTIONS = option.optionsOf({
   ...LOCATION_FIELDS,
   onCompleted: option.callback,
   onFailed: option.callback,
@@ -79,7 +77,7 @@ const WORKER_OPTIONS = z.strictObject({
   pollIntervalMs: option.milliseconds,
   retryDelayMs: option.milliseconds,
   timeoutMs: option.milliseconds,
-  recover: z.optional(z.any()),
+  recover: option.anything,
   budget: option.callback,
   worker: option.anObject,
 });
@@ -118,7 +116,7 @@ export function createGenWorker(
   client: GenClient,
   options: GenWorkerOptions = {},
 ): GenWorker {
-  checkOptions('createGenWorker', WORKER_OPTIONS, options);
+  option.checkOptions('createGenWorker', WORKER_OPTIONS, options);
   checkConnection('createGenWorker', connection, options);
   checkClient('createGenWorker', client);
   const names = queueNames(connection, options);

@@ -6,7 +6,6 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api';
-import * as z from 'zod/mini';
 import { GenError } from '../errors/gen-error.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../events.js';
 import type { JobEvent } from '../hooks.js';
@@ -15,7 +14,7 @@ import { callObserver } from '../runtime/callbacks.js';
 import { VERSION } from '../version.js';
 import { attributesOf, SpanRecorder } from './spans.js';
 
-const OTEL_OPTIONS = z.strictObject({
+const OTEL_OPTIONS = option.optionsOf({
   tracerProvider: option.methods('getTracer'),
   meterProvider: option.methods('getMeter'),
   capturePrompt: option.flag,

@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import { GenError } from '../errors/gen-error.js';
 import * as option from '../options.js';
 import { callObserver } from '../runtime/callbacks.js';
@@ -33,7 +32,7 @@ export interface RedisShared extends SharedStore {
   close(): Promise<void>;
 }
 
-const OPTIONS = z.strictObject({
+const OPTIONS = option.optionsOf({
   prefix: option.text,
   account: option.text,
   timeoutMs: option.milliseconds,
