@@ -1,9 +1,8 @@
 // Files by value in queued calls: how they are kept in the record of a call, and uploaded by the worker.
 
 import type { GenClient } from '../client.js';
-import { GenError, PreflightError, UploadError } from '../errors/index.js';
+import { GenError, UploadError } from '../errors/index.js';
 import type { CallKind } from '../resources/run-calls.js';
-import { fateOf } from '../rules/fate.js';
 import { MB } from '../rules/limits.js';
 import type { JobRunState } from '../rules/run-state.js';
 import { isFields } from '../schemas/envelope.js';
@@ -65,21 +64,19 @@ async function reopenFile(file: KeptFile): Promise<RereadableSource> {
   if ('base64' in file)
     return new File([globalThis.Buffer.from(file.base64, 'base64')], file.name ?? '', { type: file.type });
   const { path } = file;
-  const blob = await globalThis.process.getBuiltinModule('node:fs').openAsBlob(path);
+  const { openAsBlob } = globalThis.process.getBuiltinModule('node:fs');
+  const blob = await openAsBlob(path).catch((cause: unknown) => {
+    throw new UploadError(`"${path}" cannot be read on the machine of this worker.`, { step: 'prepare', cause });
+  });
   return { name: path.split(/[/\\]/).at(-1), size: blob.size, stream: () => blob.stream() };
 }
 
-/** What uploading the files of a call came to: their ids, or an error, and whether it would come again. */
-type UploadedFiles =
-  | { readonly uploads: readonly string[] }
-  | { readonly error: GenError; readonly isLasting: boolean };
-
-/** Uploads the files of a call. */
+/** Uploads the files of a call, and resolves with their ids. Where one fails, the others are deleted. */
 export async function uploadFiles(
   client: GenClient,
   { call, files = [], params, preflight }: GenJobData,
   signal: AbortSignal,
-): Promise<UploadedFiles> {
+): Promise<readonly string[]> {
   const purpose = call === 'characters' ? 'character' : undefined;
   const failing = new AbortController();
   const either = AbortSignal.any([signal, failing.signal]);
@@ -87,7 +84,7 @@ export async function uploadFiles(
   const made = await Promise.allSettled(
     files.map(async (file, index) => {
       try {
-        return await client.uploads.upload(await opened(file), { signal: either, purpose, preflight });
+        return await client.uploads.upload(await reopenFile(file), { signal: either, purpose, preflight });
       } catch (error) {
         failing.abort(error);
         if (GenError.isInstance(error)) error.message = `${places.get(index)}: ${error.message}`;
@@ -96,25 +93,10 @@ export async function uploadFiles(
     }),
   );
   const uploads = made.flatMap((it) => (it.status === 'fulfilled' ? it.value.upload_id : []));
-  if (uploads.length === files.length) return { uploads };
+  if (uploads.length === files.length) return uploads;
   await deleteUploads(client, uploads);
   signal.throwIfAborted();
-  const error: unknown = failing.signal.reason;
-  if (GenError.isInstance(error)) return { error, isLasting: isLasting(error) };
-  throw error;
-}
-
-async function opened(file: KeptFile): Promise<RereadableSource> {
-  return reopenFile(file).catch((cause: unknown) => {
-    const path = 'path' in file ? file.path : 'The file';
-    throw new UploadError(`"${path}" cannot be read on the machine of this worker.`, { step: 'prepare', cause });
-  });
-}
-
-function isLasting(error: GenError): boolean {
-  if (PreflightError.isInstance(error)) return true;
-  const { step, cause } = UploadError.isInstance(error) ? error : { step: undefined, cause: error };
-  return step === 'prepare' || fateOf(cause) === 'refused';
+  throw failing.signal.reason;
 }
 
 /** Deletes uploads. What cannot be deleted stays: it is private and costs nothing. */

@@ -2,7 +2,7 @@ import type { Job as BullJob } from 'bullmq';
 import { GenError } from '../errors/index.js';
 import { type CallKind, shortenKey } from '../resources/run-calls.js';
 import type { GenErrorJson } from '../rules/fate.js';
-import { type JobRunState, nextKey, type Recover, type RunRules, resumeRun, startRun } from '../rules/run-state.js';
+import { type JobRunState, type Recover, type RunRules, resumeRun, startRun } from '../rules/run-state.js';
 import type { Clock } from '../runtime/clock.js';
 import { JOB_CALLS, type Job } from '../schemas/job.js';
 import type { Notes } from './notes.js';
@@ -116,23 +116,6 @@ export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rul
 export function hasFailed({ data, stalledCounter }: Pick<GenQueueJob, 'data' | 'stalledCounter'>): boolean {
   const { failure, stalls } = data;
   return failure !== undefined && stalls !== undefined && stalledCounter > stalls;
-}
-
-/** The run of a call that has completed and is asked for anew: it creates under the next key. */
-export function anotherRun(run: StoredRun): StoredRun {
-  const { key, shortKey, tries, version } = run;
-  const failedJobs = run.failedJobs + 1;
-  const step = {
-    type: 'create',
-    key: nextKey({ key, shortKey, failedJobs }),
-    model: null,
-    isSecondKey: false,
-  } as const;
-  return {
-    ...{ version, key, shortKey, tries, failedJobs, step },
-    ...{ refusedKeys: 0, refusal: null, resubmissions: 0, recovered: {}, model: null },
-    ...{ elapsedMs: null, misses: 0, wakes: 0, isAnnounced: false },
-  };
 }
 
 /**

@@ -4,7 +4,7 @@ import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
 import type { CallKind } from '../resources/run-calls.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
-import type { Recover } from '../rules/run-state.js';
+import { anotherRun, type Recover } from '../rules/run-state.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/clock.js';
 import type { CharacterParams } from '../schemas/character.js';
@@ -20,7 +20,6 @@ import { idempotencyKeyOf } from '../transport/idempotency.js';
 import { recoverRules } from '../waiting/wait-options.js';
 import { storeFiles } from './call-files.js';
 import {
-  anotherRun,
   type GenJobData,
   type GenJobResult,
   type GenQueueJob,
@@ -166,8 +165,7 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   for (const each of [queue, turns]) each.on('error', (error: Error) => callObserver(() => onError?.(error)));
   const notes = openNotes(connection, options);
   const creator = (call: CallKind) => ({
-    create: (params: object, given?: EnqueueOptions) =>
-      enqueueCall({ queue, turns }, call, { params: { ...params }, options: given }),
+    create: (params: object, given?: EnqueueOptions) => enqueueCall({ queue, turns }, call, params, given),
   });
   return {
     queue,
@@ -191,32 +189,33 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   };
 }
 
-/** A call that is to be queued. */
-interface AskedCall {
-  readonly call: CallKind;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly options: EnqueueOptions;
-}
-
 async function enqueueCall(
   { queue, turns }: { readonly queue: Queue<GenJobData, GenJobResult>; readonly turns: Queue<CreateTurn> },
   call: CallKind,
-  {
-    params: given,
-    options = {},
-  }: { readonly params: Record<string, unknown>; readonly options: EnqueueOptions | undefined },
+  given: object,
+  options: EnqueueOptions = {},
 ): Promise<GenQueueJob> {
   const name = `queue.${call}.create`;
   refuseRepeat(name, options);
   option.checkOptions(name, ENQUEUE_OPTIONS, options);
-  const { jobId, preflight = true, recover: _r, cleanup: _c, budgetScope: _b, again = false, ...engine } = options;
-  const { idempotency_key, ...params } = given;
+  const { jobId, preflight = true, recover, cleanup, budgetScope, again = false, ...engine } = options;
+  const { idempotency_key, ...params }: Record<string, unknown> = { ...given };
   const id = checkId(jobId ?? idempotency_key ?? systemRandom.uuid());
   // The worker's client checks again, and its logger gets what is only doubtful.
   if (preflight) CHECKS[call](params, () => {});
-  const ended = await endedCall(queue, id);
+  const known = await queue.getJob(id);
+  // The engine would give back a call that has ended, and do nothing.
+  const ended = known?.finishedOn === undefined ? undefined : known;
   if (ended && !again) throw hasEnded(name, id, ended.failedReason);
-  const data = await callRecord({ call, params, options });
+  const data: GenJobData = {
+    version: RECORD_VERSION,
+    call,
+    ...(await storeFiles(call, params, preflight)),
+    ...(cleanup !== undefined && { cleanup }),
+    ...(!preflight && { preflight }),
+    ...(recover !== undefined && { recover: recoverRules(recover) }),
+    ...(budgetScope !== undefined && { budgetScope }),
+  };
   if (ended) return startAgain(ended, data);
   const priority = engine.priority ?? UNMADE_PRIORITY;
   const added = await queue.add(call, data, { ...DEFAULT_JOB_OPTIONS, ...engine, priority, jobId: id });
@@ -249,25 +248,6 @@ function refuseRepeat(name: string, options: EnqueueOptions): void {
   throw new GenError(
     `${name} has no option "repeat". Repeat a job of your own with queue.queue.upsertJobScheduler in another queue, and call ${name} from it, with a jobId for each time.`,
   );
-}
-
-async function callRecord({ call, params, options }: AskedCall): Promise<GenJobData> {
-  const { preflight = true, recover, cleanup, budgetScope } = options;
-  return {
-    version: RECORD_VERSION,
-    call,
-    ...(await storeFiles(call, params, preflight)),
-    ...(cleanup !== undefined && { cleanup }),
-    ...(!preflight && { preflight }),
-    ...(recover !== undefined && { recover: recoverRules(recover) }),
-    ...(budgetScope !== undefined && { budgetScope }),
-  };
-}
-
-/** The call of this id, where it has ended. The engine would give it back and do nothing. */
-async function endedCall(queue: Queue<GenJobData, GenJobResult>, id: string): Promise<GenQueueJob | undefined> {
-  const job = await queue.getJob(id);
-  return job?.finishedOn === undefined ? undefined : job;
 }
 
 function hasEnded(name: string, id: string, failedReason: string | undefined): GenError {

@@ -5,10 +5,12 @@ import { GenError, WaitTimeoutError } from '../errors/index.js';
 import { type SeenCall, seeCall, sendRunCreate } from '../resources/run-calls.js';
 import { backoff } from '../rules/backoff.js';
 import { DAY_MS } from '../rules/limits.js';
+import { queuedReadMs } from '../rules/order.js';
 import { nextStep } from '../rules/run.js';
 import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../rules/run-state.js';
+import { failsAgain } from '../rules/upload.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import type { Clock } from '../runtime/clock.js';
+import { type Clock, systemRandom } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import { discardUploads, uploadFiles, withUploads } from './call-files.js';
@@ -26,7 +28,6 @@ import {
 } from './call-record.js';
 import { type Creates, needsTurn } from './creates.js';
 import { type Notes, wakeCall } from './notes.js';
-import { pollDelayMs } from './pace.js';
 
 /** What a worker works with. */
 interface Workplace {
@@ -98,7 +99,7 @@ export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: 
       // What was sent is repeated under its own key by the worker that takes the call up.
       if (at.closing.aborted) return sleepInQueue(work, HANDED_ON_MS);
       at.onError(error instanceof Error ? error : new Error(reasonOf(error)));
-      return tryLater(work, error, TROUBLE_MS);
+      return tryLater(work, error);
     }
   };
 }
@@ -123,7 +124,7 @@ async function leaveToNewer(work: Work, reported: Set<string>): Promise<never> {
  * Puts the call aside after a failure that says nothing about its job: an upload, a callback, the connection. That uses up
  * no attempt of the engine. When it goes on for longer than `limitMs`, the call fails with it.
  */
-async function tryLater(work: Work, reason: unknown, limitMs: number): Promise<never> {
+async function tryLater(work: Work, reason: unknown, limitMs = TROUBLE_MS): Promise<never> {
   const { at, queueJob } = work;
   await holdLock(work);
   const now = at.clock.now();
@@ -220,13 +221,12 @@ async function uploadOnce(work: Work): Promise<void> {
   const { at, queueJob } = work;
   const { data } = queueJob;
   if (data.files === undefined || data.uploads !== undefined) return;
-  const made = await uploadFiles(at.uploader, data, at.closing);
-  if ('uploads' in made) {
-    await queueJob.updateData({ ...data, uploads: made.uploads });
-    return;
-  }
-  if (made.isLasting) return giveUp(work, made.error);
-  return tryLater(work, made.error, at.rules.timeoutMs ?? Number.POSITIVE_INFINITY);
+  const uploads = await uploadFiles(at.uploader, data, at.closing).catch((error: unknown) => {
+    if (!GenError.isInstance(error)) throw error;
+    if (failsAgain(error)) return giveUp(work, error);
+    return tryLater(work, error, at.rules.timeoutMs ?? Number.POSITIVE_INFINITY);
+  });
+  await queueJob.updateData({ ...data, uploads });
 }
 
 async function readServiceJob(work: Work, run: JobRunState, { jobId }: ReadStep): Promise<Standing> {
@@ -242,7 +242,9 @@ async function advance(work: Work, run: JobRunState, { event, ...seen }: SeenCal
   const { at, queueJob } = work;
   // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
   await holdLock(work);
-  const pollMs = at.pollIntervalMs ?? pollDelayMs(queueJob.data.call, await at.notes.owned(), at.client.limits());
+  const lane = at.client.limits()['jobs.get'];
+  const pollMs =
+    at.pollIntervalMs ?? queuedReadMs(queueJob.data.call, await at.notes.owned(), lane, systemRandom.next());
   const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
   if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next);
   if (seen.job) await queueJob.updateProgress(jobProgress(seen.job));
@@ -260,7 +262,7 @@ async function end(work: Work, run: JobRunState, job: Job): Promise<GenJobResult
     await at.onCompleted?.(completed, queueJob);
   } catch (error) {
     const failure = new GenError(`onCompleted failed: ${reasonOf(error)}`, { cause: error, recovery: 'retry' });
-    return isFinalWord(error) ? failCall(work, run, failure) : tryLater(work, failure, TROUBLE_MS);
+    return isFinalWord(error) ? failCall(work, run, failure) : tryLater(work, failure);
   }
   await discardUploads(at.uploader, queueJob, run);
   await at.notes.forget(job.id);
@@ -281,7 +283,7 @@ async function failCall(work: Work, run: JobRunState, error: unknown): Promise<n
     await at.onFailed?.(error, queueJob);
   } catch (reason) {
     const { since } = queueJob.data.trouble ?? { since: at.clock.now() };
-    if (!isFinalWord(reason) && at.clock.now() - since < TROUBLE_MS) return tryLater(work, error, TROUBLE_MS);
+    if (!isFinalWord(reason) && at.clock.now() - since < TROUBLE_MS) return tryLater(work, error);
   }
   await holdLock(work);
   await discardUploads(at.uploader, queueJob, run);

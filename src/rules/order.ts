@@ -1,6 +1,7 @@
 // Which waiting job is read next, and when.
-import type { Job } from '../schemas/job.js';
+import type { Job, JobCall } from '../schemas/job.js';
 import { backoff } from './backoff.js';
+import { DOCUMENTED_LIMITS, type LaneLimit, READ_SHARE, VIDEO_POLL_MS } from './limits.js';
 
 /** A job is not left alone for longer after reads that failed, unless the service asks for it. */
 const LONGEST_PAUSE_MS = 60_000;
@@ -88,4 +89,26 @@ export function rankOf(model: Model, { sinceMs, lastReadMs }: Candidate, nowMs: 
 /** Milliseconds to leave a job alone after `failures` failed reads in a row: doubling from its interval, up to a minute. */
 export function readPauseMs(intervalMs: number, failures: number, askedMs: number): number {
   return Math.max(askedMs, backoff({ firstMs: intervalMs, mostMs: Math.max(intervalMs, LONGEST_PAUSE_MS) }, failures));
+}
+
+/** Milliseconds between two reads of a job that a queue waits for, up to half as much again. */
+const QUEUED_MS: Readonly<Record<JobCall, number>> = {
+  images: 3_000,
+  characters: 3_000,
+  videos: VIDEO_POLL_MS.least,
+  videoEdits: VIDEO_POLL_MS.least,
+};
+
+/** Milliseconds until a queue reads a job again: more when more jobs are waited for than the limit of reads allows. */
+export function queuedReadMs(
+  call: JobCall,
+  jobs: number,
+  lane: Partial<LaneLimit> | undefined,
+  random: number,
+): number {
+  const documented = DOCUMENTED_LIMITS['jobs.get'];
+  const known = { ...documented, ...lane };
+  const { limit, windowMs } = known.limit > 0 && known.windowMs > 0 ? known : documented;
+  const stretchedMs = ((jobs * windowMs) / (limit * READ_SHARE)) * (1 + random / 4);
+  return Math.round(Math.max(QUEUED_MS[call] * (1 + random / 2), stretchedMs));
 }

@@ -148,25 +148,30 @@ export interface RunStart {
   readonly rules: RunRules;
 }
 
+/** What a run knows of its present key. */
+const UNTRIED = {
+  version: 1,
+  refusedKeys: 0,
+  refusal: null,
+  resubmissions: 0,
+  recovered: {},
+  model: null,
+  elapsedMs: null,
+  misses: 0,
+  wakes: 0,
+  isAnnounced: false,
+} as const;
+
 /** A run that has done nothing yet. */
 export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
   return {
-    version: 1,
+    ...UNTRIED,
     key,
     shortKey,
     rules,
     step: { type: 'create', key, model: null, isSecondKey: false },
     tries: [],
     failedJobs: 0,
-    refusedKeys: 0,
-    refusal: null,
-    resubmissions: 0,
-    recovered: {},
-    model: null,
-    elapsedMs: null,
-    misses: 0,
-    wakes: 0,
-    isAnnounced: false,
   };
 }
 
@@ -179,6 +184,19 @@ export function resumeRun(run: JobRunState): JobRunState {
   const { step, rules, key, shortKey, tries, failedJobs, refusedKeys } = run;
   if ((step.type !== 'end' && step.type !== 'fail') || step.again === null) return run;
   return { ...startRun({ key, shortKey, rules }), tries, failedJobs, refusedKeys, step: step.again };
+}
+
+/** A run that has completed and is asked for anew: it creates under the next key. */
+export function anotherRun(run: Omit<JobRunState, 'rules'>): Omit<JobRunState, 'rules'> {
+  const { key, shortKey, tries } = run;
+  const failedJobs = run.failedJobs + 1;
+  const step: CreateStep = {
+    type: 'create',
+    key: nextKey({ key, shortKey, failedJobs }),
+    model: null,
+    isSecondKey: false,
+  };
+  return { ...UNTRIED, key, shortKey, tries, failedJobs, step };
 }
 
 /** Longest key that is sent. */

@@ -1,5 +1,5 @@
 // What the failed step of an upload means.
-import { APIError, documentedStatus, type UploadError } from '../errors/index.js';
+import { APIError, documentedStatus, type GenError, PreflightError, UploadError } from '../errors/index.js';
 import { fateOf, mayHaveCreated } from './fate.js';
 
 type Left = UploadError['left'];
@@ -31,4 +31,11 @@ export function isExpiredUrl(error: unknown): boolean {
   const said = typeof data === 'string' ? data : JSON.stringify(data ?? '');
   if (status === 403 && /^\W*$/.test(said)) return true;
   return /expir|time frame/i.test(`${code} ${message} ${said}`);
+}
+
+/** Whether another upload of the same file would fail in the same way: the file cannot be right, or the service refuses it. */
+export function failsAgain(error: GenError): boolean {
+  if (PreflightError.isInstance(error)) return true;
+  if (!UploadError.isInstance(error)) return fateOf(error) === 'refused';
+  return error.step === 'prepare' || fateOf(error.cause) === 'refused';
 }

@@ -2,13 +2,14 @@ import { InProcessLimiter } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import { openNotes } from '../../src/bullmq/notes.js';
-import { pollDelayMs } from '../../src/bullmq/pace.js';
+import type { LaneLimit } from '../../src/rules/limits.js';
+import { queuedReadMs } from '../../src/rules/order.js';
 import { freePort } from '../support/free-port.js';
 import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const HOUR_MS = 3_600_000;
 const prompt = 'a fox at dawn';
-const READS = { inUse: 0, limit: 120, windowMs: 60_000 };
+const READS: LaneLimit = { limit: 120, windowMs: 60_000 };
 
 describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
   const { open } = queuesOnSandboxes();
@@ -194,17 +195,15 @@ describe.skipIf(noRedis !== undefined)('a queue whose Redis is away', () => {
 
 describe('the pace of a queue', () => {
   it('reads within seven eighths of the limit in force, however many jobs are waited for', () => {
-    const delays = (jobs: number, limits: object) =>
-      Array.from({ length: 50 }, () => pollDelayMs('videos', jobs, limits as never));
-    expect(Math.min(...delays(1, {}))).toBeGreaterThanOrEqual(10_000);
-    expect(Math.max(...delays(1, {}))).toBeLessThanOrEqual(15_000);
+    const delays = (jobs: number, lane?: LaneLimit) =>
+      Array.from({ length: 50 }, (_, at) => queuedReadMs('videos', jobs, lane, at / 50));
+    expect(Math.min(...delays(1))).toBeGreaterThanOrEqual(10_000);
+    expect(Math.max(...delays(1))).toBeLessThanOrEqual(15_000);
     // 1,000 jobs at 105 reads a minute.
-    expect(Math.min(...delays(1000, {}))).toBeGreaterThanOrEqual(571_000);
-    expect(Math.min(...delays(1000, { 'jobs.get': { ...READS, limit: 1200 } }))).toBeGreaterThanOrEqual(57_000);
-    expect(Math.max(...delays(1000, { 'jobs.get': { ...READS, limit: 1200 } }))).toBeLessThanOrEqual(75_000);
-    expect(
-      Math.max(...delays(1000, { 'jobs.get': { ...READS, limit: Number.POSITIVE_INFINITY } })),
-    ).toBeLessThanOrEqual(15_000);
-    expect(Math.min(...delays(1000, { 'jobs.get': { ...READS, limit: 0 } }))).toBeGreaterThanOrEqual(571_000);
+    expect(Math.min(...delays(1000))).toBeGreaterThanOrEqual(571_000);
+    expect(Math.min(...delays(1000, { ...READS, limit: 1200 }))).toBeGreaterThanOrEqual(57_000);
+    expect(Math.max(...delays(1000, { ...READS, limit: 1200 }))).toBeLessThanOrEqual(75_000);
+    expect(Math.max(...delays(1000, { ...READS, limit: Number.POSITIVE_INFINITY }))).toBeLessThanOrEqual(15_000);
+    expect(Math.min(...delays(1000, { ...READS, limit: 0 }))).toBeGreaterThanOrEqual(571_000);
   });
 });
