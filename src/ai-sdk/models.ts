@@ -10,18 +10,10 @@ import type {
 import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
 import type { GenClient } from '../client.js';
 import type { ClientOptions } from '../client-options.js';
-import { createOutputKeys, createWebhookOpener, keyFromHeaders, plainHeaders } from './output-keys.js';
-import { makeOutputs, responseMetadata } from './outputs.js';
-import { type ReadProviderOptions, readProviderOptions, refuseWaitingOptions } from './provider-options.js';
-import {
-  IMAGE_REFERENCE,
-  imageSettings,
-  inputFields,
-  type PreparedVideo,
-  prepareVideo,
-  unsupported,
-  type VideoCall,
-} from './settings.js';
+import { createOutputKeys, createWebhookOpener } from './output-keys.js';
+import { type KeyedCall, makeOutputs, responseMetadata } from './outputs.js';
+import { refuseWaitingOptions } from './provider-options.js';
+import { prepareImage, prepareVideo, type VideoCall } from './settings.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
 /** A ready client, else the options for one; left out, everything comes from the environment. */
@@ -104,43 +96,25 @@ export class GenImageModel implements ImageModelV4 {
   }
 
   async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
-    const own = readProviderOptions(call.providerOptions);
-    const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers), 'calls');
+    const image = prepareImage(this.modelId, call);
+    const { keys, settled } = this.#outputKeys(call, image.own.idempotencyKey, 'calls');
     try {
-      return await generateImages(await this.#source.client(), { modelId: this.modelId, call, own, keys });
+      const { done, metadata, ...result } = await makeOutputs(await this.#source.client(), 'image', {
+        call,
+        keys,
+        ...image,
+      });
+      return {
+        ...result,
+        images: done.map((output) => output.bytes),
+        isRetryable: false,
+        providerMetadata: { gen: { images: metadata } },
+        response: responseMetadata(this.modelId),
+      };
     } finally {
       settled();
     }
   }
-}
-
-async function generateImages(
-  client: GenClient,
-  job: {
-    readonly modelId: string;
-    readonly call: ImageModelV4CallOptions;
-    readonly own: ReadProviderOptions;
-    readonly keys: readonly string[];
-  },
-): Promise<ImageModelV4Result> {
-  const { call, own, modelId } = job;
-  const { fields, warnings } = imageSettings(modelId, call);
-  if (call.mask) warnings.push(unsupported('mask', 'The service documents no masked edits.'));
-  const files = (call.files ?? []).map((file) => ({ file, slot: IMAGE_REFERENCE }));
-  const made = await makeOutputs(client, job.keys, {
-    mediaType: 'image',
-    body: { model: modelId, prompt: call.prompt ?? '', ...fields, ...inputFields(files), ...own.fields },
-    options: own.options,
-    headers: plainHeaders(call.headers),
-    signal: call.abortSignal,
-  });
-  return {
-    images: made.done.map((output) => output.bytes),
-    isRetryable: false,
-    warnings: [...warnings, ...made.warnings],
-    providerMetadata: { gen: { images: [...made.done.map((output) => output.metadata), ...made.unread] } },
-    response: responseMetadata(modelId),
-  };
 }
 
 /**
@@ -171,13 +145,21 @@ export class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
-    return this.#withKeys(call, 'calls', generateVideos);
+    return this.#withKeys(call, 'calls', async (client, video) => {
+      const { done, metadata, ...result } = await makeOutputs(client, 'video', video);
+      return {
+        ...result,
+        videos: done.map(toVideo),
+        providerMetadata: { gen: { videos: metadata } },
+        response: responseMetadata(this.modelId),
+      };
+    });
   }
 
   async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
-    return this.#withKeys(call, 'starts', (client, { modelId, ...start }) => {
-      refuseWaitingOptions(start.video.own);
-      return startJobs(client, modelId, start);
+    return this.#withKeys(call, 'starts', (client, video) => {
+      refuseWaitingOptions(video.own);
+      return startJobs(client, this.modelId, video);
     });
   }
 
@@ -194,13 +176,12 @@ export class GenVideoModel implements Experimental_VideoModelV4 {
   async #withKeys<T>(
     call: VideoCall,
     split: 'calls' | 'starts',
-    run: (client: GenClient, video: VideoRun) => Promise<T>,
+    run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>,
   ): Promise<T> {
-    const { modelId } = this;
-    const own = readProviderOptions(call.providerOptions);
-    const { keys, settled } = this.#outputKeys(call, own.idempotencyKey ?? keyFromHeaders(call.headers), split);
+    const video = prepareVideo(this.modelId, call);
+    const { keys, settled } = this.#outputKeys(call, video.own.idempotencyKey, split);
     try {
-      return await run(await this.#source.client(), { modelId, call, video: prepareVideo(modelId, call, own), keys });
+      return await run(await this.#source.client(), { call, keys, ...video });
     } finally {
       settled();
     }
@@ -211,29 +192,3 @@ type StatusCall = Parameters<NonNullable<Experimental_VideoModelV4['doStatus']>>
 type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption']>;
 type WebhookOption = Parameters<HandleWebhook>[0];
 type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
-
-interface VideoRun {
-  readonly modelId: string;
-  readonly call: VideoCall;
-  readonly video: PreparedVideo;
-  readonly keys: readonly string[];
-}
-
-async function generateVideos(
-  client: GenClient,
-  { modelId, call, video, keys }: VideoRun,
-): Promise<Experimental_VideoModelV4Result> {
-  const { done, warnings, unread } = await makeOutputs(client, keys, {
-    mediaType: 'video',
-    body: video.body,
-    options: video.own.options,
-    headers: plainHeaders(call.headers),
-    signal: call.abortSignal,
-  });
-  return {
-    videos: done.map(toVideo),
-    warnings: [...video.warnings, ...warnings],
-    providerMetadata: { gen: { videos: [...done.map((output) => output.metadata), ...unread] } },
-    response: responseMetadata(modelId),
-  };
-}

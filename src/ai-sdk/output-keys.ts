@@ -1,7 +1,7 @@
 import { systemClock, systemRandom } from '../runtime/clock.js';
 
 /** What of a call says which logical call it belongs to. */
-interface KeyedCall {
+interface SplitCall {
   readonly headers?: Record<string, string | undefined> | undefined;
   readonly n: number;
 }
@@ -38,7 +38,7 @@ type Split = 'calls' | 'starts';
  * that come in the same turn of the event loop are the parts: two requests of a user come in different turns. Where the
  * two cannot be distinguished, the same key wins: the same file twice costs nothing, a second job does.
  */
-export function createOutputKeys(): (call: KeyedCall, callersKey: string | undefined, split: Split) => OutputKeys {
+export function createOutputKeys(): (call: SplitCall, ownKey: string | undefined, split: Split) => OutputKeys {
   const groups = new WeakMap<object, CallGroup>();
   const bursts = new Map<string, Burst>();
 
@@ -59,7 +59,8 @@ export function createOutputKeys(): (call: KeyedCall, callersKey: string | undef
     if (bursts.get(base) === burst) bursts.delete(base);
   };
 
-  return (call, callersKey, split) => {
+  return (call, ownKey, split) => {
+    const callersKey = ownKey ?? keyFromHeaders(call.headers);
     const known = call.headers && groups.get(call.headers);
     const { group, burst } = known ? { group: known, burst: undefined } : newGroup(callersKey, split);
     if (call.headers) groups.set(call.headers, group);
@@ -95,12 +96,12 @@ export function createWebhookOpener(): <T>(open: () => PromiseLike<T>) => Promis
 }
 
 /** The `Idempotency-Key` among the headers, whatever its case. */
-export function keyFromHeaders(headers: KeyedCall['headers']): string | undefined {
+function keyFromHeaders(headers: SplitCall['headers']): string | undefined {
   return Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
 }
 
 /** The headers that go to the service with each request: without the key, which each output has its own of. */
-export function plainHeaders(headers: KeyedCall['headers']): Record<string, string> {
+export function plainHeaders(headers: SplitCall['headers']): Record<string, string> {
   const kept = Object.entries(headers ?? {}).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[0].toLowerCase() !== 'idempotency-key',
   );

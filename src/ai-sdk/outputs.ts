@@ -1,10 +1,11 @@
-import type { SharedV4Warning } from '@ai-sdk/provider';
+import type { ImageModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider';
 import type { GenClient } from '../client.js';
 import { APIError, DownloadError, GenError, JobError, WaitTimeoutError } from '../errors/index.js';
 import type { CreateOptions } from '../resources/create.js';
 import { systemClock } from '../runtime/clock.js';
 import type { CompletedJob, CreatedJob, Job } from '../schemas/job.js';
-import type { CallOptions } from './provider-options.js';
+import { plainHeaders } from './output-keys.js';
+import type { PreparedCall, VideoCall } from './settings.js';
 
 /** One finished file with the job that made it. */
 export interface Output {
@@ -29,63 +30,52 @@ interface Settled<T> {
   readonly unread: readonly OutputMetadata[];
 }
 
-/** One call for one or more outputs of the same body. */
-interface OutputCall {
-  readonly mediaType: 'image' | 'video';
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly options: CallOptions;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly signal: AbortSignal | undefined;
+/** A call with a key for each of its outputs. */
+export interface KeyedCall<Call> extends PreparedCall {
+  readonly call: Call;
+  readonly keys: readonly string[];
 }
 
 /** Makes one paid job for each key and reads its file. */
 export async function makeOutputs(
   client: GenClient,
-  keys: readonly string[],
-  call: OutputCall,
-): Promise<Settled<Output>> {
-  const warnings: SharedV4Warning[] = [];
-  const onCreated = (created: CreatedJob) => {
-    warnings.push(...serviceWarnings(created));
+  mediaType: 'image' | 'video',
+  { body, own, call, keys, ...prepared }: KeyedCall<ImageModelV4CallOptions | VideoCall>,
+) {
+  const warnings = [...prepared.warnings];
+  const { abortSignal: signal } = call;
+  const make = async (key: string): Promise<OutputOutcome<Output>> => {
+    let last: CreatedJob | undefined;
+    const onCreated = (created: CreatedJob) => {
+      last = created;
+      warnings.push(...serviceWarnings(created));
+    };
+    const options: Omit<CreateOptions, 'throwOnFailure'> = {
+      ...own.options,
+      idempotencyKey: key,
+      headers: plainHeaders(call.headers),
+      signal,
+      onCreated,
+    };
+    try {
+      const job =
+        mediaType === 'image'
+          ? await client.images.createAndWait(body as never, options)
+          : await client.videos.createAndWait(body as never, options);
+      return await readOutput(client, job, { mediaType, signal, idempotencyKey: last?.idempotencyKey ?? key });
+    } catch (error) {
+      // A job that failed costs nothing. One that still runs is paid for.
+      if (last === undefined || JobError.isInstance(error)) return { error };
+      const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
+      return { error, paid: jobMetadata(seen ?? last.job, last) };
+    }
   };
-  const outcomes = keys.map((key) => makeOutput(client, { ...call, key, onCreated }));
-  const settled = await settleOutputs(outcomes, call.signal);
-  return { ...settled, warnings: [...warnings, ...settled.warnings] };
+  const { done, unread, ...settled } = await settleOutputs(keys.map(make), signal);
+  const metadata = [...done.map((output) => output.metadata), ...unread];
+  return { done, metadata, warnings: [...warnings, ...settled.warnings] };
 }
 
-async function makeOutput(
-  client: GenClient,
-  call: OutputCall & { readonly key: string; readonly onCreated: (created: CreatedJob) => void },
-): Promise<OutputOutcome<Output>> {
-  const { mediaType, key, headers, signal } = call;
-  let last: CreatedJob | undefined;
-  const onCreated = (created: CreatedJob) => {
-    last = created;
-    call.onCreated(created);
-  };
-  const options: Omit<CreateOptions, 'throwOnFailure'> = {
-    ...call.options,
-    idempotencyKey: key,
-    headers,
-    signal,
-    onCreated,
-  };
-  try {
-    const job =
-      mediaType === 'image'
-        ? await client.images.createAndWait(call.body as never, options)
-        : await client.videos.createAndWait(call.body as never, options);
-    return await readOutput(client, job, { mediaType, signal, idempotencyKey: last?.idempotencyKey ?? key });
-  } catch (error) {
-    // A job that failed costs nothing. One that still runs is paid for.
-    if (last === undefined || JobError.isInstance(error)) return { error };
-    const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
-    return { error, paid: jobMetadata(seen ?? last.job, last) };
-  }
-}
-
-/** What goes along with a job on its way to a file. */
-interface ReadOutputOptions {
+interface OutputRead {
   readonly mediaType: 'image' | 'video';
   readonly signal: AbortSignal | undefined;
   readonly idempotencyKey: string | undefined;
@@ -95,7 +85,7 @@ interface ReadOutputOptions {
 export async function readOutput(
   client: GenClient,
   job: CompletedJob,
-  { mediaType, signal, idempotencyKey }: ReadOutputOptions,
+  { mediaType, signal, idempotencyKey }: OutputRead,
 ): Promise<OutputOutcome<Output>> {
   const metadata = jobMetadata(job, { idempotencyKey });
   try {

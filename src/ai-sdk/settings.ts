@@ -1,12 +1,12 @@
-import type { Experimental_VideoModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider';
+// The settings and files of a call of the AI SDK, in the service's own words.
+import type {
+  Experimental_VideoModelV4CallOptions,
+  ImageModelV4CallOptions,
+  SharedV4ProviderOptions,
+  SharedV4Warning,
+} from '@ai-sdk/provider';
 import { modelCapabilities } from '../catalog.js';
-import type { ReadProviderOptions } from './provider-options.js';
-
-/** Settings of a call in the service's own words, with what had to be left out. */
-interface MappedSettings {
-  readonly fields: Record<string, unknown>;
-  readonly warnings: SharedV4Warning[];
-}
+import { type ReadProviderOptions, readProviderOptions } from './provider-options.js';
 
 /** How far a size may be off a ratio and still mean it: encoders round sizes to multiples of 8 or 16. */
 const RATIO_TOLERANCE = 0.02;
@@ -15,71 +15,79 @@ const VIDEO_RATIOS = ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'];
 /** The shorter side of a frame, in pixels, and the resolution the service calls it. */
 const RESOLUTION_OF: Readonly<Record<number, string>> = { 480: '480p', 720: '720p', 1080: '1080p', 2160: '4k' };
 
-/** The setting is left out of the request, and why. */
-export function unsupported(feature: string, details: string): SharedV4Warning {
-  return { type: 'unsupported', feature, details };
+/** A call of the AI SDK's core for videos. */
+export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
+
+/** A call as the service takes it. */
+export interface PreparedCall {
+  readonly body: Record<string, unknown>;
+  readonly own: ReadProviderOptions;
+  /** What had to be left out. */
+  readonly warnings: SharedV4Warning[];
 }
 
-/** Image settings: the ratio asked for, else the one that the size means. */
-export function imageSettings(
-  modelId: string,
-  asked: {
-    readonly size?: string | undefined;
-    readonly aspectRatio?: string | undefined;
-    readonly seed?: number | undefined;
-  },
-): MappedSettings {
+/** The body of POST /v1/images. */
+export function prepareImage(modelId: string, call: ImageModelV4CallOptions): PreparedCall {
+  const { size, aspectRatio, seed, mask, files = [] } = call;
   const warnings: SharedV4Warning[] = [];
   const fields: Record<string, unknown> = {};
-  if (asked.seed !== undefined) warnings.push(unsupported('seed', 'The service takes no seed for images.'));
-  if (asked.aspectRatio !== undefined) fields.ratio = asked.aspectRatio;
-  if (asked.size !== undefined) {
-    const { aspectRatios = VIDEO_RATIOS } = modelCapabilities(modelId) ?? {};
-    const ratio = ratioOf(asked.size, aspectRatios);
-    if (asked.aspectRatio !== undefined) warnings.push(unsupported('size', 'aspectRatio was given and decides.'));
-    else if (ratio === undefined) warnings.push(unsupported('size', `${asked.size} is none of the model's ratios.`));
+  if (seed !== undefined) warnings.push(unsupported('seed', 'The service takes no seed for images.'));
+  if (aspectRatio !== undefined) fields.ratio = aspectRatio;
+  if (size !== undefined) {
+    const ratio = ratioOf(size, modelCapabilities(modelId)?.aspectRatios ?? VIDEO_RATIOS);
+    if (aspectRatio !== undefined) warnings.push(unsupported('size', 'aspectRatio was given and decides.'));
+    else if (ratio === undefined) warnings.push(unsupported('size', `${size} is none of the model's ratios.`));
     else {
       fields.ratio = ratio;
-      warnings.push({
-        type: 'compatibility',
-        feature: 'size',
-        details: `${asked.size} was asked for as ratio ${ratio}.`,
-      });
+      warnings.push({ type: 'compatibility', feature: 'size', details: `${size} was asked for as ratio ${ratio}.` });
     }
   }
-  return { fields, warnings };
+  if (mask) warnings.push(unsupported('mask', 'The service documents no masked edits.'));
+  const references = referenceFields(files, () => ['reference_upload_ids', 'reference_image_urls']);
+  return prepared(modelId, call, { ...fields, ...references }, warnings);
 }
 
-/** Video settings: `{width}x{height}` becomes the service's resolution and, when no ratio was given, its ratio. */
-function videoSettings(asked: {
-  readonly aspectRatio?: string | undefined;
-  readonly resolution?: string | undefined;
-  readonly duration?: number | undefined;
-  readonly fps?: number | undefined;
-  readonly seed?: number | undefined;
-  readonly generateAudio?: boolean | undefined;
-}): MappedSettings {
+/** The body of POST /v1/videos: a `{width}x{height}` becomes a resolution and, when no ratio was given, its ratio. */
+export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
+  const { aspectRatio, resolution, duration, fps, seed, generateAudio, webhookUrl } = call;
   const warnings: SharedV4Warning[] = [];
   const fields: Record<string, unknown> = {};
-  if (asked.fps !== undefined) warnings.push(unsupported('fps', 'The service takes no frame rate.'));
-  if (asked.duration !== undefined) fields.duration = asked.duration;
-  if (asked.seed !== undefined) fields.seed = asked.seed;
-  if (asked.generateAudio !== undefined) fields.generate_audio = asked.generateAudio;
-  if (asked.aspectRatio === 'adaptive') {
+  if (fps !== undefined) warnings.push(unsupported('fps', 'The service takes no frame rate.'));
+  if (duration !== undefined) fields.duration = duration;
+  if (seed !== undefined) fields.seed = seed;
+  if (generateAudio !== undefined) fields.generate_audio = generateAudio;
+  if (aspectRatio === 'adaptive') {
     warnings.push(unsupported('aspectRatio', 'Leave it out: the service documents no adaptive ratio for new videos.'));
-  } else if (asked.aspectRatio !== undefined) fields.aspect_ratio = asked.aspectRatio;
-  if (asked.resolution !== undefined) {
-    const [width = 0, height = 0] = asked.resolution.split('x').map(Number);
-    const resolution = RESOLUTION_OF[Math.min(width, height)];
-    if (resolution === undefined) {
-      warnings.push(unsupported('resolution', `${asked.resolution} is none of 480p, 720p, 1080p and 4k.`));
+  } else if (aspectRatio !== undefined) fields.aspect_ratio = aspectRatio;
+  if (resolution !== undefined) {
+    const [width = 0, height = 0] = resolution.split('x').map(Number);
+    const name = RESOLUTION_OF[Math.min(width, height)];
+    if (name === undefined) {
+      warnings.push(unsupported('resolution', `${resolution} is none of 480p, 720p, 1080p and 4k.`));
     } else {
-      fields.resolution = resolution;
-      const ratio = ratioOf(asked.resolution, VIDEO_RATIOS);
-      if (ratio !== undefined && asked.aspectRatio === undefined) fields.aspect_ratio = ratio;
+      fields.resolution = name;
+      const ratio = ratioOf(resolution, VIDEO_RATIOS);
+      if (ratio !== undefined && aspectRatio === undefined) fields.aspect_ratio = ratio;
     }
   }
-  return { fields, warnings };
+  if (webhookUrl !== undefined) fields.webhook_url = webhookUrl;
+  return prepared(modelId, call, { ...fields, ...videoFiles(call) }, warnings);
+}
+
+/** The fields of the service among the call's own options come last: they are sent as given. */
+function prepared(
+  modelId: string,
+  call: { readonly prompt: string | undefined; readonly providerOptions: SharedV4ProviderOptions },
+  fields: Readonly<Record<string, unknown>>,
+  warnings: SharedV4Warning[],
+): PreparedCall {
+  const own = readProviderOptions(call.providerOptions);
+  return { body: { model: modelId, prompt: call.prompt ?? '', ...fields, ...own.fields }, own, warnings };
+}
+
+/** The setting is left out of the request, and why. */
+function unsupported(feature: string, details: string): SharedV4Warning {
+  return { type: 'unsupported', feature, details };
 }
 
 /** Which of the ratios a `{width}x{height}` means. */
@@ -98,47 +106,34 @@ type ModelFile =
   | { readonly type: 'file'; readonly mediaType: string; readonly data: string | Uint8Array }
   | { readonly type: 'url'; readonly url: string; readonly mediaType?: string };
 
-/** Where a file goes: a file by value under one field, a public URL under another. */
-interface InputSlot {
-  readonly uploadField: string;
-  readonly urlField: string;
-  readonly many: boolean;
+/** The start image comes once, whether the core gives it as `image`, as a frame, or as both. */
+function videoFiles({ frameImages = [], image, inputReferences = [] }: VideoCall): Record<string, unknown> {
+  const frame = (type: string) => frameImages.find(({ frameType }) => frameType === type)?.image;
+  return {
+    ...frameField('first_frame', frame('first_frame') ?? image),
+    ...frameField('last_frame', frame('last_frame')),
+    ...referenceFields(inputReferences, ({ mediaType = '' }) => {
+      const kind = /^(video|audio)\//.exec(mediaType)?.[1] ?? 'image';
+      return [`reference_${kind}_upload_ids`, `reference_${kind}_urls`];
+    }),
+  };
 }
 
-/** A file and the fields that may hold it. */
-interface InputFile {
-  readonly file: ModelFile;
-  readonly slot: InputSlot;
+function frameField(name: string, file: ModelFile | undefined): Record<string, unknown> {
+  if (file === undefined) return {};
+  return file.type === 'url' ? { [`${name}_url`]: file.url } : { [`${name}_upload_id`]: blobOf(file) };
 }
 
-/** The start image. */
-const FIRST_FRAME: InputSlot = single('first_frame');
-/** The end image. */
-const LAST_FRAME: InputSlot = single('last_frame');
-/** A reference image of an image job. */
-export const IMAGE_REFERENCE: InputSlot = {
-  uploadField: 'reference_upload_ids',
-  urlField: 'reference_image_urls',
-  many: true,
-};
-
-/** The reference field that fits a file's kind: image, video or audio. */
-function referenceSlot(file: ModelFile): InputSlot {
-  const kind = /^(video|audio)\//.exec(file.mediaType ?? '')?.[1] ?? 'image';
-  return { uploadField: `reference_${kind}_upload_ids`, urlField: `reference_${kind}_urls`, many: true };
-}
-
-function single(name: string): InputSlot {
-  return { uploadField: `${name}_upload_id`, urlField: `${name}_url`, many: false };
-}
-
-/** The files as fields of a body. The client uploads the Blobs, as it does for every caller. */
-export function inputFields(files: readonly InputFile[]): Record<string, unknown> {
-  const fields: Record<string, unknown> = {};
-  for (const { file, slot } of files) {
-    const [field, value] = file.type === 'url' ? [slot.urlField, file.url] : [slot.uploadField, blobOf(file)];
-    const before = fields[field];
-    fields[field] = slot.many ? [...(Array.isArray(before) ? before : []), value] : value;
+/** References under the field that takes their bytes or their URL. The client uploads the Blobs, as for every caller. */
+function referenceFields(
+  files: readonly ModelFile[],
+  fieldsOf: (file: ModelFile) => readonly [uploads: string, urls: string],
+): Record<string, unknown[]> {
+  const fields: Record<string, unknown[]> = {};
+  for (const file of files) {
+    const [uploads, urls] = fieldsOf(file);
+    const [name, value] = file.type === 'url' ? [urls, file.url] : [uploads, blobOf(file)];
+    fields[name] = [...(fields[name] ?? []), value];
   }
   return fields;
 }
@@ -146,40 +141,4 @@ export function inputFields(files: readonly InputFile[]): Record<string, unknown
 function blobOf({ data, mediaType }: ModelFile & { readonly type: 'file' }): Blob {
   const bytes = typeof data === 'string' ? Uint8Array.from(atob(data), (char) => char.charCodeAt(0)) : data;
   return new Blob([new Uint8Array(bytes)], { type: mediaType });
-}
-
-/** A call of the AI SDK's core for videos. */
-export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
-
-/** A video call in the service's own words. */
-export interface PreparedVideo {
-  readonly body: Record<string, unknown>;
-  readonly own: ReadProviderOptions;
-  readonly warnings: SharedV4Warning[];
-}
-
-/** Turns the settings of a call into the body of POST /v1/videos. */
-export function prepareVideo(modelId: string, call: VideoCall, own: ReadProviderOptions): PreparedVideo {
-  const { fields, warnings } = videoSettings(call);
-  const body = {
-    model: modelId,
-    prompt: call.prompt ?? '',
-    ...fields,
-    ...inputFields(callFiles(call)),
-    ...(call.webhookUrl !== undefined && { webhook_url: call.webhookUrl }),
-    ...own.fields,
-  };
-  return { body, own, warnings };
-}
-
-/** The start image comes once, whether the core gives it as `image`, as a frame, or as both. */
-function callFiles(call: VideoCall): InputFile[] {
-  const frames = call.frameImages ?? [];
-  const first = frames.find((frame) => frame.frameType === 'first_frame')?.image ?? call.image;
-  const last = frames.find((frame) => frame.frameType === 'last_frame')?.image;
-  return [
-    ...(first ? [{ file: first, slot: FIRST_FRAME }] : []),
-    ...(last ? [{ file: last, slot: LAST_FRAME }] : []),
-    ...(call.inputReferences ?? []).map((file) => ({ file, slot: referenceSlot(file) })),
-  ];
 }

@@ -13,6 +13,7 @@ import { timedOut } from '../waiting/wait.js';
 import { plainHeaders } from './output-keys.js';
 import {
   jobMetadata,
+  type KeyedCall,
   type Output,
   type OutputOutcome,
   readOutput,
@@ -20,7 +21,7 @@ import {
   serviceWarnings,
   settleOutputs,
 } from './outputs.js';
-import type { PreparedVideo, VideoCall } from './settings.js';
+import type { VideoCall } from './settings.js';
 
 /** What `experimental_startVideo` gives and `experimental_getVideoStatus` takes, in any process. */
 interface Operation {
@@ -37,9 +38,9 @@ interface Operation {
 export async function startJobs(
   client: GenClient,
   modelId: string,
-  start: { readonly video: PreparedVideo; readonly keys: readonly string[]; readonly call: VideoCall },
+  video: KeyedCall<VideoCall>,
 ): Promise<Experimental_VideoModelV4OperationStartResult> {
-  const { video, keys, call } = start;
+  const { keys, call } = video;
   const { maxRetries, preflight, label, timeoutMs, pollIntervalMs } = video.own.options;
   const options = {
     ...(maxRetries !== undefined && { maxRetries }),
