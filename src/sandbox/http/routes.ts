@@ -1,7 +1,6 @@
 import { type Context, Hono } from 'hono';
-import { DEFAULT_VIDEO_MODEL, MODELS } from '../../catalog.js';
+import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities } from '../../catalog.js';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../errors/codes.js';
-import { show } from '../../schemas/show.js';
 import type { Caller } from '../service/accounts.js';
 import {
   charactersOf,
@@ -13,18 +12,17 @@ import {
 } from '../service/characters.js';
 import { startJob } from '../service/engine.js';
 import {
-  type ModelRow,
   type Order,
   readCharacterOrder,
   readEditOrder,
   readImageOrder,
+  readSpeechOrder,
   readVideoOrder,
-  readWebhookUrl,
 } from '../service/order.js';
 import { checkUploads } from '../service/references.js';
 import { Refusal, type RequestFields } from '../service/request.js';
 import { viewJob } from '../service/view-job.js';
-import { DEFAULTS, MAX_PROMPT_CHARS, SPEECH_MODEL, SPEECH_PATH, VIDEO_RATIOS, VOICES } from '../world/choices.js';
+import { DEFAULTS, MAX_PROMPT_CHARS, SPEECH_PATH, VIDEO_RATIOS, VOICES } from '../world/choices.js';
 import type { StoredJob } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { acknowledge, servedFile, serveFile, succeed, succeedBare, succeedList } from './answers.js';
@@ -44,31 +42,6 @@ export function createRoutes(world: World): Hono {
       return createJob(world, context, { scope: 'video_edits:create', read: (fields) => readEditOrder(fields) });
     })
     .post(SPEECH_PATH, (context) => createJob(world, context, { scope: 'speech:create', read: readSpeechOrder }));
-}
-
-/** The speech operation. The document names its errors only: path and payload are the sandbox's choice. */
-function readSpeechOrder(fields: RequestFields): Order {
-  const prompt = fields.text('text');
-  if (!prompt?.trim()) throw new Refusal('prompt_required', 'text must be a non-empty string.');
-  const most = MAX_PROMPT_CHARS.image;
-  if (prompt.length > most) throw new Refusal('prompt_too_long', `text may have at most ${most} characters.`);
-  const voice = fields.text('voice_id', 'voice');
-  if (!VOICES.some(({ voice_id }) => voice_id === voice)) {
-    throw new Refusal('voice_required', `voice must be an id from GET /v1/voices, not ${show(voice)}.`);
-  }
-  return {
-    kind: 'speech',
-    call: 'speech',
-    modelId: SPEECH_MODEL,
-    prompt,
-    media: { kind: 'audio', aspectRatio: '', resolution: '', durationS: 0 },
-    audio: true,
-    seed: undefined,
-    references: [],
-    isStrict: false,
-    webhookUrl: readWebhookUrl(fields),
-    startsAs: 'processing',
-  };
 }
 
 /** POST, GET and DELETE /v1/characters. */
@@ -173,7 +146,7 @@ export function catalogRoutes(world: World): Hono {
 
 /** Every alias with its limits. */
 function listModels(): Record<string, unknown>[] {
-  return Object.entries<ModelRow & { readonly sameAs?: string }>(MODELS).map(([alias, row]) => ({
+  return Object.entries<ModelCapabilities>(MODELS).map(([alias, row]) => ({
     id: alias,
     name: alias,
     alias,

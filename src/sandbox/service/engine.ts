@@ -6,7 +6,7 @@ import type { DueEvent, StoredJob } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { type Caller, reserve, secondsFor, settle } from './accounts.js';
 import type { Order } from './order.js';
-import { type Condition, conditionOf, type Reference } from './references.js';
+import { type Problem, problemOf } from './references.js';
 import { Refusal } from './request.js';
 import { deliverEvent, retryDelivery } from './webhooks.js';
 
@@ -25,7 +25,7 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
   if (state.dispatch === 'disabled') {
     throw new Refusal('dispatch_disabled', 'Live generation is disabled in this environment. Retry later.');
   }
-  const { call, modelId: model, media, audio } = order;
+  const { call, modelId: model, media, audio = false } = order;
   const { resolution, durationS: duration } = media;
   const cost = sandboxPrice({ call, model, resolution, duration, audio }, world.prices);
   const id = randomId(random, 'job');
@@ -126,7 +126,7 @@ export interface JobPlan {
 /** Decides how a job ends: its references come first, then the next outcome of a test, then the words of the prompt. */
 function planJob(world: World, caller: Caller, order: Order): JobPlan {
   const outcome: Outcome = { ...outcomeIn(order.prompt), ...takeOutcome(world, order.kind) };
-  const prepared = prepare(world, order, { caller, clipsFail: outcome.clipsFail === true });
+  const prepared = prepare(world, caller, { order, clipsFail: outcome.clipsFail === true });
   const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
   if (prepared.end) return { ...plain, end: prepared.end, afterMs: 0 };
   const end = order.end ?? endOf(outcome);
@@ -159,37 +159,29 @@ function draw({ settings, random }: World, kind: Order['kind']): number {
   return Math.round(least + random() * (most - least));
 }
 
-/** Prepares the references: an end where one of them fails, warnings where the job continues without its clips. */
+/** Prepares the references: an end where one of them fails, a warning where the job continues without its clips. */
 function prepare(
   world: World,
-  order: Order,
-  { caller, clipsFail }: { caller: Caller; clipsFail: boolean },
+  caller: Caller,
+  { order, clipsFail }: { order: Order; clipsFail: boolean },
 ): { end?: PlannedEnd; warnings: readonly string[] } {
-  const conditions = order.references.map((reference) => ({
-    reference,
-    condition: conditionOf(world, caller.account.id, reference),
-  }));
-  const warnings: string[] = [];
-  for (const { reference, condition } of conditions) {
-    const found: Condition = clipsFail && reference.role === 'clip' ? { is: 'broken' } : condition;
-    if (found.is === 'ready') continue;
-    if (mayBeOmitted(order, reference, found)) {
-      if (warnings.length === 0) warnings.push(OMITTED_CLIPS);
-      continue;
+  // All are looked at: a URL that is under review is new from its first use on.
+  const problems = order.references.map((reference) => problemOf(world, caller.account.id, reference));
+  let warnings: readonly string[] = [];
+  for (const [at, { role }] of order.references.entries()) {
+    const isClip = role === 'clip';
+    const problem: Problem | undefined = clipsFail && isClip ? { code: 'reference_asset_failed' } : problems[at];
+    if (problem === undefined) continue;
+    if (!isClip || order.isStrict || problem.code === 'reference_asset_pending') {
+      return { end: failureOf(caller, order, problem), warnings: [] };
     }
-    return { end: endFor(caller, order, found), warnings: [] };
+    warnings = [OMITTED_CLIPS];
   }
   return { warnings };
 }
 
-function mayBeOmitted(order: Order, { role }: Reference, { is }: Condition): boolean {
-  return role === 'clip' && !order.isStrict && is !== 'pending';
-}
-
-function endFor(caller: Caller, order: Order, condition: Exclude<Condition, { is: 'ready' }>): PlannedEnd {
+function failureOf(caller: Caller, order: Order, { code, leftMs }: Problem): PlannedEnd {
   // Whatever happens to the source or a reference of an edit ends the same way.
-  if (order.kind === 'edit' || condition.is === 'broken') return failure('reference_asset_failed');
-  if (condition.is === 'real-person') return failure('reference_rejected');
-  const retry_after = condition.is === 'pending' ? secondsFor(caller, condition.retryMs) : 1;
-  return failure('reference_asset_pending', { errorData: { retry_after } });
+  if (order.kind === 'edit') return failure('reference_asset_failed');
+  return failure(code, { errorData: leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) } });
 }

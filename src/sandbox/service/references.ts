@@ -16,10 +16,12 @@ export interface Reference {
   readonly url?: string;
 }
 
-/** How the preparation of a reference ends. */
-export type Condition =
-  | { readonly is: 'ready' | 'broken' | 'real-person' }
-  | { readonly is: 'pending'; readonly retryMs: number };
+/** Why the preparation of a reference fails. */
+export interface Problem {
+  readonly code: 'reference_asset_failed' | 'reference_rejected' | 'reference_asset_pending';
+  /** Milliseconds until its review ends, where it is pending. */
+  readonly leftMs?: number;
+}
 
 const UPLOAD_TYPES = {
   frame: 'IMAGE',
@@ -112,20 +114,21 @@ export function checkUploads(world: World, account: string, references: readonly
   }
 }
 
-/** How the preparation of a reference ends at this moment. A URL under review is new from its first use on. */
-export function conditionOf(world: World, account: string, reference: Reference): Condition {
-  const upload = reference.uploadId === undefined ? undefined : world.state.uploads.get(reference.uploadId);
-  const name = upload?.fileName ?? reference.url ?? '';
-  if (name.includes(REVIEW_WORDS.realPerson)) return { is: 'real-person' };
-  if (name.includes(REVIEW_WORDS.broken)) return { is: 'broken' };
-  if (upload && reference.role === 'portrait' && !isWideEnough(upload.head)) return { is: 'broken' };
-  const reviewMs = world.settings.assetReviewMs;
-  if (reviewMs === 0) return { is: 'ready' };
-  const newSince = upload ? (upload.readyAt ?? 0) : firstSeen(world, account, reference.url);
-  const retryMs = newSince + reviewMs - world.timeline.now();
-  return retryMs > 0 ? { is: 'pending', retryMs } : { is: 'ready' };
+/** Why the preparation of a reference fails at this moment; undefined where it is ready. */
+export function problemOf(world: World, account: string, { role, uploadId, url }: Reference): Problem | undefined {
+  const upload = uploadId === undefined ? undefined : world.state.uploads.get(uploadId);
+  const name = upload?.fileName ?? url ?? '';
+  if (name.includes(REVIEW_WORDS.realPerson)) return { code: 'reference_rejected' };
+  const isTooSmall = upload !== undefined && role === 'portrait' && !isWideEnough(upload.head);
+  if (name.includes(REVIEW_WORDS.broken) || isTooSmall) return { code: 'reference_asset_failed' };
+  const { assetReviewMs } = world.settings;
+  if (assetReviewMs === 0) return undefined;
+  const newSince = upload ? (upload.readyAt ?? 0) : firstSeen(world, account, url);
+  const leftMs = newSince + assetReviewMs - world.timeline.now();
+  return leftMs > 0 ? { code: 'reference_asset_pending', leftMs } : undefined;
 }
 
+/** The moment at which an account first used a URL. */
 function firstSeen(world: World, account: string, url: string | undefined): number {
   const name = `${account} ${url}`;
   const known = world.state.seenUrls.get(name) ?? world.timeline.now();

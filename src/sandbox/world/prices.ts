@@ -1,4 +1,4 @@
-import { MODELS, type ModelCapabilities } from '../../catalog.js';
+import { modelCapabilities } from '../../catalog.js';
 import { GenError } from '../../errors/index.js';
 import { show } from '../../schemas/show.js';
 import { DEFAULTS, IMAGE_TOKENS, SPEECH_TOKENS, VIDEO_TOKENS_PER_SECOND } from './choices.js';
@@ -63,15 +63,11 @@ function listedPrice(job: PricedJob, prices: number | readonly PriceRow[] | unde
 function matchesJob({ call, model, resolution, duration, audio }: PriceRow, job: PricedJob): boolean {
   return (
     (call ?? job.call) === job.call &&
-    (model === undefined || model === job.model || model === twinOf(job.model)) &&
+    (model === undefined || model === job.model || model === modelCapabilities(job.model)?.sameAs) &&
     (resolution ?? job.resolution) === job.resolution &&
     (duration ?? job.duration) === job.duration &&
     (audio ?? job.audio) === job.audio
   );
-}
-
-function twinOf(alias: string): string | undefined {
-  return Object.entries<ModelCapabilities>(MODELS).find(([name]) => name === alias)?.[1].sameAs;
 }
 
 function ownPrice({ model, resolution, duration, call }: PricedJob): number {
