@@ -1,4 +1,5 @@
 import { type Context, Hono } from 'hono';
+import { HTTPException } from 'hono/http-exception';
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { checkOptions, flag, must, type OptionsSchema, text } from '../../options.js';
@@ -6,32 +7,14 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { servedFile, serveFile } from '../http/answers.js';
 import { prefixOf, readPostBody } from '../http/caller.js';
-import { checkKeyOptions, MAIN_ACCOUNT } from '../service/accounts.js';
+import { type KeyOptions, MAIN_ACCOUNT } from '../service/accounts.js';
 import { viewSandboxJob } from '../service/view-job.js';
-import { checkFault } from '../world/faults.js';
-import { checkDispatch, checkPrices } from '../world/options.js';
-import { checkOutcome } from '../world/outcomes.js';
+import type { Prices } from '../world/prices.js';
 import type { RequestRecord } from '../world/store.js';
 import type { World } from '../world/world.js';
 import type { SandboxService, SandboxSnapshot } from './contract.js';
 import { toCurl } from './curl.js';
 import { renderPage } from './page.js';
-
-/** What the control surface works on. */
-interface Controlled {
-  readonly world: World;
-  readonly sandbox: SandboxService;
-}
-
-/** A control call that is refused. */
-class ControlError extends Error {
-  override readonly name = 'ControlError';
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
 
 /** Snapshots that are kept; the oldest go first. */
 const KEPT_SNAPSHOTS = 20;
@@ -41,139 +24,115 @@ export function createControl(world: World, sandbox: SandboxService): (request: 
   const { hostname } = new URL(sandbox.baseUrl);
   const app = new Hono();
   app.use(async ({ req }, next) => {
-    const refusal = hostRefusal(req.raw, hostname);
-    if (refusal !== undefined) throw new ControlError(403, refusal);
+    const message = hostRefusal(req.raw, hostname);
+    if (message !== undefined) throw new HTTPException(403, { message });
     await next();
   });
   app.get('/', () => renderPage());
-  for (const routes of [
-    stateRoutes,
-    controlJobRoutes,
-    logRoutes,
-    timeRoutes,
-    ruleRoutes,
-    accountRoutes,
-    webhookRoutes,
-  ]) {
-    app.route('/_sandbox', routes({ world, sandbox }));
+  for (const routes of [jobRoutes, logRoutes, ruleRoutes, accountRoutes, worldRoutes]) {
+    app.route('/_sandbox', routes(world, sandbox));
   }
-  app.route('/_sandbox', memoryRoutes(sandbox));
   app.notFound(({ req }) => {
     return controlRefusal(404, `There is no ${req.method} ${req.path}. GET /_sandbox/state shows the whole sandbox.`);
   });
-  app.onError((error) => controlRefusal(error instanceof ControlError ? error.status : 400, reasonOf(error)));
+  app.onError((error) => controlRefusal(error instanceof HTTPException ? error.status : 400, reasonOf(error)));
   return async (request) => app.fetch(request);
 }
 
-function stateRoutes({ world, sandbox }: Controlled): Hono {
-  return new Hono().get('/state', ({ req }) => Response.json(stateOf(world, sandbox, new URL(req.url).origin)));
-}
-
-function controlJobRoutes({ world, sandbox }: Controlled): Hono {
+function jobRoutes(world: World, sandbox: SandboxService): Hono {
   const find = ({ req }: Context) => {
     world.timeline.catchUp();
     const job = world.state.jobs.get(req.param('id') ?? '');
     if (job !== undefined) return job;
-    throw new ControlError(404, `There is no job "${req.param('id')}".`);
+    throw new HTTPException(404, { message: `There is no job "${req.param('id')}".` });
+  };
+  const send = async (context: Context, copies: number) => {
+    const { jobId } = await fieldsOf(context, 'redeliver', 'jobId');
+    await Promise.all(Array.from({ length: copies }, () => sandbox.redeliver(jobId)));
+    return Response.json({ deliveries: world.state.deliveries.filter((delivery) => delivery.jobId === jobId) });
   };
   return new Hono()
     .get('/jobs', () => Response.json({ jobs: sandbox.jobs }))
     .get('/jobs/:id', (context) => Response.json({ job: viewSandboxJob(find(context)) }))
     .get('/jobs/:id/output', (context) => {
       const job = find(context);
-      if (job.status !== 'completed') throw new ControlError(409, `The job is ${job.status} and has no file.`);
-      return serveFile(context.req.raw, servedFile(world, job));
+      if (job.status === 'completed') return serveFile(context.req.raw, servedFile(world, job));
+      throw new HTTPException(409, { message: `The job is ${job.status} and has no file.` });
     })
     .post('/jobs/:id/finish', async (context) => {
       const job = find(context);
-      sandbox.finish(job.id, checkOutcome('finish', await jsonOf(context)));
+      sandbox.finish(job.id, await jsonOf(context));
       return Response.json({ job: viewSandboxJob(job) });
-    });
+    })
+    .post('/redeliver', (context) => send(context, 1))
+    .post('/duplicates', (context) => send(context, 2));
 }
 
-function logRoutes({ sandbox }: Controlled): Hono {
+function logRoutes(world: World, sandbox: SandboxService): Hono {
   return new Hono()
+    .get('/state', ({ req }) => Response.json(stateOf(world, sandbox, new URL(req.url).origin)))
     .get('/requests', ({ req }) => {
       const url = new URL(req.url).origin + prefixOf(sandbox.baseUrl);
-      return Response.json({
-        requests: sandbox.requests.map((record) => ({ ...record, curl: curlOf(record, sandbox, url) })),
-      });
+      const requests = sandbox.requests.map((record) => ({ ...record, curl: curlOf(record, sandbox, url) }));
+      return Response.json({ requests });
     })
     .get('/deliveries', () => Response.json({ deliveries: sandbox.deliveries }))
     .get('/ledger', ({ req }) => Response.json(sandbox.ledger({ account: req.query('account') })))
     .get('/accounts', () => Response.json({ accounts: sandbox.accounts }));
 }
 
-function timeRoutes({ sandbox }: Controlled): Hono {
-  const now = () => Response.json({ now: sandbox.now(), iso: new Date(sandbox.now()).toISOString() });
-  return new Hono().get('/clock', now).post('/advance', async (context) => {
-    const { ms } = checkedFields('advance', await jsonOf(context), ['ms']);
-    await sandbox.advance(Number(ms));
-    return now();
-  });
-}
-
-function ruleRoutes({ sandbox }: Controlled): Hono {
+function ruleRoutes(_: World, sandbox: SandboxService): Hono {
   return new Hono()
-    .post('/outcomes', async (context) =>
-      done(sandbox.outcomes.next(checkOutcome('outcomes.next', await jsonOf(context)))),
-    )
+    .post('/outcomes', async (context) => done(sandbox.outcomes.next(await jsonOf(context))))
     .delete('/outcomes', () => done(sandbox.outcomes.clear()))
     .get('/faults', () => Response.json({ faults: sandbox.faults.list() }))
-    .post('/faults', async (context) => Response.json({ id: sandbox.faults.add(checkFault(await jsonOf(context))) }))
+    .post('/faults', async (context) => Response.json({ id: sandbox.faults.add(await jsonOf(context)) }))
     .delete('/faults', () => done(sandbox.faults.clear()))
     .delete('/faults/:id', ({ req }) => {
       if (sandbox.faults.remove(req.param('id'))) return done();
-      throw new ControlError(404, `There is no fault "${req.param('id')}".`);
+      throw new HTTPException(404, { message: `There is no fault "${req.param('id')}".` });
     })
     .post('/dispatch', async (context) => {
-      const { dispatch } = checkedFields('dispatch', await jsonOf(context), ['dispatch']);
-      sandbox.dispatch = checkDispatch(dispatch);
+      const { dispatch } = await fieldsOf(context, 'dispatch', 'dispatch');
+      sandbox.dispatch = dispatch;
       return done();
     })
-    .post('/prices', async (context) => {
-      const { prices } = checkedFields('prices', await jsonOf(context), []);
-      return done(sandbox.setPrices(checkPrices('setPrices', prices)));
-    });
+    .post('/prices', async (context) => done(sandbox.setPrices((await fieldsOf(context, 'prices')).prices)));
 }
 
-function accountRoutes({ sandbox }: Controlled): Hono {
+function accountRoutes(_: World, sandbox: SandboxService): Hono {
   return new Hono()
     .post('/topup', async (context) => {
-      const { usd, account } = checkedFields('topup', await jsonOf(context), ['usd']);
-      return Response.json({ balanceTokens: sandbox.topUp(Number(usd), choiceOf(account)) });
+      const { usd, account } = await fieldsOf(context, 'topup', 'usd');
+      return Response.json({ balanceTokens: sandbox.topUp(usd, { account }) });
     })
     .post('/keys', async (context) => {
-      const options = checkKeyOptions(await jsonOf(context));
+      const options: KeyOptions = await jsonOf(context);
       const key = sandbox.createKey(options);
-      return Response.json({ key, webhookSecret: sandbox.webhookSecretOf(choiceOf(options.account)) });
+      return Response.json({ key, webhookSecret: sandbox.webhookSecretOf(options) });
     })
     .delete('/keys/:key', ({ req }) => {
       if (sandbox.revokeKey(req.param('key'))) return done();
-      throw new ControlError(404, 'There is no such key.');
+      throw new HTTPException(404, { message: 'There is no such key.' });
     })
     .post('/suspend', async (context) => {
-      const { account, suspended } = checkedFields('suspend', await jsonOf(context), ['account']);
-      return done(sandbox.suspend(String(account), suspended !== false));
+      const { account, suspended } = await fieldsOf(context, 'suspend', 'account');
+      return done(sandbox.suspend(account, suspended));
     });
 }
 
-function webhookRoutes({ world, sandbox }: Controlled): Hono {
-  const send = async (context: Context, copies: number) => {
-    const { jobId } = checkedFields('redeliver', await jsonOf(context), ['jobId']);
-    const id = String(jobId);
-    await Promise.all(Array.from({ length: copies }, () => sandbox.redeliver(id)));
-    return Response.json({ deliveries: world.state.deliveries.filter((delivery) => delivery.jobId === id) });
-  };
-  return new Hono()
-    .post('/redeliver', (context) => send(context, 1))
-    .post('/duplicates', (context) => send(context, 2));
-}
-
-function memoryRoutes(sandbox: SandboxService): Hono {
+/** The time, and the whole of the sandbox at one moment. */
+function worldRoutes(_: World, sandbox: SandboxService): Hono {
+  const now = () => Response.json({ now: sandbox.now(), iso: new Date(sandbox.now()).toISOString() });
   const snapshots = new Map<string, SandboxSnapshot>();
   let taken = 0;
   return new Hono()
+    .get('/clock', now)
+    .post('/advance', async (context) => {
+      const { ms } = await fieldsOf(context, 'advance', 'ms');
+      await sandbox.advance(ms);
+      return now();
+    })
     .post('/reset', () => done(sandbox.reset()))
     .post('/snapshot', () => {
       taken += 1;
@@ -183,33 +142,12 @@ function memoryRoutes(sandbox: SandboxService): Hono {
       return Response.json({ id });
     })
     .post('/restore', async (context) => {
-      const { id } = checkedFields('restore', await jsonOf(context), ['id']);
-      const snapshot = snapshots.get(String(id));
+      const { id } = await fieldsOf(context, 'restore', 'id');
+      const snapshot = snapshots.get(id);
       if (snapshot !== undefined) return done(sandbox.restore(snapshot));
-      throw new ControlError(404, `There is no snapshot "${id}". The last ${KEPT_SNAPSHOTS} are kept.`);
+      const message = `There is no snapshot "${id}". The last ${KEPT_SNAPSHOTS} are kept.`;
+      throw new HTTPException(404, { message });
     });
-}
-
-/** The JSON object in a body. What is in it is checked by the one who takes it. */
-async function jsonOf({ req }: Context): Promise<Fields> {
-  const text = await readPostBody(req.raw);
-  if (typeof text !== 'string') throw new ControlError(413, text.message);
-  if (text.trim() === '') return {};
-  const value = parseControlBody(text);
-  if (isFields(value)) return value;
-  throw new ControlError(400, 'The body must be a JSON object.');
-}
-
-function parseControlBody(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ControlError(400, 'The body is not valid JSON.');
-  }
-}
-
-function choiceOf(account: unknown): { readonly account?: string } {
-  return typeof account === 'string' ? { account } : {};
 }
 
 function done(_result?: unknown): Response {
@@ -218,6 +156,54 @@ function done(_result?: unknown): Response {
 
 function controlRefusal(status: number, message: string): Response {
   return Response.json({ error: { code: status === 403 ? 'control_refused' : 'control_failed', message } }, { status });
+}
+
+const number = must<number>('a number', (value) => typeof value === 'number');
+
+/** The fields of the control calls that are not those of a method's own argument, which the sandbox itself checks. */
+const BODIES = {
+  advance: z.strictObject({ ms: number }),
+  dispatch: z.strictObject({ dispatch: z.optional(z.custom<SandboxService['dispatch']>()) }),
+  topup: z.strictObject({ usd: number, account: text }),
+  prices: z.strictObject({ prices: z.optional(z.custom<Prices>()) }),
+  suspend: z.strictObject({ account: text, suspended: flag }),
+  redeliver: z.strictObject({ jobId: text }),
+  restore: z.strictObject({ id: text }),
+} satisfies Record<string, OptionsSchema>;
+
+type Body<C extends keyof typeof BODIES> = z.output<(typeof BODIES)[C]>;
+
+/** The fields of a body. Throws a GenError that names an unknown, wrong or missing one. */
+async function fieldsOf<C extends keyof typeof BODIES, R extends keyof Body<C> & string = never>(
+  context: Context,
+  call: C,
+  ...required: readonly R[]
+): Promise<Body<C> & { readonly [K in R]: NonNullable<Body<C>[K]> }> {
+  const body = await jsonOf(context);
+  checkOptions(`POST /_sandbox/${call}`, BODIES[call], body);
+  const missing = required.find((name) => body[name] === undefined);
+  if (missing === undefined) return body as Awaited<ReturnType<typeof fieldsOf<C, R>>>;
+  throw new GenError(
+    `${missing} is missing. POST /_sandbox/${call} takes ${Object.keys(BODIES[call].shape).join(', ')}.`,
+  );
+}
+
+/** The JSON object in a body. */
+async function jsonOf({ req }: Context): Promise<Fields> {
+  const given = await readPostBody(req.raw);
+  if (typeof given !== 'string') throw new HTTPException(413, { message: given.message });
+  if (given.trim() === '') return {};
+  const value = parseControlBody(given);
+  if (isFields(value)) return value;
+  throw new HTTPException(400, { message: 'The body must be a JSON object.' });
+}
+
+function parseControlBody(given: string): unknown {
+  try {
+    return JSON.parse(given);
+  } catch {
+    throw new HTTPException(400, { message: 'The body is not valid JSON.' });
+  }
 }
 
 /** How many of each the state shows. The lists by themselves give all. */
@@ -273,38 +259,6 @@ function curlOf(record: RequestRecord, sandbox: SandboxService, url: string): st
 
 function newest<T>(log: readonly T[]): T[] {
   return log.slice(-SHOWN_ITEMS).reverse();
-}
-
-// Checks the bodies of control calls. What the sandbox itself takes (outcomes, faults, keys, prices) it checks itself.
-
-const number = must<number>('a number', (value) => typeof value === 'number');
-/** The sandbox checks it. */
-const anyValue = must<unknown>('anything', () => true);
-
-/** The fields of the control calls that are not those of a method's own argument. */
-const BODIES = {
-  advance: z.strictObject({ ms: number }),
-  dispatch: z.strictObject({ dispatch: anyValue }),
-  topup: z.strictObject({ usd: number, account: text }),
-  prices: z.strictObject({ prices: anyValue }),
-  suspend: z.strictObject({ account: text, suspended: flag }),
-  redeliver: z.strictObject({ jobId: text }),
-  restore: z.strictObject({ id: text }),
-} satisfies Record<string, OptionsSchema>;
-
-/** The fields of a body. Throws a GenError that names an unknown, wrong or missing one. */
-function checkedFields(
-  call: keyof typeof BODIES,
-  body: unknown,
-  required: readonly string[],
-): Readonly<Record<string, unknown>> {
-  checkOptions(`POST /_sandbox/${call}`, BODIES[call], body);
-  const fields: Readonly<Record<string, unknown>> = { ...(body as object) };
-  const missing = required.find((name) => fields[name] === undefined);
-  if (missing === undefined) return fields;
-  throw new GenError(
-    `${missing} is missing. POST /_sandbox/${call} takes ${Object.keys(BODIES[call].shape).join(', ')}.`,
-  );
 }
 
 // The control surface has no key, so that any tool can use it. Two checks keep others out: it answers only to host names that no

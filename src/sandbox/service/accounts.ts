@@ -29,7 +29,7 @@ const keySchema = z.strictObject(
 );
 
 /** The options of a new key, checked. Throws a GenError that names a wrong or unknown option, or an unknown scope. */
-export function checkKeyOptions(given: unknown): KeyOptions {
+function checkKeyOptions(given: unknown): KeyOptions {
   checkOptions('createKey', keySchema, given);
   const options = { ...(given as KeyOptions) };
   for (const scope of options.scopes ?? []) {
