@@ -9,7 +9,7 @@ import { createFetch, type Handle } from './http/network.js';
 import { addKey, credit, MAIN_ACCOUNT, openAccount, tokensFor } from './service/accounts.js';
 import { finishJob, isFinished, runEvent } from './service/engine.js';
 import { viewSandboxJob } from './service/view-job.js';
-import { delivered, redeliver } from './service/webhooks.js';
+import { delivered, sendEvent } from './service/webhooks.js';
 import { checkFault } from './world/faults.js';
 import {
   checkAdvance,
@@ -237,7 +237,7 @@ function jobControls(world: World): Pick<SandboxService, 'finish' | 'redeliver'>
       const job = find(id);
       if (!isFinished(job)) throw new GenError(`The job ${show(id)} has not ended, so it has no event yet.`);
       if (job.webhookUrl === null) throw new GenError(`The job ${show(id)} was created without a webhook_url.`);
-      await redeliver(world, job);
+      await sendEvent(world, job, world.timeline.now(), 'redelivery');
     },
   };
 }

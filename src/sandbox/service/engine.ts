@@ -8,7 +8,7 @@ import { type Caller, reserve, secondsFor, settle } from './accounts.js';
 import type { Order } from './order.js';
 import { type Problem, problemOf } from './references.js';
 import { Refusal } from './request.js';
-import { deliverEvent, retryDelivery } from './webhooks.js';
+import { deliverEvent, sendEvent } from './webhooks.js';
 
 /** Whether a job has a final status. */
 export function isFinished(job: StoredJob): boolean {
@@ -78,7 +78,7 @@ function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }
 export function runEvent(world: World, event: DueEvent): void {
   const job = world.state.jobs.get(event.id);
   if (job === undefined) return;
-  if (event.kind === 'deliver') retryDelivery(world, job, event.at);
+  if (event.kind === 'deliver') sendEvent(world, job, event.at, 'retry');
   else if (event.kind === 'end') finishJob(world, job, { end: job.end, at: event.at });
   else if (!isFinished(job)) job.status = 'processing';
 }

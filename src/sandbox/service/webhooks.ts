@@ -9,35 +9,14 @@ import { linkOf, outputUrl } from './view-job.js';
 
 /** Sends the event of a job that has just ended, as often as its outcome says. */
 export function deliverEvent(world: World, job: StoredJob, at: number): void {
-  for (let copy = 0; copy < job.webhookCopies; copy++)
-    sendEvent(world, job, { at, reason: copy === 0 ? 'event' : 'copy' });
+  for (let copy = 0; copy < job.webhookCopies; copy++) sendEvent(world, job, at, copy === 0 ? 'event' : 'copy');
 }
 
-/** Sends a job's event again, as the service does when no 2xx came back. The event id stays the same. */
-export function redeliver(world: World, job: StoredJob): Promise<void> {
-  return sendEvent(world, job, { at: world.timeline.now(), reason: 'redelivery' });
-}
-
-/** Makes an attempt that is due. */
-export function retryDelivery(world: World, job: StoredJob, at: number): void {
-  sendEvent(world, job, { at, reason: 'retry' });
-}
-
-/** Resolves when no delivery is under way. */
-export async function delivered({ inFlight }: World): Promise<void> {
-  while (inFlight.size > 0) await Promise.all(inFlight);
-}
-
-/** Why and when an event is sent. */
-interface EventSending {
-  readonly at: number;
-  readonly reason: DeliveryRecord['reason'];
-}
-
-function sendEvent(world: World, job: StoredJob, sending: EventSending): Promise<void> {
+/** Sends the event of a job once, as the service does again when no 2xx came back. The event id stays the same. */
+export function sendEvent(world: World, job: StoredJob, at: number, reason: DeliveryRecord['reason']): Promise<void> {
   if (job.webhookUrl === null) return Promise.resolve();
   const underway = world.activity.begin('work');
-  const attempted = attemptDelivery(world, job, { url: job.webhookUrl, ...sending }).finally(() => {
+  const attempted = attemptDelivery(world, job, { url: job.webhookUrl, at, reason }).finally(() => {
     world.inFlight.delete(attempted);
     underway.end();
   });
@@ -45,50 +24,56 @@ function sendEvent(world: World, job: StoredJob, sending: EventSending): Promise
   return attempted;
 }
 
+/** Resolves when no delivery is under way. */
+export async function delivered({ inFlight }: World): Promise<void> {
+  while (inFlight.size > 0) await Promise.all(inFlight);
+}
+
 async function attemptDelivery(
   world: World,
   job: StoredJob,
-  { url, at, reason }: EventSending & { url: string },
+  { url, at, reason }: { url: string; at: number; reason: DeliveryRecord['reason'] },
 ): Promise<void> {
-  const { state } = world;
-  const body = JSON.stringify(webhookBody(world, job));
-  const nowMs = world.settings.signsInOwnTime ? world.timeline.now() : realNow();
-  const headers = await signedHeaders(job, body, {
-    secret: state.accounts.get(job.account)?.webhookSecret ?? '',
-    nowMs,
+  const { state, settings, timeline } = world;
+  const eventId = `evt_${job.id}_${job.status}`;
+  const type = `job.${job.status}`;
+  const body = JSON.stringify({
+    object: EVENT_OBJECT,
+    id: eventId,
+    type,
+    created: new Date(job.completedAt ?? job.createdAt).toISOString(),
+    data: { job: { id: job.id, status: job.status, providerOutputUrl: linkInEvent(world, job) } },
   });
-  const answer = await postEvent(world, url, { headers, body });
+  // In real time, except in a simulation: the receiver compares the stamp with its own clock.
+  const stamp = String(Math.floor((settings.signsInOwnTime ? timeline.now() : realNow()) / 1000));
+  const secret = state.accounts.get(job.account)?.webhookSecret ?? '';
+  const signature = `t=${stamp},v1=${await signatureOf(secret, stamp, body)}`;
+  const values = [eventId, type, job.id, stamp, signature];
+  const signed = WEBHOOK_HEADERS.map((name, index) => [name, values[index] ?? ''] as const);
+  const named = Object.fromEntries(signed);
+  const headers = { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...named };
+  const answer = await postEvent(settings.webhookFetch, url, { headers, body });
   // After a reset or a restore the job is gone, and this attempt leaves no trace.
   if (state.jobs.get(job.id) !== job) return;
   job.deliveryCount += 1;
-  const record: DeliveryRecord = {
-    id: `dlv_${job.id}_${job.deliveryCount}`,
-    eventId: eventId(job),
-    jobId: job.id,
-    type: `job.${job.status}`,
-    url,
-    at: new Date(at).toISOString(),
-    attempt: job.deliveryCount,
-    reason,
-    headers,
-    body,
-    ...answer,
-  };
-  keepLatest(state.deliveries, record, world.settings.logLimit);
+  const attempt = job.deliveryCount;
+  const id = `dlv_${job.id}_${attempt}`;
+  const sent = { id, eventId, jobId: job.id, type, url, at: new Date(at).toISOString(), attempt, reason };
+  keepLatest(state.deliveries, { ...sent, headers, body, ...answer }, settings.logLimit);
   if (reason === 'retry') job.retryCount += 1;
   const delay = DELIVERY_DELAYS_MS[job.retryCount];
-  if (record.ok || delay === undefined || (reason !== 'event' && reason !== 'retry')) return;
-  world.timeline.schedule({ kind: 'deliver', id: job.id, isLive: true }, world.timeline.now() + delay);
+  if (answer.ok || delay === undefined || (reason !== 'event' && reason !== 'retry')) return;
+  timeline.schedule({ kind: 'deliver', id: job.id, isLive: true }, timeline.now() + delay);
 }
 
 async function postEvent(
-  { settings }: World,
+  send: World['settings']['webhookFetch'],
   url: string,
   request: { headers: Record<string, string>; body: string },
 ): Promise<Pick<DeliveryRecord, 'status' | 'error' | 'ok'>> {
   try {
     const signal = deadline(DELIVERY_TIMEOUT_MS);
-    const response = await settings.webhookFetch(url, { method: 'POST', ...request, redirect: 'manual', signal });
+    const response = await send(url, { method: 'POST', ...request, redirect: 'manual', signal });
     await response.body?.cancel();
     return { status: response.status, error: null, ok: response.ok };
   } catch (error) {
@@ -96,33 +81,6 @@ async function postEvent(
   }
 }
 
-/** The event's id: the same on every attempt and copy. */
-function eventId(job: StoredJob): string {
-  return `evt_${job.id}_${job.status}`;
-}
-
-function webhookBody({ settings }: World, job: StoredJob): Record<string, unknown> {
-  const { id, status, baseUrl } = job;
-  const isLink = settings.shapes.failedEventUrl === 'link';
-  const providerOutputUrl = isLink ? linkOf(job, baseUrl) : outputUrl(job, baseUrl);
-  return {
-    object: EVENT_OBJECT,
-    id: eventId(job),
-    type: `job.${status}`,
-    created: new Date(job.completedAt ?? job.createdAt).toISOString(),
-    data: { job: { id, status, providerOutputUrl } },
-  };
-}
-
-/** Signed with real time, except in a simulation: the receiver compares the stamp with its own clock. */
-async function signedHeaders(
-  job: StoredJob,
-  body: string,
-  { secret, nowMs }: { readonly secret: string; readonly nowMs: number },
-): Promise<Record<string, string>> {
-  const stamp = String(Math.floor(nowMs / 1000));
-  const signature = `t=${stamp},v1=${await signatureOf(secret, stamp, body)}`;
-  const values = [eventId(job), `job.${job.status}`, job.id, stamp, signature];
-  const signed = WEBHOOK_HEADERS.map((name, at) => [name, values[at] ?? ''] as const);
-  return { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...Object.fromEntries(signed) };
+function linkInEvent({ settings }: World, job: StoredJob): string | null {
+  return settings.shapes.failedEventUrl === 'link' ? linkOf(job, job.baseUrl) : outputUrl(job, job.baseUrl);
 }

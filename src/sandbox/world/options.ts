@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { callback, checkOptions, count, either, flag, must, oneOf, text } from '../../options.js';
 import { DOCUMENTED_LIMITS, LANES, type Lane, type LaneLimit } from '../../rules/limits.js';
-import { show } from '../../schemas/show.js';
+import { mustBe, show } from '../../schemas/show.js';
 import { DISPATCH_STALL_MS, LATEST, LONGEST_MS, OUTPUT_TTL_MS, STALE_AFTER_MS } from './choices.js';
 import { areTokens, type Prices } from './prices.js';
 import { type ResponseShapes, SHAPES, type Shapes, shapesOf } from './shapes.js';
@@ -99,36 +99,30 @@ export interface SandboxOptions {
   readonly logLimit?: number | undefined;
 }
 
+/** Options that a sandbox uses as they are given. */
+type PlainOption =
+  | ('speed' | 'balanceTokens' | 'limitWindow' | 'dispatch' | 'outputTtlMs' | 'staleAfterMs' | 'dispatchStallMs')
+  | ('webhookFetch' | 'baseUrl' | 'logLimit');
+
 /** The options with every default filled in. */
-export interface Settings {
+export interface Settings extends Readonly<{ [O in PlainOption]: NonNullable<SandboxOptions[O]> }> {
   readonly isManual: boolean;
-  readonly speed: number;
   /** Whether waits of the sandbox's own clients are shortened. */
   readonly skipsWaits: boolean;
   readonly startTime: number | undefined;
   /** Undefined for a fresh one each time. */
   readonly seed: number | undefined;
   readonly durations: Readonly<Record<'image' | 'video' | 'edit' | 'speech', JobDuration>>;
-  readonly balanceTokens: number;
   readonly prices: Prices | undefined;
   readonly limits: RateTable;
-  readonly limitWindow: 'sliding' | 'fixed';
-  readonly dispatch: 'enabled' | 'disabled';
   readonly characterReviewMs: number;
   readonly assetReviewMs: number;
   readonly storage: { readonly isOtherOrigin: boolean; readonly hasCors: boolean; readonly requiresKey: boolean };
   readonly shapes: Shapes;
-  readonly outputTtlMs: number;
-  readonly staleAfterMs: number;
-  readonly dispatchStallMs: number;
-  readonly webhookFetch: NonNullable<SandboxOptions['webhookFetch']>;
-  readonly baseUrl: string;
-  readonly logLimit: number;
   /** Whether webhooks are signed in the sandbox's time: their receiver lives in it. */
   readonly signsInOwnTime?: boolean;
 }
 
-const OWNER = 'createSandbox';
 /** Faster than that, a day would pass the last year of the clock. */
 const FASTEST = 100_000;
 const DEFAULT_DURATION_MS = 3000;
@@ -177,7 +171,10 @@ const shapes = z.strictObject(
 const sandboxSchema = z.strictObject({
   clock: oneOf('real', 'manual'),
   speed: must('a number above 0, up to 100,000', (value) => isNumber(value) && value > 0 && value <= FASTEST),
-  startTime: must('milliseconds since 1970, before the year 9000', (value) => isNumber(value) && isTime(value)),
+  startTime: must(
+    'milliseconds since 1970, before the year 9000',
+    (value) => isNumber(value) && value >= 0 && value < LATEST,
+  ),
   seed: must('an integer', Number.isSafeInteger),
   jobDurationMs: either(
     'milliseconds from 0 to 100 years, a range such as [1000, 9000], or those by kind',
@@ -212,31 +209,27 @@ const sandboxSchema = z.strictObject({
 
 /** Fills in the defaults. Throws a GenError that names a wrong or unknown option and the fix. */
 export function settingsOf(options: SandboxOptions): Settings {
-  checkOptions(OWNER, sandboxSchema, options);
-  const { review = 'instant', limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
-  const { storage = 'same-origin' } = options;
-  const stored: StorageChoice =
-    typeof storage === 'string' ? { origin: storage === 'other-origin' ? 'other' : 'same' } : storage;
+  checkOptions('createSandbox', sandboxSchema, options);
+  const { clock, speed, startTime, seed, prices, shapes } = options;
+  const { jobDurationMs, review, storage, limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
+  const { character = 0, asset = 0 } = typeof review === 'object' ? review : {};
+  const { origin, cors = true, requiresKey = false }: StorageChoice = typeof storage === 'object' ? storage : {};
   return {
-    isManual: options.clock === 'manual',
-    speed: options.speed ?? 1,
-    skipsWaits: options.clock !== 'manual' && options.speed === undefined,
-    startTime: options.startTime,
-    seed: options.seed,
-    durations: durationsOf(options.jobDurationMs ?? DEFAULT_DURATION_MS),
+    isManual: clock === 'manual',
+    speed: speed ?? 1,
+    skipsWaits: clock !== 'manual' && speed === undefined,
+    startTime,
+    seed,
+    durations: durationsOf(jobDurationMs),
     balanceTokens: options.balanceTokens ?? 1000,
-    prices: options.prices,
+    prices,
     limits: limits === 'documented' ? DOCUMENTED_LIMITS : limits === 'off' ? {} : limits,
     limitWindow: options.limitWindow ?? 'sliding',
     dispatch: options.dispatch ?? 'enabled',
-    characterReviewMs: review === 'instant' ? 0 : (review.character ?? 0),
-    assetReviewMs: review === 'instant' ? 0 : (review.asset ?? 0),
-    storage: {
-      isOtherOrigin: stored.origin === 'other',
-      hasCors: stored.cors ?? true,
-      requiresKey: stored.requiresKey ?? false,
-    },
-    shapes: shapesOf(options.shapes),
+    characterReviewMs: character,
+    assetReviewMs: asset,
+    storage: { isOtherOrigin: storage === 'other-origin' || origin === 'other', hasCors: cors, requiresKey },
+    shapes: shapesOf(shapes),
     outputTtlMs: options.outputTtlMs ?? OUTPUT_TTL_MS,
     staleAfterMs: options.staleAfterMs ?? STALE_AFTER_MS,
     dispatchStallMs: options.dispatchStallMs ?? DISPATCH_STALL_MS,
@@ -255,10 +248,8 @@ export function checkPrices(owner: string, given: unknown): Prices | undefined {
 
 /** The value of `dispatch`. Throws a GenError for anything but `enabled` and `disabled`. */
 export function checkDispatch(dispatch: unknown): Settings['dispatch'] {
-  checkOptions('sandbox', z.strictObject({ dispatch: z.enum(['enabled', 'disabled'], '"enabled" or "disabled"') }), {
-    dispatch,
-  });
-  return dispatch === 'disabled' ? dispatch : 'enabled';
+  if (dispatch === 'enabled' || dispatch === 'disabled') return dispatch;
+  throw new GenError(mustBe('dispatch', '"enabled" or "disabled"', dispatch));
 }
 
 /** The milliseconds that `advance` may move the clock by. Throws a GenError for any other value. */
@@ -269,10 +260,10 @@ export function checkAdvance(ms: unknown, now: number): number {
   throw new GenError(`ms must be at most ${most}, not ${ms}: the sandbox's clock ends with the year 8999.`);
 }
 
-function durationsOf(given: NonNullable<SandboxOptions['jobDurationMs']>): Settings['durations'] {
-  const of = (kind: 'image' | 'video' | 'edit'): JobDuration =>
-    isJobDuration(given) ? given : (given[kind] ?? DEFAULT_DURATION_MS);
-  return { image: of('image'), video: of('video'), edit: of('edit'), speech: of('image') };
+function durationsOf(given: SandboxOptions['jobDurationMs'] = DEFAULT_DURATION_MS): Settings['durations'] {
+  const byKind = isJobDuration(given) ? { image: given, video: given, edit: given } : given;
+  const { image = DEFAULT_DURATION_MS, video = DEFAULT_DURATION_MS, edit = DEFAULT_DURATION_MS } = byKind;
+  return { image, video, edit, speech: image };
 }
 
 function isJobDuration(value: unknown): value is JobDuration {
@@ -289,10 +280,6 @@ function isBaseUrl(value: unknown): boolean {
   if (typeof value !== 'string' || !URL.canParse(value)) return false;
   const { protocol, search, hash } = new URL(value);
   return /^https?:$/.test(protocol) && search + hash === '';
-}
-
-function isTime(value: number): boolean {
-  return value >= 0 && value < LATEST;
 }
 
 /** Whether the value is a whole number. */

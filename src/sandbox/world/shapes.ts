@@ -80,18 +80,6 @@ export type Shapes = { readonly [K in keyof typeof SHAPES]: Variant<K> };
 
 /** Fills in the defaults. */
 export function shapesOf(given: ResponseShapes = {}): Shapes {
-  return {
-    error: given.error ?? 'object',
-    list: given.list ?? 'named',
-    job: given.job ?? 'job',
-    upload: given.upload ?? 'flat',
-    uploadHeaders: given.uploadHeaders ?? 'canonical',
-    character: given.character ?? 'nested',
-    warning: given.warning ?? 'everywhere',
-    empty: given.empty ?? 'json',
-    completedTwice: given.completedTwice ?? 'ok',
-    requestId: given.requestId ?? 'x-request-id',
-    failedEventUrl: given.failedEventUrl ?? 'null',
-    referenceKinds: given.referenceKinds ?? 'grouped',
-  };
+  const named = Object.entries(SHAPES).map(([name, [first]]) => [name, Reflect.get(given, name) ?? first]);
+  return Object.fromEntries(named);
 }
