@@ -51,7 +51,7 @@ export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnT
     apiKey: options.apiKey ?? secretText('sk_sandbox'),
     webhookSecret: options.webhookSecret ?? secretText('whsec'),
   };
-  const world = createWorld({ settings, run: runEvent });
+  const world = createWorld(settings, runEvent);
   openFirstAccount(world, identity);
   return assemble(world, identity);
 }
@@ -125,7 +125,7 @@ function copyOf(origin: World): World {
   url.hostname = `fork-${systemRandom.uuid().slice(0, 8)}.${parent}`;
   const settings: Settings = { ...origin.settings, baseUrl: url.href.replace(/(?<!\/)\/+$/, '') };
   origin.timeline.catchUp();
-  const world = createWorld({ settings, run: runEvent, origin });
+  const world = createWorld(settings, runEvent, origin);
   for (const job of world.state.jobs.values()) job.baseUrl = settings.baseUrl;
   return world;
 }

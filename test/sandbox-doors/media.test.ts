@@ -68,7 +68,7 @@ describe('an image', () => {
 
 it('speech is a WAV, half a second for each word', () => {
   const spec = { kind: 'audio', aspectRatio: '', resolution: '', durationS: 0, seed: 1, label: 'svc-speech' } as const;
-  const { bytes, contentType } = createMediaCache().fileOf({ ...spec, prompt: 'three short words' });
+  const { bytes, contentType } = createMediaCache()({ ...spec, prompt: 'three short words' });
   expect(contentType).toBe('audio/wav');
   expect([new TextDecoder().decode(bytes.subarray(0, 4)), bytes.length]).toEqual(['RIFF', 44 + 3 * 4000]);
 });

@@ -20,11 +20,6 @@ export function succeed(data: Record<string, unknown>, headers: Record<string, s
   return Response.json({ success: true, data }, { headers });
 }
 
-/** A success whose body the document leaves open beside what is in it. */
-export function succeedBare(data: Record<string, unknown>, headers: Record<string, string> = {}): Response {
-  return Response.json(data, { headers });
-}
-
 /** The answer to a call that leaves nothing to tell: a body, or none. */
 export function acknowledge(data: Record<string, unknown>, { empty }: Shapes): Response {
   return empty === 'none' ? new Response(null, { status: 204 }) : succeed(data);
@@ -85,10 +80,10 @@ export interface ServedFile {
 }
 
 /** The file of a completed job. */
-export function servedFile({ media }: World, job: StoredJob): ServedFile {
+export function servedFile({ renderFile }: World, job: StoredJob): ServedFile {
   const spec: FileSpec = { ...job.media, label: job.modelId, prompt: job.prompt };
   const etag = `"${job.id}-${hashOf(fileTitle(spec)).toString(36)}"`;
-  return { ...media.fileOf(spec), etag, modifiedAt: job.completedAt ?? job.createdAt };
+  return { ...renderFile(spec), etag, modifiedAt: job.completedAt ?? job.createdAt };
 }
 
 /** Answers GET and HEAD for a file: 200, 206, 304 or 416, by Range, If-Range and If-None-Match (RFC 9110). */

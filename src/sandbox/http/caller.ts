@@ -47,45 +47,42 @@ export function admit(world: World, context: Context, { scope, lane }: Access): 
   const { isManual, speed } = world.settings;
   const caller = {
     account: authenticate(world, context.req.header('authorization'), scope),
-    baseUrl: requestBaseUrl(context.req.url, world.settings.baseUrl),
+    // The origin by which the request came, and the path prefix that the sandbox has.
+    baseUrl: new URL(context.req.url).origin + prefixOf(world.settings.baseUrl),
     speed: isManual || envOf(context).onSandboxClock ? 1 : speed,
   };
   if (lane !== undefined) countRequest(world, caller, lane);
   return caller;
 }
 
-/** What a key was used for: each kind has its own keys. */
-type CreatedKind = 'job' | 'character' | 'upload';
-
-/** The header of an answer that repeats an earlier result. */
-export function replayed(isReplay: boolean): Record<string, string> {
-  return isReplay ? { 'idempotency-replayed': 'true' } : {};
+/** Something that is created once for each key. */
+interface Creation<T> {
+  readonly caller: Caller;
+  /** Each kind has keys of its own. */
+  readonly kind: 'job' | 'character' | 'upload';
+  /** Where those that exist are found by id. */
+  readonly known: ReadonlyMap<string, T>;
+  readonly create: (fields: RequestFields) => T;
 }
 
 /**
  * Creates something once for each key: a repeated key gives what the first call created, whatever its body says (spec:
  * Authentication, rule 6). A refusal uses up no key, and the key of something that was deleted is free again.
  */
-export function createOnce(
+export function createOnce<T extends { readonly id: string }>(
   { state }: World,
   context: Context,
-  { caller, kind, create }: { caller: Caller; kind: CreatedKind; create: (fields: RequestFields) => string },
-): { id: string; isReplay: boolean } {
+  { caller, kind, known, create }: Creation<T>,
+): { item: T; headers: Record<string, string> } {
   const fields = fieldsIn(context);
   const key = context.req.header('idempotency-key')?.trim() || fields.text('idempotency_key');
-  const name = key ? `${caller.account.id} ${kind} ${key}` : undefined;
+  const name = `${caller.account.id} ${kind} ${key}`;
   // Nothing here awaits, so two requests at once cannot both pass.
-  const known = name === undefined ? undefined : state.idempotency.get(name);
-  const created = { job: state.jobs, character: state.characters, upload: state.uploads }[kind];
-  if (known !== undefined && created.has(known)) return { id: known, isReplay: true };
-  const id = create(fields);
-  if (name !== undefined) state.idempotency.set(name, id);
-  return { id, isReplay: false };
-}
-
-/** The base URL by which a request came: its own origin, and the path prefix that the sandbox has. */
-function requestBaseUrl(requestUrl: string, configured: string): string {
-  return new URL(requestUrl).origin + prefixOf(configured);
+  const earlier = key ? known.get(state.idempotency.get(name) ?? '') : undefined;
+  if (earlier !== undefined) return { item: earlier, headers: { 'idempotency-replayed': 'true' } };
+  const item = create(fields);
+  if (key) state.idempotency.set(name, item.id);
+  return { item, headers: {} };
 }
 
 /** The path prefix of a base URL: empty, or a path without a slash at its end. */

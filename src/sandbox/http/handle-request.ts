@@ -2,12 +2,11 @@ import { Hono } from 'hono';
 import { accountOfKey } from '../service/accounts.js';
 import { codeForStatus, Refusal } from '../service/request.js';
 import { type FaultRule, faultFor } from '../world/faults.js';
-import type { Underway } from '../world/real-time.js';
 import { keepLatest, type RequestRecord } from '../world/store.js';
 import type { World } from '../world/world.js';
 import { answerTo, errorResponse } from './answers.js';
 import { envOf, prefixOf, type RequestEnv, readPostBody } from './caller.js';
-import { ConnectionDropped, type Handle, type RequestArrival, spoilBody } from './network.js';
+import { ConnectionDropped, type Handle, spoilBody } from './network.js';
 import { catalogRoutes, characterRoutes, createRoutes, jobRoutes } from './routes.js';
 import { corsHeaders, storageRoutes, uploadRoutes } from './upload-routes.js';
 
@@ -20,67 +19,59 @@ const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
 
 /** Handles requests as a server does: runs what is due, applies faults, keeps the log. */
 export function createHandler(world: World, app: Hono): Handle {
-  return async (request, arrival = {}) => {
-    world.timeline.catchUp();
+  const { timeline, settings, activity } = world;
+  const { shapes, storage } = settings;
+  return async (request, { signal, onSandboxClock = false } = {}) => {
+    timeline.catchUp();
     const record = openRecord(world, request);
-    const underway = world.activity.begin('work');
+    const underway = activity.begin('work');
+    // A request that waits as a fault says does not count as busy: it waits for time to pass.
+    const sleep = async (ms: number) => {
+      underway.end();
+      await timeline.sleep(ms, { signal, inRealTime: !onSandboxClock });
+      underway.resume();
+    };
     try {
-      return await respond({ world, app, request, record, underway }, arrival);
+      const fault = faultFor(world.state.faults, world.random, record);
+      // Counted from the moment of arrival, so that the body is read meanwhile.
+      const late = fault?.latencyMs === undefined ? undefined : sleep(fault.latencyMs);
+      const [body] = await Promise.all([readPostBody(request), late]);
+      if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);
+      const answer = async (): Promise<Response> => {
+        if (typeof body !== 'string') {
+          const { response, code } = answerTo(body, shapes);
+          record.code = code;
+          return response;
+        }
+        const env: RequestEnv = { body, onSandboxClock, onChunk: underway.touch, code: null };
+        const response = await app.fetch(request, env);
+        record.code = env.code;
+        return response;
+      };
+      const response = await strike(world, record, fault, answer);
+      timeline.catchUp();
+      record.status = response.status;
+      if (shapes.requestId !== 'none') response.headers.set(shapes.requestId, record.id);
+      if (storage.hasCors && record.path.startsWith('/storage/')) {
+        for (const [name, value] of Object.entries(corsHeaders(request))) response.headers.set(name, value);
+      }
+      return fault?.truncate || fault?.stall ? spoilBody(response, fault.truncate ? 'truncate' : 'stall') : response;
     } finally {
       underway.end();
     }
   };
 }
 
-interface Exchange {
-  readonly world: World;
-  readonly app: Hono;
-  readonly request: Request;
-  readonly record: MutableRecord;
-  readonly underway: Underway;
-}
-
-async function respond(exchange: Exchange, { signal, onSandboxClock = false }: RequestArrival): Promise<Response> {
-  const { world, app, request, record, underway } = exchange;
-  const { shapes } = world.settings;
-  const fault = faultFor(world.state.faults, world.random, record);
-  // Counted from the moment of arrival, so that the body is read meanwhile.
-  const late =
-    fault?.latencyMs === undefined ? undefined : sleepAsFaulted(exchange, fault.latencyMs, { signal, onSandboxClock });
-  const [body] = await Promise.all([readPostBody(request), late]);
-  if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);
-  const answer = async (): Promise<Response> => {
-    const text = typeof body === 'string' ? body : '';
-    const env: RequestEnv = { body: text, onSandboxClock, onChunk: underway.touch, code: null };
-    const refused = typeof body === 'string' ? undefined : answerTo(body, shapes);
-    const response = refused?.response ?? (await app.fetch(request, env));
-    record.code = refused?.code ?? env.code;
-    return response;
-  };
-  const response = await strike(exchange, fault, answer);
-  world.timeline.catchUp();
-  record.status = response.status;
-  if (shapes.requestId !== 'none') response.headers.set(shapes.requestId, record.id);
-  if (world.settings.storage.hasCors && record.path.startsWith('/storage/')) {
-    for (const [name, value] of corsHeaders(request)) response.headers.set(name, value);
-  }
-  return fault?.truncate || fault?.stall ? spoilBody(response, fault.truncate ? 'truncate' : 'stall') : response;
-}
-
-/** Waits as a fault rule says. Meanwhile the request does not count as busy: it waits for time to pass. */
-async function sleepAsFaulted({ world, underway }: Exchange, ms: number, arrival: RequestArrival): Promise<void> {
-  underway.end();
-  await world.timeline.sleep(ms, { signal: arrival.signal, inRealTime: !arrival.onSandboxClock });
-  underway.resume();
-}
-
+/** What a request gets: its answer, or what a fault makes of it. */
 async function strike(
-  { world, record }: Exchange,
+  world: World,
+  record: MutableRecord,
   fault: FaultRule | undefined,
   answer: () => Promise<Response>,
 ): Promise<Response> {
   if (fault === undefined) return answer();
-  record.fault = effectOf(fault);
+  const broken = (['reset', 'commitThenDrop', 'truncate', 'stall'] as const).find((effect) => fault[effect]);
+  record.fault = broken ?? (fault.status === undefined ? 'latency' : 'status');
   if (fault.reset) throw new ConnectionDropped();
   if (fault.commitThenDrop) {
     record.status = (await answer()).status;
@@ -93,15 +84,6 @@ async function strike(
   const message = 'A fault rule of the sandbox caused this error.';
   record.code = code;
   return errorResponse({ status, code, message, data, retryAfterS }, world.settings.shapes);
-}
-
-/** The effect of a rule, for the log. */
-function effectOf(fault: FaultRule): RequestRecord['fault'] {
-  if (fault.reset) return 'reset';
-  if (fault.commitThenDrop) return 'commitThenDrop';
-  if (fault.truncate) return 'truncate';
-  if (fault.stall) return 'stall';
-  return fault.status === undefined ? 'latency' : 'status';
 }
 
 function openRecord(world: World, request: Request): MutableRecord {

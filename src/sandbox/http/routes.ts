@@ -1,7 +1,6 @@
 import { type Context, Hono } from 'hono';
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities } from '../../catalog.js';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../errors/codes.js';
-import type { Caller } from '../service/accounts.js';
 import {
   charactersOf,
   checkCharacters,
@@ -23,10 +22,11 @@ import { checkUploads } from '../service/references.js';
 import { Refusal, type RequestFields } from '../service/request.js';
 import { viewJob } from '../service/view-job.js';
 import { DEFAULTS, MAX_PROMPT_CHARS, SPEECH_PATH, VIDEO_RATIOS, VOICES } from '../world/choices.js';
+import type { Shapes } from '../world/shapes.js';
 import type { StoredJob } from '../world/store.js';
 import type { World } from '../world/world.js';
-import { acknowledge, servedFile, serveFile, succeed, succeedBare, succeedList } from './answers.js';
-import { type Access, admit, createOnce, fieldsIn, replayed } from './caller.js';
+import { acknowledge, servedFile, serveFile, succeed, succeedList } from './answers.js';
+import { type Access, admit, createOnce, fieldsIn } from './caller.js';
 import { signLink } from './upload-routes.js';
 
 /** POST /v1/images, /v1/videos, /v1/video-edits, and the speech operation. */
@@ -52,13 +52,13 @@ export function characterRoutes(world: World): Hono {
     .post('/v1/characters', (context) => {
       if (modeOf(context) !== 'register') return createJob(world, context, { ...access, read: readCharacterOrder });
       const caller = admit(world, context, access);
-      const { id, isReplay } = createOnce(world, context, {
+      const { item, headers } = createOnce(world, context, {
         caller,
         kind: 'character',
-        create: (fields) => registerCharacter(world, caller.account.id, fields).id,
+        known: world.state.characters,
+        create: (fields) => registerCharacter(world, caller.account.id, fields),
       });
-      const character = findCharacter(world, caller.account.id, id);
-      return succeed({ character: viewCharacter(world, caller, character) }, replayed(isReplay));
+      return succeed({ character: viewCharacter(world, caller, item) }, headers);
     })
     .get('/v1/characters', (context) => {
       const caller = admit(world, context, { scope: 'characters:read' });
@@ -170,43 +170,29 @@ interface Create extends Access {
 /** Handles a create: admits the caller, checks the order, creates the job once, answers. */
 function createJob(world: World, context: Context, { read, isDocumented = false, ...access }: Create): Response {
   const caller = admit(world, context, access);
-  const create = (fields: RequestFields): string => {
+  const create = (fields: RequestFields): StoredJob => {
     const order = read(fields);
     checkUploads(world, caller.account.id, order.references);
     const characters = fields.texts('character_ids').map(({ value }) => value);
     checkCharacters(world, caller, characters);
-    return startJob(world, caller, order).id;
+    return startJob(world, caller, order);
   };
-  const { id, isReplay } = createOnce(world, context, { caller, kind: 'job', create });
-  const job = world.state.jobs.get(id);
-  return job === undefined ? succeed({}) : created(world, caller, { job, isReplay, isDocumented });
-}
-
-/** The answer to a create. */
-function created(
-  { settings: { shapes } }: World,
-  { account, baseUrl }: Caller,
-  { job, isReplay, isDocumented }: { job: StoredJob; isReplay: boolean; isDocumented: boolean },
-): Response {
-  const headers = replayed(isReplay);
-  const view = viewJob(job, baseUrl, shapes);
-  const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: account.freeTokens };
-  const { inData, inBody } = warningsOf(job, shapes.warning);
-  if (isDocumented || shapes.job === 'job') {
-    return succeedBare({ success: true, data: { job: view, ...money, ...inData }, ...inBody }, headers);
-  }
-  const flat = { ...view, ...money, ...inData };
-  return shapes.job === 'bare'
-    ? succeedBare({ ...flat, ...inBody }, headers)
-    : succeedBare({ success: true, data: flat, ...inBody }, headers);
+  const { item: job, headers } = createOnce(world, context, { caller, kind: 'job', known: world.state.jobs, create });
+  const { shapes } = world.settings;
+  const view = viewJob(job, caller.baseUrl, shapes);
+  const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: caller.account.freeTokens };
+  const { inData = {}, inBody = {} } = warningsOf(job, shapes.warning);
+  const isNested = isDocumented || shapes.job === 'job';
+  const data = isNested ? { job: view, ...money, ...inData } : { ...view, ...money, ...inData };
+  const body = isNested || shapes.job === 'data' ? { success: true, data, ...inBody } : { ...data, ...inBody };
+  return Response.json(body, { headers });
 }
 
 /** Where the warnings of a create are, beside the job itself. */
-function warningsOf({ warnings }: StoredJob, where: World['settings']['shapes']['warning']) {
-  const none: Record<string, unknown> = {};
-  if (warnings.length === 0 || where === 'job') return { inData: none, inBody: none };
-  if (where === 'body') return { inData: none, inBody: { warnings } };
-  if (where === 'single') return { inData: { warning: warnings[0] }, inBody: none };
+function warningsOf({ warnings }: StoredJob, where: Shapes['warning']): { inData?: object; inBody?: object } {
+  if (warnings.length === 0 || where === 'job') return {};
+  if (where === 'body') return { inBody: { warnings } };
+  if (where === 'single') return { inData: { warning: warnings[0] } };
   const records = warnings.map((code) => ({ code, message: `The job has the warning ${code}.` }));
-  return { inData: { warnings: where === 'records' ? records : warnings }, inBody: none };
+  return { inData: { warnings: where === 'records' ? records : warnings } };
 }

@@ -15,8 +15,8 @@ import {
 import type { Shapes } from '../world/shapes.js';
 import type { StoredUpload } from '../world/store.js';
 import type { World } from '../world/world.js';
-import { acknowledge, servedFile, serveFile, succeed, succeedBare } from './answers.js';
-import { admit, createOnce, fieldsIn, replayed, uploadBody } from './caller.js';
+import { acknowledge, servedFile, serveFile, succeed } from './answers.js';
+import { admit, createOnce, fieldsIn, uploadBody } from './caller.js';
 
 /** POST and PUT /v1/uploads, POST /v1/uploads/complete, DELETE /v1/uploads/{upload_id}. */
 export function uploadRoutes(world: World): Hono {
@@ -24,21 +24,21 @@ export function uploadRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/uploads', async (context) => {
       const caller = admit(world, context, { scope: 'uploads:create', lane: 'uploads.create' });
-      const { id, isReplay } = createOnce(world, context, {
+      const { item: upload, headers } = createOnce(world, context, {
         caller,
         kind: 'upload',
-        create: (fields) => createUpload(world, caller.account.id, fields).id,
+        known: world.state.uploads,
+        create: (fields) => createUpload(world, caller.account.id, fields),
       });
-      const upload = findUpload(world, caller.account.id, id);
       const expiresAt = directUrlExpiry(upload);
       const record = {
         ...viewUpload(upload),
-        direct_upload_url: await signLink(world, caller.baseUrl, { area: 'uploads', id, expiresAt }),
+        direct_upload_url: await signLink(world, caller.baseUrl, { area: 'uploads', id: upload.id, expiresAt }),
         method: 'PUT',
         headers: headersFor(upload, shapes),
         expires_at: new Date(expiresAt).toISOString(),
       };
-      return uploadAnswer(record, shapes, replayed(isReplay));
+      return uploadAnswer(record, shapes, headers);
     })
     .put('/v1/uploads', async (context) => {
       const { account } = admit(world, context, { scope: 'uploads:create', lane: 'uploads.put' });
@@ -65,7 +65,7 @@ function uploadAnswer(
   { upload }: Shapes,
   headers: Record<string, string> = {},
 ): Response {
-  if (upload === 'bare') return succeedBare(record, headers);
+  if (upload === 'bare') return Response.json(record, { headers });
   return succeed(upload === 'nested' ? { upload: record } : record, headers);
 }
 
@@ -91,7 +91,7 @@ export function storageRoutes(world: World): Hono {
       const upload = world.state.uploads.get(id);
       if (upload === undefined) throw new Refusal('storage_denied', 'This upload was deleted.');
       if (world.settings.storage.requiresKey) checkKeyOf(world, context, upload.account);
-      for (const [name, value] of Object.entries(requiredHeaders(findUpload(world, upload.account, id)))) {
+      for (const [name, value] of Object.entries(requiredHeaders(upload))) {
         if (context.req.header(name) === value) continue;
         throw new Refusal('storage_denied', `The header ${name} must be exactly "${value}".`);
       }
@@ -116,37 +116,20 @@ function checkKeyOf(world: World, context: Context, account: string): void {
  * The headers with which storage lets the pages of any origin in, as a bucket for browser uploads does. The links themselves
  * are the permission.
  */
-export function corsHeaders({ method, headers }: Request): [name: string, value: string][] {
-  const shared: [string, string][] = [
-    ['access-control-allow-origin', '*'],
-    ['access-control-expose-headers', 'etag, content-length, content-range, accept-ranges, retry-after'],
-  ];
+export function corsHeaders({ method, headers }: Request): Record<string, string> {
+  const shared = {
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': 'etag, content-length, content-range, accept-ranges, retry-after',
+  };
   if (method !== 'OPTIONS') return shared;
-  const asked = headers.get('access-control-request-headers') ?? '*';
-  return [
+  return {
     ...shared,
-    ['access-control-allow-methods', 'GET, HEAD, PUT'],
-    ['access-control-allow-headers', asked],
-    ['access-control-allow-private-network', 'true'],
-    ['access-control-max-age', '600'],
-    ['vary', 'access-control-request-headers'],
-  ];
-}
-
-async function enter(
-  world: World,
-  context: Context,
-  target: { area: 'uploads' | 'outputs'; id: string },
-): Promise<void> {
-  await checkLink(world, context.req.url, target);
-  // Object storage takes a bearer key for a second way to sign in, and refuses it.
-  const { isOtherOrigin, requiresKey } = world.settings.storage;
-  if (isOtherOrigin && !requiresKey && context.req.header('authorization') !== undefined) {
-    throw new Refusal(
-      'storage_denied',
-      'A signed link takes no Authorization header. Send the API key to the API only.',
-    );
-  }
+    'access-control-allow-methods': 'GET, HEAD, PUT',
+    'access-control-allow-headers': headers.get('access-control-request-headers') ?? '*',
+    'access-control-allow-private-network': 'true',
+    'access-control-max-age': '600',
+    vary: 'access-control-request-headers',
+  };
 }
 
 /** A link that works without a key until it expires, as object storage gives them out. */
@@ -163,14 +146,19 @@ export async function signLink(world: World, baseUrl: string, link: StorageLink)
   return `${root}/storage/${link.area}/${link.id}?expires=${link.expiresAt}&signature=${signature}`;
 }
 
-/** Checks a link that is used. Throws `storage_denied` or `storage_url_expired`. */
-async function checkLink(world: World, url: string, target: Omit<StorageLink, 'expiresAt'>): Promise<void> {
-  const query = new URL(url).searchParams;
-  const expiresAt = Number(query.get('expires'));
-  if (query.get('signature') !== (await sign(world, { ...target, expiresAt }))) {
+/** Checks the link by which a request came. Throws `storage_denied` or `storage_url_expired`. */
+async function enter(world: World, { req }: Context, target: Omit<StorageLink, 'expiresAt'>): Promise<void> {
+  const expiresAt = Number(req.query('expires'));
+  if (req.query('signature') !== (await sign(world, { ...target, expiresAt }))) {
     throw new Refusal('storage_denied', 'The signature of this storage link does not match.');
   }
   if (world.timeline.now() >= expiresAt) throw new Refusal('storage_url_expired', 'This storage link has expired.');
+  // Object storage takes a bearer key for a second way to sign in, and refuses it.
+  const { isOtherOrigin, requiresKey } = world.settings.storage;
+  if (isOtherOrigin && !requiresKey && req.header('authorization') !== undefined) {
+    const message = 'A signed link takes no Authorization header. Send the API key to the API only.';
+    throw new Refusal('storage_denied', message);
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { encode } from 'fast-png';
-import { type Color, keyFrame, pictureParameters, sequenceParameters, writeMp4 } from './video.js';
+import { type Color, writeMp4 } from './video.js';
 
 /** What decides how a file looks. */
 export interface FileSpec {
@@ -20,11 +20,8 @@ export interface MediaFile {
   readonly contentType: string;
 }
 
-/** Renders files when they are first asked for and keeps them while there is room. */
-export interface MediaCache {
-  /** The file of a spec: always the same bytes. */
-  fileOf(spec: FileSpec): MediaFile;
-}
+/** The file of a spec: always the same bytes. */
+export type RenderFile = (spec: FileSpec) => MediaFile;
 
 const BANDS = 16;
 /** Bytes of rendered files that are kept; the oldest go first. */
@@ -32,8 +29,8 @@ const KEPT_BYTES = 64 * 1024 * 1024;
 
 const CONTENT_TYPES = { image: 'image/png', video: 'video/mp4', audio: 'audio/wav' } as const;
 
-/** An empty cache. */
-export function createMediaCache(): MediaCache {
+/** Renders files when they are first asked for, and keeps them while there is room. */
+export function createMediaCache(): RenderFile {
   const kept = new Map<string, Uint8Array<ArrayBuffer>>();
   let size = 0;
   const keep = (name: string, bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> => {
@@ -46,11 +43,9 @@ export function createMediaCache(): MediaCache {
     }
     return bytes;
   };
-  return {
-    fileOf(spec) {
-      const name = fileTitle(spec);
-      return { bytes: kept.get(name) ?? keep(name, render(spec)), contentType: CONTENT_TYPES[spec.kind] };
-    },
+  return (spec) => {
+    const name = fileTitle(spec);
+    return { bytes: kept.get(name) ?? keep(name, render(spec)), contentType: CONTENT_TYPES[spec.kind] };
   };
 }
 
@@ -84,10 +79,7 @@ export function renderMedia(spec: MediaSpec): Uint8Array<ArrayBuffer> {
   const bands = bandsOf(spec.seed, Math.ceil(width / 16));
   const comment = `${label}\n${prompt}`;
   if (kind === 'image') return renderImage(width, height, { bands, comment });
-  const rows = Math.ceil(height / 16);
-  const frames = [keyFrame(bands, rows, 1), keyFrame(bands, rows, 2)] as const;
-  const sequence = sequenceParameters(width, height);
-  return writeMp4({ width, height, seconds: durationS, sequence, parameters: pictureParameters(), frames, comment });
+  return writeMp4({ width, height, seconds: durationS, columns: bands, comment });
 }
 
 function renderImage(

@@ -1,14 +1,14 @@
 // Written by hand, because the file must be the same bytes each time: muxers stamp it with the time of day.
 
-/** Two equal H.264 key frames that are shown in turn for the whole length. */
+/** A video of vertical bands that do not move. */
 export interface Still {
+  /** Pixels; even. */
   readonly width: number;
+  /** Pixels; even. */
   readonly height: number;
   readonly seconds: number;
-  readonly sequence: Uint8Array;
-  readonly parameters: Uint8Array;
-  /** Of the same size. */
-  readonly frames: readonly [Uint8Array, Uint8Array];
+  /** The colour of each column of macroblocks, which are 16 pixels wide. */
+  readonly columns: readonly Color[];
   /** Kept in the file beside the picture. */
   readonly comment: string;
 }
@@ -21,16 +21,26 @@ const TIME_SCALE = 12_288;
 const RATE = 2;
 const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].flatMap(u32);
 
-/** A whole MP4 file. The index comes before the frame, so that the file plays while it loads. */
+/** A whole MP4 file (H.264, without sound). The index comes before the frame, so that the file plays while it loads. */
 export function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
+  const { columns, height } = still;
+  // One picture, written under two numbers: two key frames in a row must differ in theirs.
+  const frames = [1, 2].map((id) => keyFrame(columns, Math.ceil(height / 16), id));
+  const size = (frames[0]?.length ?? 0) + 4;
   const type = box('ftyp', ascii('isom'), u32(512), ascii('isomiso2avc1mp41'));
   const comment = box('free', new TextEncoder().encode(still.comment));
-  const frameAt = type.length + comment.length + movie(still, 0).length + 8;
-  const frames = still.frames.flatMap((frame) => [u32(frame.length), frame]);
-  return joinParts([type, movie(still, frameAt), comment, box('mdat', ...frames)]);
+  const at = type.length + comment.length + movie(still, { size, at: 0 }).length + 8;
+  const data = box('mdat', ...frames.flatMap((frame) => [u32(frame.length), frame]));
+  return joinParts([type, movie(still, { size, at }), comment, data]);
 }
 
-function movie(still: Still, frameAt: number): Uint8Array {
+/** Where the first frame is in the file, and how long each is. */
+interface Frame {
+  readonly size: number;
+  readonly at: number;
+}
+
+function movie(still: Still, frame: Frame): Uint8Array {
   const { width, height, seconds } = still;
   const count = Math.max(1, Math.round(seconds * RATE));
   const frameTicks = Math.max(1, Math.round((seconds * TIME_SCALE) / count));
@@ -48,17 +58,24 @@ function movie(still: Still, frameAt: number): Uint8Array {
   const mediaHeader = box('mdhd', [...zeros(12), ...u32(TIME_SCALE), ...u32(ticks), ...u16(0x55c4), ...u16(0)]);
   const handler = box('hdlr', u32(0), u32(0), ascii('vide'), zeros(12), ascii('Video\0'));
   const location = box('dinf', box('dref', u32(0), u32(1), box('url ', u32(1))));
-  const info = box('minf', box('vmhd', u32(1), zeros(8)), location, samples(still, { count, frameTicks, frameAt }));
+  const info = box(
+    'minf',
+    box('vmhd', u32(1), zeros(8)),
+    location,
+    samples(still, frame, { count, ticks: frameTicks }),
+  );
   return box('moov', header, box('trak', trackHeader, box('mdia', mediaHeader, handler, info)));
 }
 
 function samples(
-  { width, height, sequence, parameters, frames: [frame] }: Still,
-  { count, frameTicks, frameAt }: { readonly count: number; readonly frameTicks: number; readonly frameAt: number },
+  { width, height }: Still,
+  { size, at }: Frame,
+  { count, ticks }: { readonly count: number; readonly ticks: number },
 ): Uint8Array {
-  const size = frame.length + 4;
   // Each frame is a chunk of its own, so that all of them lie at one of two places.
-  const places = Array.from({ length: count }, (_, at) => u32(frameAt + (at % 2) * size)).flat();
+  const places = Array.from({ length: count }, (_, index) => u32(at + (index % 2) * size)).flat();
+  const sequence = sequenceParameters(width, height);
+  const parameters = pictureParameters();
   const config = box(
     'avcC',
     [1, ...sequence.subarray(1, 4), 0xff, 0xe1, ...u16(sequence.length), ...sequence],
@@ -75,7 +92,7 @@ function samples(
   return box(
     'stbl',
     box('stsd', u32(0), u32(1), entry),
-    box('stts', u32(0), u32(1), u32(count), u32(frameTicks)),
+    box('stts', u32(0), u32(1), u32(count), u32(ticks)),
     box('stsc', u32(0), u32(1), u32(1), u32(1), u32(1)),
     box('stsz', u32(0), u32(size), u32(count)),
     box('stco', u32(0), u32(count), places),
@@ -137,7 +154,7 @@ const UNIT = { sequence: 0x67, picture: 0x68, key: 0x65 } as const;
 const RAW_BYTES = 256 + 64 + 64;
 
 /** The sequence parameter set: constrained baseline, cropped to the size. */
-export function sequenceParameters(width: number, height: number): Uint8Array {
+function sequenceParameters(width: number, height: number): Uint8Array {
   const bits = new Bits();
   const across = Math.ceil(width / 16);
   const down = Math.ceil(height / 16);
@@ -157,7 +174,7 @@ export function sequenceParameters(width: number, height: number): Uint8Array {
 }
 
 /** The picture parameter set. */
-export function pictureParameters(): Uint8Array {
+function pictureParameters(): Uint8Array {
   const bits = new Bits();
   for (const value of [0, 0]) bits.ue(value);
   bits.put(0b00, 2);
@@ -169,7 +186,7 @@ export function pictureParameters(): Uint8Array {
 }
 
 /** A frame in which each column of macroblocks has one colour. Two frames in a row differ in `id`, which is 1 or 2. */
-export function keyFrame(columns: readonly Color[], rows: number, id: number): Uint8Array {
+function keyFrame(columns: readonly Color[], rows: number, id: number): Uint8Array {
   const bits = new Bits();
   for (const value of [0, 7, 0]) bits.ue(value);
   bits.put(0, 8);

@@ -2,6 +2,7 @@
 
 // Both are looked up when the module loads, so that a test's fake timers do not hold them.
 const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
+/** Real milliseconds for differences only: they never run backwards. */
 const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? Date.now;
 
 /** Longest delay that a timer of a runtime holds. */
@@ -12,24 +13,20 @@ export function realNow(): number {
   return Date.now();
 }
 
-/** Real milliseconds for differences only: they never run backwards. */
-function elapsed(): number {
-  return monotonic();
-}
-
 /** A signal that aborts after `ms` real milliseconds. */
 export function deadline(ms: number): AbortSignal {
   return AbortSignal.timeout(ms);
 }
 
-/** How a timer is set. */
-export interface TimerOptions {
-  /** Whether it keeps the process alive. */
-  readonly holdsProcess: boolean;
-}
-
-/** Runs `fire` after `ms` real milliseconds, or at the runtime's longest delay. Gives the function that cancels it. */
-export function afterReal(ms: number, fire: () => void, { holdsProcess }: TimerOptions): () => void {
+/**
+ * Runs `fire` after `ms` real milliseconds, or at the runtime's longest delay. Gives the function that cancels it.
+ * The timer keeps the process alive where it `holdsProcess`.
+ */
+export function afterReal(
+  ms: number,
+  fire: () => void,
+  { holdsProcess }: { readonly holdsProcess: boolean },
+): () => void {
   const timer = setTimeout(fire, Math.min(Math.max(0, Math.ceil(ms)), TIMER_BOUND_MS));
   if (!holdsProcess && typeof timer === 'object') timer.unref?.();
   return () => clearTimeout(timer);
@@ -63,32 +60,28 @@ export interface Underway {
   resume(): void;
 }
 
-interface Mark {
-  movedAt: number;
-}
-
 /** Knows whether clients and receivers are busy, or only wait for time to pass. */
 export class Activity {
-  readonly #work = new Set<Mark>();
-  readonly #bodies = new Set<Mark>();
+  readonly #work = new Set<{ movedAt: number }>();
+  readonly #bodies = new Set<{ movedAt: number }>();
   #changes = 0;
 
   /** A request or a delivery begins, or the `body` of an answer that is being read. */
   begin(kind: 'work' | 'body'): Underway {
     const marks = kind === 'work' ? this.#work : this.#bodies;
-    const mark = { movedAt: elapsed() };
+    const mark = { movedAt: monotonic() };
     marks.add(mark);
     this.touch();
     return {
       touch: () => {
-        mark.movedAt = elapsed();
+        mark.movedAt = monotonic();
         this.touch();
       },
       end: () => {
         if (marks.delete(mark)) this.touch();
       },
       resume: () => {
-        mark.movedAt = elapsed();
+        mark.movedAt = monotonic();
         marks.add(mark);
         this.touch();
       },
@@ -118,8 +111,8 @@ export class Activity {
 }
 
 /** Whether one of the marks has moved lately. Those that have not are forgotten. */
-function moves(marks: Set<Mark>, graceMs: number): boolean {
-  const now = elapsed();
+function moves(marks: Set<{ movedAt: number }>, graceMs: number): boolean {
+  const now = monotonic();
   for (const mark of marks) {
     if (now - mark.movedAt <= graceMs) return true;
     marks.delete(mark);

@@ -1,12 +1,9 @@
-import type { Job } from '../../schemas/job.js';
+import type { Job, JobStatus } from '../../schemas/job.js';
 import type { Scope } from './choices.js';
 import type { ArmedFault } from './faults.js';
 import type { Outcome, PlannedEnd } from './outcomes.js';
 
 // All that the sandbox remembers, as plain data: a snapshot is a structured clone of it.
-
-/** The documented statuses of a job. */
-export type DocumentedStatus = 'created' | 'queued' | 'processing' | 'completed' | 'failed' | 'canceled' | 'blocked';
 
 /** A developer account: a workspace with one ledger. */
 export interface Account {
@@ -45,7 +42,7 @@ export interface StoredJob {
   readonly modelId: string;
   readonly prompt: string;
   readonly media: JobMedia;
-  status: DocumentedStatus;
+  status: JobStatus;
   readonly quotedTokenCost: number;
   finalTokenCost: number;
   errorCode: string | null;
@@ -165,23 +162,16 @@ export function createState(seed: number, dispatch: State['dispatch']): State {
 
 /** Makes `state` equal to `other`, in place: its maps and lists stay the ones that others hold. */
 export function overwriteState(state: State, other: State): void {
-  const target: Record<string, unknown> = { ...state };
   for (const [name, value] of Object.entries(other)) {
-    const held = target[name];
+    const held: unknown = Reflect.get(state, name);
     if (held instanceof Map && value instanceof Map) {
       held.clear();
       for (const [key, item] of value) held.set(key, item);
     } else if (Array.isArray(held) && Array.isArray(value)) {
       held.length = 0;
       for (const item of value) held.push(item);
-    }
+    } else Object.assign(state, { [name]: value });
   }
-  state.seed = other.seed;
-  state.random = other.random;
-  state.order = other.order;
-  state.requestCount = other.requestCount;
-  state.faultCount = other.faultCount;
-  state.dispatch = other.dispatch;
 }
 
 /** Adds to a log, and removes the oldest entries once it is a tenth over its limit. */

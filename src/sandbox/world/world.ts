@@ -1,5 +1,4 @@
-import type { MediaCache } from '../media/index.js';
-import { createMediaCache } from '../media/index.js';
+import { createMediaCache, type RenderFile } from '../media/index.js';
 import type { Settings } from './options.js';
 import type { Prices } from './prices.js';
 import { createRandom, freshSeed, type RandomSource, secretText } from './random.js';
@@ -14,7 +13,7 @@ export interface World {
   readonly random: RandomSource;
   readonly timeline: Timeline;
   readonly activity: Activity;
-  readonly media: MediaCache;
+  readonly renderFile: RenderFile;
   /** Deliveries under way. */
   readonly inFlight: Set<Promise<void>>;
   /** Signs storage links. */
@@ -23,17 +22,8 @@ export interface World {
   prices: Prices | undefined;
 }
 
-/** What a world begins with. */
-export interface WorldOptions {
-  readonly settings: Settings;
-  /** Does what is due for a job. */
-  readonly run: (world: World, event: DueEvent) => void;
-  /** The world to copy. @default an empty one */
-  readonly origin?: World | undefined;
-}
-
-/** Makes a world: an empty one, or an independent copy of another at this moment. */
-export function createWorld({ settings, run, origin }: WorldOptions): World {
+/** Makes a world: an empty one, or an independent copy of another at this moment. `run` does what is due for a job. */
+export function createWorld(settings: Settings, run: (world: World, event: DueEvent) => void, origin?: World): World {
   const state = origin ? structuredClone(origin.state) : createState(settings.seed ?? freshSeed(), settings.dispatch);
   const activity = new Activity();
   const timeline = new Timeline({
@@ -52,7 +42,7 @@ export function createWorld({ settings, run, origin }: WorldOptions): World {
     activity,
     random: createRandom(state),
     // Files follow from what a job shows, so a copy of the sandbox can share them.
-    media: origin?.media ?? createMediaCache(),
+    renderFile: origin?.renderFile ?? createMediaCache(),
     inFlight: new Set(),
     storageSecret: origin?.storageSecret ?? secretText('storage'),
     prices: origin ? origin.prices : settings.prices,
