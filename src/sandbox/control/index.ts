@@ -29,7 +29,7 @@ export function createControl(world: World, sandbox: SandboxService): (request: 
     await next();
   });
   app.get('/', () => renderPage());
-  for (const routes of [jobRoutes, logRoutes, ruleRoutes, accountRoutes, worldRoutes]) {
+  for (const routes of [controlJobRoutes, logRoutes, ruleRoutes, accountRoutes, worldRoutes]) {
     app.route('/_sandbox', routes(world, sandbox));
   }
   app.notFound(({ req }) => {
@@ -39,7 +39,7 @@ export function createControl(world: World, sandbox: SandboxService): (request: 
   return async (request) => app.fetch(request);
 }
 
-function jobRoutes(world: World, sandbox: SandboxService): Hono {
+function controlJobRoutes(world: World, sandbox: SandboxService): Hono {
   const find = ({ req }: Context) => {
     world.timeline.catchUp();
     const job = world.state.jobs.get(req.param('id') ?? '');
@@ -47,7 +47,7 @@ function jobRoutes(world: World, sandbox: SandboxService): Hono {
     throw new HTTPException(404, { message: `There is no job "${req.param('id')}".` });
   };
   const send = async (context: Context, copies: number) => {
-    const { jobId } = await fieldsOf(context, 'redeliver', 'jobId');
+    const { jobId } = await controlFields(context, 'redeliver', 'jobId');
     await Promise.all(Array.from({ length: copies }, () => sandbox.redeliver(jobId)));
     return Response.json({ deliveries: world.state.deliveries.filter((delivery) => delivery.jobId === jobId) });
   };
@@ -93,17 +93,17 @@ function ruleRoutes(_: World, sandbox: SandboxService): Hono {
       throw new HTTPException(404, { message: `There is no fault "${req.param('id')}".` });
     })
     .post('/dispatch', async (context) => {
-      const { dispatch } = await fieldsOf(context, 'dispatch', 'dispatch');
+      const { dispatch } = await controlFields(context, 'dispatch', 'dispatch');
       sandbox.dispatch = dispatch;
       return done();
     })
-    .post('/prices', async (context) => done(sandbox.setPrices((await fieldsOf(context, 'prices')).prices)));
+    .post('/prices', async (context) => done(sandbox.setPrices((await controlFields(context, 'prices')).prices)));
 }
 
 function accountRoutes(_: World, sandbox: SandboxService): Hono {
   return new Hono()
     .post('/topup', async (context) => {
-      const { usd, account } = await fieldsOf(context, 'topup', 'usd');
+      const { usd, account } = await controlFields(context, 'topup', 'usd');
       return Response.json({ balanceTokens: sandbox.topUp(usd, { account }) });
     })
     .post('/keys', async (context) => {
@@ -116,7 +116,7 @@ function accountRoutes(_: World, sandbox: SandboxService): Hono {
       throw new HTTPException(404, { message: 'There is no such key.' });
     })
     .post('/suspend', async (context) => {
-      const { account, suspended } = await fieldsOf(context, 'suspend', 'account');
+      const { account, suspended } = await controlFields(context, 'suspend', 'account');
       return done(sandbox.suspend(account, suspended));
     });
 }
@@ -129,7 +129,7 @@ function worldRoutes(_: World, sandbox: SandboxService): Hono {
   return new Hono()
     .get('/clock', now)
     .post('/advance', async (context) => {
-      const { ms } = await fieldsOf(context, 'advance', 'ms');
+      const { ms } = await controlFields(context, 'advance', 'ms');
       await sandbox.advance(ms);
       return now();
     })
@@ -142,7 +142,7 @@ function worldRoutes(_: World, sandbox: SandboxService): Hono {
       return Response.json({ id });
     })
     .post('/restore', async (context) => {
-      const { id } = await fieldsOf(context, 'restore', 'id');
+      const { id } = await controlFields(context, 'restore', 'id');
       const snapshot = snapshots.get(id);
       if (snapshot !== undefined) return done(sandbox.restore(snapshot));
       const message = `There is no snapshot "${id}". The last ${KEPT_SNAPSHOTS} are kept.`;
@@ -171,18 +171,23 @@ const BODIES = {
   restore: z.strictObject({ id: text }),
 } satisfies Record<string, OptionsSchema>;
 
-type Body<C extends keyof typeof BODIES> = z.output<(typeof BODIES)[C]>;
+type ControlCall = keyof typeof BODIES;
+type Body<C extends ControlCall> = z.output<(typeof BODIES)[C]>;
+/** The fields of a body, of which those named `R` are there. */
+type BodyWith<C extends ControlCall, R extends keyof Body<C>> = Body<C> & {
+  readonly [K in R]-?: NonNullable<Body<C>[K]>;
+};
 
 /** The fields of a body. Throws a GenError that names an unknown, wrong or missing one. */
-async function fieldsOf<C extends keyof typeof BODIES, R extends keyof Body<C> & string = never>(
+async function controlFields<C extends ControlCall, R extends keyof Body<C> & string = never>(
   context: Context,
   call: C,
   ...required: readonly R[]
-): Promise<Body<C> & { readonly [K in R]: NonNullable<Body<C>[K]> }> {
+): Promise<BodyWith<C, R>> {
   const body = await jsonOf(context);
   checkOptions(`POST /_sandbox/${call}`, BODIES[call], body);
   const missing = required.find((name) => body[name] === undefined);
-  if (missing === undefined) return body as Awaited<ReturnType<typeof fieldsOf<C, R>>>;
+  if (missing === undefined) return body as BodyWith<C, R>;
   throw new GenError(
     `${missing} is missing. POST /_sandbox/${call} takes ${Object.keys(BODIES[call].shape).join(', ')}.`,
   );

@@ -35,12 +35,12 @@ export function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
 }
 
 /** Where the first frame is in the file, and how long each is. */
-interface Frame {
+interface FramePlace {
   readonly size: number;
   readonly at: number;
 }
 
-function movie(still: Still, frame: Frame): Uint8Array {
+function movie(still: Still, frame: FramePlace): Uint8Array {
   const { width, height, seconds } = still;
   const count = Math.max(1, Math.round(seconds * RATE));
   const frameTicks = Math.max(1, Math.round((seconds * TIME_SCALE) / count));
@@ -69,7 +69,7 @@ function movie(still: Still, frame: Frame): Uint8Array {
 
 function samples(
   { width, height }: Still,
-  { size, at }: Frame,
+  { size, at }: FramePlace,
   { count, ticks }: { readonly count: number; readonly ticks: number },
 ): Uint8Array {
   // Each frame is a chunk of its own, so that all of them lie at one of two places.

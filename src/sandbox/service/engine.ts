@@ -173,14 +173,14 @@ function prepare(
     const problem: Problem | undefined = clipsFail && isClip ? { code: 'reference_asset_failed' } : problems[at];
     if (problem === undefined) continue;
     if (!isClip || order.isStrict || problem.code === 'reference_asset_pending') {
-      return { end: failureOf(caller, order, problem), warnings: [] };
+      return { end: endFor(caller, order, problem), warnings: [] };
     }
     warnings = [OMITTED_CLIPS];
   }
   return { warnings };
 }
 
-function failureOf(caller: Caller, order: Order, { code, leftMs }: Problem): PlannedEnd {
+function endFor(caller: Caller, order: Order, { code, leftMs }: Problem): PlannedEnd {
   // Whatever happens to the source or a reference of an edit ends the same way.
   if (order.kind === 'edit') return failure('reference_asset_failed');
   return failure(code, { errorData: leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) } });

@@ -1,6 +1,6 @@
 import { CHARACTER_WIDTH, MB, UPLOAD_BYTES } from '../../rules/limits.js';
-import { IMAGE_HEADER_BYTES, imageSize } from '../../schemas/image-size.js';
 import { show } from '../../schemas/show.js';
+import { IMAGE_HEADER_BYTES, imageSize } from '../../uploading/sniff.js';
 import { UPLOAD_URL_TTL_MS } from '../world/choices.js';
 import { randomId } from '../world/random.js';
 import type { StoredUpload } from '../world/store.js';
