@@ -16,13 +16,11 @@ const inFolders = (...names: readonly string[]) => names.map((name) => `test/${n
 /** The areas, the most valuable first. */
 export const AREAS: Readonly<Record<string, Area>> = {
   rules: folder('rules', [
-    ...inFolders('rules', 'limits', 'budget', 'errors'),
+    ...inFolders('rules', 'limits', 'budget'),
     'test/shared/{shared-limiter,facts,places}.test.ts',
-    'test/catalog/{preflight,references,spec-tables,typos,undocumented-fields}.test.ts',
-    'test/waiting/{next-step,run-rules,create-and-wait,failing-reads,wait-for-job,webhooks}.test.ts',
-    'test/transport/{retries,rate-limits,deadlines}.test.ts',
+    'test/catalog/{references,spec-tables,typos,undocumented-fields}.test.ts',
+    'test/waiting/{next-step,run-rules}.test.ts',
     'test/journal/journal.test.ts',
-    'test/durable/generate.test.ts',
   ]),
   budget: folder('budget', inFolders('budget')),
   proxy: folder('proxy', inFolders('proxy')),

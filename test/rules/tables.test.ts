@@ -1,0 +1,421 @@
+// Rules that are arithmetic: prices, lengths of jobs, which job is read next, periods, places, pauses; and what errors mean.
+import { describe, expect, it } from 'vitest';
+import { markArrived, markPassing } from '../../src/errors/gen-error.js';
+import {
+  APIError,
+  ConnectionError,
+  DownloadError,
+  GenError,
+  PreflightError,
+  RateLimitError,
+  ResponseError,
+  TimeoutError,
+} from '../../src/errors/index.js';
+import { backoff, noEarlier, spread } from '../../src/rules/backoff.js';
+import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget-state.js';
+import * as fate from '../../src/rules/fate.js';
+import { compactEntries, type JournalEntry } from '../../src/rules/journal.js';
+import { expectedMs, lengthClassOf, progressOf, withLength } from '../../src/rules/lengths.js';
+import { modelKey, rankOf, readPauseMs, rhythmOf } from '../../src/rules/order.js';
+import * as output from '../../src/rules/output.js';
+import { takePlace } from '../../src/rules/places.js';
+import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
+import { isExpiredUrl, leftByCreate, leftByDeletion } from '../../src/rules/upload.js';
+import type { Job, JobCall } from '../../src/schemas/job.js';
+
+type Details = ConstructorParameters<typeof APIError>[1];
+const refused = (status: number, more: Partial<Details> = {}, Class = APIError) =>
+  new Class('no', {
+    status,
+    code: `http_${status}`,
+    recovery: 'retry',
+    method: 'POST',
+    url: '/x',
+    attempts: 1,
+    ...more,
+  });
+const away = (attempts: number, cause?: unknown) =>
+  new ConnectionError('away', { method: 'POST', url: '/x', attempts, cause });
+const arrived = <T extends GenError>(error: T) => {
+  markArrived(error);
+  return error;
+};
+
+describe('the price of a create', () => {
+  it.each<[JobCall, unknown, string, boolean]>([
+    ['videos', {}, '["videos","svc-video-fast",null,null,null]', true],
+    ['videos', undefined, '["videos","svc-video-fast",null,null,null]', true],
+    ['videos', { model: 'svc-video-gen-2-fast' }, '["videos","svc-video-fast",null,null,null]', true],
+    [
+      'videos',
+      { model: 'new', duration: 5, resolution: '1080p', generate_audio: false },
+      '["videos","new",5,"1080p",false]',
+      true,
+    ],
+    [
+      'videos',
+      { model: 7, duration: '5', resolution: 5, generate_audio: 'no' },
+      '["videos","svc-video-fast",null,null,null]',
+      true,
+    ],
+    ['images', {}, '["images","",null,null,null]', true],
+    ['videos', { intent: 'video_edit', model: 'm', duration: 5 }, '["videoEdits","m",5,null,null]', true],
+    ['images', { intent: 'video_edit' }, '["images","",null,null,null]', true],
+    ['videoEdits', { model: 'm' }, '["videoEdits","m",null,null,null]?', false],
+    ['videoEdits', { model: 'm', duration: 5, reference_image_urls: [] }, '["videoEdits","m",5,null,null]?', false],
+    ['videos', { reference_image_urls: [] }, '["videos","svc-video-fast",null,null,null]', true],
+  ])('%s %j has the class %s; its class says what it costs: %s', (call, body, priceClass, isFixed) => {
+    expect(priceOf(call, body)).toMatchObject({ priceClass, isFixed });
+  });
+
+  it('is the same for both names of a model, and is told in dollars', () => {
+    const job = priceOf('videos', { model: 'svc-video-pro' }).job;
+    expect(priceClassOf({ ...job, model: 'svc-video-gen-2' })).toBe(priceClassOf(job));
+    expect([usdOf(1), usdOf(12), usdOf(0)]).toEqual([0.05, 0.6, 0]);
+  });
+});
+
+describe('how long a job takes', () => {
+  it('is the mean without the fifth at each end, of the last twenty', () => {
+    expect(expectedMs([])).toBeUndefined();
+    expect(expectedMs([10])).toBe(10);
+    expect(expectedMs([1_000, 10, 20, 30, 0])).toBe(20);
+    expect(expectedMs([3, 4])).toBe(4);
+    const many = Array.from({ length: 25 }, (_, at) => at).reduce(withLength, []);
+    expect(many).toEqual(Array.from({ length: 20 }, (_, at) => at + 5));
+  });
+
+  it('is of one class for both names of a model', () => {
+    const job = { call: 'videos', model: 'svc-video-pro', duration: 5, resolution: '480p', audio: true } as const;
+    expect(lengthClassOf(job)).toBe('["videos","svc-video-gen-2",5,"480p"]');
+    expect(lengthClassOf({ ...job, model: 'svc-video-gen-2' })).toBe(lengthClassOf(job));
+    expect(
+      lengthClassOf({ call: 'videos', model: undefined, duration: undefined, resolution: undefined, audio: undefined }),
+    ).toBe('["videos",null,null,null]');
+  });
+
+  it.each([
+    [undefined, 5_000, 0, undefined, undefined],
+    [undefined, 5_000, 0.3, undefined, 0.3],
+    [10_000, 5_000, 0, 5_000, 0.5],
+    [10_000, 5_000, 0.7, 5_000, 0.7],
+    [10_000, 9_990, 0, 100, 0.99],
+    [10_000, 20_000, 0, 200, 0.99],
+    [0, 100, 0, 1, 0.99],
+  ])(
+    'a job of %s ms that runs for %i ms and showed %f ends in %s ms and is at %s',
+    (length, age, before, etaMs, share) => {
+      expect(progressOf(length, age, before)).toEqual({ etaMs, share });
+    },
+  );
+});
+
+describe('which job is read next', () => {
+  const job = (mediaType?: string, modelId?: string) => ({ mediaType, modelId }) as Job;
+
+  it.each([
+    [undefined, { firstMs: 10_000, intervalMs: 10_000, typicalMs: 300_000 }],
+    [job('video', 'svc-video-pro'), { firstMs: 10_000, intervalMs: 10_000, typicalMs: 300_000 }],
+    [job('video', 'svc-video-fast'), { firstMs: 10_000, intervalMs: 10_000, typicalMs: 90_000 }],
+    [job(undefined, 'svc-video-mini'), { firstMs: 10_000, intervalMs: 10_000, typicalMs: 90_000 }],
+    [job('IMAGE'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
+    [job(undefined, 'svc-image-fast'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
+    [job('character'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
+  ])('%j is read in the rhythm %j', (given, rhythm) => {
+    expect(rhythmOf(given)).toEqual(rhythm);
+  });
+
+  it('jobs of one medium and model are known together', () => {
+    expect([modelKey(undefined), modelKey(job('video')), modelKey(job('video', 'm'))]).toEqual([
+      '/',
+      'video/',
+      'video/m',
+    ]);
+  });
+
+  it('is the one that waits longest by the root of its length, a third of that while it is too young', () => {
+    const rhythm = { firstMs: 0, intervalMs: 1, typicalMs: 300 };
+    const rank = (model: object, sinceMs: number) =>
+      rankOf({ rhythm, runningMs: 0, ...model }, { sinceMs, lastReadMs: 940 }, 1_000);
+    expect(rank({}, 900)).toBeCloseTo(6);
+    expect(rank({}, 901)).toBeCloseTo(2);
+    expect(rank({ runningMs: 100 }, 850)).toBeCloseTo(6);
+    expect(rank({ runningMs: 100 }, 851)).toBeCloseTo(2);
+    expect(rank({ shortestMs: 400 }, 700)).toBeCloseTo(3);
+    expect(rank({ shortestMs: 400, runningMs: 9_999 }, 701)).toBeCloseTo(1);
+  });
+
+  it.each([
+    [10_000, 1, 0, 10_000],
+    [10_000, 2, 0, 20_000],
+    [10_000, 9, 0, 60_000],
+    [10_000, 1, 99_000, 99_000],
+    [90_000, 3, 0, 90_000],
+  ])(
+    'a read every %i ms that failed %i times, and is asked to wait %i ms, pauses for %i ms',
+    (interval, failures, asked, ms) => {
+      expect(readPauseMs(interval, failures, asked)).toBe(ms);
+    },
+  );
+});
+
+describe('pauses', () => {
+  it.each([
+    [0, 500],
+    [1, 500],
+    [2, 1_000],
+    [5, 8_000],
+    [9_999, 8_000],
+  ])('after %i failures is %i ms', (failures, ms) => {
+    expect(backoff({ firstMs: 500, mostMs: 8_000 }, failures)).toBe(ms);
+    expect(backoff({ firstMs: 1, mostMs: Number.POSITIVE_INFINITY }, 99)).toBe(2 ** 30);
+  });
+
+  it('are spread between a half and the whole, and one that was asked for is never shorter', () => {
+    expect([spread(100, 0), spread(100, 1)]).toEqual([50, 100]);
+    expect([noEarlier(1_000, 0), noEarlier(1_000, 1), noEarlier(60_000, 1)]).toEqual([1_000, 1_100, 61_000]);
+  });
+});
+
+describe('a place in the line of a rate limit', () => {
+  const limit = { limit: 2, windowMs: 1_000 };
+  it.each([
+    [[], 0, 0, [0]],
+    [[], 500.2, 501, [501]],
+    [[100], 0, 100, [100, 100]],
+    [[100, 200], 0, 1_330, [200, 1_330]],
+    [[100, 2_000], 0, 2_000, [2_000, 2_000]],
+    [[100, 200], 5_000, 5_000, [200, 5_000]],
+  ])('behind %j, not before %f ms, is at %i ms', (before, notBefore, atMs, places) => {
+    expect(takePlace(before, limit, notBefore)).toEqual({ atMs, places });
+  });
+});
+
+describe('the period of a budget', () => {
+  const DAY = 86_400_000;
+  const now = Date.UTC(2026, 1, 28, 12);
+  it.each([
+    ['total', 0, { startMs: 0, endMs: null }],
+    ['day', 0, { startMs: Date.UTC(2026, 1, 28), endMs: Date.UTC(2026, 2, 1) }],
+    ['month', 0, { startMs: Date.UTC(2026, 1), endMs: Date.UTC(2026, 2) }],
+    [1_000, 0, { startMs: 0, endMs: null }],
+    [1_000, now - 999, { startMs: now - 999, endMs: now + 1 }],
+    [1_000, now - 1_000, { startMs: 0, endMs: null }],
+  ] as const)('%s since %i is %j', (per, since, period) => {
+    expect(periodAt(per, now, since)).toEqual(period);
+  });
+
+  it('keeps a lost answer until the end of the next one, or a day', () => {
+    expect(lostUntilMs('total', now, 0)).toBe(now + DAY);
+    expect(lostUntilMs('day', now, 0)).toBe(Date.UTC(2026, 2, 2));
+    expect(lostUntilMs('month', now, 0)).toBe(Date.UTC(2026, 3));
+    expect(lostUntilMs(1_000, now, 0)).toBe(now + 1_000);
+    expect(lostUntilMs(1_000, now, now - 10)).toBe(now + 1_990);
+    expect(lostUntilMs('day', now, now + DAY)).toBe(Date.UTC(2026, 2, 3));
+  });
+
+  it('is kept by the store for longer than it lasts', () => {
+    expect([keptMs('total'), keptMs('day'), keptMs('month'), keptMs(DAY)].map((ms) => ms / DAY)).toEqual([
+      3_650, 102, 102, 42,
+    ]);
+  });
+});
+
+describe('the failure of a create means', () => {
+  const refusedConnection = Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
+  it.each<[string, unknown, fate.Fate | undefined]>([
+    ['an abort', new Error('aborted'), undefined],
+    ['a wrong call', new GenError('wrong'), 'unsent'],
+    ['no connection', away(0), 'unsent'],
+    ['no connection at the first attempt', away(1, refusedConnection), 'unsent'],
+    ['no connection after an attempt that may have arrived', arrived(away(1, refusedConnection)), 'lost'],
+    ['a connection that broke', away(1), 'lost'],
+    ['a key function that failed after an attempt that may have arrived', arrived(away(0)), 'lost'],
+    ['a late answer', new TimeoutError('late', { timeoutMs: 1, attempts: 1 } as never), 'lost'],
+    ['an unreadable answer', new ResponseError('what?', { attempts: 1 } as never), 'lost'],
+    ['a full rate limit', refused(429, { attempts: 0 }, RateLimitError), 'full'],
+    ['a 429', refused(429), 'full'],
+    ['a 429 after an attempt that may have arrived', arrived(refused(429)), 'lost'],
+    ['a pause of generation', refused(503, { code: 'dispatch_disabled' }), 'full'],
+    ['a character under review', refused(409, { code: 'character_pending' }), 'review'],
+    ['a wrong key after an attempt that may have arrived', arrived(refused(401)), 'lost'],
+    ...[400, 401, 402, 403, 404, 413, 422].map((status): [string, unknown, fate.Fate] => [
+      `a ${status}`,
+      refused(status),
+      'refused',
+    ]),
+    ...[302, 408, 409, 425, 499, 500, 503].map((status): [string, unknown, fate.Fate] => [
+      `a ${status}`,
+      refused(status),
+      'lost',
+    ]),
+  ])('%s', (_, error, expected) => {
+    expect(fate.fateOf(error)).toBe(expected);
+    expect(fate.mayHaveCreated(error)).toBe(expected === undefined || expected === 'lost');
+    expect(leftByCreate(error)).toBe(fate.mayHaveCreated(error) ? 'unknown' : 'nothing');
+    expect(fate.callFailure(error)?.kind).toBe(expected);
+  });
+
+  it.each([
+    [401, true],
+    [403, true],
+    [400, undefined],
+    [404, undefined],
+  ])('%i: whether the key can be sent again', (status, isUnused) => {
+    expect(fate.callFailure(refused(status))?.keyIsUnused).toBe(isUnused);
+  });
+
+  it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
+    'a forgotten upload: %s',
+    (code) => {
+      expect(fate.isForgottenUpload(refused(404, { code }))).toBe(true);
+      expect(fate.isForgottenUpload(arrived(refused(404, { code })))).toBe(false);
+      expect([fate.isForgottenUpload(refused(404)), fate.isForgottenUpload({ code })]).toEqual([false, false]);
+    },
+  );
+});
+
+describe('the failure of a read', () => {
+  const passing = new GenError('key function');
+  markPassing(passing);
+  it.each<[string, unknown, boolean, string | undefined]>([
+    ...[400, 401, 403, 404].map((status): [string, unknown, boolean, string] => [
+      `${status}`,
+      refused(status),
+      true,
+      'refused',
+    ]),
+    ...[402, 409, 410, 500].map((status): [string, unknown, boolean, string] => [
+      `${status}`,
+      refused(status),
+      false,
+      'lost',
+    ]),
+    ['429', refused(429), false, 'full'],
+    ['a wrong id', new GenError('wrong'), true, 'unsent'],
+    ['a key function that failed once', passing, false, 'lost'],
+    ['no connection', away(0), false, 'lost'],
+    ['an abort', new Error('x'), false, undefined],
+  ])('%s ends the wait: %s %s', (_, error, ends, kind) => {
+    expect(fate.endsWait(error)).toBe(ends);
+    expect(fate.readFailure(error)?.kind).toBe(kind);
+  });
+
+  it.each<[unknown, boolean]>([
+    ...[408, 500, 502, 503, 504, 520, 521, 522, 523, 524].map((status): [unknown, boolean] => [refused(status), true]),
+    ...[400, 404, 409, 425, 429, 501, 505, 525].map((status): [unknown, boolean] => [refused(status), false]),
+    [refused(503, { code: 'dispatch_disabled' }), false],
+    [refused(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
+    [away(1), true],
+    [new GenError('wrong'), false],
+  ])('%s: the attempt is made again: %s', (error, again) => {
+    expect(fate.isTransient(error)).toBe(again);
+  });
+
+  it('says of a status whether it is counted, and whether it has a body', () => {
+    expect([429, 428].map(fate.isUncounted)).toEqual([true, false]);
+    expect([204, 205, 304, 200, 206].map(fate.hasNoBody)).toEqual([true, true, true, false, false]);
+    expect([refused(429), refused(428), { status: 429 }].map(fate.isRateLimited)).toEqual([true, false, false]);
+  });
+});
+
+describe('the file of a job', () => {
+  it.each<[unknown, 'gone' | 'askJob' | undefined]>([
+    [refused(410), 'gone'],
+    ...[400, 401, 403, 404, 409].map((status): [unknown, 'askJob'] => [refused(status), 'askJob']),
+    [refused(402), undefined],
+    [refused(401, { code: 'invalid_api_key' }), undefined],
+    [refused(403, { code: 'scope_missing' }), undefined],
+    [away(1), undefined],
+  ])('%s: %s', (error, expected) => {
+    expect(output.fileRefusal(error)).toBe(expected);
+  });
+
+  it.each<[unknown, object]>([
+    ...[404, 409, 410].map((status): [unknown, object] => [refused(status), { status, isReported: false }]),
+    ...[401, 402, 403, 500].map((status): [unknown, object] => [refused(status), { status: 502, isReported: true }]),
+    [refused(429, { retryAfterMs: 7_000 }, RateLimitError), { status: 503, isReported: true, retryAfterMs: 7_000 }],
+    [refused(429, {}, RateLimitError), { status: 503, isReported: true, retryAfterMs: 1_000 }],
+    [new DownloadError('x', { jobId: 'j', code: 'job_without_output' as never }), { status: 404, isReported: false }],
+  ])('%s: a page is told %j', (error, answer) => {
+    expect(output.pageAnswer(error)).toEqual(answer);
+  });
+
+  it('is a part, missing or without the bytes that were asked for', () => {
+    expect([206, 200].map(output.isPart)).toEqual([true, false]);
+    expect([416, 406].map(output.isUnsatisfiable)).toEqual([true, false]);
+    expect([404, 410].map(output.isMissing)).toEqual([true, false]);
+    expect(
+      [refused(409), refused(404, { code: 'job_not_found' }), refused(404), away(1)].map(output.saysWhyNoFile),
+    ).toEqual([true, true, false, false]);
+  });
+});
+
+describe('the step of an upload that failed', () => {
+  it.each<[string, unknown, string]>([
+    ['no such upload', refused(404), 'nothing'],
+    ['an upload in use', refused(409, { code: 'upload_in_use' }), 'upload'],
+    ['a refusal', refused(403), 'upload'],
+    ['a lost answer', refused(500), 'unknown'],
+    ['no connection', away(0), 'upload'],
+    ['a connection that broke', away(1), 'unknown'],
+  ])('its deletion with %s leaves: %s', (_, error, left) => {
+    expect(leftByDeletion(error)).toBe(left);
+  });
+
+  it.each<[string, unknown, boolean]>([
+    ['410', refused(410), true],
+    ['an empty 403', refused(403), true],
+    ['a 403 of an empty object', refused(403, { data: {} }), true],
+    ['a 403 that says something', refused(403, { data: 'AccessDenied' }), false],
+    ['a 400 by its body', refused(400, { data: { message: 'Request has Expired' } }), true],
+    ['a 401 by its code', refused(401, { code: 'expired_token' }), true],
+    ['a 403 by its text', refused(403, { data: 'not within the time frame' }), true],
+    ['an empty 400', refused(400), false],
+    ['a 404 that says it', refused(404, { data: 'expired' }), false],
+    ['another error', new PreflightError('expired', { code: 'http_400', param: 'x' }), false],
+  ])('%s says that its URL has expired: %s', (_, error, expected) => {
+    expect(isExpiredUrl(error)).toBe(expected);
+  });
+});
+
+describe('a journal that is compacted', () => {
+  const at = '2026-01-01T00:00:00.000Z';
+  const opened = (key: string): JournalEntry => ({ key, call: 'videos', params: {}, at });
+  const accepted = (key: string, jobId: string): JournalEntry => ({ phase: 'accepted', key, jobId, at });
+  const failed = (jobId: string): JournalEntry => ({ phase: 'final', jobId, status: 'failed', at });
+  const closed = (key: string): JournalEntry => ({ phase: 'closed', key, reason: 'unsent', at });
+
+  it('keeps one entry of each kind of a create that has a job', () => {
+    const entries = [
+      opened('a'),
+      opened('a'),
+      accepted('a', 'j1'),
+      accepted('a', 'j1'),
+      failed('j1'),
+      failed('j1'),
+      closed('a'),
+    ];
+    expect(compactEntries(entries, 9)).toEqual([opened('a'), accepted('a', 'j1'), failed('j1'), closed('a')]);
+  });
+
+  it('keeps each attempt of a create that is open', () => {
+    const entries = [opened('a'), opened('a'), closed('a'), opened('b')];
+    expect(compactEntries(entries, 0)).toEqual(entries);
+  });
+
+  it('drops the oldest creates that are done, with the entries of their jobs, and what belongs to none', () => {
+    const one = (key: string) => [opened(key), accepted(key, `job ${key}`), failed(`job ${key}`)];
+    const entries = [
+      ...one('a'),
+      opened('open'),
+      ...one('b'),
+      ...one('c'),
+      failed('a job of nobody'),
+      closed('nobody'),
+    ];
+    expect(compactEntries(entries, 2)).toEqual([opened('open'), ...one('b'), ...one('c')]);
+    expect(compactEntries(entries, 0)).toEqual([opened('open')]);
+    expect(compactEntries(entries, 9)).toHaveLength(10);
+  });
+});
