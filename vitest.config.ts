@@ -14,12 +14,13 @@ const leftOut = hasApps ? [] : ['test/apps/rpc.test.ts'];
 if (!hasApps) console.warn('left out: test/apps/rpc.test.ts (npm ci --prefix test/apps)');
 
 /**
- * Their tests leave the process as it was, so these files share one: a process for each file costs 0.4 s of a core. Two
- * files of the sandbox measure the memory of their process.
+ * Their tests leave the process as it was, so these files share one: a process for each file costs 0.4 s of a core. Left out
+ * are files that measure the memory of their process, listen to it, or load a fetch that changes the global one.
  */
 const sharing = [
-  'test/{ai-sdk,budget,catalog,errors,limits,otel,rules}/*.test.ts',
+  'test/{ai-sdk,budget,catalog,errors,limits,otel,rules,waiting}/*.test.ts',
   'test/sandbox/!(client-clock|uploads).test.ts',
+  'test/transport/!(answers|campaign|deadlines|observing|other-fetches).test.ts',
 ];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
 

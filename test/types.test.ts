@@ -34,10 +34,10 @@ const EVERY_SETTING: readonly [Compiler, Mode][] = [
   ['TypeScript 6', 'node16 CommonJS'],
   ['TypeScript 6', 'undefined for optional'],
   ['TypeScript 6', 'no DOM'],
-  ['TypeScript 5.9', 'nodenext'],
-  ['TypeScript 5.9', 'node16 CommonJS'],
-  ['TypeScript 5.9', 'undefined for optional'],
-  ['TypeScript 5.9', 'no DOM'],
+  ['TypeScript 5.7', 'nodenext'],
+  ['TypeScript 5.7', 'node16 CommonJS'],
+  ['TypeScript 5.7', 'undefined for optional'],
+  ['TypeScript 5.7', 'no DOM'],
 ];
 const SETTINGS = runsEveryCompiler ? EVERY_SETTING : EVERY_SETTING.slice(0, 1);
 

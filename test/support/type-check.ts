@@ -1,17 +1,14 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { SNIPPET_HEAD, type Snippet } from '../types/snippet.js';
 import { ROOT } from './build.js';
 
-const require = createRequire(import.meta.url);
-
-/** The compilers that a user may have, with the package.json of each. */
+/** The compilers that a user may have, from the oldest that works, with the package.json of each. */
 export const COMPILERS = {
-  'TypeScript 5.9': require.resolve('typescript-5.9/package.json'),
-  'TypeScript 6': require.resolve('typescript/package.json'),
-  'TypeScript 7': require.resolve('@typescript/native/package.json'),
+  'TypeScript 5.7': join(ROOT, 'node_modules/typescript-5.7/package.json'),
+  'TypeScript 6': join(ROOT, 'node_modules/typescript/package.json'),
+  'TypeScript 7': join(ROOT, 'node_modules/@typescript/native/package.json'),
 } as const;
 /** The name of a compiler. */
 export type Compiler = keyof typeof COMPILERS;
