@@ -58,12 +58,6 @@ interface Registry {
   pruneAt: number;
 }
 
-/** The key that a client used before, and its account. */
-export interface PreviousKey {
-  readonly account: ClientAccount;
-  readonly apiKey: string;
-}
-
 /** The number is the protocol's: copies that share the symbol must agree on what is behind it. */
 const REGISTRY = Symbol.for('gen-client.accounts');
 /** The accounts of clients with a clock of their own, such as a sandbox's: they cannot count together with the others. */
@@ -73,17 +67,16 @@ const KEPT_ACCOUNTS = 1000;
 
 /**
  * The account behind a base URL and key: the same object for all who ask in this process. With a rotated key the account
- * of the key before goes on, so that its limits are not counted afresh, and the old key is forgotten.
+ * of the `previous` key goes on, so that its limits are not counted afresh, and the old key is forgotten.
  */
 export function accountFor(
   baseUrl: string,
   apiKey: string,
-  previous?: PreviousKey,
+  previous?: { readonly account: ClientAccount; readonly apiKey: string },
   options: { readonly clock?: Clock } = {},
 ): ClientAccount {
   const { clock = systemClock } = options;
-  const wall = wallOf(clock);
-  const registry = wall === systemClock ? openRegistry() : registryOf(wall);
+  const registry = registryOf(wallOf(clock));
   const { accounts, held } = registry;
   const idOf = (key: string) => bytesToHex(sha256(utf8ToBytes(`${registry.salt}\n${baseUrl}\n${key}`)));
   const id = idOf(apiKey);
@@ -186,26 +179,14 @@ function limitersOf({ idIn, clock, pool, facts }: LimitersOf): ClientAccount['li
   };
 }
 
-function openRegistry(): Registry {
-  const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
-  if (home[REGISTRY]) return home[REGISTRY];
-  const value = createRegistry();
-  Object.defineProperty(home, REGISTRY, { value });
-  return value;
-}
-
+/** The registry of the process, or of a clock of one's own. */
 function registryOf(clock: Clock): Registry {
-  const known = OF_CLOCKS.get(clock) ?? createRegistry();
-  OF_CLOCKS.set(clock, known);
-  return known;
-}
-
-function createRegistry(): Registry {
-  return {
-    salt: systemRandom.uuid(),
-    accounts: new Map(),
-    held: new Map(),
-    things: new Map(),
-    pruneAt: KEPT_ACCOUNTS,
-  };
+  const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
+  const known = clock === systemClock ? home[REGISTRY] : OF_CLOCKS.get(clock);
+  if (known) return known;
+  const accounts = new Map<string, ClientAccount>();
+  const made = { salt: systemRandom.uuid(), accounts, held: new Map(), things: new Map(), pruneAt: KEPT_ACCOUNTS };
+  if (clock === systemClock) Object.defineProperty(home, REGISTRY, { value: made });
+  else OF_CLOCKS.set(clock, made);
+  return made;
 }

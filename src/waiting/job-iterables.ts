@@ -30,31 +30,17 @@ export async function* watchJob(
   const { signal, onUpdate } = options;
   const stop = new AbortController();
   const forget = onAbort(signal, () => stop.abort(signal?.reason));
-  const updates: JobUpdate[] = [];
-  let wake = () => {};
-  let hasEnded = false;
+  const updates = createFeed<JobUpdate>();
   let wasShown = false;
   const update = (seen: Job, progress: JobProgress) => {
     updates.push({ job: seen, ...progress });
     wasShown = true;
-    wake();
     return onUpdate?.(seen, progress);
   };
   const wait = waiter.waitForJob(job, { ...options, signal: stop.signal, onUpdate: update });
-  const ended = () => {
-    hasEnded = true;
-    wake();
-  };
-  wait.then(ended, ended);
+  wait.then(updates.close, updates.close);
   try {
-    for (;;) {
-      for (const next of updates.splice(0)) yield next;
-      if (updates.length > 0) continue;
-      if (hasEnded) break;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    }
+    yield* updates.values();
     const final = await wait;
     // A job that was final before is not read.
     if (!wasShown) yield { job: final, ...ENDED };
@@ -102,44 +88,57 @@ async function* asTheyEnd<T>(
   failed: string,
 ): AsyncGenerator<Job, void, undefined> {
   const stop = new AbortController();
-  const ended: Job[] = [];
+  const ended = createFeed<Job>();
   const errors: unknown[] = [];
-  let open = 0;
-  let wake = () => {};
   const forget = onAbort(outer, () => {
     stop.abort(outer?.reason);
-    wake();
+    ended.close();
   });
   try {
-    for (const item of items) {
-      open++;
-      finalJob(item, stop.signal)
-        .then(
-          (job) => ended.push(job),
-          (error) => errors.push(error),
-        )
-        .then(() => {
-          open--;
-          wake();
-        });
-    }
-    for (;;) {
+    const all = Array.from(items, (item) =>
+      finalJob(item, stop.signal).then(ended.push, (error) => void errors.push(error)),
+    );
+    Promise.all(all).then(ended.close);
+    for await (const job of ended.values()) {
       outer?.throwIfAborted();
-      const job = ended.shift();
-      if (job !== undefined) yield job;
-      else if (open === 0) break;
-      else {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
+      yield job;
     }
+    outer?.throwIfAborted();
   } finally {
     forget();
     stop.abort();
   }
   if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs ${failed}.`);
   if (errors.length > 0) throw errors[0];
+}
+
+/** Values for one loop, which waits for the next one until the feed is closed. */
+function createFeed<T extends object>() {
+  const pushed: T[] = [];
+  let isOpen = true;
+  let wake = () => {};
+  return {
+    push(value: T) {
+      pushed.push(value);
+      wake();
+    },
+    close() {
+      isOpen = false;
+      wake();
+    },
+    async *values(): AsyncGenerator<T, void, undefined> {
+      for (;;) {
+        const value = pushed.shift();
+        if (value !== undefined) yield value;
+        else if (!isOpen) return;
+        else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      }
+    },
+  };
 }
 
 /** How to wait for the jobs of a journal. `timeoutMs` is for each job. */

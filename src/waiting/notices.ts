@@ -32,17 +32,6 @@ export interface NoticesContext {
   readonly warn?: ((message: string) => void) | undefined;
 }
 
-/** Between the processes that share a store. */
-export interface Notices {
-  /** Tells the other processes. */
-  publish(event: JobNotice): void;
-  /**
-   * Gives each notice of the other processes to the watcher, while at least one wait is open. Returns the function that
-   * ends this wait's part; undefined where the store has no notices.
-   */
-  listen(watcher: NoticeTaker): (() => void) | undefined;
-}
-
 /** The scheduler of waits, as far as it takes notices. */
 export interface NoticeTaker {
   notify(notice: Notice): unknown;
@@ -66,7 +55,7 @@ export function noticeOf(event: unknown, baseUrl: string | undefined): Notice | 
 }
 
 /** Makes the notices of one client. The store may fail or throw: then the waits of other processes go on by their reads. */
-export function createNotices(context: NoticesContext): Notices {
+export function createNotices(context: NoticesContext) {
   const { shared, warn } = context;
   const failed = (reason: string) => warn?.(`the waits of other processes are not notified: ${reason}`);
   let listening = 0;
@@ -77,10 +66,15 @@ export function createNotices(context: NoticesContext): Notices {
     if (notice) for (const watcher of watchers) watcher.notify(notice);
   };
   return {
-    publish(event) {
+    /** Tells the other processes. */
+    publish(event: JobNotice): void {
       if (shared.publish) callObserver(() => shared.publish?.(TOPIC, noticeText(event)), failed);
     },
-    listen(watcher) {
+    /**
+     * Gives each notice of the other processes to the watcher, while at least one wait is open. Returns the function that
+     * ends this wait's part; undefined where the store has no notices.
+     */
+    listen(watcher: NoticeTaker): (() => void) | undefined {
       if (!shared.subscribe) return undefined;
       watchers.add(watcher);
       listening++;

@@ -6,7 +6,7 @@ import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
-import type { Notices } from './notices.js';
+import type { createNotices } from './notices.js';
 import type { ReadLimiter } from './read-queue.js';
 import type { WaitOptions } from './wait-options.js';
 import type { Seat } from './waited-job.js';
@@ -36,7 +36,7 @@ export interface FollowContext {
   /** The scheduler of the account. Its key may fail, and come later. */
   readonly watcher: () => Promise<JobWatcher>;
   /** Between the processes that share a store, where there is one. */
-  readonly notices: Notices | undefined;
+  readonly notices: ReturnType<typeof createNotices> | undefined;
   readonly clock: Clock;
   /** The limiter that reads go through. @default the documented limit */
   readonly limiter?: (() => ReadLimiter) | undefined;

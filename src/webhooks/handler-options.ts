@@ -99,16 +99,6 @@ const aboveZero = (what: string): Rule => [
   what,
   (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
 ];
-/** A whole number above 0, or `Infinity`. */
-const wholeAboveZero = (what: string): Rule => [
-  what,
-  (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) > 0),
-];
-/** One of some strings. */
-const oneOfRule = (...allowed: readonly string[]): Rule => [
-  `one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`,
-  (value) => allowed.some((one) => one === value),
-];
 /** An object with these methods. */
 const methodsRule = (...names: readonly string[]): Rule => [
   `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`,
@@ -123,11 +113,14 @@ const MILLISECONDS = aboveZero('a finite number of milliseconds above 0');
 const HANDLER_RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
   secret: SECRET,
   on: ['an object of listeners', isFields],
-  ack: oneOfRule('before', 'after'),
+  ack: ['one of "before", "after"', (value) => value === 'before' || value === 'after'],
   shared: methodsRule('read', 'write'),
   leaseMs: MILLISECONDS,
   rememberMs: MILLISECONDS,
-  maxBodyBytes: wholeAboveZero('a whole number of bytes above 0'),
+  maxBodyBytes: [
+    'a whole number of bytes above 0',
+    (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) > 0),
+  ],
   toleranceSeconds: aboveZero('a finite number of seconds above 0'),
   client: methodsRule('notify'),
   waitUntil: CALLBACK,

@@ -7,7 +7,6 @@ import { eventStore, sharedOf } from '../shared/shared-store.js';
 import {
   checkHandlerOptions,
   type WaitUntil,
-  type WebhookClient,
   type WebhookHandlerOptions,
   type WebhookListeners,
 } from './handler-options.js';
@@ -59,7 +58,13 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
   const { ack = 'before', leaseMs = 60_000, rememberMs = 259_200_000 } = options;
   const { on = {}, client, onError = printError } = options;
   const report: Report = (error, event) => callObserver(() => onError(error, event));
-  const verify = verifier(options);
+  const { secret, toleranceSeconds, maxBodyBytes, now } = options;
+  const bounds = { toleranceSeconds, maxBodyBytes, now };
+  // With the secret that was given, else with the client's own.
+  const verify = (request: Request): Promise<WebhookEvent> =>
+    secret === undefined && client?.verifyWebhook
+      ? client.verifyWebhook(request, bounds)
+      : verifyWebhook(request, { ...bounds, secret });
   const deliver = createInbox({
     shared: options.shared ?? (client && sharedOf(client)) ?? eventStore(client && wallOf(clockOf(client))),
     leaseMs,
@@ -70,7 +75,7 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
   });
 
   return async (request, context) => {
-    if (!isWebRequest(request)) return refuseCall(context, report);
+    if (typeof request?.headers?.get !== 'function') return refuseCall(context, report);
     if (request.method !== 'POST') return new Response(null, { status: 405, headers: { Allow: 'POST' } });
     let event: WebhookEvent;
     try {
@@ -79,7 +84,7 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
       report(error);
       return refused(error);
     }
-    const notified = notify(event, client).catch((error) => report(error, event));
+    const notified = (async () => client?.notify(event))().catch((error) => report(error, event));
     const { claimed, outcome } = deliver(event);
     try {
       keepAlive(Promise.all([notified, outcome]), context, options);
@@ -108,19 +113,6 @@ function isOwnMistake(error: unknown): boolean {
   return STATUS_OF_REFUSAL[error.reason] === 500 && !isCutOff;
 }
 
-/** With the secret that was given, else with the client's own. */
-function verifier({ secret, client, toleranceSeconds, maxBodyBytes, now }: WebhookHandlerOptions) {
-  const options = { toleranceSeconds, maxBodyBytes, now };
-  return (request: Request): Promise<WebhookEvent> =>
-    secret === undefined && client?.verifyWebhook
-      ? client.verifyWebhook(request, options)
-      : verifyWebhook(request, { ...options, secret });
-}
-
-async function notify(event: WebhookEvent, client: WebhookClient | undefined): Promise<void> {
-  await client?.notify(event);
-}
-
 function listenerOf(event: WebhookEvent, on: WebhookListeners): ((event: WebhookEvent) => unknown) | undefined {
   // Own names only: an event may be of type "constructor".
   const [, listener] = Object.entries(on).find(([type]) => type === event.type) ?? [];
@@ -144,10 +136,6 @@ function answer(verdict: Verdict, leaseMs: number): Response {
 function keepAlive(work: Promise<unknown>, context: WebhookContext | undefined, options: WebhookHandlerOptions): void {
   if (context && 'waitUntil' in context) context.waitUntil?.(work);
   else options.waitUntil?.(work);
-}
-
-function isWebRequest(request: Request): boolean {
-  return typeof request?.headers?.get === 'function';
 }
 
 /** For a server that calls the handler with objects of its own. Its response is ended, so that the sender is answered. */
