@@ -83,6 +83,7 @@ export class Jobs {
       jobId: jobIdOf(job),
       clock: this.#transport.clock,
       signal: options.signal,
+      restarts: false,
       open: (signal, rest) => this.output(job, rest, { ...options, signal }),
       sizeOf: (signal) =>
         this.outputInfo(job, { ...options, signal }).then(
@@ -118,16 +119,13 @@ function outputPath(job: JobRef): RequestPath {
   return path`/v1/jobs/${jobIdOf(job)}/output`;
 }
 
-/** How the rest of an answer is read after a cut. */
-type Resuming = Pick<OutputReading, 'jobId' | 'open' | 'sizeOf' | 'signal' | 'clock'>;
-
 /**
  * The answer with a body that goes on by itself after a cut, as long as the file is the same. It keeps status, headers and
  * length. Throws a DownloadError for an answer that is a page or JSON.
  */
-async function resumedResponse(response: Response, resuming: Resuming): Promise<Response> {
+async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
   const { status, statusText, url } = response;
-  const reader = new OutputReader({ ...resuming, restarts: false });
+  const reader = new OutputReader(reading);
   await reader.begin(response);
   const body = new ReadableStream(
     {

@@ -120,14 +120,8 @@ function tellSize(told: ToldResponse, text: string, value: unknown): void {
   if (isFields(data)) told.quotedTokens = tokensIn(data.quoted_token_cost);
 }
 
-/** The text of a body, and whether that is all of it. */
-interface ReadText {
-  readonly text: string;
-  readonly whole: boolean;
-}
-
-/** Reads the body as text, up to `maxBytes` after decompression and no further. */
-async function readText(response: Response, maxBytes: number): Promise<ReadText> {
+/** Reads the body as text, up to `maxBytes` after decompression and no further. `whole` says whether that is all of it. */
+async function readText(response: Response, maxBytes: number) {
   const { headers, body } = response;
   const length = headers.get('content-length');
   // A known length is the most that the runtime reads. A compressed body has another one.

@@ -6,6 +6,7 @@ import type { CheckOptions } from '../rules/preflight.js';
 import type { Clock, Random } from '../runtime/clock.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { ClientAccount } from '../shared/account.js';
+import type { BodyFiles } from '../uploading/body-files.js';
 
 /** An answer beside its data. */
 export interface ResponseMeta {
@@ -69,15 +70,7 @@ interface RequestBase {
 }
 
 /** The files in the body of a call. */
-export interface RequestFiles {
-  /** A copy of `body` with the very same files: the caller may change its object while the call waits. */
-  copy(body: unknown): unknown;
-  /** The body to send: `body` with upload ids in place of the files. `options` are those of the call. */
-  upload(body: unknown, options: RequestOptions): Promise<unknown>;
-  /** The body as JSON without its files. Throws for what JSON cannot carry, before anything is uploaded. */
-  outline(body: unknown): string;
-  /** The service does not know an upload of the body: false where uploading again is in vain. */
-  forget(): Promise<boolean>;
+export interface RequestFiles extends Pick<BodyFiles, 'copy' | 'upload' | 'outline' | 'forget'> {
   /** Called when the call has succeeded. */
   done?(): void;
   /** Awaited before the call rejects with `error`. `wasSent` says whether a request may have reached the service. */

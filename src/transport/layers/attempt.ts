@@ -70,7 +70,7 @@ function newDeadline(call: Call<unknown>): Deadline {
       timeoutMs,
     });
   };
-  return startDeadline({ clock: core.clock, ms: timeoutMs, signal, late });
+  return startDeadline({ clock: core.config.clock.wall, ms: timeoutMs, signal, late });
 }
 
 function endedEvent(call: Call<unknown>, told: Ended, durationMs: number): ResponseEvent {
