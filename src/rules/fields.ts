@@ -70,22 +70,54 @@ const MEANT: Readonly<Record<string, Partial<Record<FieldsCall, string>>>> = {
   text: { images: 'prompt', videos: 'prompt', videoEdits: 'prompt', characters: 'prompt' },
 };
 
+/** Every documented name, also of the fields inside `content`. */
+const ALL_FIELDS: readonly string[] = [
+  ...Object.values(DOCUMENTED_FIELDS).flat(),
+  'image_url',
+  'video_url',
+  'audio_url',
+];
+
+/** The documented name that a camelCase one is meant for. */
+function twinOf(name: string): string | undefined {
+  const twin = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return twin !== name && ALL_FIELDS.includes(twin) && !ALL_FIELDS.includes(name) ? twin : undefined;
+}
+
+/** Refuses the camelCase twin of a documented field in an item of a list. */
+export function refuseTwins(item: Fields): void {
+  for (const [name, value] of Object.entries(item)) {
+    const twin = value === undefined ? undefined : twinOf(name);
+    if (twin !== undefined) refuseName(name, `the service ignores this name; write ${twin}.`);
+  }
+}
+
 /**
- * Refuses an undocumented field that another call documents, and another service's name for a documented one: the service
- * would ignore it, and charge for a job without it. `isStrict` refuses every undocumented field.
+ * Refuses an undocumented field that has a documented twin, that another call documents, or by which another service calls
+ * a documented one: the service would ignore it, and charge for a job without it. `isStrict` refuses every undocumented field,
+ * and `isEdit` says that a video is an edit by its `intent`.
  */
-export function refuseForeignField(call: FieldsCall, name: string, isStrict = false): void {
+export function refuseField(
+  call: FieldsCall,
+  name: string,
+  { isStrict, isEdit }: { readonly isStrict?: boolean | undefined; readonly isEdit?: boolean } = {},
+): void {
+  const twin = twinOf(name);
+  if (twin !== undefined) {
+    const documented = MEANT[twin]?.[isEdit ? 'videoEdits' : call] ?? twin;
+    refuseName(name, `the service ignores this name; write ${documented}.`);
+  }
   const meant = MEANT[name]?.[call];
+  if (meant !== undefined) refuseName(name, `${NAMES[call]} ignores this name; write ${meant}.`);
   const owner = ownerOf(name);
-  const problem =
-    meant !== undefined
-      ? `${NAMES[call]} ignores this name; write ${meant}.`
-      : owner !== undefined
-        ? `it is a field of ${NAMES[owner]}, and ${NAMES[call]} does not take it.`
-        : isStrict
-          ? `${NAMES[call]} documents no such field, and preflight is 'strict'.`
-          : undefined;
-  if (problem !== undefined) throw new PreflightError(`${name}: ${problem}`, { code: 'http_400', param: name });
+  if (owner !== undefined) {
+    refuseName(name, `it is a field of ${NAMES[owner]}, and ${NAMES[call]} does not take it.`);
+  }
+  if (isStrict) refuseName(name, `${NAMES[call]} documents no such field, and preflight is 'strict'.`);
+}
+
+function refuseName(name: string, problem: string): never {
+  throw new PreflightError(`${name}: ${problem}`, { code: 'http_400', param: name });
 }
 
 /** The undocumented fields of a call. A video with `intent` takes the fields of an edit as well. */

@@ -9,7 +9,8 @@ import {
   FRAME_FIELDS,
   ITEM_LISTS,
   REFERENCE_IMAGE_FIELDS,
-  refuseForeignField,
+  refuseField,
+  refuseTwins,
   undocumentedFields,
 } from './fields.js';
 
@@ -22,14 +23,6 @@ const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities,
 
 /** Parameters that hold a public URL or several. */
 const URL_PARAM = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/;
-
-/** Documented fields of more than one word: those that have a camelCase twin. */
-const WIRE_FIELDS: readonly string[] =
-  'response_format safety_identifier callback_url webhook_url idempotency_key character_ids upload_id reference_upload_ids aspect_ratio generate_audio camera_fixed first_frame_url first_frame_upload_id last_frame_url last_frame_upload_id reference_images reference_image_urls reference_image_upload_ids reference_videos reference_video_urls reference_video_upload_ids reference_audios reference_audio_urls reference_audio_upload_ids video_reference_mode edit_mode source_video_upload_id source_video_url image_url video_url audio_url'.split(
-    ' ',
-  );
-/** Fields that the service documents in camelCase. */
-const DOCUMENTED_CAMEL = /^reference(Image|Video|Audio)Urls$/;
 
 /** What the checks of a call may be told. */
 export interface CheckOptions {
@@ -47,32 +40,23 @@ export function isAboutLimits(error: unknown): boolean {
 }
 
 /**
- * The parameters of a call; none for what is not an object. Refuses the camelCase twin of a documented field, which the
- * service would ignore, a model that is not a string, a reference that cannot be one, and the fields of other calls.
- * `ratio` is the call's own name of the aspect ratio.
+ * The parameters of a call; none for what is not an object. Refuses a field that the service would ignore (the camelCase
+ * twin of a documented one, or a field of other calls), a model that is not a string, and a reference that cannot be one.
  */
-function paramsOf(call: FieldsCall, body: unknown, { isStrict }: CheckOptions = {}, ratio = 'aspect_ratio'): Fields {
+function paramsOf(call: FieldsCall, body: unknown, { isStrict }: CheckOptions = {}): Fields {
   if (typeof body === 'string') {
     refuseParam('prompt_required', 'prompt', `missing; pass an object, for example { prompt: ${showValue(body)} }.`);
   }
   const params = isFields(body) ? body : {};
-  for (const holder of [params, params.references, params.content].flat().filter(isFields)) refuseTwins(holder, ratio);
+  const isEdit = call === 'videos' && params.intent === 'video_edit';
+  for (const name of undocumentedFields(call, params)) refuseField(call, name, { isStrict, isEdit });
+  for (const item of [params.references, params.content].flat().filter(isFields)) refuseTwins(item);
   const { model } = params;
   if (model !== undefined && typeof model !== 'string') {
     refuseParam('model_not_found', 'model', `must be a string, not ${showValue(model)}.`);
   }
   checkReferences(params);
-  for (const name of undocumentedFields(call, params)) refuseForeignField(call, name, isStrict);
   return params;
-}
-
-function refuseTwins(holder: Fields, ratio: string): void {
-  for (const [name, value] of Object.entries(holder)) {
-    const twin = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    if (twin === name || value === undefined || DOCUMENTED_CAMEL.test(name) || !WIRE_FIELDS.includes(twin)) continue;
-    const field = twin === 'aspect_ratio' ? ratio : twin;
-    refuseParam('http_400', name, `the service ignores this name; write ${field}.`);
-  }
 }
 
 /** Whether a parameter says something: not missing, empty or an empty list. */
@@ -196,7 +180,7 @@ export function checkCharacter(body: unknown, _warn?: unknown, options?: CheckOp
 
 /** The documented rules of POST /v1/images. */
 export function checkImage(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
-  const params = paramsOf('images', body, options, 'ratio');
+  const params = paramsOf('images', body, options);
   requirePrompt(params);
   requireOffered(params, 'image', options);
   adviseHttps(params, warn);
@@ -206,7 +190,7 @@ export function checkImage(body: unknown, warn: (message: string) => void, optio
 export function checkVideo(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
   const rules = { ...options, fallback: DEFAULT_VIDEO_MODEL };
   const isEdit = isFields(body) && body.intent === 'video_edit';
-  const params = paramsOf('videos', body, options, isEdit ? 'ratio' : undefined);
+  const params = paramsOf('videos', body, options);
   if (isEdit) {
     checkEdit(params, warn, rules);
     return;
@@ -232,7 +216,7 @@ export function checkVideo(body: unknown, warn: (message: string) => void, optio
 
 /** The documented rules of an edit. With `intent` on a video, `options.fallback` is the model. */
 export function checkVideoEdit(body: unknown, warn: (message: string) => void, options: CheckOptions = {}): void {
-  const params = paramsOf('videoEdits', body, options, 'ratio');
+  const params = paramsOf('videoEdits', body, options);
   checkEdit(params, warn, options);
 }
 

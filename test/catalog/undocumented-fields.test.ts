@@ -1,6 +1,6 @@
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it, test } from 'vitest';
-import { DOCUMENTED_FIELDS, type FieldsCall, refuseForeignField, undocumentedFields } from '../../src/rules/fields.js';
+import { DOCUMENTED_FIELDS, type FieldsCall, refuseField, undocumentedFields } from '../../src/rules/fields.js';
 import documented from '../fixtures/fields.json' with { type: 'json' };
 
 const ROWS: Readonly<Record<FieldsCall, readonly { readonly name: string }[]>> = {
@@ -22,7 +22,7 @@ test.each(Object.entries(ROWS))('the fields of %s are those of the document', (c
 });
 
 function refuseForeignFields(call: FieldsCall, params: Readonly<Record<string, unknown>>, isStrict = false) {
-  for (const name of undocumentedFields(call, params)) refuseForeignField(call, name, isStrict);
+  for (const name of undocumentedFields(call, params)) refuseField(call, name, { isStrict });
 }
 
 describe('a field that the call does not document', () => {
