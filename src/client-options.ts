@@ -1,7 +1,7 @@
 // The options of a client, as users give them, and the schema that they are checked by.
 import * as z from 'zod/mini';
 import type { Hooks, Logger, LogLevel } from './hooks.js';
-import { LIMITS } from './limits/limiter-options.js';
+import { LIMITS } from './limits/in-process-limiter.js';
 import type { RateLimiter } from './limits/rate-limiter.js';
 import * as option from './options.js';
 import type { Journal } from './rules/journal.js';

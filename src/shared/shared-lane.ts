@@ -5,9 +5,8 @@ import { type Joining, WaitingLine } from '../limits/waiting-line.js';
 import { type LaneReply, type LaneTurn, lookAtLane, restMsOf } from '../rules/lane.js';
 import type { LaneLimit } from '../rules/limits.js';
 import type { Clock, Random } from '../runtime/clock.js';
-import type { Outage } from './outage.js';
 import { isSetupError, type SharedStore } from './shared-store.js';
-import { StoredLane, type StoredTurn, type TurnTime } from './stored-lane.js';
+import { type Outage, StoredLane, type StoredTurn, type TurnTime } from './stored-lane.js';
 
 /** What all lanes of a limiter have in common. */
 export interface SharedLaneSettings {

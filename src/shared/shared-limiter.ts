@@ -3,9 +3,9 @@ import type { AnyLimiter, LaneSnapshot, LaneWait, Release } from '../limits/rate
 import { noEarlier } from '../rules/backoff.js';
 import { DOCUMENTED_LIMITS, type LaneLimit } from '../rules/limits.js';
 import { type Clock, type Random, steady } from '../runtime/clock.js';
-import { createOutage } from './outage.js';
 import { SharedLane } from './shared-lane.js';
 import type { SharedStore } from './shared-store.js';
+import { createOutage } from './stored-lane.js';
 
 /** What a shared limiter is made with. */
 export interface SharedLimiterOptions {

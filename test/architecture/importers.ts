@@ -8,7 +8,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'p-retry': /^src\/transport\/layers\/retry\.ts$/,
   '@noble/hashes': /^src\/(shared\/account|transport\/idempotency|(storage|otel|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
   'zod/mini':
-    /^src\/(schemas\/|(client-)?options\.ts$|(durable|sandbox)\/|(budget\/create-budget|cloudflare\/durable-object-shared|resources\/create)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
+    /^src\/(schemas\/|(client-)?options\.ts$|(durable|sandbox)\/|(budget\/create-budget|cloudflare\/durable-object-shared|limits\/in-process-limiter|resources\/create)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   zod: /^src\/schemas-door\//,
   hono: /^src\/sandbox\//,
