@@ -126,9 +126,20 @@ const PLACE_LEASE_MS = 5_000;
 /** A call that has been under way for so long has ended with its request, too. */
 const SLOT_LEASE_MS = 120_000;
 
-const NOBODY: readonly Arrival[] = Object.freeze([]);
 const NONE: readonly number[] = Object.freeze([]);
 const NOW: readonly number[] = [0];
+/** A turn that tells and asks for nothing. */
+const NOTHING = {
+  open: 0,
+  counted: 0,
+  answeredAgoMs: NONE,
+  received: 0,
+  helps: false,
+  waiting: Object.freeze<Arrival[]>([]),
+  tries: 0,
+  pauseMs: 0,
+  leaseMs: 0,
+};
 /** In one process calls are served in the order in which they came. */
 const ONE: readonly Arrival[] = [{ atMs: 0, calls: 1 }];
 
@@ -183,25 +194,24 @@ class InProcessLane {
   #turn({ tries = 0, pauseMs = 0 }: Partial<LaneTurn>, answers = 0): LaneReply {
     const nowMs = this.#clock.now();
     const turn: LaneTurn = {
+      ...NOTHING,
       member: ONLY_MEMBER,
       open: this.#open,
       counted: this.#answered - answers,
       answeredAgoMs: answers === 0 ? NONE : NOW,
-      received: 0,
-      helps: false,
-      waiting: this.#line.size === 0 ? NOBODY : this.#line.arrivals,
+      waiting: this.#line.calls.size === 0 ? NOTHING.waiting : this.#line.arrivals,
       tries,
       pauseMs,
       leaseMs: Number.POSITIVE_INFINITY,
     };
     const reply = takeTurn(this.#lane, turn, this.#limit, nowMs);
     for (let granted = 0; granted < reply.granted; granted++) this.#line.next()?.resolve(this.#slot());
-    if (this.#line.size > 0 || this.#timer) this.#wait(reply, nowMs);
+    if (this.#line.calls.size > 0 || this.#timer) this.#wait(reply, nowMs);
     return reply;
   }
 
   #wait({ ahead, waitMs, isKnown, isPaused }: LaneReply, nowMs: number): void {
-    const waits = this.#line.size;
+    const waits = this.#line.calls.size;
     // Without a known time the release of a call decides, and serves the line.
     const dueMs = waits > 0 && isKnown ? nowMs + waitMs : undefined;
     if (this.#timer?.dueMs !== dueMs) {
@@ -270,18 +280,7 @@ class InProcessLane {
   }
 
   #turnAlone(member: string, turn: Partial<LaneTurn>): LaneReply {
-    const nothing = {
-      open: 0,
-      answeredAgoMs: NONE,
-      counted: 0,
-      received: 0,
-      helps: false,
-      waiting: NOBODY,
-      tries: 0,
-      pauseMs: 0,
-      leaseMs: 0,
-    };
-    return takeTurn(this.#lane, { ...nothing, ...turn, member }, this.#limit, this.#clock.now());
+    return takeTurn(this.#lane, { ...NOTHING, ...turn, member }, this.#limit, this.#clock.now());
   }
 
   #newMember(): string {

@@ -21,6 +21,8 @@ export type Joining = Pick<QueuedCall, 'signal' | 'onWait' | 'warn'>;
 
 /** The calls of this process that wait on one lane, first come first served. An abort takes effect at once. */
 export class WaitingLine {
+  /** The calls in their order. */
+  readonly calls: ReadonlySet<QueuedCall>;
   readonly #queue = new Set<QueuedCall>();
   readonly #untold = new Set<QueuedCall>();
   /** How many calls came in each moment. */
@@ -30,6 +32,7 @@ export class WaitingLine {
 
   /** `left` is called each time that a call gave up. `moment` tells when a call comes. */
   constructor(left: () => void, moment: () => number = () => 0) {
+    this.calls = this.#queue;
     this.#left = left;
     this.#moment = moment;
   }
@@ -37,15 +40,6 @@ export class WaitingLine {
   /** The calls by the moment in which they came, earliest first. */
   get arrivals(): Arrival[] {
     return [...this.#moments].map(([atMs, calls]) => ({ atMs, calls }));
-  }
-
-  /** The calls in their order. */
-  get calls(): Iterable<QueuedCall> {
-    return this.#queue;
-  }
-
-  get size(): number {
-    return this.#queue.size;
   }
 
   join({ signal, onWait, warn }: Joining): Promise<Release> {

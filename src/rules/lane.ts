@@ -110,19 +110,20 @@ export function restMsOf({ windowMs }: LaneLimit): number {
 /** A member's turn, at the time of the one clock that all members share. Changes the state. */
 export function takeTurn(lane: LaneState, turn: LaneTurn, limit: LaneLimit, nowMs: number): LaneReply {
   const { member, waiting, tries, pauseMs } = turn;
-  const restMs = restMsOf(limit);
   let isChanged = nowMs < lane.seenMs;
-  const inUse = tidyLane(lane, { nowMs, restMs, spared: member });
+  const inUse = tidyLane(lane, { nowMs, limit, spared: member });
   const me = lane.members.get(member);
   const answered = turn.counted + turn.answeredAgoMs.length;
   const news = turn.answeredAgoMs.slice(Math.max(0, (me?.answered ?? 0) - turn.counted));
-  for (const agoMs of limit.limit < Number.POSITIVE_INFINITY ? news : []) restSlot(lane, nowMs - agoMs + restMs);
+  for (const agoMs of limit.limit < Number.POSITIVE_INFINITY ? news : [])
+    restSlot(lane, nowMs - agoMs + restMsOf(limit));
   if (pauseMs > 0 && nowMs + pauseMs > lane.pausedUntilMs) {
     lane.pausedUntilMs = nowMs + pauseMs;
     isChanged = true;
   }
   const received = Math.max(me?.total ?? 0, turn.received);
-  const { given, left } = takeGiven(waiting, received - turn.received);
+  const { given, left } =
+    received > turn.received ? takeGiven(waiting, received - turn.received) : { given: 0, left: waiting };
   const isQueued = (left.length > 0 || lane.queue.length > 0) && enqueue(lane, member, left);
   const isPaused = lane.pausedUntilMs > nowMs;
   const usedBefore = me ? me.open + me.given : 0;
@@ -158,7 +159,7 @@ export function lookAtLane(
   nowMs: number,
   ahead = 0,
 ): { readonly waitMs: number; readonly inUse: number } {
-  const inUse = tidyLane(lane, { nowMs, restMs: restMsOf(limit), spared: undefined }) + lane.resting.length;
+  const inUse = tidyLane(lane, { nowMs, limit, spared: undefined }) + lane.resting.length;
   const isPaused = lane.pausedUntilMs > nowMs;
   const { waitMs } = waitOf(lane, { ahead, free: limit.limit - inUse }, { limit, nowMs, isPaused });
   return { waitMs, inUse };
@@ -171,13 +172,13 @@ export function queuedCalls({ queue }: LaneState): number {
 
 interface Tidy {
   readonly nowMs: number;
-  readonly restMs: number;
+  readonly limit: LaneLimit;
   /** Whose turn it is: it is alive. */
   readonly spared: string | undefined;
 }
 
 /** Forgets what is over. Returns how many calls are under way. */
-function tidyLane(lane: LaneState, { nowMs, restMs, spared }: Tidy): number {
+function tidyLane(lane: LaneState, { nowMs, limit, spared }: Tidy): number {
   if (nowMs < lane.seenMs) setBack(lane, lane.seenMs - nowMs);
   let isDead = false;
   let underWay = 0;
@@ -189,7 +190,7 @@ function tidyLane(lane: LaneState, { nowMs, restMs, spared }: Tidy): number {
     lane.members.delete(name);
     isDead = true;
     // Its calls were answered at the latest when its lease ended.
-    for (let call = 0; call < open + given; call++) restSlot(lane, untilMs + restMs);
+    for (let call = 0; call < open + given; call++) restSlot(lane, untilMs + restMsOf(limit));
   }
   if (isDead) lane.queue = lane.queue.filter(({ member }) => member === spared || lane.members.has(member));
   const { resting } = lane;
@@ -217,7 +218,6 @@ function restSlot({ resting }: LaneState, untilMs: number): void {
 
 /** Gives the first of the waiting calls the slots that others have given the member. */
 function takeGiven(waiting: readonly Arrival[], slots: number): { given: number; left: readonly Arrival[] } {
-  if (slots === 0) return { given: 0, left: waiting };
   let given = 0;
   const left: Arrival[] = [];
   for (const { atMs, calls } of waiting) {

@@ -115,9 +115,9 @@ export class SharedLane {
     const nowMs = this.#settings.clock.now();
     const local = this.#settings.local.snapshot()[this.#options.name];
     const waitMs = this.#nextFreeMs - nowMs;
-    const nextFreeMs = Math.max(local?.nextFreeMs ?? 0, this.#line.size > 0 ? Math.max(1, waitMs) : 0);
+    const nextFreeMs = Math.max(local?.nextFreeMs ?? 0, this.#line.calls.size > 0 ? Math.max(1, waitMs) : 0);
     const seen = this.#seen.untilMs > nowMs ? this.#seen.inUse : 0;
-    return { inUse: Math.max(local?.inUse ?? 0, seen), queued: this.#line.size, nextFreeMs, limit, windowMs };
+    return { inUse: Math.max(local?.inUse ?? 0, seen), queued: this.#line.calls.size, nextFreeMs, limit, windowMs };
   }
 
   /** This process knows something that the store does not. */
@@ -142,14 +142,14 @@ export class SharedLane {
         this.#plan();
       };
       // A process may end although the store cannot be told of its last calls.
-      const isIdle = this.#failures > 0 && this.#line.size === 0;
+      const isIdle = this.#failures > 0 && this.#line.calls.size === 0;
       this.#timer = { dueMs, stop: this.#settings.clock.after(dueMs - nowMs, fire, { isIdle }) };
     }
   }
 
   /** When the next turn is due. */
   #dueMs(nowMs: number): number {
-    const waiting = this.#line.size;
+    const waiting = this.#line.calls.size;
     if (waiting > 0 && this.#isAway()) return Math.min(this.#nextFreeMs, this.#settings.outage.untilMs);
     if (this.#tries.length > 0 || (waiting > 0 && !(this.#known.waiting > 0))) return nowMs;
     if (this.#failures > 0) return this.#isInStep() ? Number.POSITIVE_INFINITY : this.#turnedMs + STORE_RETRY_MS;
@@ -172,7 +172,9 @@ export class SharedLane {
   #isInStep(): boolean {
     const nothing = { open: 0, waiting: 0 };
     const { open, waiting } = this.#failures > MOST_STORE_FAILURES ? nothing : this.#known;
-    return open === this.#open && waiting === this.#line.size && this.#answeredAtMs.length === 0 && this.#isPauseKnown;
+    return (
+      open === this.#open && waiting === this.#line.calls.size && this.#answeredAtMs.length === 0 && this.#isPauseKnown
+    );
   }
 
   async #takeTurn(): Promise<void> {
@@ -301,7 +303,7 @@ export class SharedLane {
   #serveAlone(): void {
     const { clock, local, outage } = this.#settings;
     const { name } = this.#options;
-    while (this.#line.size > 0) {
+    while (this.#line.calls.size > 0) {
       const taken = local.tryAcquire(name);
       if (typeof taken === 'number') {
         this.#nextFreeMs = clock.now() + taken;
@@ -313,7 +315,7 @@ export class SharedLane {
     }
     for (const { warn, resolve } of this.#tries.splice(0)) {
       outage.warn(warn);
-      const taken = this.#line.size > 0 ? Math.max(1, this.#nextFreeMs - clock.now()) : local.tryAcquire(name);
+      const taken = this.#line.calls.size > 0 ? Math.max(1, this.#nextFreeMs - clock.now()) : local.tryAcquire(name);
       resolve(typeof taken === 'number' ? taken : this.#slot(taken));
     }
     const reason = this.#pausedUntilMs > clock.now() ? 'pause' : 'limit';
