@@ -2,8 +2,8 @@
 
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import type { Chances, Fault, FaultPlace, OutageKind } from '../../src/sandbox/simulate/chance.js';
-import { leftovers, violationsOf } from '../../src/sandbox/simulate/checks.js';
 import { ProcessLife } from '../../src/sandbox/simulate/process.js';
+import { leftovers, violationsOf } from '../../src/sandbox/simulate/run.js';
 import { SimulatedWorld } from '../../src/sandbox/simulate/world.js';
 import { signWebhook, type WebhookEvent } from '../../src/webhooks/index.js';
 import { emptyQueue, enqueue, NEWER_RECORD, type QueueReport, QueueWorker } from './queue.js';

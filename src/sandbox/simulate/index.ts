@@ -4,12 +4,10 @@ import { GenError } from '../../errors/index.js';
 import { anObject, checkOptions, must, text } from '../../options.js';
 import { systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
-import type { SandboxOptions } from '../world/options.js';
-import { isWhole } from '../world/options.js';
+import { isWhole, type SandboxOptions } from '../world/options.js';
 import { freshSeed } from '../world/random.js';
 import { createChances, type SimulationFaults } from './chance.js';
-import type { Violation } from './checks.js';
-import { type RunResult, runProcesses, type SimulatedProgram } from './run.js';
+import { type RunResult, runProcesses, type SimulatedProgram, type Violation } from './run.js';
 
 /** How to simulate a program. */
 export interface SimulateOptions {
