@@ -208,11 +208,13 @@ export class SharedLane {
 
   /** What this process tells and asks for. */
   #turnAt({ nowMs, askedMs }: TurnTime): LaneTurn {
+    // What was answered since may have come after the store's time of this turn. The next one tells of it.
+    const answeredAtMs = this.#answeredAtMs.filter((atMs) => atMs <= askedMs);
     return {
       member: this.#options.member,
-      open: this.#open,
+      open: this.#open + this.#answeredAtMs.length - answeredAtMs.length,
       counted: this.#counted,
-      answeredAgoMs: this.#answeredAtMs.map((atMs) => Math.max(0, askedMs - atMs)),
+      answeredAgoMs: answeredAtMs.map((atMs) => askedMs - atMs),
       received: this.#received,
       helps: true,
       waiting: this.#line.arrivals.map(({ atMs, calls }) => ({ atMs: atMs + this.#aheadMs(nowMs), calls })),

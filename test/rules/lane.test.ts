@@ -61,8 +61,11 @@ describe('the rule of a rate limit', () => {
           member.read = undefined;
           const lane = read.text === undefined ? emptyLane() : decodeLane(read.text);
           if (!lane) expect.unreachable();
-          const { name, open, counted, received, waiting } = member;
-          const answeredAgoMs = member.answeredAtMs.map((atMs) => Math.max(0, read.nowMs - atMs));
+          const { name, counted, received, waiting } = member;
+          // The next turn tells of what was answered after the read.
+          const answered = member.answeredAtMs.filter((atMs) => atMs <= read.nowMs);
+          const answeredAgoMs = answered.map((atMs) => read.nowMs - atMs);
+          const open = member.open + member.answeredAtMs.length - answered.length;
           const arrivals = waiting > 0 ? [{ atMs: 0, calls: waiting }] : [];
           // Long leases: nobody dies here.
           const turn = turnOf(name, { open, counted, received, waiting: arrivals, answeredAgoMs, leaseMs: 10 ** 9 });

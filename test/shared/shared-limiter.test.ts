@@ -28,6 +28,8 @@ function world(limit: LaneLimit = MINUTE, { delayMs = 1 } = {}) {
   const pause = () => new Promise<void>((resolve) => void clock.after(random.next() * delayMs, resolve));
   interface Faults {
     read?: () => unknown;
+    /** Before the answer to a read arrives. */
+    answer?: () => unknown;
     write?: () => unknown;
   }
   const faults: Faults = {};
@@ -39,6 +41,7 @@ function world(limit: LaneLimit = MINUTE, { delayMs = 1 } = {}) {
       await own.read?.();
       const seen = await store.read(group, keys);
       await pause();
+      await own.answer?.();
       return seen;
     },
     async write(group, version, changes) {
@@ -184,6 +187,23 @@ describe('limits in a shared store', () => {
     await clock.advance(1_000);
     expect(isThrough).toBe(true);
     (await next)();
+  });
+
+  it('give a slot one window after the answer, also when that came while the store was read', async () => {
+    const { clock, process } = world({ limit: 1, windowMs: 10_000 });
+    const late: { answer?: () => unknown } = {};
+    const [one, other] = [process({ faults: late }), process()];
+    const release = await clock.until(one.acquire(LANE));
+    late.answer = () => new Promise<void>((resolve) => void clock.after(1_500, resolve));
+    const refused = one.tryShared?.(LANE);
+    await clock.advance(1_400);
+    release();
+    const answeredMs = clock.now();
+    expect(await clock.until(Promise.resolve(refused))).toBeGreaterThan(0);
+    delete late.answer;
+    (await clock.until(other.acquire(LANE)))();
+    expect(clock.now() - answeredMs).toBeGreaterThan(10_000);
+    expect(clock.now() - answeredMs).toBeLessThan(11_000);
   });
 
   it('give an unused slot to the next call without a window', async () => {
