@@ -32,6 +32,19 @@ describe('the first bytes tell the type of', () => {
     ['audio/flac', 'fLaC'],
     ['audio/aac', '\xff\xf1\x50\x80'],
     ['audio/mp4', '\0\0\0\x20ftypM4A '],
+    ['image/avif', '\0\0\0\x1cftypavis'],
+    ['image/heic', '\0\0\0\x18ftypheix'],
+    ['image/heic', '\0\0\0\x18ftyphevc'],
+    ['image/heif', '\0\0\0\x18ftypmsf1\0\0\0\0msf1'],
+    ['audio/mp4', '\0\0\0\x20ftypM4B '],
+    ['audio/mp4', '\0\0\0\x20ftypF4A '],
+    ['video/3gpp', '\0\0\0\x18ftyp3gp4'],
+    ['video/quicktime', '\0\0\0\x08moov'],
+    ['video/quicktime', '\0\0\0\x08mdat'],
+    ['video/mpeg', '\0\0\x01\xba'],
+    ['video/mpeg', '\0\0\x01\xb3'],
+    ['video/ogg', 'OggS\0\x02\x80theora'],
+    ['audio/aiff', 'FORM\0\0\0\0AIFF'],
   ])('%s', (type, head) => {
     expect(sniffMediaType(latin1(head))).toBe(type);
   });

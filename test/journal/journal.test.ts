@@ -43,6 +43,20 @@ beforeEach(() => {
 });
 
 describe('the journal of a client', () => {
+  test('has the code of a job that failed', async () => {
+    const { list, journal } = listJournal();
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    const client = sandbox.client({ journal });
+    const job = await client.videos.createAndWait(PROMPT, { throwOnFailure: false });
+    expect(list.at(-1)).toMatchObject({
+      phase: 'final',
+      jobId: job.id,
+      status: 'failed',
+      errorCode: 'generation_rejected',
+    });
+    expect(await all(client.resume())).toEqual([]);
+  });
+
   test('has the create before it is sent, with its key, call, params, label and the time', async () => {
     const { list, journal } = listJournal();
     const seen: JournalEntry[][] = [];

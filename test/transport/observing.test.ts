@@ -117,6 +117,15 @@ describe('the logger', () => {
     if (told > 0) expect(lines.join('\n')).toMatch(/retrying POST \/v1\/videos in \d+ ms/);
   });
 
+  it('is told how long a call waits, and for what', async () => {
+    const { logger, lines } = recorder();
+    const { client } = stubbed(failThenLimitThenWork, { logger, logLevel: 'info' });
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(10_000);
+    await made;
+    expect(lines.join('\n')).toMatch(/^info .*waiting \d+ ms \(videos\.create, (pause|limit)\)$/m);
+  });
+
   it('hears of guidance that is not refused, as a warning', async () => {
     const { logger, lines } = recorder();
     const { client } = stubbed(() => json(created()), { logger });
