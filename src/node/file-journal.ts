@@ -10,6 +10,7 @@ import {
   readSync,
   realpathSync,
   renameSync,
+  rmSync,
   statSync,
   unlinkSync,
   writeFileSync,
@@ -85,28 +86,29 @@ class JournalFile implements FileJournal {
   }
 
   async append(entry: JournalEntry): Promise<void> {
-    const file = this.#named(() => this.#write(`${JSON.stringify(entry)}\n`));
     try {
-      // Only what comes before a create has to survive the machine; an end that is lost is learned again.
-      if (entry.phase === undefined) await flush(file);
+      const file = this.#write(`${JSON.stringify(entry)}\n`);
+      try {
+        // Only what comes before a create has to survive the machine; an end that is lost is learned again.
+        if (entry.phase === undefined) await flush(file);
+      } finally {
+        closeSync(file);
+      }
     } catch (cause) {
       throw this.#failure('written', cause);
-    } finally {
-      closeSync(file);
     }
   }
 
   async entries(): Promise<JournalEntry[]> {
     try {
-      return entriesOf(readFileSync(this.name, 'utf8'));
+      return entriesOf(readIfThere(this.name) ?? '');
     } catch (cause) {
-      if (fileSystemCode(cause) === 'ENOENT') return [];
       throw this.#failure('read', cause);
     }
   }
 
-  stored(jobId: string): Promise<void> {
-    return Promise.resolve().then(() => this.append(storedEntry(jobId)));
+  async stored(jobId: string): Promise<void> {
+    await this.append(storedEntry(jobId));
   }
 
   close(): void {
@@ -168,7 +170,7 @@ class JournalFile implements FileJournal {
       renameSync(beside, path);
     } catch (reason) {
       // The journal as it stands is whole. It is compacted another time.
-      removeIfThere(beside);
+      rmSync(beside, { force: true });
       if (fileSystemCode(reason) !== 'ENOSPC' && fileSystemCode(reason) !== 'EDQUOT') throw reason;
     }
   }
@@ -187,7 +189,7 @@ class JournalFile implements FileJournal {
           `process ${holder.name} is using it. Give each process a journal of its own, or use sharedJournal(shared). If that process does not use it, delete ${this.#lock}.`,
         );
       }
-      if (holder) removeIfThere(this.#lock);
+      if (holder) rmSync(this.#lock, { force: true });
       try {
         writeFileSync(this.#lock, ME, { flag: 'wx', mode: MODE });
       } catch (reason) {
@@ -195,14 +197,6 @@ class JournalFile implements FileJournal {
       }
     }
     throw new Error('other processes are taking it at the same time.');
-  }
-
-  #named<T>(work: () => T): T {
-    try {
-      return work();
-    } catch (cause) {
-      throw this.#failure('written', cause);
-    }
   }
 
   #failure(verb: 'written' | 'read', cause: unknown): GenError {
@@ -270,13 +264,5 @@ function readIfThere(path: string): string | undefined {
   } catch (reason) {
     if (fileSystemCode(reason) === 'ENOENT') return undefined;
     throw reason;
-  }
-}
-
-function removeIfThere(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch (reason) {
-    if (fileSystemCode(reason) !== 'ENOENT') throw reason;
   }
 }

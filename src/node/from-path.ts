@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../errors/index.js';
+import { streamOf } from '../runtime/bytes.js';
 import { mustBe } from '../schemas/show.js';
 import { FILE_PATH, type RereadableSource } from '../schemas/upload.js';
 
@@ -48,57 +49,31 @@ class PathSource implements RereadableSource {
   }
 
   stream(): ReadableStream<Uint8Array> {
-    const chunks = this.chunks();
-    return new ReadableStream(
-      {
-        async pull(controller) {
-          const { done, value } = await chunks.next();
-          if (done) controller.close();
-          else controller.enqueue(value);
-        },
-        async cancel() {
-          await chunks.return?.();
-        },
-      },
-      { highWaterMark: 0 },
-    );
+    return streamOf(readAhead(this.#path));
   }
 }
 
 /** Reads one piece ahead, so that the disk works while the network does. */
-function readAhead(path: string): AsyncIterator<Uint8Array<ArrayBuffer>> {
-  let opened: Promise<FileHandle> | undefined;
-  let bytes: number | undefined;
+async function* readAhead(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>, undefined> {
+  const file = await open(path);
   let ahead: Promise<Uint8Array<ArrayBuffer>> | undefined;
-  let ended = false;
-  const read = async () => {
-    opened ??= open(path);
-    const file = await opened;
-    bytes ??= pieceBytes((await file.stat()).size);
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(bytes), 0, bytes);
-    return buffer.subarray(0, bytesRead);
-  };
-  const close = async () => {
-    ended = true;
-    await ahead?.catch(() => undefined);
-    await (await opened?.catch(() => undefined))?.close();
-    return { done: true as const, value: undefined };
-  };
-  return {
-    async next() {
-      if (ended) return { done: true, value: undefined };
-      ahead ??= read();
-      const value = await ahead.catch(async (reason: unknown) => {
-        await close();
-        throw reason;
-      });
-      if (ended || value.length === 0) return close();
+  try {
+    const bytes = pieceBytes((await file.stat()).size);
+    const read = async () => {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(bytes), 0, bytes);
+      return buffer.subarray(0, bytesRead);
+    };
+    ahead = read();
+    for (let piece = await ahead; piece.length > 0; piece = await ahead) {
       ahead = read();
       ahead.catch(() => undefined); // Thrown when it is asked for.
-      return { done: false, value };
-    },
-    return: close,
-  };
+      yield piece;
+    }
+  } finally {
+    await ahead?.catch(() => undefined);
+    await file.close();
+  }
+  return undefined;
 }
 
 /**

@@ -11,9 +11,10 @@ import {
   type OutputClient,
   outputReader,
   requireOutputClient,
+  type SourceOptions,
   storing,
 } from '../resources/output-source.js';
-import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
+import { callerContext, callObserver, type RunInContext, reasonOf } from '../runtime/callbacks.js';
 import { clockOf } from '../runtime/clock.js';
 import { safeFileName } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
@@ -74,9 +75,8 @@ export async function saveOutput(
   const jobId = requireJobId('saveOutput(client, job, path)', job);
   checkOptions('saveOutput', SAVE_OPTIONS, options);
   options.signal?.throwIfAborted();
-  const saving = new Saving(client, jobId, options);
-  const call = { name: 'saveOutput', jobId };
-  return await atCaller(storing(client, call, async () => saving.to(await saving.inDisk(() => saveTarget(path)))));
+  const saving = new Saving(client, { jobId, clock: clockOf(client), signal: options.signal }, options);
+  return await atCaller(storing(client, { name: 'saveOutput', jobId }, () => saving.to(path)));
 }
 
 /** A version of the file, and where it is to go. */
@@ -89,30 +89,29 @@ interface Fetched extends OutputVersion {
 /** One download on its way: the client's calls and the disk, with failures told in the user's words. */
 class Saving {
   readonly #client: OutputClient;
-  readonly #jobId: string;
+  readonly #source: SourceOptions;
   readonly #options: SaveOutputOptions;
   readonly #inContext: RunInContext = callerContext();
   #part: PartFile | undefined;
 
-  constructor(client: OutputClient, jobId: string, options: SaveOutputOptions) {
+  constructor(client: OutputClient, source: SourceOptions, options: SaveOutputOptions) {
     this.#client = client;
-    this.#jobId = jobId;
+    this.#source = source;
     this.#options = options;
   }
 
-  /** Saves the file to its target. */
-  async to(target: SaveTarget): Promise<SavedOutput> {
-    const { signal, overwrite = false } = this.#options;
-    await this.inDisk(() => checkPlace(target));
+  /** Saves the file to the path that the caller gave. */
+  async to(given: unknown): Promise<SavedOutput> {
+    const { overwrite = false } = this.#options;
+    const target = await this.#inDisk(() => saveTarget(given));
     if ('file' in target) await this.#refuseTaken(target.file);
-    const source = { jobId: this.#jobId, clock: clockOf(this.#client), signal };
     try {
-      const { contentType, path, existed } = await explained(this.#client, source, () => this.#fetch(target));
+      const { contentType, path, existed } = await explained(this.#client, this.#source, () => this.#fetch(target));
       if (existed !== undefined) return existed;
       const part = this.#part;
       if (part === undefined) throw new GenError('The file ended before it began.');
-      const sizeBytes = part.sizeBytes;
-      await this.inDisk(async () => {
+      const { sizeBytes } = part;
+      await this.#inDisk(async () => {
         const mode = overwrite ? (await statsOfRegular(path))?.mode : undefined;
         await part.commit(overwrite ? await linkedPath(path) : path, { overwrite, mode });
       }, path);
@@ -125,11 +124,7 @@ class Saving {
 
   /** Fetches the file into a part beside its target; gives the path that it is to have. */
   async #fetch(target: SaveTarget): Promise<Fetched> {
-    const reader = outputReader(this.#client, {
-      jobId: this.#jobId,
-      clock: clockOf(this.#client),
-      signal: this.#options.signal,
-    });
+    const reader = outputReader(this.#client, this.#source);
     let version: Fetched | undefined;
     try {
       for (;;) {
@@ -144,7 +139,7 @@ class Saving {
           reader.skip(this.#part?.sizeBytes ?? 0);
         } else if (piece.type === 'bytes') {
           const written = this.#part?.write(piece.bytes, piece.isOwned);
-          if (written !== undefined) await this.inDisk(() => written);
+          if (written !== undefined) await this.#inDisk(() => written);
           this.#tell(version?.sizeBytes);
         }
       }
@@ -154,12 +149,12 @@ class Saving {
   }
 
   #name({ contentType }: OutputVersion): string {
-    return `${safeFileName(this.#jobId, '')}${extensionFor(contentType)}`;
+    return `${safeFileName(this.#source.jobId, '')}${extensionFor(contentType)}`;
   }
 
   /** The file of this job, where it is in the directory: no other file has the job's name and the file's size. */
   async #existing(path: string, { sizeBytes, contentType }: OutputVersion): Promise<SavedOutput | undefined> {
-    const stats = await this.inDisk(() => statsOfRegular(path));
+    const stats = await this.#inDisk(() => statsOfRegular(path));
     const isOwn = stats !== undefined && stats.size === sizeBytes && this.#options.overwrite !== true;
     if (isOwn) return { path, sizeBytes, contentType, existed: true };
     await this.#refuseTaken(path);
@@ -170,8 +165,10 @@ class Saving {
   async #begin(path: string, { sizeBytes, etag }: OutputVersion): Promise<void> {
     await this.#part?.abandon();
     this.#part = undefined;
-    const beside = this.#options.overwrite === true ? await this.inDisk(() => linkedPath(path)) : path;
-    this.#part = await this.inDisk(() => PartFile.open({ target: beside, jobId: this.#jobId, sizeBytes, etag }));
+    const beside = this.#options.overwrite === true ? await this.#inDisk(() => linkedPath(path)) : path;
+    this.#part = await this.#inDisk(() =>
+      PartFile.open({ target: beside, jobId: this.#source.jobId, sizeBytes, etag }),
+    );
   }
 
   #tell(totalBytes: number | undefined): void {
@@ -181,20 +178,19 @@ class Saving {
   }
 
   async #refuseTaken(path: string): Promise<void> {
-    if (this.#options.overwrite === true) await this.inDisk(() => statsOfRegular(path));
-    else if (await this.inDisk(() => isPathTaken(path))) throw this.#taken(path);
+    if (this.#options.overwrite === true) await this.#inDisk(() => statsOfRegular(path));
+    else if (await this.#inDisk(() => isPathTaken(path))) throw this.#taken(path);
   }
 
   /** Does something on the disk; its failure is a DownloadError that names the place. */
-  async inDisk<T>(work: () => Promise<T>, target?: string): Promise<T> {
+  async #inDisk<T>(work: () => Promise<T>, target?: string): Promise<T> {
     try {
       return await work();
     } catch (cause) {
       if (GenError.isInstance(cause)) throw cause;
       if (fileSystemCode(cause) === 'EEXIST' && target !== undefined) throw this.#taken(target, cause);
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      const jobId = this.#jobId;
-      throw new DownloadError(`The file of job ${jobId} cannot be written: ${reason}`, {
+      const { jobId } = this.#source;
+      throw new DownloadError(`The file of job ${jobId} cannot be written: ${reasonOf(cause)}`, {
         jobId,
         code: 'cannot_write',
         cause,
@@ -204,7 +200,7 @@ class Saving {
 
   #taken(path: string, cause?: unknown): DownloadError {
     return new DownloadError(`"${path}" is already there. Pass overwrite: true to replace it.`, {
-      jobId: this.#jobId,
+      jobId: this.#source.jobId,
       code: 'file_exists',
       cause,
     });
@@ -217,7 +213,10 @@ const MOST_LINKS = 40;
 /** Where a file is to go, as far as it is known before its type is. */
 type SaveTarget = { readonly directory: string } | { readonly file: string };
 
-/** Reads the path: one that ends in a separator is a directory, which is made; so is one where a directory is. */
+/**
+ * Reads the path: one that ends in a separator is a directory, which is made; so is one where a directory is. Throws for a
+ * place where no file can be made, before a byte is fetched.
+ */
 async function saveTarget(path: unknown): Promise<SaveTarget> {
   const given = path instanceof URL ? fileURLToPath(path) : path;
   if (typeof given !== 'string' || given === '') {
@@ -228,16 +227,13 @@ async function saveTarget(path: unknown): Promise<SaveTarget> {
   if (given.includes('\0')) throw new Error('the path contains a null character.');
   const wanted = resolve(given);
   if (given.endsWith('/') || given.endsWith(sep)) await makeDirectories(wanted);
-  const stats = await statsAt(wanted);
-  return stats?.isDirectory() ? { directory: wanted } : { file: wanted };
-}
-
-/** Throws for a place where no file can be made, before a byte is fetched. */
-async function checkPlace(target: SaveTarget): Promise<void> {
-  const directory = 'directory' in target ? target.directory : dirname(target.file);
+  const isTargetDirectory = (await statsAt(wanted))?.isDirectory() === true;
+  const directory = isTargetDirectory ? wanted : dirname(wanted);
   if (!(await stat(directory)).isDirectory()) throw new Error(`"${directory}" is not a directory.`);
   await access(directory, constants.W_OK);
-  if ('file' in target) await statsOfRegular(target.file);
+  if (isTargetDirectory) return { directory };
+  await statsOfRegular(wanted);
+  return { file: wanted };
 }
 
 /** What is at `path`; undefined where nothing is. Throws for a device, a pipe or a socket: a file must not replace it. */

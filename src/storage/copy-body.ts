@@ -1,7 +1,37 @@
 import { DownloadError } from '../errors/index.js';
 import type { OutputVersion } from '../resources/output.js';
 import type { OutputReader } from '../resources/output-reader.js';
+import { type OutputClient, outputReader, type SourceOptions } from '../resources/output-source.js';
 import { createSha256 } from '../runtime/sha256.js';
+
+/** The file, open at its first byte. */
+export interface OpenOutput {
+  readonly reader: OutputReader;
+  readonly version: OutputVersion;
+  readonly sizeBytes: number;
+}
+
+/** Opens the file. Where the service does not tell its size, the file is read once to count its bytes. */
+export async function openOutput(client: OutputClient, source: SourceOptions): Promise<OpenOutput> {
+  let counted: number | undefined;
+  for (;;) {
+    const reader = outputReader(client, source);
+    const version = await reader.read();
+    if (version.type !== 'version') throw new TypeError('A reader begins with a version.');
+    const sizeBytes = version.sizeBytes ?? counted;
+    if (sizeBytes !== undefined) return { reader, version, sizeBytes };
+    counted = await countBytes(reader);
+  }
+}
+
+async function countBytes(reader: OutputReader): Promise<number> {
+  let bytes = 0;
+  for (;;) {
+    const piece = await reader.read();
+    if (piece.type === 'end') return bytes;
+    bytes = piece.type === 'bytes' ? bytes + piece.bytes.length : 0;
+  }
+}
 
 /** One version of a file on its way to a store. */
 export interface CopyBody {

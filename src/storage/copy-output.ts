@@ -1,22 +1,20 @@
 import { DownloadError, StorageError } from '../errors/index.js';
-import { checkOptions } from '../options.js';
-import { type JobRef, type OutputVersion, requireJobId } from '../resources/output.js';
-import type { OutputReader } from '../resources/output-reader.js';
+import { abortSignal, callback, checkOptions, count, flag, methods, milliseconds, optionsOf } from '../options.js';
+import { type JobRef, requireJobId } from '../resources/output.js';
 import {
   explained,
   type OutputClient,
-  outputReader,
   requireOutputClient,
+  type SourceOptions,
   storing,
 } from '../resources/output-source.js';
 import { backoff, FILE_BACKOFF, spread } from '../rules/backoff.js';
 import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from '../rules/store.js';
 import { callerContext, callObserver, type RunInContext } from '../runtime/callbacks.js';
 import { clockOf, systemClock, systemRandom } from '../runtime/clock.js';
-import { abortable, onAbort, sleep } from '../runtime/deadline.js';
+import { type Deadline, sleep, startDeadline } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
-import { type CopyBody, copyBody } from './copy-body.js';
-import { COPY_OPTIONS, type CopyOutputOptions, DESTINATION } from './copy-options.js';
+import { type CopyBody, copyBody, type OpenOutput, openOutput } from './copy-body.js';
 import {
   asStorageError,
   JOB_METADATA,
@@ -30,10 +28,45 @@ import {
 const CALL = 'copyOutput(client, job, destination)';
 /** Puts that a store may ask to be repeated at once: a redirect that is seen, followed, and a clock that is set. */
 const MOST_REPEATS = 4;
+const TIMEOUT_MS = 60_000;
 /** A store that gathers the bytes first is given time for them, after the last one. */
 const STORE_BYTES_PER_MS = 1_000;
-/** A timeout from here on is none. */
-const LONGEST_TIMEOUT_MS = Number.POSITIVE_INFINITY;
+
+/** How far a copy has come. */
+export interface CopyProgress {
+  /** Bytes that the store has taken in this attempt; begins at 0 again when the put is repeated. */
+  readonly receivedBytes: number;
+  /** Size of the file in bytes. */
+  readonly totalBytes: number;
+}
+
+/** What `copyOutput` takes beside the job and the destination. */
+export interface CopyOutputOptions {
+  /** Told how far the copy has come, after each piece. It only observes: what it throws changes nothing. */
+  readonly onProgress?: ((progress: CopyProgress) => unknown) | undefined;
+  /** Ends the copy at once; it rejects with the signal's own reason, and no object is there. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether an object of another job, or another size, is replaced. @default false */
+  readonly overwrite?: boolean | undefined;
+  /** How often a request to the store that failed is sent again. The download heals itself besides. @default 5 */
+  readonly retries?: number | undefined;
+  /**
+   * Milliseconds in which the store must take the next bytes, or answer; after the last byte a second more for each
+   * megabyte. @default 60_000
+   */
+  readonly timeoutMs?: number | undefined;
+}
+
+const COPY_OPTIONS = optionsOf({
+  onProgress: callback,
+  signal: abortSignal,
+  overwrite: flag,
+  retries: count,
+  timeoutMs: milliseconds,
+});
+
+/** The members of a destination. Others may stand beside them: a destination is often an object with a life of its own. */
+const DESTINATION = optionsOf({ destination: methods<OutputDestination>('put') });
 
 /** A file that is in the store. */
 export interface StoredOutput {
@@ -72,23 +105,15 @@ export async function copyOutput(
   checkOptions(CALL, DESTINATION, { destination });
   checkOptions('copyOutput', COPY_OPTIONS, options);
   options.signal?.throwIfAborted();
-  return storing(client, { name: 'copyOutput', jobId }, () => new Copy(client, jobId, { destination, options }).run());
+  const source = { jobId, clock: clockOf(client), signal: options.signal };
+  const copy = new Copy(client, source, { destination, options });
+  return storing(client, { name: 'copyOutput', jobId }, () => copy.run());
 }
-
-/** The file, open at its first byte. */
-interface OpenOutput {
-  readonly reader: OutputReader;
-  readonly version: OutputVersion;
-  readonly sizeBytes: number;
-}
-
-/** Says whether it is the store's turn to act, and how much longer than usual it may take. */
-type TurnWatch = (isStoresTurn: boolean, extraMs?: number) => void;
 
 /** One copy on its way. */
 class Copy {
   readonly #client: OutputClient;
-  readonly #jobId: string;
+  readonly #source: SourceOptions;
   readonly #destination: OutputDestination;
   readonly #options: CopyOutputOptions;
   readonly #store: string;
@@ -101,11 +126,11 @@ class Copy {
 
   constructor(
     client: OutputClient,
-    jobId: string,
+    source: SourceOptions,
     { destination, options }: { readonly destination: OutputDestination; readonly options: CopyOutputOptions },
   ) {
     this.#client = client;
-    this.#jobId = jobId;
+    this.#source = source;
     this.#destination = destination;
     this.#options = options;
     this.#store = destination.store ?? 'custom';
@@ -118,8 +143,10 @@ class Copy {
       for (;;) {
         const found = await this.#found();
         if (found) return found;
-        output ??= await this.#open();
-        const body = this.#body(output);
+        output ??= await this.#explained(() => openOutput(this.#client, this.#source));
+        const { reader, sizeBytes } = output;
+        const { jobId } = this.#source;
+        const body = copyBody(reader, { jobId, sizeBytes, handed: (bytes) => this.#tell(bytes, sizeBytes) });
         try {
           return await this.#put(output, body);
         } catch (thrown) {
@@ -137,7 +164,7 @@ class Copy {
     if (object === undefined) return undefined;
     const { sizeBytes, contentType, etag } = object;
     const own = this.#unanswered;
-    if (own !== undefined && own.sizeBytes === sizeBytes && objectJob(object) === this.#jobId) {
+    if (own !== undefined && own.sizeBytes === sizeBytes && objectJob(object) === this.#source.jobId) {
       return { sizeBytes, contentType, sha256: await own.sha256(), etag, existed: false };
     }
     if (await this.#isSameFile(object)) return { sizeBytes, contentType, sha256: undefined, etag, existed: true };
@@ -149,7 +176,7 @@ class Copy {
     const { head } = this.#destination;
     for (;;) {
       try {
-        return head && ((await this.#attempt((signal) => head({ signal }))) ?? undefined);
+        return head && ((await this.#attempt(({ signal }) => head({ signal }))) ?? undefined);
       } catch (thrown) {
         const error = asStorageError(thrown, this.#store, 'to tell about the object');
         if (isAbsent(error) || isUnknown(error)) return undefined;
@@ -159,10 +186,10 @@ class Copy {
   }
 
   async #isSameFile(object: StoredObject): Promise<boolean> {
-    if (objectJob(object) !== this.#jobId) return false;
+    if (objectJob(object) !== this.#source.jobId) return false;
     const { signal } = this.#options;
     try {
-      const info = await this.#explained(async () => this.#client.jobs.outputInfo(this.#jobId, { signal }));
+      const info = await this.#explained(async () => this.#client.jobs.outputInfo(this.#source.jobId, { signal }));
       return info.sizeBytes === undefined || info.sizeBytes === object.sizeBytes;
     } catch (cause) {
       // The service no longer tells the size once the link has expired, and an object with the job's name is always whole.
@@ -171,54 +198,34 @@ class Copy {
     }
   }
 
-  /** Opens the file. Where the service does not tell its size, the file is read once to count its bytes. */
-  #open(): Promise<OpenOutput> {
-    return this.#explained(async () => {
-      let counted: number | undefined;
-      for (;;) {
-        const { signal } = this.#options;
-        const reader = outputReader(this.#client, { jobId: this.#jobId, clock: clockOf(this.#client), signal });
-        const version = await reader.read();
-        if (version.type !== 'version') throw new TypeError('A reader begins with a version.');
-        const sizeBytes = version.sizeBytes ?? counted;
-        if (sizeBytes !== undefined) return { reader, version, sizeBytes };
-        counted = await countBytes(reader);
-      }
-    });
-  }
-
-  #body({ reader, sizeBytes }: OpenOutput): CopyBody {
-    return copyBody(reader, { jobId: this.#jobId, sizeBytes, handed: (bytes) => this.#tell(bytes, sizeBytes) });
-  }
-
   async #put({ version, sizeBytes }: OpenOutput, body: CopyBody): Promise<StoredOutput> {
-    const { overwrite = false } = this.#options;
+    const { overwrite = false, timeoutMs = TIMEOUT_MS } = this.#options;
     const { contentType } = version;
-    const put = this.#attempt(async (signal, watch) => {
-      // A store that gathers all bytes first sends them after the last one.
-      body.onTurn((whose) => watch(whose === 'store', body.isWhole() ? sizeBytes / STORE_BYTES_PER_MS : 0));
-      return this.#destination.put(body.stream, {
-        contentType: contentType ?? 'application/octet-stream',
-        sizeBytes,
-        metadata: { [JOB_METADATA]: this.#jobId },
-        signal,
-        overwrite,
+    let etag: string | undefined;
+    let doubt: StorageError | undefined;
+    try {
+      const answer = await this.#attempt(async ({ signal, restart, pause }) => {
+        // A store that gathers all bytes first sends them after the last one.
+        body.onTurn((whose) => {
+          if (whose === 'source') pause();
+          else restart(timeoutMs + (body.isWhole() ? sizeBytes / STORE_BYTES_PER_MS : 0));
+        });
+        return this.#destination.put(body.stream, {
+          contentType: contentType ?? 'application/octet-stream',
+          sizeBytes,
+          metadata: { [JOB_METADATA]: this.#source.jobId },
+          signal,
+          overwrite,
+        });
       });
-    });
-    const [answer, doubt] = await put.then(
-      (given) => [given, this.#doubtAbout(body, given)] as const,
-      (thrown: unknown) => {
-        if (thrown instanceof UnconfirmedPut) return [undefined, thrown] as const;
-        throw thrown;
-      },
-    );
-    if (doubt !== undefined) return this.#confirmed(body, doubt);
-    const etag = answer?.etag;
-    return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
-  }
-
-  /** Looks once whether the object is stored, although the put does not prove it. Throws the doubt where it is not. */
-  async #confirmed(body: CopyBody, doubt: StorageError): Promise<StoredOutput> {
+      doubt = this.#doubtAbout(body, answer);
+      etag = answer?.etag;
+    } catch (thrown) {
+      if (!(thrown instanceof UnconfirmedPut)) throw thrown;
+      doubt = thrown;
+    }
+    if (doubt === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
+    // The put does not prove that the object is stored. One look decides.
     if (body.isWhole()) this.#unanswered = body;
     const found = await this.#found();
     if (found) return found;
@@ -275,36 +282,23 @@ class Copy {
     this.#failures += 1;
     // Copies that failed together must not come back together.
     const pauseMs = spread(backoff(FILE_BACKOFF, this.#failures), systemRandom.next());
-    await sleep(clockOf(this.#client), pauseMs, this.#options.signal);
+    await sleep(this.#source.clock, pauseMs, this.#source.signal);
   }
 
   /** A request to the store, given up when the store does nothing for too long. The store's time is real, also in a sandbox. */
-  async #attempt<T>(send: (signal: AbortSignal, watch: TurnWatch) => Promise<T>): Promise<T> {
-    const { signal, timeoutMs = 60_000 } = this.#options;
-    const abort = new AbortController();
-    let cancelTimer = () => {};
-    const late = () => abort.abort(this.#error('timeout', `did nothing for ${timeoutMs} ms (timeoutMs)`));
-    const watch: TurnWatch = (isStoresTurn, extraMs = 0) => {
-      cancelTimer();
-      cancelTimer =
-        isStoresTurn && timeoutMs < LONGEST_TIMEOUT_MS ? systemClock.after(timeoutMs + extraMs, late) : () => {};
-    };
-    const forget = onAbort(signal, () => abort.abort(signal?.reason));
-    watch(true);
+  async #attempt<T>(send: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const { signal, timeoutMs = TIMEOUT_MS } = this.#options;
+    const late = () => this.#error('timeout', `did nothing for ${timeoutMs} ms (timeoutMs)`);
+    const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
     try {
-      return await abortable(
-        Promise.resolve().then(() => send(abort.signal, watch)),
-        abort.signal,
-      );
+      return await deadline.race(Promise.resolve().then(() => send(deadline)));
     } finally {
-      watch(false);
-      forget();
+      deadline.end();
     }
   }
 
   #explained<T>(work: () => Promise<T>): Promise<T> {
-    const { signal } = this.#options;
-    return explained(this.#client, { jobId: this.#jobId, clock: clockOf(this.#client), signal }, work);
+    return explained(this.#client, this.#source, work);
   }
 
   #tell(receivedBytes: number, totalBytes: number): void {
@@ -322,16 +316,7 @@ class Copy {
     what: string,
     details: { readonly status?: number; readonly cause?: unknown } = {},
   ): StorageError {
-    const message = `The store "${this.#store}" ${what} (job ${this.#jobId}).`;
+    const message = `The store "${this.#store}" ${what} (job ${this.#source.jobId}).`;
     return new StorageError(message, { code, store: this.#store, ...details });
-  }
-}
-
-async function countBytes(reader: OutputReader): Promise<number> {
-  let bytes = 0;
-  for (;;) {
-    const piece = await reader.read();
-    if (piece.type === 'end') return bytes;
-    bytes = piece.type === 'bytes' ? bytes + piece.bytes.length : 0;
   }
 }

@@ -12,7 +12,7 @@ import {
 import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../rules/output.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock } from '../runtime/clock.js';
-import { abortable, onAbort } from '../runtime/deadline.js';
+import { startDeadline } from '../runtime/deadline.js';
 import type { GetOptions, OutputSource } from './destination.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
 
@@ -204,22 +204,17 @@ class Handling {
 
   /** Gives the source its time until the head of its answer is there. The body may take as long as the page reads it. */
   async #inTime(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
-    const { signal } = this.#request;
-    const abort = new AbortController();
-    const forget = onAbort(signal, () => abort.abort(signal?.reason));
-    const late = () => abort.abort(new GenError(`The source has not answered within ${SOURCE_MS} ms.`));
-    const cancel = systemClock.after(SOURCE_MS, late);
+    const late = () => new GenError(`The source has not answered within ${SOURCE_MS} ms.`);
+    const deadline = startDeadline({ clock: systemClock, ms: SOURCE_MS, signal: this.#request.signal, late });
     const drop = (response: Response | undefined) => void response?.body?.cancel().catch(() => undefined);
+    let response: Response | undefined;
     try {
-      const response = await abortable(read(abort.signal), abort.signal, drop);
-      // From here on only the page ends the body.
-      if (response === undefined) forget();
+      response = await deadline.race(read(deadline.signal), drop);
       return response;
-    } catch (error) {
-      forget();
-      throw error;
     } finally {
-      cancel();
+      // From here on only the page ends the body.
+      if (response === undefined) deadline.end();
+      else deadline.pause();
     }
   }
 

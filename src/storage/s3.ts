@@ -7,7 +7,6 @@ import { bodyOfLength } from '../runtime/bytes.js';
 import { systemClock } from '../runtime/clock.js';
 import { isNode } from '../runtime/platform.js';
 import {
-  type GetOptions,
   type OutputDestination,
   type OutputSource,
   type PutObjectOptions,
@@ -35,19 +34,18 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
       const found = await sender.look(signal);
       return found && objectOf(found);
     },
-    async put(body, { contentType, sizeBytes, metadata, signal, overwrite }: PutObjectOptions) {
+    async put(body, put) {
       const headers = {
         ...options.headers,
-        'content-type': contentType,
-        ...Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`${METADATA}${name}`, value])),
+        'content-type': put.contentType,
+        ...Object.fromEntries(Object.entries(put.metadata).map(([name, value]) => [`${METADATA}${name}`, value])),
       };
-      const content = await bodyOfLength(body, sizeBytes);
-      return { etag: await sender.put(content, { headers, sizeBytes, signal, overwrite }) };
+      return { etag: await sender.put(await bodyOfLength(body, put.sizeBytes), { ...put, headers }) };
     },
-    async get({ method, range, ifRange, signal }: GetOptions) {
+    async get({ method, range, ifRange, signal }) {
       const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
       const ask = async () => {
-        const response = await sender.ask({ method, headers, signal });
+        const response = await sender.ask(method, headers, signal);
         if (response.ok || isUnsatisfiable(response.status)) return response;
         return sender.refuse(response);
       };
@@ -70,22 +68,6 @@ function objectOf({ headers }: Response): StoredObject {
     etag: headers.get('etag') ?? undefined,
     metadata,
   };
-}
-
-/** A request without a body. */
-interface S3Request {
-  readonly method: 'GET' | 'HEAD';
-  readonly headers: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** A put of known length. */
-interface S3Put {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly sizeBytes: number;
-  readonly signal: AbortSignal;
-  /** Whether an object that is there may be replaced. */
-  readonly overwrite: boolean;
 }
 
 const DEFAULT_REGION = 'us-east-1';
@@ -123,7 +105,11 @@ class S3Sender {
   }
 
   /** Sends a request without a body; a temporary redirect is followed once. */
-  async ask({ method, headers, signal }: S3Request): Promise<Response> {
+  async ask(
+    method: 'GET' | 'HEAD',
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
     const init = { method, redirect: 'manual', signal: signal ?? null } as const;
     // The length of an encoded answer is that of other bytes. With a range, the runtime asks for this by itself.
     const plain: Record<string, string> = 'range' in headers ? {} : { 'accept-encoding': 'identity' };
@@ -133,11 +119,11 @@ class S3Sender {
 
   /** The answer to a HEAD of the object. Undefined where there is none, and where these credentials may not look. */
   async look(signal: AbortSignal): Promise<Response | undefined> {
-    const response = await this.ask({ method: 'HEAD', headers: {}, signal });
+    const response = await this.ask('HEAD', {}, signal);
     if (response.ok) return response;
     if (isAbsent({ status: response.status, code: '' })) return undefined;
     // The answer to a HEAD has no body. A GET of the first byte says why it was refused.
-    const told = await this.ask({ method: 'GET', headers: { range: 'bytes=0-0' }, signal });
+    const told = await this.ask('GET', { range: 'bytes=0-0' }, signal);
     if (told.ok) {
       told.body?.cancel().catch(() => undefined);
       return undefined;
@@ -153,7 +139,12 @@ class S3Sender {
    */
   async put(
     body: ReadableStream<Uint8Array<ArrayBuffer>> | Blob,
-    { headers, sizeBytes, signal, overwrite }: S3Put,
+    {
+      headers,
+      sizeBytes,
+      signal,
+      overwrite,
+    }: PutObjectOptions & { readonly headers: Readonly<Record<string, string>> },
   ): Promise<string> {
     const isConditional = !overwrite && !this.#lacksConditions;
     // Node copies a streamed body that could be redirected in memory.

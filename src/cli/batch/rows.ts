@@ -12,6 +12,7 @@ import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';
 import { checkCall } from '../run-job.js';
+import { hashOf } from '../target.js';
 
 /** A row of a prompts file as it was written, or why it cannot be read. */
 interface ReadRow {
@@ -100,12 +101,6 @@ export interface Row {
   readonly key: string;
 }
 
-/** How to read a prompts file. */
-interface ReadOptions {
-  /** Distinguishes a second run over the same rows, which makes all jobs anew. */
-  readonly run: string;
-}
-
 const ROW_FIELDS = ['call', 'id', 'label', 'params'];
 const ROW_ID = /^(?!\.)[\w.-]{1,100}$/;
 /** More faults than these help nobody. */
@@ -126,9 +121,10 @@ type RowDraft = Omit<Row, 'key'>;
 
 /**
  * Reads a prompts file. Everything that can be wrong without a call is found here, in all rows: syntax, names, the
- * documented rules, files. Throws one UsageError that lists the lines at fault.
+ * documented rules, files. Throws one UsageError that lists the lines at fault. `run` tells a second run over the same rows,
+ * which makes all jobs anew, from the first.
  */
-export async function readRows(path: string, { run }: ReadOptions): Promise<Row[]> {
+export async function readRows(path: string, run: string): Promise<Row[]> {
   const drafts: RowDraft[] = [];
   const faults: string[] = [];
   const sources: Sources = new Map();
@@ -196,10 +192,15 @@ function withSources(
     sources.set(path, source);
     return source;
   };
-  const fields = Object.entries(params).map(([field, value]) => {
-    if (!isUploadField(field)) return [field, value];
-    return [field, Array.isArray(value) ? value.map((item) => sourceOf(field, item)) : sourceOf(field, value)];
-  });
+  return mapItems(params, (item, field) => (isUploadField(field) ? sourceOf(field, item) : item));
+}
+
+/** The params with every value changed, and every item of the lists in them. */
+function mapItems(params: Fields, change: (item: unknown, field: string) => unknown): Fields {
+  const fields = Object.entries(params).map(([field, value]) => [
+    field,
+    Array.isArray(value) ? value.map((item) => change(item, field)) : change(value, field),
+  ]);
   return Object.fromEntries(fields);
 }
 
@@ -223,33 +224,20 @@ async function withKeys(
   { run, name, sources }: { readonly run: string; readonly name: string; readonly sources: Sources },
 ): Promise<Row[]> {
   const hashes = new Map<unknown, string>();
-  for (const [path, source] of sources) hashes.set(source, `sha256:${await fileHash(path)}`);
+  for (const [path, source] of sources) hashes.set(source, `sha256:${await hashOf(createReadStream(path))}`);
   const seen = new Map<string, number>();
   return drafts.map((draft) => {
     const { idempotency_key: own, ...params } = draft.params;
-    const content = canonical({ call: draft.call, id: draft.id, params: withHashes(params, hashes) });
+    const hashed = mapItems(params, (item) => hashes.get(item) ?? item);
+    const content = canonical({ call: draft.call, id: draft.id, params: hashed });
     const count = (seen.get(content) ?? 0) + 1;
     seen.set(content, count);
-    const key = typeof own === 'string' ? own : idempotencyKeyFrom('batch', name, run, count, textDigest(content));
+    const key =
+      typeof own === 'string'
+        ? own
+        : idempotencyKeyFrom('batch', name, run, count, createHash('sha256').update(content).digest('hex'));
     return { ...draft, params, key };
   });
-}
-
-function withHashes(params: Fields, hashes: ReadonlyMap<unknown, string>): Fields {
-  const hashed = (value: unknown) => hashes.get(value) ?? value;
-  return Object.fromEntries(
-    Object.entries(params).map(([field, value]) => [field, Array.isArray(value) ? value.map(hashed) : hashed(value)]),
-  );
-}
-
-function textDigest(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
-}
-
-async function fileHash(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path)) hash.update(chunk);
-  return hash.digest('hex');
 }
 
 /** JSON with sorted names, so that their order in the row does not matter. */

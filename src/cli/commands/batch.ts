@@ -54,7 +54,7 @@ export function batchCommand(open: OpenSession): Command {
 async function batch(session: Session, path: string, flags: BatchFlags): Promise<void> {
   // A base URL that is missing concerns all rows.
   session.client();
-  const rows = await readRows(path, { run: flags.run });
+  const rows = await readRows(path, flags.run);
   const places = await placesOf(session, flags);
   const name = `${basename(path).replace(/\.(jsonl?|csv)$/, '')}.journal.jsonl`;
   const journal = fileJournal(join(flags.out ?? dirname(path), name), { keep: Number.POSITIVE_INFINITY });

@@ -1,9 +1,8 @@
 import { Command } from 'commander';
 import { modelCapabilities } from '../../catalog.js';
+import type { Fields } from '../../schemas/envelope.js';
 import { doing, type OpenSession, withExamples } from '../command.js';
-
-/** Where a record may name its model: the shape of the answer is not documented. */
-const NAME_FIELDS = ['alias', 'id', 'model', 'name'];
+import { aliasOf } from '../doctor/open-points.js';
 
 /** `gen-client models`. */
 export function modelsCommand(open: OpenSession): Command {
@@ -21,9 +20,8 @@ export function modelsCommand(open: OpenSession): Command {
 }
 
 /** The alias, and what the catalog says of it, else the record's own lists. */
-function describeModel(record: Readonly<Record<string, unknown>>): [alias: string, text: string] {
-  const name = NAME_FIELDS.map((field) => record[field]).find((value) => typeof value === 'string');
-  const alias = typeof name === 'string' ? name : '?';
+function describeModel(record: Fields): [alias: string, text: string] {
+  const alias = aliasOf(record);
   const row = modelCapabilities(alias);
   const known = row ? Object.entries(row) : Object.entries(record);
   const lists = known.flatMap(([field, value]) =>

@@ -66,12 +66,12 @@ async function sandboxFromFlags(flags: SandboxFlags) {
   try {
     return createSandbox({
       speed: flags.speed,
-      ...(flags.seed === undefined ? {} : { seed: flags.seed }),
-      ...(flags.balance === undefined ? {} : { balanceTokens: flags.balance }),
-      ...(flags.jobTime === undefined ? {} : { jobDurationMs: flags.jobTime }),
-      ...(flags.key === undefined ? {} : { apiKey: flags.key }),
-      ...(flags.secret === undefined ? {} : { webhookSecret: flags.secret }),
-      ...(flags.limits ? {} : { limits: 'off' as const }),
+      seed: flags.seed,
+      balanceTokens: flags.balance,
+      jobDurationMs: flags.jobTime,
+      apiKey: flags.key,
+      webhookSecret: flags.secret,
+      limits: flags.limits ? undefined : 'off',
     });
   } catch (cause) {
     return asUsage(cause);

@@ -80,7 +80,7 @@ function verifyCommand(open: OpenSession): Command {
       {
         secret: secretOrRefuse(machine),
         toleranceSeconds: tolerance,
-        ...(now === undefined ? {} : { now: () => now * 1000 }),
+        now: now === undefined ? undefined : () => now * 1000,
       },
     );
     terminal.result({ event }, [`verified  ${describeEvent(event)}`]);
