@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import type { GlobalFlags, Session } from './session.js';
 
 /** Opens the session of one run. */
@@ -48,9 +48,7 @@ export function addWaitFlags(command: Command): Command {
       'stop waiting after 90s, 30m, 1h or "none" (default: 30m); the job goes on',
       parseTimeout,
     )
-    .addOption(
-      new Option('--poll <time>', 'how often to look (default: what suits the kind of job)').argParser(parseTime),
-    );
+    .option('--poll <time>', 'how often to look (default: what suits the kind of job)', parseTime);
 }
 
 /** Adds the flags of every command that saves a file. */

@@ -115,7 +115,7 @@ export class PartFile {
     if (await this.#isMine(this.#path)) {
       await rename(this.#path, path);
       if (await this.#isMine(path)) return path;
-      // Another was faster by a hair. It has the bytes, and needs no name.
+      // Another process took it over first. It has the bytes, and needs no name.
       await unlink(path);
     }
     const copy = await open(path, 'wx');

@@ -61,14 +61,11 @@ export interface BatchPlan {
   readonly onResult: (result: RowResult) => void;
 }
 
-/** The outcome of a run. */
-interface BatchOutcome {
-  /** Why no further rows were started, where something concerns them all. */
-  readonly stopped: unknown;
-}
-
-/** Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way. */
-export async function runBatch(session: Session, plan: BatchPlan): Promise<BatchOutcome> {
+/**
+ * Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way:
+ * then `stopped` is why no further rows were started.
+ */
+export async function runBatch(session: Session, plan: BatchPlan): Promise<{ readonly stopped: unknown }> {
   const before = new Map((await readJournal(plan.journal)).map((create) => [create.key, create]));
   const run = new BatchRun(session, plan, before);
   // One iterator for all workers: each takes the next row.
