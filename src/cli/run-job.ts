@@ -22,15 +22,15 @@ export type JobMakers = {
   };
 };
 
-const CHECKS = { images: checkImage, videos: checkVideo, videoEdits: checkVideoEdit, characters: checkCharacter };
+const CALL_CHECKS = { images: checkImage, videos: checkVideo, videoEdits: checkVideoEdit, characters: checkCharacter };
 
 /** The documented rules of a call. Throws the PreflightError with the catalog's message. */
 export function checkCall(call: JobCall, params: Fields): void {
-  CHECKS[call](params, () => {});
+  CALL_CHECKS[call](params, () => {});
 }
 
 /** A job to make. */
-interface JobPlan {
+interface CommandPlan {
   readonly call: JobCall;
   /** Params but for the references; those that are undefined were not given. */
   readonly params: Fields;
@@ -43,7 +43,7 @@ interface JobPlan {
  */
 export async function runJobCommand(
   session: Session,
-  { call, params, references }: JobPlan,
+  { call, params, references }: CommandPlan,
   flags: JobFlags,
 ): Promise<void> {
   const { machine, signal } = session;

@@ -119,12 +119,12 @@ async function existingFile({ client, signal }: Session, job: Job, out: string):
   const { contentType, sizeBytes } = await client().jobs.outputInfo(job, { signal });
   if (stats.size !== sizeBytes) return undefined;
   const { body } = await client().jobs.output(job, { resume: true, signal });
-  const hashes = await Promise.all([hashOf(createReadStream(out)), hashOf(body ?? [])]);
+  const hashes = await Promise.all([bytesHash(createReadStream(out)), bytesHash(body ?? [])]);
   return hashes[0] === hashes[1] ? { path: resolve(out), sizeBytes, contentType, existed: true } : undefined;
 }
 
 /** The SHA-256 of some bytes, as 64 hex digits. */
-export async function hashOf(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+export async function bytesHash(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of chunks) hash.update(chunk);
   return hash.digest('hex');

@@ -28,7 +28,7 @@ import {
 const CALL = 'copyOutput(client, job, destination)';
 /** Puts that a store may ask to be repeated at once: a redirect that is seen, followed, and a clock that is set. */
 const MOST_REPEATS = 4;
-const TIMEOUT_MS = 60_000;
+const STORE_TIMEOUT_MS = 60_000;
 /** A store that gathers the bytes first is given time for them, after the last one. */
 const STORE_BYTES_PER_MS = 1_000;
 
@@ -199,7 +199,7 @@ class Copy {
   }
 
   async #put({ version, sizeBytes }: OpenOutput, body: CopyBody): Promise<StoredOutput> {
-    const { overwrite = false, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { overwrite = false, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
     const { contentType } = version;
     let etag: string | undefined;
     let doubt: StorageError | undefined;
@@ -287,7 +287,7 @@ class Copy {
 
   /** A request to the store, given up when the store does nothing for too long. The store's time is real, also in a sandbox. */
   async #attempt<T>(send: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const { signal, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { signal, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
     const late = () => this.#error('timeout', `did nothing for ${timeoutMs} ms (timeoutMs)`);
     const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
     try {

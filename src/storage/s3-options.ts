@@ -1,6 +1,6 @@
-import * as z from 'zod/mini';
 import { GenError } from '../errors/index.js';
-import { anObject, callback, checkOptions, text } from '../options.js';
+import { anObject, anything, callback, checkOptions, optionsOf, required, text } from '../options.js';
+import { isText } from '../schemas/envelope.js';
 
 /** What a request to S3 is signed with. */
 export interface S3Credentials {
@@ -38,18 +38,15 @@ export interface S3Options {
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
 }
 
-const required = (what: string, fits: (value: string) => boolean) =>
-  z.custom<string>((value) => typeof value === 'string' && value !== '' && fits(value), what);
-
-const S3_OPTIONS = z.strictObject({
-  bucket: required('the name of a bucket', (bucket) => !/[/\s?#]/.test(bucket)),
+const S3_OPTIONS = optionsOf({
+  bucket: required('the name of a bucket', (bucket) => isText(bucket) && !/[/\s?#]/.test(bucket)),
   key: required(
     'a non-empty string of whole characters, without "." and ".." in its path',
-    (key) => !/(^|\/)\.{1,2}(\/|$)|\p{Surrogate}/u.test(key),
+    (key) => isText(key) && !/(^|\/)\.{1,2}(\/|$)|\p{Surrogate}/u.test(key),
   ),
-  endpoint: z.optional(z.any()),
+  endpoint: anything,
   region: text,
-  credentials: z.optional(z.any()),
+  credentials: anything,
   headers: anObject,
   fetch: callback,
 });
@@ -89,7 +86,6 @@ function checkEndpoint({ endpoint, bucket }: S3Options): void {
 export function isCredentials(value: unknown): value is S3Credentials {
   if (typeof value !== 'object' || value === null) return false;
   const { accessKeyId, secretAccessKey, sessionToken }: Partial<Record<keyof S3Credentials, unknown>> = value;
-  const isText = (field: unknown) => typeof field === 'string' && field !== '';
   return isText(accessKeyId) && isText(secretAccessKey) && (sessionToken === undefined || isText(sessionToken));
 }
 

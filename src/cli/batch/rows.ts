@@ -12,7 +12,7 @@ import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';
 import { checkCall } from '../run-job.js';
-import { hashOf } from '../target.js';
+import { bytesHash } from '../target.js';
 
 /** A row of a prompts file as it was written, or why it cannot be read. */
 interface ReadRow {
@@ -224,7 +224,7 @@ async function withKeys(
   { run, name, sources }: { readonly run: string; readonly name: string; readonly sources: Sources },
 ): Promise<Row[]> {
   const hashes = new Map<unknown, string>();
-  for (const [path, source] of sources) hashes.set(source, `sha256:${await hashOf(createReadStream(path))}`);
+  for (const [path, source] of sources) hashes.set(source, `sha256:${await bytesHash(createReadStream(path))}`);
   const seen = new Map<string, number>();
   return drafts.map((draft) => {
     const { idempotency_key: own, ...params } = draft.params;
