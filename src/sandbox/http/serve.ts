@@ -9,15 +9,6 @@ import { checkOptions, must, text } from '../../options.js';
 import { systemClock } from '../../runtime/clock.js';
 import { ConnectionDropped } from './network.js';
 
-/** Where to listen. */
-export interface ServeOptions {
-  /** 0 takes any free port. */
-  readonly port: number;
-  readonly host: string;
-  /** The path below which the service is. @default none */
-  readonly prefix?: string;
-}
-
 type Fetch = (request: Request) => Response | Promise<Response>;
 
 /** Milliseconds that requests under way may take once `close` was called. */
@@ -32,9 +23,12 @@ const ANSWERED = { headers: { 'x-hono-already-sent': '1' } };
 /**
  * Serves a fetch function on Node, Bun and Deno alike: with `node:http`, because only there a fault can reset the socket. A
  * `ConnectionDropped` from `fetch` resets the connection, a body that fails closes it. Rejects with a GenError when the port
- * is taken or not allowed.
+ * is taken or not allowed. Port 0 takes any free one, and `prefix` is the path below which the service is.
  */
-export async function serve(fetch: Fetch, { port, host, prefix = '' }: ServeOptions): Promise<Listening> {
+export async function serve(
+  fetch: Fetch,
+  { port, host, prefix = '' }: { readonly port: number; readonly host: string; readonly prefix?: string },
+): Promise<Listening> {
   const answer = async (request: Request, call: { incoming: unknown }) => {
     const { socket } = call.incoming as IncomingMessage;
     try {

@@ -1,3 +1,4 @@
+import { isUploadField } from '../../rules/fields.js';
 import { isFields } from '../../schemas/envelope.js';
 import { show } from '../../schemas/show.js';
 import { MAX_REFERENCES, REVIEW_WORDS } from '../world/choices.js';
@@ -41,22 +42,24 @@ const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly a
 
 /** The references in fields that hold lists of upload ids or of URLs. */
 export function listedReferences(fields: RequestFields, role: ReferenceRole, names: readonly string[]): Reference[] {
-  const found = fields.texts(...names).map(({ field, value }): Reference => {
-    if (field.endsWith('_upload_ids')) return { role, field, uploadId: idIn(field, value) };
-    return { role, field, url: publicUrl(field, value) };
-  });
+  const found = fields.texts(...names).map(({ field, value }) => referenceIn(role, field, value));
   if (found.length <= MAX_REFERENCES) return found;
   throw new Refusal('invalid_request', `${found[0]?.field ?? role} may have at most ${MAX_REFERENCES} references.`);
 }
 
 /** The references in fields that hold one upload id or one URL. */
 export function singleReferences(fields: RequestFields, role: ReferenceRole, names: readonly string[]): Reference[] {
-  return names.flatMap((field): Reference[] => {
+  return names.flatMap((field) => {
     const value = fields.text(field);
-    if (value === undefined) return [];
-    if (field.endsWith('_upload_id')) return [{ role, field, uploadId: idIn(field, value) }];
-    return [{ role, field, url: publicUrl(field, value) }];
+    return value === undefined ? [] : referenceIn(role, field, value);
   });
+}
+
+/** A reference by upload id or by URL, as the name of its field says. Throws `invalid_request` for an empty id. */
+function referenceIn(role: ReferenceRole, field: string, value: string): Reference {
+  if (!isUploadField(field)) return { role, field, url: publicUrl(field, value) };
+  if (value.trim() !== '') return { role, field, uploadId: value };
+  throw new Refusal('invalid_request', `${field} must have ids of uploads, not an empty string.`);
 }
 
 /** The references in the `references` of an image create. */
@@ -134,12 +137,6 @@ function firstSeen(world: World, account: string, url: string | undefined): numb
   const known = world.state.seenUrls.get(name) ?? world.timeline.now();
   world.state.seenUrls.set(name, known);
   return known;
-}
-
-/** The id of an upload. Throws `invalid_request` for an empty one. */
-function idIn(field: string, given: string): string {
-  if (given.trim() !== '') return given;
-  throw new Refusal('invalid_request', `${field} must have ids of uploads, not an empty string.`);
 }
 
 /** A URL that the service could fetch. Throws `invalid_request` for any other. */

@@ -6,6 +6,9 @@ import { OWN_CODES } from '../world/choices.js';
 /** The codes of refusals: the documented ones, and the sandbox's own where the document names none. */
 export type RefusalCode = keyof typeof REQUEST_ERRORS | keyof typeof OWN_CODES;
 
+const DOCUMENTED = Object.entries(REQUEST_ERRORS).map(([code, [status]]) => [code, status] as const);
+const STATUSES: Readonly<Record<string, number>> = { ...Object.fromEntries(DOCUMENTED), ...OWN_CODES };
+
 /** What an error answer carries beside code and message. */
 export interface RefusalDetails {
   /** The `data` of the body. */
@@ -24,26 +27,15 @@ export class Refusal extends Error {
   constructor(code: RefusalCode, message: string, details: RefusalDetails = {}) {
     super(message);
     this.code = code;
-    this.status = statusOfCode(code);
+    this.status = STATUSES[code] ?? 400;
     this.details = details;
   }
 }
 
 /** The documented code of a status; the sandbox's own where the document has none. */
-export function codeForStatus(status: number): RefusalCode {
+export function codeForStatus(status: number): string {
   if (status >= 500) return status === 503 ? 'dispatch_disabled' : 'internal_error';
-  const found = Object.entries(REQUEST_ERRORS).find(([, [known]]) => known === status)?.[0];
-  return isCode(found) ? found : 'invalid_request';
-}
-
-function statusOfCode(code: RefusalCode): number {
-  const [, own] = Object.entries(OWN_CODES).find(([name]) => name === code) ?? [];
-  const [, documented] = Object.entries(REQUEST_ERRORS).find(([name]) => name === code) ?? [];
-  return own ?? documented?.[0] ?? 400;
-}
-
-function isCode(name: string | undefined): name is keyof typeof REQUEST_ERRORS {
-  return name !== undefined && Object.hasOwn(REQUEST_ERRORS, name);
+  return DOCUMENTED.find(([, known]) => known === status)?.[0] ?? 'invalid_request';
 }
 
 /** A JSON body, read field by field. A field of the wrong type is refused with `invalid_request`. */
