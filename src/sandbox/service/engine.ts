@@ -10,6 +10,20 @@ import { type Problem, problemOf } from './references.js';
 import { Refusal } from './request.js';
 import { deliverEvent, sendEvent } from './webhooks.js';
 
+/** The warning of a job that continues without its clips. */
+const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
+
+/** What will happen to a job. */
+interface JobPlan {
+  readonly end: PlannedEnd;
+  /** Milliseconds until then; 0 is before the create is answered. */
+  readonly afterMs: number;
+  /** Whether its dispatch never starts. */
+  readonly isStalled: boolean;
+  readonly warnings: readonly string[];
+  readonly webhookCopies: number;
+}
+
 /** Whether a job has a final status. */
 export function isFinished(job: StoredJob): boolean {
   return job.completedAt !== null;
@@ -107,20 +121,6 @@ function countUses({ state }: World, job: StoredJob, change: 1 | -1): void {
     if (uses > 0) state.uploadUses.set(id, uses);
     else state.uploadUses.delete(id);
   }
-}
-
-/** The warning of a job that continues without its clips. */
-const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
-
-/** What will happen to a job. */
-export interface JobPlan {
-  readonly end: PlannedEnd;
-  /** Milliseconds until then; 0 is before the create is answered. */
-  readonly afterMs: number;
-  /** Whether its dispatch never starts. */
-  readonly isStalled: boolean;
-  readonly warnings: readonly string[];
-  readonly webhookCopies: number;
 }
 
 /** Decides how a job ends: its references come first, then the next outcome of a test, then the words of the prompt. */
