@@ -14,7 +14,7 @@ import { deliverEvent, sendEvent } from './webhooks.js';
 const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
 
 /** What will happen to a job. */
-interface JobPlan {
+interface PlannedJob {
   readonly end: PlannedEnd;
   /** Milliseconds until then; 0 is before the create is answered. */
   readonly afterMs: number;
@@ -79,7 +79,7 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
   return job;
 }
 
-function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }: JobPlan): void {
+function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }: PlannedJob): void {
   // From the moment that the job shows: reading the clock again may give a later one.
   const now = job.createdAt;
   if (job.status !== 'processing' && !isStalled) {
@@ -124,7 +124,7 @@ function countUses({ state }: World, job: StoredJob, change: 1 | -1): void {
 }
 
 /** Decides how a job ends: its references come first, then the next outcome of a test, then the words of the prompt. */
-function planJob(world: World, caller: Caller, order: Order): JobPlan {
+function planJob(world: World, caller: Caller, order: Order): PlannedJob {
   const outcome: Outcome = { ...outcomeIn(order.prompt), ...takeOutcome(world, order.kind) };
   const prepared = prepare(world, caller, { order, clipsFail: outcome.clipsFail === true });
   const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };

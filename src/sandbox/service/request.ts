@@ -6,8 +6,8 @@ import { OWN_CODES } from '../world/choices.js';
 /** The codes of refusals: the documented ones, and the sandbox's own where the document names none. */
 export type RefusalCode = keyof typeof REQUEST_ERRORS | keyof typeof OWN_CODES;
 
-const DOCUMENTED = Object.entries(REQUEST_ERRORS).map(([code, [status]]) => [code, status] as const);
-const STATUSES: Readonly<Record<string, number>> = { ...Object.fromEntries(DOCUMENTED), ...OWN_CODES };
+const DOCUMENTED_CODES = Object.entries(REQUEST_ERRORS).map(([code, [status]]) => [code, status] as const);
+const STATUSES: Readonly<Record<string, number>> = { ...Object.fromEntries(DOCUMENTED_CODES), ...OWN_CODES };
 
 /** What an error answer carries beside code and message. */
 export interface RefusalDetails {
@@ -35,7 +35,7 @@ export class Refusal extends Error {
 /** The documented code of a status; the sandbox's own where the document has none. */
 export function codeForStatus(status: number): string {
   if (status >= 500) return status === 503 ? 'dispatch_disabled' : 'internal_error';
-  return DOCUMENTED.find(([, known]) => known === status)?.[0] ?? 'invalid_request';
+  return DOCUMENTED_CODES.find(([, known]) => known === status)?.[0] ?? 'invalid_request';
 }
 
 /** A JSON body, read field by field. A field of the wrong type is refused with `invalid_request`. */
