@@ -63,7 +63,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
     ['src/events.ts', 'src/hooks.ts', 'src/transport/job-log.ts', 'src/transport/layers/{events,jobs}.ts'],
   ),
   durable: folder('durable', inFolders('durable')),
-  cloudflare: folder('cloudflare', inFolders('cloudflare', 'shared')),
+  cloudflare: folder('cloudflare', ['test/cloudflare/gen-account.test.ts']),
   redis: folder('redis', inFolders('redis', 'shared')),
   bullmq: folder('bullmq', inFolders('bullmq')),
 };
