@@ -1,7 +1,7 @@
 // The line of durable runs that wait for one rate limit, on a held clock.
 import { describe, expect, it } from 'vitest';
 import { AccountPlaces } from '../../src/shared/places.js';
-import { memoryStore } from '../../src/shared/shared-store.js';
+import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
 import { HeldClock } from '../budget/held-clock.js';
 
 const START = Date.UTC(2026, 0, 1);
@@ -49,6 +49,26 @@ describe('a place in the line', () => {
     expect(await ask('a')).toBe(again);
     await clock.advance(again);
     expect(await ask('a')).toBe(0);
+  });
+
+  it('is given to the requests of one process one after the other, also after one has failed', async () => {
+    const { one, store } = openLine();
+    let asks = 0;
+    let most = 0;
+    const slow: SharedStore = {
+      async read(...given) {
+        asks += 1;
+        most = Math.max(most, asks);
+        const values = await store.read(...given);
+        asks -= 1;
+        if (given[1].includes('run/broken')) throw new Error('away');
+        return values;
+      },
+      write: store.write,
+    };
+    const take = (key: string) => one.take({ lane: 'videos.create', limit, key }, slow).catch(() => 'failed');
+    expect(await Promise.all([take('a'), take('broken'), take('b')])).toEqual([0, 'failed', 0]);
+    expect(most).toBe(1);
   });
 
   it('is one in the line of its process where there is no store', async () => {

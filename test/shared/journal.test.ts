@@ -1,0 +1,130 @@
+// A journal in a shared store: how it spreads its creates, how long it keeps them, and what it refuses.
+import { describe, expect, it } from 'vitest';
+import { ConnectionError, GenError } from '../../src/errors/index.js';
+import type { Journal, JournalEntry } from '../../src/rules/journal.js';
+import { CLOCK } from '../../src/runtime/clock.js';
+import { journalName, readJournal, sharedJournal, storedEntry } from '../../src/shared/journal.js';
+import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { HeldClock } from '../budget/held-clock.js';
+
+const START = Date.UTC(2026, 0, 1);
+const DAY_MS = 86_400_000;
+const opened = (key: string, at = START): JournalEntry => ({
+  key,
+  call: 'videos',
+  params: {},
+  at: new Date(at).toISOString(),
+});
+const accepted = (key: string): JournalEntry => ({
+  phase: 'accepted',
+  key,
+  jobId: `job ${key}`,
+  at: new Date(START).toISOString(),
+});
+
+function setup() {
+  const clock = new HeldClock(START);
+  const memory = memoryStore(clock);
+  const groups = new Set<string>();
+  const store: SharedStore = {
+    read: memory.read,
+    write(group, ...rest) {
+      groups.add(group);
+      return memory.write(group, ...rest);
+    },
+    ...{ [CLOCK]: clock },
+  };
+  return { clock, store, groups, journal: sharedJournal(store) };
+}
+const keysOf = async (journal: Journal) => (await readJournal(journal)).map(({ key }) => key);
+
+describe('a journal in a shared store', () => {
+  it('spreads its creates over sixteen groups, and gives them in the order in which they began', async () => {
+    const { journal, groups } = setup();
+    const keys = Array.from({ length: 60 }, (_, at) => `key-${at}-${at * 7_919}`);
+    for (const [at, key] of keys.entries()) await journal.append(opened(key, START + at));
+    expect([...groups].every((group) => /^journal:jobs:(\d|1[0-5])$/.test(group))).toBe(true);
+    expect(groups.size).toBeGreaterThan(12);
+    expect(await keysOf(journal)).toEqual(keys);
+  });
+
+  it('keeps programs of other names apart', async () => {
+    const { journal, store } = setup();
+    const other = sharedJournal(store, { name: 'other' });
+    await journal.append(opened('a'));
+    expect([await keysOf(other), journal.name, other.name]).toEqual([[], 'jobs', 'other']);
+  });
+
+  it('forgets a create that nothing is left to do for after a day, and any other after 30 days without an entry', async () => {
+    const { clock, journal } = setup();
+    await journal.append(opened('done'));
+    await journal.append(accepted('done'));
+    await journal.append({ phase: 'final', key: 'done', jobId: 'job done', status: 'failed', at: '' });
+    await journal.append(opened('open'));
+    await clock.advance(DAY_MS - 1);
+    expect(await keysOf(journal)).toEqual(['done', 'open']);
+    await clock.advance(1);
+    expect(await keysOf(journal)).toEqual(['open']);
+    await journal.append(accepted('open'));
+    await clock.advance(30 * DAY_MS - 1);
+    expect(await keysOf(journal)).toEqual(['open']);
+    await clock.advance(1);
+    expect(await keysOf(journal)).toEqual([]);
+  });
+
+  it('notes a stored file by its job', async () => {
+    const { journal } = setup();
+    await journal.append(opened('a'));
+    await journal.append(accepted('a'));
+    await journal.stored('job a');
+    expect(await readJournal(journal)).toMatchObject([{ key: 'a', state: 'stored' }]);
+  });
+
+  it.each([undefined, null, 'redis', {}, { read() {} }, { write() {} }])('is refused for the store %j', (store) => {
+    expect(() => sharedJournal(store as never)).toThrow(GenError);
+    expect(() => sharedJournal(store as never)).toThrow(
+      /^sharedJournal\(shared\) takes a store such as redisShared\(redis\), not /,
+    );
+  });
+
+  it.each([
+    ['', '""'],
+    [7, '7'],
+  ])('is refused under the name %j', (name, shown) => {
+    expect(() => sharedJournal(setup().store, { name: name as string })).toThrow(
+      new GenError(`sharedJournal: name must be a non-empty string, not ${shown}.`),
+    );
+  });
+
+  it.each([
+    ['', '""'],
+    [7, '7'],
+    [undefined, 'undefined'],
+  ])('takes no file of the job %j', async (jobId, shown) => {
+    expect(() => storedEntry(jobId)).toThrow(
+      new GenError(`journal.stored(jobId) takes the id of a job, not ${shown}.`),
+    );
+    await expect(setup().journal.stored(jobId as string)).rejects.toThrow(GenError);
+  });
+});
+
+describe('a journal that cannot be read', () => {
+  const broken = (name: string | undefined, cause: Error): Journal => ({
+    ...(name !== undefined && { name }),
+    append() {},
+    entries() {
+      throw cause;
+    },
+  });
+
+  it('is named in the error, which has the recovery of its cause', async () => {
+    const cause = new ConnectionError('away');
+    await expect(readJournal(broken('a.jsonl', cause))).rejects.toMatchObject({
+      message: 'The journal "a.jsonl" could not be read: away',
+      recovery: cause.recovery,
+      cause,
+    });
+    await expect(readJournal(broken(undefined, new Error('x')))).rejects.toThrow('The journal could not be read: x');
+    expect(journalName(broken('', cause))).toBe('The journal');
+  });
+});
