@@ -15,7 +15,12 @@ export default {
   mutate: AREAS[MUTATE_AREA].files,
   // Tests read the source of examples, and vitest checks no types.
   disableTypeChecks: false,
-  vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
+  // The commands of a test move into its folder, which only a process can.
+  vitest: {
+    configFile: 'test/mutation/vitest.config.ts',
+    related: false,
+    pool: MUTATE_AREA.startsWith('cli/') ? 'forks' : 'threads',
+  },
   coverageAnalysis: 'perTest',
   concurrency: 1,
   timeoutMS: 5_000,
