@@ -23,7 +23,7 @@ export default {
   },
   coverageAnalysis: 'perTest',
   concurrency: 1,
-  timeoutMS: 5_000,
+  timeoutMS: 10_000,
   timeoutFactor: 1.25,
   dryRunTimeoutMinutes: 15,
   reporters: ['clear-text', 'json', 'progress-append-only'],
