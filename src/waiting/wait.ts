@@ -9,8 +9,8 @@ import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import type { createNotices } from './notices.js';
 import type { ReadLimiter } from './read-queue.js';
 import type { WaitOptions } from './wait-options.js';
-import type { Seat } from './waited-job.js';
-import { type JobWatcher, RESTART } from './watcher.js';
+import { RESTART, type Subscriber } from './waited-job.js';
+import type { JobWatcher } from './watcher.js';
 
 /** What a wait is for. */
 export interface WaitTarget {
@@ -55,7 +55,7 @@ const DEFAULT_MAX_RETRY_AFTER_MS = 120_000;
 /** The pause after a key function that failed before the first read. */
 const KEY_PAUSE = { firstMs: 1_000, mostMs: 60_000 } as const;
 
-/** Follows a job until it is settled. Whatever ends the wait takes its timer, listener and seat at the watcher along. */
+/** Follows a job until it is settled. Whatever ends the wait takes its timer, its listener and its place at the watcher along. */
 export async function followJob(
   context: FollowContext,
   { id, job: known }: WaitTarget,
@@ -67,9 +67,9 @@ export async function followJob(
   let job = known;
   let keyError: unknown;
   let watcher: JobWatcher | undefined;
-  let seat: Seat | undefined;
+  let subscriber: Subscriber | undefined;
   let stopListening: (() => void) | undefined;
-  const late = () => timedOut({ id, job, timeoutMs, cause: seat?.entry.lastError ?? keyError });
+  const late = () => timedOut({ id, job, timeoutMs, cause: subscriber?.entry.lastError ?? keyError });
   const wait = new Wait(clock, { limitMs: leftMs, signal, late });
   try {
     for (let failures = 1; watcher === undefined; failures++) {
@@ -83,23 +83,23 @@ export async function followJob(
       }
     }
     const limiter = context.limiter?.() ?? 'documented';
-    seat = watcher.join({ id, job, limiter, pollIntervalMs, takesEvents: settleOn !== 'read', wait });
+    subscriber = watcher.join({ id, job, limiter, pollIntervalMs, takesEvents: settleOn !== 'read', wait });
     stopListening = context.notices?.listen(watcher);
     for (;;) {
-      const step = watcher.next(seat);
+      const step = watcher.next(subscriber);
       if (step.kind === 'sleep') await wait.sleep();
-      else if (step.kind === 'read') await readOnce(context, { watcher, seat, wait, stop: step.stop });
+      else if (step.kind === 'read') await readOnce(context, { watcher, subscriber, wait, stop: step.stop });
       else {
         job = step.job;
         update?.(job, step.progress);
         if (!isSettled(job)) continue;
-        if (!step.isRead) learnCharge(context, watcher, seat, job);
+        if (!step.isRead) learnCharge(context, watcher, subscriber, job);
         return outcomeOf(job, throwOnFailure);
       }
     }
   } finally {
     stopListening?.();
-    if (seat) watcher?.leave(seat);
+    if (subscriber) watcher?.leave(subscriber);
     wait.close();
   }
 }
@@ -186,7 +186,7 @@ class Wait {
 /** A read whose turn has come. */
 interface ReadTurn {
   readonly watcher: JobWatcher;
-  readonly seat: Seat;
+  readonly subscriber: Subscriber;
   readonly wait: Wait;
   readonly stop: AbortController;
 }
@@ -194,15 +194,15 @@ interface ReadTurn {
 /** Reads the job and tells the watcher. Throws what ends the wait. */
 async function readOnce(
   { readJob, maxRetryAfterMs: mostAskedMs = DEFAULT_MAX_RETRY_AFTER_MS }: FollowContext,
-  { watcher, seat, wait, stop }: ReadTurn,
+  { watcher, subscriber, wait, stop }: ReadTurn,
 ): Promise<void> {
   try {
-    watcher.seen(seat, await wait.during((signal) => readJob(seat.entry.id, signal), stop));
+    watcher.seen(subscriber, await wait.during((signal) => readJob(subscriber.entry.id, signal), stop));
   } catch (error) {
     wait.throwIfEnded();
     const isRestart = stop.signal.aborted && stop.signal.reason === RESTART;
     const ends = !isRestart && endsWait(error);
-    watcher.missed(seat, { error: isRestart ? RESTART : error, ends, askedMs: askedMs(error, mostAskedMs) });
+    watcher.missed(subscriber, { error: isRestart ? RESTART : error, ends, askedMs: askedMs(error, mostAskedMs) });
     if (ends) throw error;
   }
 }
@@ -227,13 +227,13 @@ function inCallersContext(
 function learnCharge(
   { learnsCharge, announced, readJob }: FollowContext,
   watcher: JobWatcher,
-  seat: Seat,
+  subscriber: Subscriber,
   { id, status }: Job,
 ): void {
   if (!learnsCharge?.(id)) return;
   const inContext = callerContext();
   const read = () => inContext(() => readJob(id, new AbortController().signal));
-  if (!watcher.readLater(seat, read)) announced?.({ id, status });
+  if (!watcher.readLater(subscriber, read)) announced?.({ id, status });
 }
 
 const FAILURES: Readonly<Record<string, typeof JobError>> = {

@@ -4,13 +4,13 @@ import { learned, modelKey, newModel } from '../rules/order.js';
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../shared/facts.js';
-import type { ModelRecord, Ranked, ReadQueue } from './read-queue.js';
+import type { ModelRecord, Ranked, ReadLimiter, ReadQueue } from './read-queue.js';
 
 /** A job that is waited for. */
 export interface Entry extends Ranked {
   readonly id: string;
   /** The first one reads; one whose read failed goes to the end. */
-  readonly seats: Seat[];
+  readonly subscribers: Subscriber[];
   job: Job | undefined;
   /** Its class in the learned lengths, where its create is known. */
   readonly lengthClass: string | undefined;
@@ -19,7 +19,7 @@ export interface Entry extends Ranked {
   sinceMs: number;
   lastReadMs: number;
   /** The wait whose turn it is to read, or that reads. */
-  reader: Seat | undefined;
+  reader: Subscriber | undefined;
   readerSinceMs: number;
   reading: AbortController | undefined;
   failures: number;
@@ -30,8 +30,12 @@ export interface Entry extends Ranked {
   event: { readonly job: Job; readonly atMs: number } | undefined;
 }
 
-/** What a wait gives the scheduler. */
-export interface SeatOptions {
+/** A wait that begins, as it tells the scheduler. */
+export interface NewWait {
+  readonly id: string;
+  /** The job as far as it is known. */
+  readonly job: Job | undefined;
+  readonly limiter: ReadLimiter;
   /** Milliseconds between two reads; the shortest of all waits on the job counts. */
   readonly pollIntervalMs: number | undefined;
   /** Whether a verified event may end the wait without a read. */
@@ -40,8 +44,8 @@ export interface SeatOptions {
   readonly wait: { wake(): void };
 }
 
-/** The place of one wait at the scheduler. */
-export interface Seat extends SeatOptions {
+/** One wait, as the scheduler knows it. */
+export interface Subscriber extends Pick<NewWait, 'pollIntervalMs' | 'takesEvents' | 'wait'> {
   readonly entry: Entry;
   /** Where its reads are due. */
   readonly queue: ReadQueue<Entry>;
@@ -53,6 +57,15 @@ export interface Seat extends SeatOptions {
   askedMs: number;
 }
 
+/** Why a read is broken off that must be made again. */
+export const RESTART = Symbol('read again');
+
+/** What a wait has to do now. */
+export type WaitStep =
+  | { readonly kind: 'look'; readonly job: Job; readonly progress: JobProgress; readonly isRead: boolean }
+  | { readonly kind: 'read'; readonly stop: AbortController }
+  | { readonly kind: 'sleep' };
+
 /** How the end of a job was announced: not at all, by a notice that may be wrong, or by a verified event, which ended a wait. */
 export const HEARD = { nothing: 0, hint: 1, event: 2, learned: 3 } as const;
 type Heard = (typeof HEARD)[keyof typeof HEARD];
@@ -61,9 +74,9 @@ type Heard = (typeof HEARD)[keyof typeof HEARD];
 const EVENT_WAITS_MS = 2_000;
 
 /** What a verified event does with the waits of its job: it ends them at once, or after a while in which the job can be read. */
-export function endByEvent({ job, seats }: Entry, event: Job, now: number): NonNullable<Entry['event']> {
-  const [seat] = seats;
-  const isFree = seat !== undefined && seat.queue.freeInMs(now) <= EVENT_WAITS_MS;
+export function endByEvent({ job, subscribers }: Entry, event: Job, now: number): NonNullable<Entry['event']> {
+  const [subscriber] = subscribers;
+  const isFree = subscriber !== undefined && subscriber.queue.freeInMs(now) <= EVENT_WAITS_MS;
   const { finalTokenCost: _, providerOutputExpiresAt: __, completedAt: ___, ...known } = job ?? event;
   return { job: { ...known, ...event }, atMs: isFree ? now + EVENT_WAITS_MS : now };
 }
@@ -107,7 +120,7 @@ export class JobRhythms {
       job,
       of,
       lengthClass: this.#lengths?.classOf(id),
-      seats: [],
+      subscribers: [],
       sinceMs: now - ageMs,
       lastReadMs: now,
       dueMs: now + firstMs,
@@ -126,8 +139,11 @@ export class JobRhythms {
   }
 
   /** How long the job rests until its next read. */
-  intervalMs({ seats, of, eager }: Entry): number {
-    const own = seats.reduce((ms, seat) => Math.min(ms, seat.pollIntervalMs ?? ms), Number.POSITIVE_INFINITY);
+  intervalMs({ subscribers, of, eager }: Entry): number {
+    const own = subscribers.reduce(
+      (ms, subscriber) => Math.min(ms, subscriber.pollIntervalMs ?? ms),
+      Number.POSITIVE_INFINITY,
+    );
     const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(of.model.rhythm.intervalMs);
     return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_READS - eager)) : natural;
   }
@@ -157,11 +173,15 @@ export class JobRhythms {
   }
 
   /** How far the job is, for one of its waits. */
-  progressOf(seat: Seat, job: Job, now: number): JobProgress {
+  progressOf(subscriber: Subscriber, job: Job, now: number): JobProgress {
     if (isSettled(job)) return ENDED;
-    const { sinceMs, lengthClass } = seat.entry;
-    const progress = progressOf(this.#lengths?.expectedMs(lengthClass ?? modelKey(job)), now - sinceMs, seat.share);
-    seat.share = progress.share;
+    const { sinceMs, lengthClass } = subscriber.entry;
+    const progress = progressOf(
+      this.#lengths?.expectedMs(lengthClass ?? modelKey(job)),
+      now - sinceMs,
+      subscriber.share,
+    );
+    subscriber.share = progress.share;
     return progress;
   }
 

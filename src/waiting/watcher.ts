@@ -1,13 +1,23 @@
 import { isRateLimited } from '../rules/fate.js';
-import { ENDED, type JobProgress } from '../rules/lengths.js';
+import { ENDED } from '../rules/lengths.js';
 import { readPauseMs } from '../rules/order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../shared/facts.js';
 import type { Notice } from './notices.js';
-import { DueHeap, type ReadLimiter, ReadQueue } from './read-queue.js';
-import { EAGER_READS, type Entry, endByEvent, HEARD, JobRhythms, type Seat, type SeatOptions } from './waited-job.js';
+import { DueHeap, ReadQueue } from './read-queue.js';
+import {
+  EAGER_READS,
+  type Entry,
+  endByEvent,
+  HEARD,
+  JobRhythms,
+  type NewWait,
+  RESTART,
+  type Subscriber,
+  type WaitStep,
+} from './waited-job.js';
 
 /** Reads under way at most: enough at any usual delay also under lifted limits. */
 const READS_AT_ONCE = 256;
@@ -25,15 +35,6 @@ const LONGEST_HOLD_MS = 60_000;
 /** Stand for what is not a limiter. */
 const NAMED = { documented: {}, off: {} } as const;
 
-/** Why a read is broken off that must be made again. */
-export const RESTART = Symbol('read again');
-
-/** What a wait has to do now. */
-export type WaitStep =
-  | { readonly kind: 'look'; readonly job: Job; readonly progress: JobProgress; readonly isRead: boolean }
-  | { readonly kind: 'read'; readonly stop: AbortController }
-  | { readonly kind: 'sleep' };
-
 /** A read that failed. */
 interface Miss {
   readonly error: unknown;
@@ -41,14 +42,6 @@ interface Miss {
   readonly ends: boolean;
   /** How long the service asks to wait, in milliseconds; 0 where it does not. */
   readonly askedMs: number;
-}
-
-/** A wait that begins. */
-interface NewWait extends SeatOptions {
-  readonly id: string;
-  /** The job as far as it is known. */
-  readonly job: Job | undefined;
-  readonly limiter: ReadLimiter;
 }
 
 /**
@@ -88,7 +81,7 @@ export class JobWatcher {
   }
 
   /** Begins a wait. */
-  join({ id, job, limiter, ...options }: NewWait): Seat {
+  join({ id, job, limiter, ...options }: NewWait): Subscriber {
     if (this.#clock.perRequest) this.#forgetLost();
     const { pollIntervalMs } = options;
     const now = this.#clock.now();
@@ -98,9 +91,9 @@ export class JobWatcher {
     this.#busy.add(queue);
     queue.waits++;
     const entry = this.#entries.get(id) ?? this.#rhythms.entryOf(id, job, now, pollIntervalMs);
-    const seat = { ...options, entry, queue, share: undefined, version: entry.version, askedMs: now };
-    entry.seats.push(seat);
-    if (entry.seats.length === 1) {
+    const subscriber = { ...options, entry, queue, share: undefined, version: entry.version, askedMs: now };
+    entry.subscribers.push(subscriber);
+    if (entry.subscribers.length === 1) {
       this.#entries.set(id, entry);
       this.#resting.put(entry);
     }
@@ -108,34 +101,39 @@ export class JobWatcher {
     if (notice && this.#announced.delete(id)) this.#announce(entry, notice);
     if (pollIntervalMs !== undefined) this.#rest(entry, Math.min(entry.dueMs, now + pollIntervalMs));
     this.#planTurn();
-    return seat;
+    return subscriber;
   }
 
   /** What the wait has to do now. */
-  next(seat: Seat): WaitStep {
-    const { entry } = seat;
+  next(subscriber: Subscriber): WaitStep {
+    const { entry } = subscriber;
     const now = this.#clock.now();
-    seat.askedMs = now;
-    if (entry.job && entry.version > seat.version) {
-      seat.version = entry.version;
-      return { kind: 'look', job: entry.job, progress: this.#rhythms.progressOf(seat, entry.job, now), isRead: true };
+    subscriber.askedMs = now;
+    if (entry.job && entry.version > subscriber.version) {
+      subscriber.version = entry.version;
+      return {
+        kind: 'look',
+        job: entry.job,
+        progress: this.#rhythms.progressOf(subscriber, entry.job, now),
+        isRead: true,
+      };
     }
-    if (entry.event && seat.takesEvents && entry.event.atMs <= now) {
+    if (entry.event && subscriber.takesEvents && entry.event.atMs <= now) {
       const { job } = entry.event;
       if (entry.heard !== HEARD.learned) this.#rhythms.completed(entry, job, now - entry.sinceMs);
       entry.heard = HEARD.learned;
       return { kind: 'look', job, progress: ENDED, isRead: false };
     }
-    if (this.#clock.perRequest) this.#takeTurn(seat, now);
-    if (entry.reader !== seat || entry.reading) return { kind: 'sleep' };
+    if (this.#clock.perRequest) this.#takeTurn(subscriber, now);
+    if (entry.reader !== subscriber || entry.reading) return { kind: 'sleep' };
     entry.reading = new AbortController();
     return { kind: 'read', stop: entry.reading };
   }
 
   /** The wait's read has shown this job. */
-  seen(seat: Seat, job: Job): void {
-    const { entry } = seat;
-    this.#readingEnded(seat);
+  seen(subscriber: Subscriber, job: Job): void {
+    const { entry } = subscriber;
+    this.#readingEnded(subscriber);
     const now = this.#clock.now();
     this.#rhythms.seen(entry, job, now);
     entry.version++;
@@ -147,14 +145,14 @@ export class JobWatcher {
       if (entry.eager > 0) entry.eager--;
       this.#rest(entry, now + this.#rhythms.intervalMs(entry));
     }
-    for (const other of entry.seats) if (other !== seat) other.wait.wake();
+    for (const other of entry.subscribers) if (other !== subscriber) other.wait.wake();
     this.#planTurn();
   }
 
   /** The wait's read has failed. */
-  missed(seat: Seat, { error, ends, askedMs }: Miss): void {
-    const { entry } = seat;
-    this.#readingEnded(seat);
+  missed(subscriber: Subscriber, { error, ends, askedMs }: Miss): void {
+    const { entry } = subscriber;
+    this.#readingEnded(subscriber);
     const now = this.#clock.now();
     if (error === RESTART) {
       this.#rest(entry, now);
@@ -162,26 +160,26 @@ export class JobWatcher {
       entry.lastReadMs = now;
       entry.failures++;
       entry.lastError = error;
-      if (isRateLimited(error)) seat.queue.hold(now + Math.min(askedMs, LONGEST_HOLD_MS));
+      if (isRateLimited(error)) subscriber.queue.hold(now + Math.min(askedMs, LONGEST_HOLD_MS));
       // Another wait on the job may have a client that works.
-      entry.seats.push(...entry.seats.splice(entry.seats.indexOf(seat), 1));
+      entry.subscribers.push(...entry.subscribers.splice(entry.subscribers.indexOf(subscriber), 1));
       this.#rest(entry, now + readPauseMs(this.#rhythms.intervalMs(entry), entry.failures, askedMs));
     }
     this.#planTurn();
   }
 
   /** Ends the wait. */
-  leave(seat: Seat): void {
-    const { entry, queue } = seat;
-    const place = entry.seats.indexOf(seat);
+  leave(subscriber: Subscriber): void {
+    const { entry, queue } = subscriber;
+    const place = entry.subscribers.indexOf(subscriber);
     if (place < 0) return;
     const now = this.#clock.now();
-    const isDue = entry.reader === seat || (entry.reader === undefined && entry.dueMs <= now);
+    const isDue = entry.reader === subscriber || (entry.reader === undefined && entry.dueMs <= now);
     queue.waits--;
     if (place === 0) queue.remove(entry);
-    entry.seats.splice(place, 1);
-    this.#readingEnded(seat);
-    if (entry.seats.length === 0) this.#forget(entry);
+    entry.subscribers.splice(place, 1);
+    this.#readingEnded(subscriber);
+    if (entry.subscribers.length === 0) this.#forget(entry);
     // Its turn goes to the next wait on the job.
     else if (isDue && this.#entries.get(entry.id) === entry) this.#rest(entry, now);
     this.#planTurn();
@@ -200,7 +198,7 @@ export class JobWatcher {
   }
 
   /** Makes a read that nobody waits for when one is free. False where that is impossible. */
-  readLater({ entry, queue }: Seat, read: () => Promise<unknown>): boolean {
+  readLater({ entry, queue }: Subscriber, read: () => Promise<unknown>): boolean {
     if (this.#clock.perRequest) return false;
     queue.addLater(entry.id, read);
     this.#planTurn();
@@ -226,19 +224,19 @@ export class JobWatcher {
   }
 
   /** On Workers: this wait reads when the job is due, unless another one does so right now. */
-  #takeTurn(seat: Seat, now: number): void {
-    const { entry } = seat;
+  #takeTurn(subscriber: Subscriber, now: number): void {
+    const { entry } = subscriber;
     const isTaken = entry.reader !== undefined && now - entry.readerSinceMs < LOST_MS;
-    if (entry.dueMs > now || isTaken || !seat.queue.takes(now, entry.eager > 0)) return;
+    if (entry.dueMs > now || isTaken || !subscriber.queue.takes(now, entry.eager > 0)) return;
     if (entry.reader) this.#readingEnded(entry.reader);
-    this.#grant(seat, now);
+    this.#grant(subscriber, now);
   }
 
-  #grant(seat: Seat, now: number): void {
-    seat.entry.reader = seat;
-    seat.entry.readerSinceMs = now;
+  #grant(subscriber: Subscriber, now: number): void {
+    subscriber.entry.reader = subscriber;
+    subscriber.entry.readerSinceMs = now;
     this.#reading++;
-    seat.wait.wake();
+    subscriber.wait.wake();
   }
 
   /** Several changes of one tick share a turn. */
@@ -263,7 +261,7 @@ export class JobWatcher {
         break;
       }
       this.#resting.remove(entry);
-      entry.seats[0]?.queue.add(entry);
+      entry.subscribers[0]?.queue.add(entry);
     }
     for (const queue of this.#busy) {
       nextMs = Math.min(nextMs, this.#serve(queue, now));
@@ -283,10 +281,10 @@ export class JobWatcher {
   #serve(queue: ReadQueue<Entry>, now: number): number {
     while (this.#reading < READS_AT_ONCE && this.#readInTurn < READS_PER_TURN) {
       const { entry, later, waitMs } = queue.next(now, this.#reading);
-      const [seat] = entry?.seats ?? [];
+      const [subscriber] = entry?.subscribers ?? [];
       if (waitMs > 0) return waitMs;
       this.#readInTurn++;
-      if (seat) this.#grant(seat, now);
+      if (subscriber) this.#grant(subscriber, now);
       if (!later) continue;
       this.#reading++;
       later().finally(() => {
@@ -307,8 +305,8 @@ export class JobWatcher {
         continue;
       }
       this.#ending.delete(entry);
-      if (entry.seats.every(({ takesEvents }) => takesEvents)) this.#forget(entry);
-      for (const { takesEvents, wait } of entry.seats) if (takesEvents) wait.wake();
+      if (entry.subscribers.every(({ takesEvents }) => takesEvents)) this.#forget(entry);
+      for (const { takesEvents, wait } of entry.subscribers) if (takesEvents) wait.wake();
       if (entry.reader?.takesEvents) entry.reading?.abort(RESTART);
     }
     return nextMs;
@@ -317,8 +315,8 @@ export class JobWatcher {
   /** The job rests until then, unless it is being read. */
   #rest(entry: Entry, dueMs: number): void {
     entry.dueMs = dueMs;
-    if (entry.reader || entry.seats.length === 0) return;
-    entry.seats[0]?.queue.remove(entry);
+    if (entry.reader || entry.subscribers.length === 0) return;
+    entry.subscribers[0]?.queue.remove(entry);
     this.#resting.put(entry);
   }
 
@@ -326,20 +324,20 @@ export class JobWatcher {
     if (this.#entries.get(entry.id) === entry) this.#entries.delete(entry.id);
     this.#resting.remove(entry);
     this.#ending.delete(entry);
-    entry.seats[0]?.queue.remove(entry);
+    entry.subscribers[0]?.queue.remove(entry);
   }
 
-  #readingEnded(seat: Seat): void {
-    if (seat.entry.reader !== seat) return;
+  #readingEnded(subscriber: Subscriber): void {
+    if (subscriber.entry.reader !== subscriber) return;
     this.#reading--;
-    seat.entry.reading = undefined;
-    seat.entry.reader = undefined;
+    subscriber.entry.reading = undefined;
+    subscriber.entry.reader = undefined;
   }
 
   /** On Workers: drops the waits whose request has ended without a word. */
   #forgetLost(): void {
     const longAgo = this.#clock.now() - 20 * LOST_MS;
-    for (const { seats } of this.#entries.values())
-      for (const seat of [...seats]) if (seat.askedMs < longAgo) this.leave(seat);
+    for (const { subscribers } of this.#entries.values())
+      for (const subscriber of [...subscribers]) if (subscriber.askedMs < longAgo) this.leave(subscriber);
   }
 }
