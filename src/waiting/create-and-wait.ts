@@ -63,7 +63,7 @@ export async function createAndWait(
   let sinceMs = clock.now();
   let created: CreatedJob | undefined;
   let lastError: unknown;
-  let run = startRun({ key, shortKey, rules: rulesOf(options) });
+  let run = startRun({ key, shortKey, rules: runRulesOf(options) });
   for (;;) {
     const { step } = run;
     let event: RunEvent;
@@ -100,7 +100,7 @@ export async function createAndWait(
   }
 }
 
-function rulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recover }: CreateAndWaitOptions): RunRules {
+function runRulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recover }: CreateAndWaitOptions): RunRules {
   return {
     timeoutMs: timeoutMs === false ? null : timeoutMs,
     resubmitPending,

@@ -9,7 +9,7 @@ import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import type { createNotices } from './notices.js';
 import type { ReadLimiter } from './read-queue.js';
 import type { WaitOptions } from './wait-options.js';
-import { RESTART, type Subscriber } from './waited-job.js';
+import { type JobSubscriber, RESTART } from './waited-job.js';
 import type { JobWatcher } from './watcher.js';
 
 /** What a wait is for. */
@@ -67,7 +67,7 @@ export async function followJob(
   let job = known;
   let keyError: unknown;
   let watcher: JobWatcher | undefined;
-  let subscriber: Subscriber | undefined;
+  let subscriber: JobSubscriber | undefined;
   let stopListening: (() => void) | undefined;
   const late = () => timedOut({ id, job, timeoutMs, cause: subscriber?.entry.lastError ?? keyError });
   const wait = new Wait(clock, { limitMs: leftMs, signal, late });
@@ -186,7 +186,7 @@ class Wait {
 /** A read whose turn has come. */
 interface ReadTurn {
   readonly watcher: JobWatcher;
-  readonly subscriber: Subscriber;
+  readonly subscriber: JobSubscriber;
   readonly wait: Wait;
   readonly stop: AbortController;
 }
@@ -227,7 +227,7 @@ function inCallersContext(
 function learnCharge(
   { learnsCharge, announced, readJob }: FollowContext,
   watcher: JobWatcher,
-  subscriber: Subscriber,
+  subscriber: JobSubscriber,
   { id, status }: Job,
 ): void {
   if (!learnsCharge?.(id)) return;

@@ -10,7 +10,7 @@ import type { ModelRecord, Ranked, ReadLimiter, ReadQueue } from './read-queue.j
 export interface Entry extends Ranked {
   readonly id: string;
   /** The first one reads; one whose read failed goes to the end. */
-  readonly subscribers: Subscriber[];
+  readonly subscribers: JobSubscriber[];
   job: Job | undefined;
   /** Its class in the learned lengths, where its create is known. */
   readonly lengthClass: string | undefined;
@@ -19,7 +19,7 @@ export interface Entry extends Ranked {
   sinceMs: number;
   lastReadMs: number;
   /** The wait whose turn it is to read, or that reads. */
-  reader: Subscriber | undefined;
+  reader: JobSubscriber | undefined;
   readerSinceMs: number;
   reading: AbortController | undefined;
   failures: number;
@@ -45,7 +45,7 @@ export interface NewWait {
 }
 
 /** One wait, as the scheduler knows it. */
-export interface Subscriber extends Pick<NewWait, 'pollIntervalMs' | 'takesEvents' | 'wait'> {
+export interface JobSubscriber extends Pick<NewWait, 'pollIntervalMs' | 'takesEvents' | 'wait'> {
   readonly entry: Entry;
   /** Where its reads are due. */
   readonly queue: ReadQueue<Entry>;
@@ -61,7 +61,7 @@ export interface Subscriber extends Pick<NewWait, 'pollIntervalMs' | 'takesEvent
 export const RESTART = Symbol('read again');
 
 /** What a wait has to do now. */
-export type WaitStep =
+export type ScheduledStep =
   | { readonly kind: 'look'; readonly job: Job; readonly progress: JobProgress; readonly isRead: boolean }
   | { readonly kind: 'read'; readonly stop: AbortController }
   | { readonly kind: 'sleep' };
@@ -173,7 +173,7 @@ export class JobRhythms {
   }
 
   /** How far the job is, for one of its waits. */
-  progressOf(subscriber: Subscriber, job: Job, now: number): JobProgress {
+  progressOf(subscriber: JobSubscriber, job: Job, now: number): JobProgress {
     if (isSettled(job)) return ENDED;
     const { sinceMs, lengthClass } = subscriber.entry;
     const progress = progressOf(

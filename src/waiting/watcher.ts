@@ -13,10 +13,10 @@ import {
   endByEvent,
   HEARD,
   JobRhythms,
+  type JobSubscriber,
   type NewWait,
   RESTART,
-  type Subscriber,
-  type WaitStep,
+  type ScheduledStep,
 } from './waited-job.js';
 
 /** Reads under way at most: enough at any usual delay also under lifted limits. */
@@ -81,7 +81,7 @@ export class JobWatcher {
   }
 
   /** Begins a wait. */
-  join({ id, job, limiter, ...options }: NewWait): Subscriber {
+  join({ id, job, limiter, ...options }: NewWait): JobSubscriber {
     if (this.#clock.perRequest) this.#forgetLost();
     const { pollIntervalMs } = options;
     const now = this.#clock.now();
@@ -105,7 +105,7 @@ export class JobWatcher {
   }
 
   /** What the wait has to do now. */
-  next(subscriber: Subscriber): WaitStep {
+  next(subscriber: JobSubscriber): ScheduledStep {
     const { entry } = subscriber;
     const now = this.#clock.now();
     subscriber.askedMs = now;
@@ -131,7 +131,7 @@ export class JobWatcher {
   }
 
   /** The wait's read has shown this job. */
-  seen(subscriber: Subscriber, job: Job): void {
+  seen(subscriber: JobSubscriber, job: Job): void {
     const { entry } = subscriber;
     this.#readingEnded(subscriber);
     const now = this.#clock.now();
@@ -150,7 +150,7 @@ export class JobWatcher {
   }
 
   /** The wait's read has failed. */
-  missed(subscriber: Subscriber, { error, ends, askedMs }: Miss): void {
+  missed(subscriber: JobSubscriber, { error, ends, askedMs }: Miss): void {
     const { entry } = subscriber;
     this.#readingEnded(subscriber);
     const now = this.#clock.now();
@@ -169,7 +169,7 @@ export class JobWatcher {
   }
 
   /** Ends the wait. */
-  leave(subscriber: Subscriber): void {
+  leave(subscriber: JobSubscriber): void {
     const { entry, queue } = subscriber;
     const place = entry.subscribers.indexOf(subscriber);
     if (place < 0) return;
@@ -198,7 +198,7 @@ export class JobWatcher {
   }
 
   /** Makes a read that nobody waits for when one is free. False where that is impossible. */
-  readLater({ entry, queue }: Subscriber, read: () => Promise<unknown>): boolean {
+  readLater({ entry, queue }: JobSubscriber, read: () => Promise<unknown>): boolean {
     if (this.#clock.perRequest) return false;
     queue.addLater(entry.id, read);
     this.#planTurn();
@@ -224,7 +224,7 @@ export class JobWatcher {
   }
 
   /** On Workers: this wait reads when the job is due, unless another one does so right now. */
-  #takeTurn(subscriber: Subscriber, now: number): void {
+  #takeTurn(subscriber: JobSubscriber, now: number): void {
     const { entry } = subscriber;
     const isTaken = entry.reader !== undefined && now - entry.readerSinceMs < LOST_MS;
     if (entry.dueMs > now || isTaken || !subscriber.queue.takes(now, entry.eager > 0)) return;
@@ -232,7 +232,7 @@ export class JobWatcher {
     this.#grant(subscriber, now);
   }
 
-  #grant(subscriber: Subscriber, now: number): void {
+  #grant(subscriber: JobSubscriber, now: number): void {
     subscriber.entry.reader = subscriber;
     subscriber.entry.readerSinceMs = now;
     this.#reading++;
@@ -327,7 +327,7 @@ export class JobWatcher {
     entry.subscribers[0]?.queue.remove(entry);
   }
 
-  #readingEnded(subscriber: Subscriber): void {
+  #readingEnded(subscriber: JobSubscriber): void {
     if (subscriber.entry.reader !== subscriber) return;
     this.#reading--;
     subscriber.entry.reading = undefined;
