@@ -1,5 +1,5 @@
 import { PreflightError, UploadError } from '../errors/index.js';
-import { MB } from '../rules/limits.js';
+import { CHARACTER_WIDTH, MB, UPLOAD_BYTES } from '../rules/limits.js';
 import { bodyOfLength, joinBytes } from '../runtime/bytes.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import {
@@ -36,10 +36,8 @@ export interface DescribedFile extends UploadFile {
   readonly params: CreateUploadParams;
 }
 
-/** Documented size limits. */
-const MAX_MB: Readonly<Record<string, number>> = { IMAGE: 50, VIDEO: 200, AUDIO: 15 };
-/** The narrowest image that may become a character. */
-const CHARACTER_WIDTH_PX = 300;
+/** The documented sizes. A type that the service adds later has none. */
+const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 
 /** Opens content for step 2 alone: the service knows the file already, so only its size matters. */
 export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
@@ -187,18 +185,18 @@ function checkLimits(file: {
   readonly purpose: FileOptions['purpose'];
 }): void {
   const { sizeBytes, uploadType, head, purpose } = file;
-  const maxMB = MAX_MB[uploadType];
-  if (maxMB !== undefined && sizeBytes > maxMB * MB) {
+  const maxBytes = MAX_BYTES[uploadType];
+  if (maxBytes !== undefined && sizeBytes > maxBytes) {
     throw new PreflightError(
-      `The file has ${(sizeBytes / MB).toFixed(1)} MB, and ${uploadType} uploads may have ${maxMB} MB. Make it smaller first.`,
+      `The file has ${(sizeBytes / MB).toFixed(1)} MB, and ${uploadType} uploads may have ${maxBytes / MB} MB. Make it smaller first.`,
       { code: 'upload_too_large', param: 'source' },
     );
   }
   if (purpose !== 'character') return;
   if (uploadType !== 'IMAGE') throw invalid(`A character needs an image, and this file is ${uploadType}.`, 'source');
   const width = imageSize(head)?.width;
-  if (width !== undefined && width < CHARACTER_WIDTH_PX) {
-    throw invalid(`The image is ${width} px wide. A character needs at least ${CHARACTER_WIDTH_PX} px.`, 'source');
+  if (width !== undefined && width < CHARACTER_WIDTH) {
+    throw invalid(`The image is ${width} px wide. A character needs at least ${CHARACTER_WIDTH} px.`, 'source');
   }
 }
 
