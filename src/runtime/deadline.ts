@@ -19,7 +19,7 @@ export function onAbort(signal: AbortSignal | undefined, fire: () => void): () =
     fire();
     return () => {};
   }
-  const known = LISTENERS.get(signal) ?? listenTo(signal);
+  const known = LISTENERS.get(signal) ?? startListening(signal);
   // A function of its own, so that the same `fire` may be given twice.
   const entry = () => fire();
   known.fires.add(entry);
@@ -31,7 +31,7 @@ export function onAbort(signal: AbortSignal | undefined, fire: () => void): () =
   };
 }
 
-function listenTo(signal: AbortSignal): Listeners {
+function startListening(signal: AbortSignal): Listeners {
   const fires = new Set<() => void>();
   const listener = () => {
     LISTENERS.delete(signal);

@@ -102,7 +102,7 @@ export interface Call<T> {
   readonly options: RequestOptions;
   /** The caller's label for a create. */
   readonly label: string | undefined;
-  readonly kind: CallKind<T>;
+  readonly kind: CallRequest<T>;
   /** The body of a JSON call. The caller may change it once the call waits. */
   readonly body: unknown;
   /** The body as text, as it is sent. */
@@ -115,7 +115,7 @@ export interface Call<T> {
 }
 
 /** What a call sends, and how its response is read. */
-export type CallKind<T> =
+export type CallRequest<T> =
   | { readonly type: 'json'; readonly request: JsonRequest<T> }
   | { readonly type: 'stream'; readonly request: StreamRequest<unknown>; readonly read: (response: Response) => T }
   | { readonly type: 'transfer'; readonly request: TransferRequest; readonly read: (response: Response) => T };
@@ -178,7 +178,7 @@ const NO_OPTIONS: RequestOptions = Object.freeze({});
 const FIRST_TURN: Turn = { number: 0, failures: 0 };
 
 /** Joins a request with the options of the call and of the client. Throws a GenError for a bad option. */
-export function createCall<T>(core: Core, kind: CallKind<T>, options: RequestOptions = NO_OPTIONS): Call<T> {
+export function createCall<T>(core: Core, kind: CallRequest<T>, options: RequestOptions = NO_OPTIONS): Call<T> {
   const { config } = core;
   const { name, lane } = kind.request;
   const json = kind.type === 'json' ? kind.request : undefined;

@@ -3,7 +3,7 @@
 import { withKey } from '../errors/gen-error.js';
 import { heard } from '../events.js';
 import type { RequestOptions } from '../options.js';
-import { type Answer, type Call, type CallKind, type Core, createCall, type Layer } from './call.js';
+import { type Answer, type Call, type CallRequest, type Core, createCall, type Layer } from './call.js';
 import { attempt } from './layers/attempt.js';
 import { budgeted } from './layers/budget.js';
 import { checked } from './layers/checks.js';
@@ -44,7 +44,7 @@ function isObserved(core: Core): boolean {
 }
 
 /** Does a call: checks its options, and sends it through its layers. */
-export async function runCall<T>(core: Core, kind: CallKind<T>, options?: RequestOptions): Promise<Answer<T>> {
+export async function runCall<T>(core: Core, kind: CallRequest<T>, options?: RequestOptions): Promise<Answer<T>> {
   const call = createCall(core, kind, options);
   try {
     return await pass(call, layersOf(call), 0);
