@@ -432,6 +432,21 @@ describe('a shared store that is unavailable', () => {
     },
   );
 
+  it('keeps no process alive that has only answered calls to tell of', async () => {
+    const { clock, process, faults } = world();
+    const holding: number[] = [];
+    const after: VirtualClock['after'] = (ms, fire, options) => {
+      if (!options?.isIdle) holding.push(ms);
+      return clock.after(ms, fire);
+    };
+    faults.read = away;
+    (await clock.until(process({ clock: { ...clock, timers: 0, after } }).acquire(LANE)))();
+    await clock.advance(1_000);
+    expect(clock.timers).toBe(1);
+    // Nothing but the time limit of the store's answers.
+    expect(Math.max(...holding)).toBe(2_000);
+  });
+
   it('rejects with a ConnectionError under onUnavailable "throw", and is asked again by the next call', async () => {
     const { clock, process, faults } = world();
     const limiter = process({ onUnavailable: 'throw' });
