@@ -1,6 +1,6 @@
 import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
 import type { JobCall } from '../schemas/job.js';
-import { type KeptRun, type OpenRun, openKeptRuns, openRun, type Run, type RunState } from './run.js';
+import { type KeptRun, type KeptRuns, type OpenRun, openKeptRuns, openRun, type Run, type RunState } from './run.js';
 import { type PageError, postJson, upload } from './transfer.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
@@ -64,6 +64,7 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     runs.delete(key);
     kept.keep(key);
   });
+  const page = { base, kept };
 
   function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): Run {
     const known = runs.get(key);
@@ -79,32 +80,6 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     return run;
   }
 
-  async function follow(run: OpenRun, key: string, ticket: string, first?: WatchAnswer): Promise<void> {
-    let answer = first;
-    while (!run.signal.aborted && !isOver(run.get())) {
-      if (answer) {
-        const { status, etaMs, share, tokens, file, error, againMs } = answer;
-        const phase = file ? 'done' : error ? 'failed' : 'waiting';
-        run.set({ phase, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
-        kept.announce(key, run.get());
-        answer = undefined;
-        if (againMs) await pauseRun(againMs);
-      } else {
-        const ask = () => postJson<WatchAnswer>(`${base}/watch`, { ticket, seen: run.get().status }, run.signal);
-        answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
-      }
-    }
-  }
-
-  async function createJob(run: OpenRun, key: string, { verb, ask }: KeptRun): Promise<void> {
-    run.set({ phase: 'creating', uploaded: 1 });
-    const send = () => postJson<WatchAnswer & { readonly ticket: string }>(`${base}/${verb}`, { key, ask }, run.signal);
-    const created = await withRetries(run, MOST_FAILURES, send);
-    if (!created) return;
-    const { ticket, ...answer } = created;
-    await follow(run, key, ticket, answer);
-  }
-
   function create(verb: JobCall, ask: object): Run {
     const key = crypto.randomUUID();
     return begin(key, 'uploading', async (run) => {
@@ -112,16 +87,49 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
       if (run.signal.aborted) return;
       // Kept before it is sent: after a reload at any moment the same key finds the same job.
       kept.keep(key, entry);
-      await createJob(run, key, entry);
+      await createJob(page, run, entry);
     });
   }
 
   return {
     ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
     resume: () =>
-      Object.entries(kept.all()).map(([key, entry]) => begin(key, 'creating', (run) => createJob(run, key, entry))),
-    watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(run, ticket, ticket)),
+      Object.entries(kept.all()).map(([key, entry]) => begin(key, 'creating', (run) => createJob(page, run, entry))),
+    watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(page, run, ticket)),
   } as GenPage<Proxy>;
+}
+
+/** Where the runs of a page are asked about and kept. */
+interface PageContext {
+  readonly base: string;
+  readonly kept: KeptRuns;
+}
+
+/** Creates the job of a kept run, and follows it. */
+async function createJob(page: PageContext, run: OpenRun, { verb, ask }: KeptRun): Promise<void> {
+  run.set({ phase: 'creating', uploaded: 1 });
+  const send = () =>
+    postJson<WatchAnswer & { readonly ticket: string }>(`${page.base}/${verb}`, { key: run.id, ask }, run.signal);
+  const created = await withRetries(run, MOST_FAILURES, send);
+  if (created) await follow(page, run, created.ticket, created);
+}
+
+/** Asks how far the job of a ticket is, until it is over. */
+async function follow({ base, kept }: PageContext, run: OpenRun, ticket: string, first?: WatchAnswer): Promise<void> {
+  let answer = first;
+  while (!run.signal.aborted && !isOver(run.get())) {
+    if (answer) {
+      const { status, etaMs, share, tokens, file, error, againMs } = answer;
+      const phase = file ? 'done' : error ? 'failed' : 'waiting';
+      run.set({ phase, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
+      kept.announce(run.id, run.get());
+      answer = undefined;
+      if (againMs) await pauseRun(againMs);
+    } else {
+      const ask = () => postJson<WatchAnswer>(`${base}/watch`, { ticket, seen: run.get().status }, run.signal);
+      answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
+    }
+  }
 }
 
 function isOver({ phase }: RunState): boolean {

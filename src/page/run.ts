@@ -100,7 +100,7 @@ export interface KeptRun {
 }
 
 /** The runs of a tab, kept over reloads and shown alike in every tab that has them. */
-interface KeptRuns {
+export interface KeptRuns {
   all(): Record<string, KeptRun>;
   /** Keeps a run, or removes it. */
   keep(key: string, run?: KeptRun): void;
