@@ -47,7 +47,8 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
   const diagnostics = diagnosticsChannel();
   const spans = new SpanRecorder(tracerProvider.getTracer('gen-client', VERSION), { capturePrompt });
   const meters = createMeters(meterProvider.getMeter('gen-client', VERSION));
-  const listen = <T>(channel: string, subscriber: (message: T) => void) => listenTo(diagnostics, channel, subscriber);
+  const listen = <T>(channel: string, subscriber: (message: T) => void) =>
+    subscribeTo(diagnostics, channel, subscriber);
   const stops = [
     listen<JobTrace>('tracing:gen-client:job:start', (job) => spans.jobStarted(job)),
     listen<JobTrace>('tracing:gen-client:job:asyncEnd', (job) => spans.jobEnded(job)),
@@ -73,7 +74,7 @@ interface Diagnostics {
 }
 
 /** Listens to a channel until the returned function is called. What a subscriber throws changes nothing for the call. */
-function listenTo<T>(diagnostics: Diagnostics, channel: string, subscriber: (message: T) => void): () => void {
+function subscribeTo<T>(diagnostics: Diagnostics, channel: string, subscriber: (message: T) => void): () => void {
   const safe = (message: unknown) => callObserver(() => subscriber(message as T));
   diagnostics.subscribe(channel, safe);
   return () => diagnostics.unsubscribe(channel, safe);

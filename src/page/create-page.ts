@@ -87,14 +87,16 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
       if (run.signal.aborted) return;
       // Kept before it is sent: after a reload at any moment the same key finds the same job.
       kept.keep(key, entry);
-      await createJob(page, run, entry);
+      await createAndFollow(page, run, entry);
     });
   }
 
   return {
     ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
     resume: () =>
-      Object.entries(kept.all()).map(([key, entry]) => begin(key, 'creating', (run) => createJob(page, run, entry))),
+      Object.entries(kept.all()).map(([key, entry]) =>
+        begin(key, 'creating', (run) => createAndFollow(page, run, entry)),
+      ),
     watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(page, run, ticket)),
   } as GenPage<Proxy>;
 }
@@ -106,7 +108,7 @@ interface PageContext {
 }
 
 /** Creates the job of a kept run, and follows it. */
-async function createJob(page: PageContext, run: OpenRun, { verb, ask }: KeptRun): Promise<void> {
+async function createAndFollow(page: PageContext, run: OpenRun, { verb, ask }: KeptRun): Promise<void> {
   run.set({ phase: 'creating', uploaded: 1 });
   const send = () =>
     postJson<WatchAnswer & { readonly ticket: string }>(`${page.base}/${verb}`, { key: run.id, ask }, run.signal);

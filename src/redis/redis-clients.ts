@@ -128,19 +128,19 @@ interface SubscriberOptions {
 }
 
 /** What is used of a connection of both clients. */
-interface Connection {
+interface PubSubConnection {
   on(event: string, listener: (...values: never[]) => void): unknown;
   connect(): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
 }
 
-interface IoRedisConnection extends Connection {
+interface IoRedisConnection extends PubSubConnection {
   readonly status: string;
   subscribe(channel: string): Promise<unknown>;
   disconnect(): void;
 }
 
-interface NodeRedisConnection extends Connection {
+interface NodeRedisConnection extends PubSubConnection {
   /** Not there on a cluster. */
   readonly isReady?: boolean;
   subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
