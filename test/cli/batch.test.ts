@@ -142,6 +142,23 @@ describe('what is wrong in a prompts file is told before anything is sent', () =
     expect(sandbox.requests).toEqual([]);
   });
 
+  it.each([
+    [
+      'prompts.jsonl',
+      '',
+      'prompts.jsonl is empty. Write one JSON object per line, or CSV with a header in a file named .csv.',
+    ],
+    ['prompts.csv', 'prompt\n', 'prompts.csv is empty.'],
+    ['prompts.csv', 'prompt\n"a', 'prompts.csv: not CSV: '],
+    ['prompts.jsonl', '[1]', 'line 1: not a JSON object'],
+    ['prompts.csv', 'prompt,references\nfox,[1', 'line 2: not JSON: '],
+  ])('%s with %j: %s', async (name, text, message) => {
+    writeFileSync(join(place.folder, name), text);
+    const { code, stderr } = await cli('batch', name, ...QUICK);
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect(sandbox.requests).toEqual([]);
+  });
+
   it('a base URL that is missing', async () => {
     prompts(IMAGE);
     const env = { GEN_API_KEY: sandbox.apiKey };
