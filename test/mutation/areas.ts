@@ -64,7 +64,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
   ),
   durable: folder('durable', inFolders('durable')),
   cloudflare: folder('cloudflare', ['test/cloudflare/gen-account.test.ts']),
-  redis: folder('redis', inFolders('redis', 'shared')),
+  redis: folder('redis', ['test/redis/{clients,redis-shared}.test.ts']),
   bullmq: folder('bullmq', inFolders('bullmq')),
 };
 
