@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { CreateCallOptions, CreateOptions } from '../resources/create.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import { systemRandom } from '../runtime/clock.js';
@@ -138,17 +138,17 @@ interface SentKey {
  * can be read, no key is known: a file that is there is then refused before anything is paid.
  */
 function isKnownKey(machine: Machine, sent: SentKey): boolean {
-  return readKeys(fileIn(machine)).includes(keyHash(sent));
+  return readKeys(keysFile(machine)).includes(keyHash(sent));
 }
 
 /** Remembers that a job was made under the key. Only a hash of it is kept. */
 function rememberKey(machine: Machine, sent: SentKey): void {
-  const path = fileIn(machine);
+  const path = keysFile(machine);
   const known = readKeys(path);
   const hash = keyHash(sent);
   if (known.includes(hash)) return;
   try {
-    mkdirSync(folderIn(machine), { recursive: true });
+    mkdirSync(dirname(path), { recursive: true });
     if (known.length < MOST_KEYS) appendFileSync(path, `${hash}\n`, { mode: 0o600 });
     else writeFileSync(path, `${[...known.slice(-MOST_KEYS / 2), hash].join('\n')}\n`, { mode: 0o600 });
   } catch {
@@ -164,14 +164,10 @@ function readKeys(path: string): string[] {
   }
 }
 
-function fileIn(machine: Machine): string {
-  return join(folderIn(machine), 'keys');
-}
-
 /** Where programs keep what they remember, by the XDG base directory specification, and its counterpart on Windows. */
-function folderIn(machine: Machine): string {
+function keysFile(machine: Machine): string {
   const state = variable(machine, 'XDG_STATE_HOME', 'LOCALAPPDATA') ?? join(homedir(), '.local', 'state');
-  return join(state, 'gen-client');
+  return join(state, 'gen-client', 'keys');
 }
 
 function keyHash({ baseUrl, key }: SentKey): string {

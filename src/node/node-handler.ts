@@ -151,11 +151,9 @@ function unreadBody(incoming: IncomingMessage): ReadableStream {
 function parsedBody(): ReadableStream {
   return new ReadableStream(
     {
-      pull(controller) {
-        controller.error(
-          new GenError(
-            'A body parser has taken the raw bytes. Express: mount the handler before express.json(), or keep them with express.json({ verify: (request, _, bytes) => { request.rawBody = bytes; } }). Nest: NestFactory.create(AppModule, { rawBody: true }). Fastify: a content type parser with parseAs: "buffer", and toNodeHandler(handler) as the route\'s handler.',
-          ),
+      pull() {
+        throw new GenError(
+          'A body parser has taken the raw bytes. Express: mount the handler before express.json(), or keep them with express.json({ verify: (request, _, bytes) => { request.rawBody = bytes; } }). Nest: NestFactory.create(AppModule, { rawBody: true }). Fastify: a content type parser with parseAs: "buffer", and toNodeHandler(handler) as the route\'s handler.',
         );
       },
     },
