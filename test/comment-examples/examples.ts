@@ -53,6 +53,8 @@ function exportsOfDoors(): Map<string, string> {
       }
       if (ts.isFunctionDeclaration(node) && node.name && ts.getModifiers(node)?.some(isExport))
         add(node.name.text, false);
+      if (ts.isVariableStatement(node) && ts.getModifiers(node)?.some(isExport))
+        for (const { name } of node.declarationList.declarations) add(name.getText(source), false);
     });
   }
   return names;
