@@ -21,7 +21,7 @@ export class GenError extends Error {
   declare uploadIds?: readonly string[];
 
   constructor(message: string, options: { readonly cause?: unknown; readonly recovery?: Recovery } = {}) {
-    super(message, 'cause' in options && options.cause !== undefined ? { cause: options.cause } : undefined);
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.recovery = options.recovery ?? 'fix_setup';
     const family = new.target.family;
     Object.defineProperty(this, 'name', {
