@@ -123,7 +123,7 @@ function eventIn(body: RawBody, signature: string): WebhookEvent {
   }
   const flaw = flawOfEvent(event);
   if (flaw) throw refusal('event_malformed', `The signature is valid, but \`${flaw}\` is missing or not a string.`);
-  return markVerified(event as WebhookEvent, { body, signature });
+  return markVerified(event as WebhookEvent, body, signature);
 }
 
 /** A webhook that was verified, as it was received and as its signed bytes say. */
@@ -139,10 +139,7 @@ export interface VerifiedWebhook {
 /** Marks the events of every copy of the package in the process. */
 const VERIFIED = Symbol.for('gen-client.verified-webhook');
 
-/** A webhook as it was received. */
-type ReceivedBytes = Pick<VerifiedWebhook, 'body' | 'signature'>;
-
-interface VerifiedMark extends ReceivedBytes {
+interface VerifiedMark extends Pick<VerifiedWebhook, 'body' | 'signature'> {
   /** The event that was marked. A copy of it has another identity, so the mark does not hold for the copy. */
   readonly of: object;
 }
@@ -151,9 +148,8 @@ interface VerifiedMark extends ReceivedBytes {
  * Marks an event as verified. The mark cannot be copied to another object, and it contains the signed bytes, so a change of
  * the event changes nothing about what was verified.
  */
-export function markVerified(event: WebhookEvent, webhook: ReceivedBytes): WebhookEvent {
-  const mark: VerifiedMark = Object.freeze({ ...webhook, of: event });
-  return Object.defineProperty(event, VERIFIED, { value: mark });
+export function markVerified(event: WebhookEvent, body: RawBody, signature: string): WebhookEvent {
+  return Object.defineProperty(event, VERIFIED, { value: Object.freeze<VerifiedMark>({ body, signature, of: event }) });
 }
 
 /** The webhook behind an event that `verifyWebhook` gave; undefined for any other object, such as a copy of one. */

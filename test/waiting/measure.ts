@@ -70,7 +70,7 @@ export async function measure(
 function verifiedEvent(id: string) {
   const job = { id, status: 'completed', providerOutputUrl: 'https://x/output' };
   const event: WebhookEvent = { id: `evt_${id}_completed`, type: 'job.completed', data: { job } };
-  return markVerified(event, { body: JSON.stringify(event), signature: '' });
+  return markVerified(event, JSON.stringify(event), '');
 }
 
 export function figures(service: ReturnType<typeof simulatedService>, late: readonly number[]): Figures {
