@@ -64,11 +64,12 @@ async function reopenFile(file: KeptFile): Promise<RereadableSource> {
   if ('base64' in file)
     return new File([globalThis.Buffer.from(file.base64, 'base64')], file.name ?? '', { type: file.type });
   const { path } = file;
-  const { openAsBlob } = globalThis.process.getBuiltinModule('node:fs');
-  const blob = await openAsBlob(path).catch((cause: unknown) => {
+  try {
+    const blob = await globalThis.process.getBuiltinModule('node:fs').openAsBlob(path);
+    return { name: path.split(/[/\\]/).at(-1), size: blob.size, stream: () => blob.stream() };
+  } catch (cause) {
     throw new UploadError(`"${path}" cannot be read on the machine of this worker.`, { step: 'prepare', cause });
-  });
-  return { name: path.split(/[/\\]/).at(-1), size: blob.size, stream: () => blob.stream() };
+  }
 }
 
 /** Uploads the files of a call, and resolves with their ids. Where one fails, the others are deleted. */
