@@ -198,7 +198,12 @@ describe('the job of a request', () => {
   it('is named in the 404 of a program in development, and never in production', async () => {
     const text = async () => (await serve({ authorize: () => false }, '/videos/abc/file')).text();
     vi.stubEnv('NODE_ENV', 'development');
-    expect(await text()).toContain('The id looked for is "file"');
+    expect(await text()).toBe(
+      'Not found. The id looked for is "file". Pass jobId to createOutputHandler to change it.',
+    );
+    expect(await (await serve({}, '/files/%E0%A4%A')).text()).toBe(
+      'Not found. The request names no job. Pass jobId to createOutputHandler to change it.',
+    );
     vi.stubEnv('NODE_ENV', 'production');
     expect(await text()).toBe('Not found.');
     vi.unstubAllEnvs();
@@ -416,6 +421,8 @@ describe('a copy as the source', () => {
     expect(asked).toEqual([
       { jobId: 'job_1', method: 'GET', range: 'bytes=0-9', ifRange: '"1"', signal: expect.any(AbortSignal) },
     ]);
+    await serve({ source }, undefined, { method: 'HEAD', headers: { range: 'bytes=0-9', 'if-range': '"1"' } });
+    expect(asked[1]).toMatchObject({ method: 'HEAD', range: undefined, ifRange: undefined });
     expect(service.seen).toEqual([]);
   });
 
