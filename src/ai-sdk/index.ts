@@ -1,4 +1,3 @@
-export type { GenProviderSettings } from './models.js';
-export type { GenProvider } from './provider.js';
-export { createGen, gen } from './provider.js';
-export type { GenProviderOptions } from './provider-options.js';
+export type { GenProvider, GenProviderSettings } from './models.js';
+export { createGen, gen } from './models.js';
+export type { GenProviderOptions } from './settings.js';

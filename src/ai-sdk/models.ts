@@ -1,19 +1,22 @@
-import type {
-  Experimental_VideoModelV4,
-  Experimental_VideoModelV4OperationStartResult,
-  Experimental_VideoModelV4OperationStatusResult,
-  Experimental_VideoModelV4Result,
-  ImageModelV4,
-  ImageModelV4CallOptions,
-  ImageModelV4Result,
+import {
+  type Experimental_VideoModelV4,
+  type Experimental_VideoModelV4OperationStartResult,
+  type Experimental_VideoModelV4OperationStatusResult,
+  type Experimental_VideoModelV4Result,
+  type ImageModelV4,
+  type ImageModelV4CallOptions,
+  type ImageModelV4Result,
+  NoSuchModelError,
+  type ProviderV4,
 } from '@ai-sdk/provider';
 import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
+import type { ImageModel, VideoModel } from '../catalog.js';
 import type { GenClient } from '../client.js';
-import type { ClientOptions } from '../client-options.js';
+import { type ClientOptions, checkClientOptions } from '../client-options.js';
+import * as option from '../options.js';
 import { createOutputKeys, createWebhookOpener } from './output-keys.js';
 import { type KeyedCall, makeOutputs, responseMetadata } from './outputs.js';
-import { refuseWaitingOptions } from './provider-options.js';
-import { prepareImage, prepareVideo, type VideoCall } from './settings.js';
+import { prepareImage, prepareVideo, refuseWaitingOptions, type VideoCall } from './settings.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
 /** A ready client, else the options for one; left out, everything comes from the environment. */
@@ -40,7 +43,7 @@ interface ModelSource {
 }
 
 /** The source for the settings of a provider. */
-export function modelSource(settings: GenProviderSettings): ModelSource {
+function modelSource(settings: GenProviderSettings): ModelSource {
   let made: GenClient | undefined;
   return {
     async client() {
@@ -71,7 +74,7 @@ function clientBaseUrl(client: GenClient): string | undefined {
  * An image model of the service for `generateImage`. All outputs of a call come from one `doGenerate`. A workflow may hand
  * the model from one step to another: it takes its model id and its base URL along, and never the API key.
  */
-export class GenImageModel implements ImageModelV4 {
+class GenImageModel implements ImageModelV4 {
   readonly specificationVersion = 'v4';
   readonly provider = 'gen.image';
   readonly modelId: string;
@@ -121,7 +124,7 @@ export class GenImageModel implements ImageModelV4 {
  * A video model of the service for `experimental_generateVideo` and the start and status calls. A workflow may hand the
  * model from one step to another: it takes its model id and its base URL along, and never the API key.
  */
-export class GenVideoModel implements Experimental_VideoModelV4 {
+class GenVideoModel implements Experimental_VideoModelV4 {
   readonly specificationVersion = 'v4';
   readonly provider = 'gen.video';
   readonly modelId: string;
@@ -192,3 +195,49 @@ type StatusCall = Parameters<NonNullable<Experimental_VideoModelV4['doStatus']>>
 type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption']>;
 type WebhookOption = Parameters<HandleWebhook>[0];
 type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
+
+/** The service as an AI SDK provider: `generateImage`, `experimental_generateVideo` and a provider registry take it. */
+export interface GenProvider extends ProviderV4 {
+  /** An image model, for example `gen.image('svc-image-pro')`. */
+  image(modelId: ImageModel | (string & {})): ImageModelV4;
+  /** The same as `image`, under the name that registries use. */
+  imageModel(modelId: ImageModel | (string & {})): ImageModelV4;
+  /** A video model, for example `gen.video('svc-video-pro')`. */
+  video(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
+  /** The same as `video`, under the name that registries use. */
+  videoModel(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
+}
+
+/**
+ * Makes a provider. The client is made on the first call, so that a missing option is an error of that call and not of
+ * the import. Throws a GenError for a setting that does not exist.
+ */
+export function createGen(settings: GenProviderSettings = {}): GenProvider {
+  checkProviderSettings(settings);
+  const source = modelSource(settings);
+  const image = (modelId: string) => new GenImageModel(source, modelId);
+  const video = (modelId: string) => new GenVideoModel(source, modelId);
+  const refuse = (modelType: 'languageModel' | 'embeddingModel') => (modelId: string) => {
+    throw new NoSuchModelError({ modelId, modelType });
+  };
+  return {
+    specificationVersion: 'v4',
+    image,
+    imageModel: image,
+    video,
+    videoModel: video,
+    languageModel: refuse('languageModel'),
+    embeddingModel: refuse('embeddingModel'),
+  };
+}
+
+const WITH_CLIENT = option.optionsOf({ client: option.methods<GenClient>('withOptions', 'waitForJob') });
+
+/** Throws a GenError for a setting that does not exist, or that cannot be right. What is missing shows at the first call. */
+function checkProviderSettings(settings: GenProviderSettings): void {
+  if ('client' in settings) option.checkOptions('createGen', WITH_CLIENT, settings);
+  else checkClientOptions(settings);
+}
+
+/** The provider with everything from the environment (GEN_API_KEY, GEN_BASE_URL). */
+export const gen: GenProvider = createGen();
