@@ -2,16 +2,147 @@ import { GenError } from '../errors/gen-error.js';
 import { type WebhookRefusal, WebhookVerificationError } from '../errors/webhook-error.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, wallOf } from '../runtime/clock.js';
-import type { WebhookEvent } from '../schemas/webhook-event.js';
-import { eventStore, sharedOf } from '../shared/shared-store.js';
+import { isFields } from '../schemas/envelope.js';
+import { didYouMean, mustBe, noSuchOption } from '../schemas/show.js';
 import {
-  checkHandlerOptions,
-  type WaitUntil,
-  type WebhookHandlerOptions,
-  type WebhookListeners,
-} from './handler-options.js';
+  WEBHOOK_EVENT_TYPES,
+  type WebhookEvent,
+  type WebhookEventOf,
+  type WebhookEventType,
+} from '../schemas/webhook-event.js';
+import { eventStore, type SharedStore, sharedOf } from '../shared/shared-store.js';
 import { createInbox, type Verdict } from './inbox.js';
-import { verifyWebhook } from './verify.js';
+import { secretsOf } from './signature.js';
+import { type VerifyWebhookOptions, verifyWebhook } from './verify.js';
+
+/** What to do with an event, by its type. */
+export type WebhookListeners = {
+  readonly [T in WebhookEventType]?: ((event: WebhookEventOf<T>) => unknown) | undefined;
+} & {
+  /** Takes every event that has no listener of its own, also of types that the documentation does not list. */
+  readonly '*'?: ((event: WebhookEvent) => unknown) | undefined;
+};
+
+/** Keeps the runtime alive until `work` has settled, after the answer went out. */
+export type WaitUntil = (work: Promise<unknown>) => void;
+
+/** The part of a GenClient that a handler uses. */
+export interface WebhookClient {
+  /** Wakes the waits on the event's job. */
+  notify(event: WebhookEvent): unknown;
+  /** Verifies with the client's own secret. */
+  verifyWebhook?(request: Request, options: Omit<VerifyWebhookOptions, 'secret'>): Promise<WebhookEvent>;
+}
+
+/** How to receive webhooks. */
+export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secret'> {
+  /**
+   * The signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one throws at once.
+   * Without one, each event is answered 500 and `onError` is told. @default that of `client`
+   */
+  readonly secret?: VerifyWebhookOptions['secret'];
+  /** The work, by event type. What a listener returns is awaited. An event without a listener is acknowledged. */
+  readonly on?: WebhookListeners | undefined;
+  /**
+   * `before` answers 200 as soon as the event is claimed, and works afterwards. It loses an event whose listener throws
+   * and one whose process crashes during the work: the service has its 200 and does not send again. Read such a job with
+   * `client.jobs.get`.
+   *
+   * `after` runs the listener first, and answers 500 when it throws, so that the service sends again. It loses nothing
+   * while the service repeats. A crash after the work and before it is noted makes the listener run twice, and the
+   * listener has to end before the service stops waiting, a time that is not documented. Use it for work that matters.
+   * @default 'before'
+   */
+  readonly ack?: 'before' | 'after' | undefined;
+  /**
+   * Where the ids of handled events are. Several processes need a common one, such as `redisShared(redis)`.
+   * @default the `shared` of `client`, else this process's own memory
+   */
+  readonly shared?: SharedStore | undefined;
+  /**
+   * Milliseconds for which an event belongs to the copy that claimed it. After that another copy can be handled, and a
+   * listener or a store that has not finished is told to `onError`. Longer than the longest listener. @default 60_000
+   */
+  readonly leaseMs?: number | undefined;
+  /** Milliseconds for which a handled event is remembered. @default 259_200_000 (3 days) */
+  readonly rememberMs?: number | undefined;
+  /** A GenClient. Its waits on the event's job are woken, also by repeated events. Without `secret` it verifies, too. */
+  readonly client?: WebhookClient | undefined;
+  /** Used where the runtime's context has none, for example Next.js' `after`. */
+  readonly waitUntil?: WaitUntil | undefined;
+  /**
+   * Told of every refusal (a WebhookVerificationError, without an event), and of a listener or a store that
+   * fails. What it throws is ignored. @default console.error, which is not told of forged and stale requests
+   */
+  readonly onError?: ((error: unknown, event?: WebhookEvent) => unknown) | undefined;
+}
+
+/** What an option must be, in words and as a check. */
+export type Rule = readonly [what: string, fits: (value: unknown) => boolean];
+
+/**
+ * Throws a GenError for an option that does not exist and for a value that an option cannot have. The words are those of
+ * `src/options.ts`, without zod: a receiver on the edge loads this with every cold start.
+ */
+export function checkRules(owner: string, rules: Readonly<Record<string, Rule>>, given: unknown = {}): void {
+  if (!isFields(given)) throw new GenError(mustBe('options', 'an object', given));
+  for (const [name, value] of Object.entries(given)) {
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
+    if (rule === undefined) throw new GenError(noSuchOption(owner, name, Object.keys(rules)));
+    const [what, fits] = rule;
+    if (value !== undefined && !fits(value)) throw new GenError(mustBe(name, what, value));
+  }
+}
+
+/** Checked elsewhere, without showing it. */
+export const SECRET: Rule = ['a signing secret', () => true];
+/** A function. */
+export const CALLBACK: Rule = ['a function', (value) => typeof value === 'function'];
+/** A number above 0 that is not `Infinity`. */
+const aboveZero = (what: string): Rule => [
+  what,
+  (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
+];
+/** An object with these methods. */
+const methodsRule = (...names: readonly string[]): Rule => [
+  `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`,
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    names.every((name) => typeof Reflect.get(value, name) === 'function'),
+];
+
+const MILLISECONDS = aboveZero('a finite number of milliseconds above 0');
+
+const HANDLER_RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
+  secret: SECRET,
+  on: ['an object of listeners', isFields],
+  ack: ['one of "before", "after"', (value) => value === 'before' || value === 'after'],
+  shared: methodsRule('read', 'write'),
+  leaseMs: MILLISECONDS,
+  rememberMs: MILLISECONDS,
+  maxBodyBytes: [
+    'a whole number of bytes above 0',
+    (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) > 0),
+  ],
+  toleranceSeconds: aboveZero('a finite number of seconds above 0'),
+  client: methodsRule('notify'),
+  waitUntil: CALLBACK,
+  onError: CALLBACK,
+  now: CALLBACK,
+};
+
+/** Throws a GenError for what cannot be right. A secret that is missing is not: it may come with the deployment. */
+function checkHandlerOptions(options: WebhookHandlerOptions): void {
+  checkRules('createWebhookHandler', HANDLER_RULES, options);
+  if (options.secret !== undefined) secretsOf(options.secret);
+  const types = [...WEBHOOK_EVENT_TYPES, '*'];
+  for (const [type, listener] of Object.entries(options.on ?? {})) {
+    if (!types.includes(type)) throw new GenError(`on has no event "${type}". ${didYouMean(type, types)}`);
+    if (listener !== undefined && typeof listener !== 'function')
+      throw new GenError(mustBe(`on["${type}"]`, 'a function', listener));
+  }
+}
 
 /** What the runtime gives beside the request, such as a Cloudflare Worker's context. Only `waitUntil` is used. */
 export type WebhookContext = { readonly waitUntil?: WaitUntil } | object;

@@ -14,9 +14,15 @@ export type {
   WebhookEventType,
 } from '../schemas/webhook-event.js';
 export type { SharedChanges, SharedStore, SharedValues } from '../shared/shared-store.js';
-export type { WebhookContext, WebhookHandler } from './handler.js';
+export type {
+  WaitUntil,
+  WebhookClient,
+  WebhookContext,
+  WebhookHandler,
+  WebhookHandlerOptions,
+  WebhookListeners,
+} from './handler.js';
 export { createWebhookHandler } from './handler.js';
-export type { WaitUntil, WebhookClient, WebhookHandlerOptions, WebhookListeners } from './handler-options.js';
 export type { SignedWebhook, SignWebhookOptions } from './sign.js';
 export { signWebhook } from './sign.js';
 export type { WebhookBody, WebhookSecret } from './signature.js';

@@ -3,7 +3,7 @@ import { systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
 import { jobIdIn } from '../schemas/webhook-event.js';
-import { CALLBACK, checkRules, type Rule, SECRET } from './handler-options.js';
+import { CALLBACK, checkRules, type Rule, SECRET } from './handler.js';
 import { secretsOf, signatureOf, WEBHOOK_HEADERS, type WebhookSecret } from './signature.js';
 
 /** How to sign a webhook. */
