@@ -2,8 +2,7 @@ import { HttpResponse, http } from 'msw';
 import { setupServer } from 'msw/node';
 import { afterEach, expect, it } from 'vitest';
 import { GenClient } from '../../src/client.js';
-import { sandboxHandlers } from '../../src/sandbox/http/msw.js';
-import { createSandbox } from '../../src/sandbox/index.js';
+import { createSandbox, sandboxHandlers } from '../../src/sandbox/index.js';
 import { cutBody } from './cut-body.js';
 
 const service = {
