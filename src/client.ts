@@ -12,9 +12,9 @@ import {
   type VideoEdits,
   type Videos,
 } from './resources/create.js';
+import { type RawRequest, rawRequest } from './resources/endpoint.js';
 import { Jobs } from './resources/jobs.js';
 import { Models, Voices } from './resources/models.js';
-import { type RawRequest, rawRequest } from './resources/raw-request.js';
 import { sendRunCreate } from './resources/run-calls.js';
 import { Uploads, uploadSteps } from './resources/uploads.js';
 import type { Journal } from './rules/journal.js';
@@ -25,7 +25,7 @@ import { isFields } from './schemas/envelope.js';
 import type { CompletedJob, Job } from './schemas/job.js';
 import { mustBe } from './schemas/show.js';
 import type { WebhookEvent } from './schemas/webhook-event.js';
-import { AccountPlaces, type PlaceRequest } from './shared/places.js';
+import { AccountPlaces, type PlaceRequest } from './shared/account.js';
 import { SHARED, type SharedStore } from './shared/shared-store.js';
 import { type ClientTransport, createTransport } from './transport/create-transport.js';
 import type { RequestPromise } from './transport/transport.js';

@@ -62,10 +62,10 @@ export type { LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from '
 export type { RequestOptions } from './options.js';
 export type { Characters } from './resources/characters.js';
 export type { CreateCallOptions, CreateOptions, Images, VideoEdits, Videos } from './resources/create.js';
+export type { RawRequest } from './resources/endpoint.js';
 export type { Jobs, OutputOptions } from './resources/jobs.js';
 export type { Models, Voices } from './resources/models.js';
 export { extensionFor, type JobRef, type OutputInfo, type OutputRange } from './resources/output.js';
-export type { RawRequest } from './resources/raw-request.js';
 export type { DeletedUpload, Uploads } from './resources/uploads.js';
 export type { BudgetPeriod } from './rules/budget-state.js';
 export type {
@@ -81,8 +81,8 @@ export type {
   StoredEntry,
   StoringEntry,
 } from './rules/journal.js';
-export type { JobProgress } from './rules/lengths.js';
 export type { Lane, LaneLimit } from './rules/limits.js';
+export type { JobProgress } from './rules/order.js';
 export { usdOf } from './rules/price.js';
 export type { Recover, RecoverableCode, RecoverRule } from './rules/run-state.js';
 export type {
@@ -157,9 +157,9 @@ export type { CallResult, RequestPromise, ResponseMeta } from './transport/trans
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions, UploadProgress } from './uploading/upload-options.js';
 export { VERSION } from './version.js';
-export type { CreateAndWaitOptions } from './waiting/create-and-wait.js';
 export type { JobUpdate, ResumeOptions } from './waiting/job-iterables.js';
 export type { JobNotice } from './waiting/notices.js';
+export type { CreateAndWaitOptions } from './waiting/wait-for-job.js';
 export type { SettleOn, WaitOptions } from './waiting/wait-options.js';
 export {
   type ReceivedWebhook,

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import { Format, SingleBar } from 'cli-progress';
-import type { JobProgress } from '../rules/lengths.js';
+import type { JobProgress } from '../rules/order.js';
 import { systemClock } from '../runtime/clock.js';
 
 /** How far something has come. */

@@ -1,5 +1,5 @@
 import type { SavedOutput } from '../node/index.js';
-import type { JobProgress } from '../rules/lengths.js';
+import type { JobProgress } from '../rules/order.js';
 import type { CreatedJob, Job } from '../schemas/job.js';
 import { quote } from '../schemas/show.js';
 import type { WaitOptions } from '../waiting/wait-options.js';

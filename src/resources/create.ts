@@ -29,8 +29,7 @@ import type {
 } from '../transport/transport.js';
 import { type BodyFileOptions, type BodyFiles, filesIn } from '../uploading/body-files.js';
 import type { UploadSteps } from '../uploading/upload.js';
-import { type CreateAndWaitOptions, createAndWait } from '../waiting/create-and-wait.js';
-import type { Waiter } from '../waiting/wait-for-job.js';
+import { type CreateAndWaitOptions, createAndWait, type Waiter } from '../waiting/wait-for-job.js';
 import { decodeJob } from './endpoint.js';
 import { shortenKey } from './run-calls.js';
 

@@ -7,7 +7,7 @@ import {
   TimeoutError,
 } from '../errors/index.js';
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
-import { isUnsatisfiable } from '../rules/output.js';
+import { isUnsatisfiable } from '../rules/files.js';
 import { type ByteReader, joinBytes, readerOf } from '../runtime/bytes.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';

@@ -1,5 +1,5 @@
 import { APIError, DownloadError, GenError } from '../errors/index.js';
-import { fileRefusal } from '../rules/output.js';
+import { fileRefusal } from '../rules/files.js';
 import type { Clock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';

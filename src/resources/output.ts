@@ -1,6 +1,6 @@
 import { DownloadError, GenError } from '../errors/index.js';
 import { hasNoBody } from '../rules/fate.js';
-import { isPart } from '../rules/output.js';
+import { isPart } from '../rules/files.js';
 import { isFields } from '../schemas/envelope.js';
 import { extensionsOf, mediaTypeEssence } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';

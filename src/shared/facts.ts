@@ -1,5 +1,5 @@
-import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/lengths.js';
 import { DAY_MS } from '../rules/limits.js';
+import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/order.js';
 import type { Clock } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import type { PricedCall } from '../schemas/budget.js';

@@ -9,7 +9,7 @@ import {
   type OutputClient,
   requireOutputClient,
 } from '../resources/output-source.js';
-import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../rules/output.js';
+import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../rules/files.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock } from '../runtime/clock.js';
 import { startDeadline } from '../runtime/deadline.js';

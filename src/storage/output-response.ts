@@ -1,5 +1,5 @@
 import { extensionFor } from '../resources/output.js';
-import { isPart } from '../rules/output.js';
+import { isPart } from '../rules/files.js';
 import { mediaTypeEssence, safeFileName } from '../schemas/media-type.js';
 
 /** How a file is shown to a page. */

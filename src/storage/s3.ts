@@ -1,7 +1,7 @@
 import { AwsV4Signer } from 'aws4fetch';
 import { GenError, StorageError } from '../errors/index.js';
 import { isRedirectFailure } from '../rules/fate.js';
-import { isUnsatisfiable } from '../rules/output.js';
+import { isUnsatisfiable } from '../rules/files.js';
 import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreAnswer } from '../rules/store.js';
 import { bodyOfLength } from '../runtime/bytes.js';
 import { systemClock } from '../runtime/clock.js';

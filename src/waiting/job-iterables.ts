@@ -4,7 +4,7 @@ import { seenFromCallerOf } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { checkOptions } from '../options.js';
 import { isDone, type Journal, type JournaledCreate } from '../rules/journal.js';
-import { ENDED, type JobProgress } from '../rules/lengths.js';
+import { ENDED, type JobProgress } from '../rules/order.js';
 import { onAbort } from '../runtime/deadline.js';
 import { type CreatedJob, isCompleted, type Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';

@@ -1,16 +1,20 @@
 import { GenError } from '../errors/index.js';
 import { type TraceChannel, traced, type WaitTrace } from '../events.js';
 import { checkOptions } from '../options.js';
+import { callFailure } from '../rules/fate.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
-import { type Clock, systemClock } from '../runtime/clock.js';
+import { nextStep } from '../rules/run.js';
+import { type CreateStep, type Recover, type RunEvent, type RunRules, startRun } from '../rules/run-state.js';
+import { type Clock, steady, systemClock } from '../runtime/clock.js';
+import { sleep } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
-import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
+import { type CompletedJob, type CreatedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
 import { lengthsOf } from '../shared/facts.js';
 import type { SharedStore } from '../shared/shared-store.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
 import { type FollowContext, followJob, outcomeOf, type WaitPart, type WaitTarget } from './wait.js';
-import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
+import { CREATE_AND_WAIT_OPTIONS, recoverRules, WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 import { JobWatcher } from './watcher.js';
 
 /** Where the one scheduler of an account is kept. */
@@ -108,4 +112,107 @@ function targetOf(target: unknown): WaitTarget {
   throw new GenError(
     `waitForJob takes a job or its id.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
   );
+}
+
+/** How to wait for a job that a call creates. */
+export interface CreateAndWaitOptions extends WaitOptions {
+  /** Key of the first create. The same call under the same key takes up a crashed run. @default a fresh UUID */
+  readonly idempotencyKey?: string | undefined;
+  /**
+   * Called each time the service has accepted a job, and awaited before the wait: the place to note its id. What it throws
+   * ends the call; the job goes on.
+   */
+  readonly onCreated?: ((created: CreatedJob) => unknown) | undefined;
+  /**
+   * Whether what waits for the review of a reference or a character is sent again: a job that failed with
+   * `reference_asset_pending`, and a create refused with `character_pending`. It is sent when the service says so, at most
+   * 20 times and within `timeoutMs`.
+   * @default true
+   */
+  readonly resubmitPending?: boolean | undefined;
+  /**
+   * How to go on after a failed job, by its error code: a number of further tries, or one try with each of some models.
+   * Each try is a job of its own under a key derived from the first; `tries` on the result lists them. `timeoutMs` is for
+   * all of them. When no try is left, the call throws the error of the last one.
+   * @default {}: a failed job ends the call
+   * @example { generation_timeout: 2, generation_unavailable: { models: ['svc-video-mini'] } }
+   */
+  readonly recover?: Recover | undefined;
+}
+
+/** What `createAndWait` needs of the client. */
+export interface CreateAndWaitPorts {
+  /** Sends the create under the key of the step, with its model. */
+  readonly create: (step: CreateStep) => Promise<CreatedJob>;
+  /** The key of the first create. */
+  readonly key: string;
+  /** Stands for a key that is too long to be extended. */
+  readonly shortKey: string;
+  readonly waiter: Waiter;
+}
+
+/**
+ * Creates a job and waits for its end, over pending references, characters under review and the failures that `recover`
+ * names. `timeoutMs` counts from the service's first answer.
+ *
+ * Every key is derived from the first, so a crashed program that repeats its call comes to the jobs it has made already.
+ */
+export async function createAndWait(
+  { create, key, shortKey, waiter }: CreateAndWaitPorts,
+  options: CreateAndWaitOptions = {},
+): Promise<CompletedJob> {
+  checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
+  const { signal, onCreated, timeoutMs = DEFAULT_WAIT_MS } = options;
+  const clock = steady(waiter.clock);
+  let sinceMs = clock.now();
+  let created: CreatedJob | undefined;
+  let lastError: unknown;
+  let run = startRun({ key, shortKey, rules: runRulesOf(options) });
+  for (;;) {
+    const { step } = run;
+    let event: RunEvent;
+    if (step.type === 'end') return outcomeOf({ ...step.job, tries: run.tries }, options.throwOnFailure);
+    if (step.type === 'fail') throw lastError;
+    if (step.type === 'create') {
+      try {
+        created = await create(step);
+        event = { type: 'job', job: created.job };
+      } catch (error) {
+        const failure = callFailure(error);
+        if (failure === undefined) throw error;
+        lastError = error;
+        event = { type: 'failed', failure };
+      }
+    } else if (step.type !== 'wait') {
+      // A run that does not store files has no other step than a wait.
+      throw new TypeError(`createAndWait does not ${step.type}`);
+    } else if (step.jobId === null) {
+      await sleep(clock, step.ms, signal);
+      event = { type: 'waited', woken: false };
+    } else {
+      signal?.throwIfAborted();
+      // The run alone counts the time: the wait lasts as long as the run says is left.
+      const leftMs = step.leftMs === null ? Number.POSITIVE_INFINITY : step.leftMs - (clock.now() - sinceMs);
+      const part = { options, leftMs: Math.max(1, leftMs), timeoutMs: Number(timeoutMs), throwOnFailure: false };
+      // The scheduler of waits reads the job, so a wait ends with the final job.
+      event = { type: 'job', job: await waiter.follow({ id: step.jobId, job: created?.job }, part) };
+    }
+    const now = clock.now();
+    run = nextStep(run, { ...event, passedMs: now - sinceMs });
+    sinceMs = now;
+    if (step.type === 'create' && event.type === 'job' && created) await onCreated?.(created);
+  }
+}
+
+function runRulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recover }: CreateAndWaitOptions): RunRules {
+  return {
+    timeoutMs: timeoutMs === false ? null : timeoutMs,
+    resubmitPending,
+    recover: recoverRules(recover),
+    // The transport has retried whatever may be retried.
+    persistent: false,
+    stores: false,
+    pollMs: null,
+    retryMs: null,
+  };
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import * as option from '../options.js';
-import type { JobProgress } from '../rules/lengths.js';
+import type { JobProgress } from '../rules/order.js';
 import type { Recover, RecoverRule } from '../rules/run-state.js';
 import type { Budget } from '../schemas/budget.js';
 import type { Job } from '../schemas/job.js';

@@ -1,6 +1,5 @@
 // A job that is waited for: what is known of it, how often it is read, and how far it is.
-import { ENDED, type JobProgress, progressOf } from '../rules/lengths.js';
-import { learned, modelKey, newModel } from '../rules/order.js';
+import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from '../rules/order.js';
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../shared/facts.js';

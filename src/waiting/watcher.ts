@@ -1,6 +1,5 @@
 import { isRateLimited } from '../rules/fate.js';
-import { ENDED } from '../rules/lengths.js';
-import { readPauseMs } from '../rules/order.js';
+import { ENDED, readPauseMs } from '../rules/order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isSettled, type Job } from '../schemas/job.js';

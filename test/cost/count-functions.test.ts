@@ -8,8 +8,8 @@ import type { Count } from './count-functions.js';
  */
 const MOST = {
   'videos.create': { before: [68, 23], whole: [107, 32] },
-  waitForJob: { before: [107, 30], whole: [154, 35] },
-  createAndWait: { before: [79, 29], whole: [205, 48] },
+  waitForJob: { before: [107, 29], whole: [154, 34] },
+  createAndWait: { before: [79, 29], whole: [205, 46] },
 } as const;
 
 it('counts the functions of ours that a create, a wait and both run through', () => {

@@ -4,9 +4,9 @@ import { ConnectionError, DownloadError, GenError, StorageError, TimeoutError } 
 import { takeBudgetStep } from '../../src/rules/budget.js';
 import { type BudgetState, type BudgetStep, EMPTY_BUDGET } from '../../src/rules/budget-state.js';
 import { refusalKind } from '../../src/rules/fate.js';
+import { pageAnswer } from '../../src/rules/files.js';
 import { foldJournal, isDone, isEntry } from '../../src/rules/journal.js';
 import { learned, newModel } from '../../src/rules/order.js';
-import { pageAnswer } from '../../src/rules/output.js';
 import * as store from '../../src/rules/store.js';
 
 const AT = '2026-01-01T00:00:00.000Z';

@@ -14,13 +14,20 @@ import {
 import { backoff, noEarlier, spread } from '../../src/rules/backoff.js';
 import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget-state.js';
 import * as fate from '../../src/rules/fate.js';
+import * as files from '../../src/rules/files.js';
 import { compactEntries, type JournalEntry } from '../../src/rules/journal.js';
-import { expectedMs, lengthClassOf, progressOf, withLength } from '../../src/rules/lengths.js';
-import { modelKey, rankOf, readPauseMs, rhythmOf } from '../../src/rules/order.js';
-import * as output from '../../src/rules/output.js';
+import {
+  expectedMs,
+  lengthClassOf,
+  modelKey,
+  progressOf,
+  rankOf,
+  readPauseMs,
+  rhythmOf,
+  withLength,
+} from '../../src/rules/order.js';
 import { takePlace } from '../../src/rules/places.js';
 import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
-import { isExpiredUrl, leftByCreate, leftByDeletion } from '../../src/rules/upload.js';
 import type { Job, JobCall } from '../../src/schemas/job.js';
 
 type Details = ConstructorParameters<typeof APIError>[1];
@@ -252,7 +259,7 @@ describe('the failure of a create means', () => {
   ])('%s', (_, error, expected) => {
     expect(fate.fateOf(error)).toBe(expected);
     expect(fate.mayHaveCreated(error)).toBe(expected === undefined || expected === 'lost');
-    expect(leftByCreate(error)).toBe(fate.mayHaveCreated(error) ? 'unknown' : 'nothing');
+    expect(files.leftByCreate(error)).toBe(fate.mayHaveCreated(error) ? 'unknown' : 'nothing');
     expect(fate.callFailure(error)?.kind).toBe(expected);
   });
 
@@ -328,7 +335,7 @@ describe('the file of a job', () => {
     [refused(403, { code: 'scope_missing' }), undefined],
     [away(1), undefined],
   ])('%s: %s', (error, expected) => {
-    expect(output.fileRefusal(error)).toBe(expected);
+    expect(files.fileRefusal(error)).toBe(expected);
   });
 
   it.each<[unknown, object]>([
@@ -338,15 +345,15 @@ describe('the file of a job', () => {
     [refused(429, {}, RateLimitError), { status: 503, isReported: true, retryAfterMs: 1_000 }],
     [new DownloadError('x', { jobId: 'j', code: 'job_without_output' as never }), { status: 404, isReported: false }],
   ])('%s: a page is told %j', (error, answer) => {
-    expect(output.pageAnswer(error)).toEqual(answer);
+    expect(files.pageAnswer(error)).toEqual(answer);
   });
 
   it('is a part, missing or without the bytes that were asked for', () => {
-    expect([206, 200].map(output.isPart)).toEqual([true, false]);
-    expect([416, 406].map(output.isUnsatisfiable)).toEqual([true, false]);
-    expect([404, 410].map(output.isMissing)).toEqual([true, false]);
+    expect([206, 200].map(files.isPart)).toEqual([true, false]);
+    expect([416, 406].map(files.isUnsatisfiable)).toEqual([true, false]);
+    expect([404, 410].map(files.isMissing)).toEqual([true, false]);
     expect(
-      [refused(409), refused(404, { code: 'job_not_found' }), refused(404), away(1)].map(output.saysWhyNoFile),
+      [refused(409), refused(404, { code: 'job_not_found' }), refused(404), away(1)].map(files.saysWhyNoFile),
     ).toEqual([true, true, false, false]);
   });
 });
@@ -360,7 +367,7 @@ describe('the step of an upload that failed', () => {
     ['no connection', away(0), 'upload'],
     ['a connection that broke', away(1), 'unknown'],
   ])('its deletion with %s leaves: %s', (_, error, left) => {
-    expect(leftByDeletion(error)).toBe(left);
+    expect(files.leftByDeletion(error)).toBe(left);
   });
 
   it.each<[string, unknown, boolean]>([
@@ -375,7 +382,7 @@ describe('the step of an upload that failed', () => {
     ['a 404 that says it', refused(404, { data: 'expired' }), false],
     ['another error', new PreflightError('expired', { code: 'http_400', param: 'x' }), false],
   ])('%s says that its URL has expired: %s', (_, error, expected) => {
-    expect(isExpiredUrl(error)).toBe(expected);
+    expect(files.isExpiredUrl(error)).toBe(expected);
   });
 });
 

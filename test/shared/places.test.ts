@@ -1,6 +1,6 @@
 // The line of durable runs that wait for one rate limit, on a held clock.
 import { describe, expect, it } from 'vitest';
-import { AccountPlaces } from '../../src/shared/places.js';
+import { AccountPlaces } from '../../src/shared/account.js';
 import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
 import { HeldClock } from '../budget/held-clock.js';
 

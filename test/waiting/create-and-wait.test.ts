@@ -3,9 +3,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { ConflictError, JobFailedError, NotFoundError, WaitTimeoutError } from '../../src/errors/index.js';
 import type { CreateStep } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
-import { type CreateAndWaitOptions, createAndWait } from '../../src/waiting/create-and-wait.js';
 import { waitForJobs } from '../../src/waiting/job-iterables.js';
-import { createWaiter } from '../../src/waiting/wait-for-job.js';
+import { type CreateAndWaitOptions, createAndWait, createWaiter } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
 import { settle, virtualClock } from './virtual-clock.js';
 

@@ -1,6 +1,6 @@
 import { heard, traceFailed } from '../../events.js';
 import type { JournalEntry } from '../../rules/journal.js';
-import { lengthClassOf } from '../../rules/lengths.js';
+import { lengthClassOf } from '../../rules/order.js';
 import { priceClassOf, pricedCallOf } from '../../rules/price.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { wallOf } from '../../runtime/clock.js';
