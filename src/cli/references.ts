@@ -4,8 +4,8 @@ import { PreflightError } from '../errors/index.js';
 import { fromPath } from '../node/index.js';
 import type { UploadProgress } from '../uploading/upload-options.js';
 import { UsageError } from './errors.js';
-import type { ShownProgress } from './progress.js';
 import type { Session } from './session.js';
+import type { ShownProgress } from './terminal.js';
 
 /** A reference of the command line. */
 interface Mention {

@@ -1,7 +1,155 @@
 import type { Writable } from 'node:stream';
+import { Format, SingleBar } from 'cli-progress';
+import type { JobProgress } from '../rules/order.js';
+import { systemClock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
-import { createProgress, plainJson, plainText, type ShownProgress } from './progress.js';
+
+/** How far something has come. */
+export interface ShownProgress {
+  /** Bytes moved, of how many where that is known. */
+  bytes(done: number, total: number | undefined): void;
+  /** Things done, of how many, and what else is worth knowing. */
+  count(done: number, total: number, text: string): void;
+  /** Lets something else write to the terminal, and shows the bar again below it. */
+  aside(write: () => void): void;
+  /** A state: shown with the time that has passed, and with how far the job is where that can be estimated. */
+  state(text: string, progress?: JobProgress): void;
+  /** Takes the bar away; nothing moves afterwards. */
+  stop(): void;
+}
+
+interface BarPlace {
+  readonly stream: Writable & { readonly isTTY?: boolean };
+  readonly isShown: boolean;
+  readonly note: (text: string) => void;
+}
+
+/** How often the time that has passed is shown afresh. */
+const TICK_MS = 1000;
+const NOTHING: ShownProgress = { bytes() {}, count() {}, aside: (write) => write(), state() {}, stop() {} };
+
+/** A bar where a person watches, a line per step where a pipe does. */
+function createProgress(label: string, place: BarPlace): ShownProgress {
+  if (!place.isShown) return NOTHING;
+  return place.stream.isTTY === true ? bar(label, place) : lines(label, place);
+}
+
+function lines(label: string, { note }: BarPlace): ShownProgress {
+  let last = '';
+  let lastTenth = 0;
+  const say = (text: string) => {
+    if (text !== last) note(`${label}: ${text}`);
+    last = text;
+  };
+  return {
+    // Quarters, so that a log stays short.
+    bytes: (done, total) => say(total ? `${25 * Math.floor((4 * done) / total)}%` : 'under way'),
+    // Tenths, for the same reason.
+    count(done, total, text) {
+      const tenth = Math.floor((10 * done) / total);
+      if (tenth !== lastTenth) note(`${label}: ${done}/${total}${text}`);
+      lastTenth = tenth;
+    },
+    aside: (write) => write(),
+    state: (text) => say(plainText(text)),
+    stop() {},
+  };
+}
+
+function bar(label: string, { stream }: BarPlace): ShownProgress {
+  const started = systemClock.now();
+  let text = 'starting';
+  let counted = '';
+  let isEstimated = false;
+  let left = '';
+  let cancelTick = () => {};
+  const single = new SingleBar({
+    stream,
+    hideCursor: true,
+    clearOnComplete: true,
+    gracefulExit: false,
+    barsize: 30,
+    format: (options, { value, progress }) => {
+      const filled = Format.BarFormat(progress, { ...options, barCompleteString: BLOCKS, barIncompleteString: DOTS });
+      if (counted !== '') return `${label}  ${filled} ${counted}  ${minutes(systemClock.now() - started)}`;
+      if (isEstimated) return `${label}  ${filled} ${Math.floor(progress * 100)}%  ${text}${left}`;
+      const size = `${filled} ${Math.floor(progress * 100)}% of ${megabytes(value / Math.max(progress, 1e-9))}`;
+      return `${label}  ${text === '' ? size : `${text}  ${minutes(systemClock.now() - started)}`}`;
+    },
+  });
+  single.start(1, 0);
+  const tick = () => {
+    single.render();
+    cancelTick = systemClock.after(TICK_MS, tick);
+  };
+  cancelTick = systemClock.after(TICK_MS, tick);
+  return {
+    bytes(done, total) {
+      text = '';
+      if (total) single.setTotal(total);
+      else text = megabytes(done);
+      single.update(done);
+    },
+    count(done, total, more) {
+      counted = `${done}/${total}${more}`;
+      single.setTotal(total);
+      single.update(done);
+    },
+    aside(write) {
+      stream.write('\r\u001b[K');
+      write();
+      single.render();
+    },
+    state(next, { share, etaMs } = NOT_KNOWN) {
+      text = plainText(next);
+      isEstimated = share !== undefined;
+      left = etaMs === undefined ? '' : `  about ${minutes(etaMs)} left`;
+      single.setTotal(1);
+      single.update(share ?? 0);
+    },
+    stop() {
+      cancelTick();
+      single.stop();
+    },
+  };
+}
+
+const NOT_KNOWN: JobProgress = { etaMs: undefined, share: undefined };
+const BLOCKS = '='.repeat(30);
+const DOTS = '.'.repeat(30);
+
+function minutes(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+}
+
+/** A size in megabytes as a person reads it. */
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 0)} MB`;
+}
+
+// What the service or a file says may carry escape sequences that a terminal obeys. None gets through here.
+
+/** Control and formatting characters: escape sequences, line breaks, text that runs backwards. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Text as one line that a terminal only shows. */
+function plainText(value: unknown): string {
+  return String(value).replace(UNSAFE, ' ').trimEnd();
+}
+
+/** JSON on one line in which no character can steer a terminal. */
+function plainJson(value: unknown): string {
+  const json = JSON.stringify(value) ?? 'null';
+  return json.replace(UNSAFE, (char) =>
+    [...char].flatMap((one) => Array.from({ length: one.length }, (_, at) => escapeUnit(one.charCodeAt(at)))).join(''),
+  );
+}
+
+function escapeUnit(unit: number): string {
+  return `\\u${unit.toString(16).padStart(4, '0')}`;
+}
 
 /** Where a command writes: results on stdout, everything else on stderr. */
 export interface Terminal {

@@ -12,10 +12,9 @@ import { type Fields, isObject } from '../../schemas/envelope.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
 import { type KeptJournal, readJournal } from '../../shared/journal.js';
 import { errorDocument } from '../errors.js';
-import type { JobMakers } from '../run-job.js';
+import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
-import { resumeLine } from '../wait.js';
 import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from './places.js';
 import type { Row } from './rows.js';
 import {

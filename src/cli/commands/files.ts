@@ -6,10 +6,10 @@ import type { Upload } from '../../schemas/upload.js';
 import type { FileOptions } from '../../uploading/upload-options.js';
 import { addSaveFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
 import { UsageError } from '../errors.js';
-import { megabytes } from '../progress.js';
 import { mentionOf } from '../references.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
+import { megabytes } from '../terminal.js';
 
 interface UploadFlags {
   readonly mimeType?: string;

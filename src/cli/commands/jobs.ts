@@ -6,9 +6,9 @@ import { isCompleted, type Job } from '../../schemas/job.js';
 import { readJournal } from '../../shared/journal.js';
 import { addWaitFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
 import { EXIT, errorDocument, messageOf } from '../errors.js';
+import { describeJob, resumeLine, watching } from '../run-job.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
-import { describeJob, resumeLine, watching } from '../wait.js';
 
 type JobsFlags = Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'>;
 
