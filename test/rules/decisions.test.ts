@@ -12,6 +12,7 @@ import * as store from '../../src/rules/store.js';
 const AT = '2026-01-01T00:00:00.000Z';
 const opened = { key: 'a', call: 'videos', params: { prompt: 'a fox' }, at: AT };
 const accepted = { phase: 'accepted', key: 'a', jobId: 'job_1', at: AT };
+const UNSENT = { phase: 'closed', key: 'a', reason: 'unsent', at: AT };
 const final = { phase: 'final', jobId: 'job_1', status: 'completed', at: AT };
 
 describe('the entries of a journal amount to', () => {
@@ -55,8 +56,25 @@ describe('the entries of a journal amount to', () => {
       [opened, opened, { phase: 'closed', key: 'a', reason: 'refused', at: AT }],
       { state: 'closed' },
     ],
+    [
+      'an open one that was sent after its other attempts had come to nothing',
+      [opened, UNSENT, UNSENT, opened],
+      { state: 'open' },
+    ],
+    ['one as it was first sent', [opened, { ...opened, params: {}, label: 'later' }], { state: 'open' }],
+    [
+      'one that is stored before its end is read',
+      [opened, accepted, { phase: 'stored', jobId: 'job_1', at: AT }],
+      { state: 'stored', jobId: 'job_1' },
+    ],
+    [
+      'one that goes on',
+      [opened, accepted, { phase: 'final', jobId: 'job_2', status: 'failed', at: AT }],
+      { state: 'accepted', jobId: 'job_1' },
+    ],
   ])('%s', (_, entries, create) => {
-    expect(foldJournal(entries)).toEqual([{ ...opened, ...create }]);
+    // Strictly: what no entry says is no field of it.
+    expect(foldJournal(entries)).toStrictEqual([{ ...opened, ...create }]);
   });
 
   it('nothing where the first entry is missing, and where nothing is an entry', () => {
@@ -68,6 +86,22 @@ describe('the entries of a journal amount to', () => {
         isEntry,
       ),
     ).toEqual([false, false, false, false]);
+  });
+
+  it.each<[object, readonly string[]]>([
+    [{ key: 'a', call: 'videos', params: {} }, ['key', 'call', 'params']],
+    [{ phase: 'accepted', key: 'a', jobId: 'j' }, ['key', 'jobId']],
+    [{ phase: 'closed', key: 'a' }, ['key']],
+    [{ phase: 'final', jobId: 'j', status: 'failed' }, ['jobId', 'status']],
+    [{ phase: 'storing', jobId: 'j', places: [] }, ['jobId', 'places']],
+    [{ phase: 'stored', jobId: 'j' }, ['jobId']],
+  ])('%j is an entry, and none without each of %j', (entry, needed) => {
+    expect(isEntry(entry)).toBe(true);
+    for (const name of needed) {
+      expect(isEntry({ ...entry, [name]: undefined })).toBe(false);
+      expect(isEntry({ ...entry, [name]: 7 })).toBe(false);
+    }
+    expect([isEntry({ ...entry, phase: 'newer' }), isEntry(JSON.stringify(entry))]).toEqual([false, false]);
   });
 
   it.each([
