@@ -99,7 +99,7 @@ export interface ClientOptions {
    * `sharedJournal(shared)`. `client.resume()` takes them up. @default a create is known to this process only
    */
   readonly journal?: Journal | undefined;
-  /** Functions that are told of every job, attempt, retry and wait. */
+  /** Functions that are called for every job, attempt, retry and wait. */
   readonly hooks?: Hooks | undefined;
   /** Allows a client in a browser page, which shows its key to everyone who opens the page. @default false */
   readonly dangerouslyAllowBrowser?: boolean | undefined;

@@ -1,7 +1,7 @@
 import type { LaneWait } from './limits/rate-limiter.js';
 import type { JobCall, JobStatus } from './schemas/job.js';
 
-/** How much the logger is told. */
+/** How much is logged. */
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
 
 /** Where the client writes what it does: `console`, pino, winston and the like fit. Secrets are never among it. */
@@ -67,7 +67,7 @@ export interface WaitEvent extends Omit<LaneWait, 'lane'> {
 }
 
 /**
- * What happened to a job. Each phase of a job is told once per process, by whichever way the SDK learns of it. A process
+ * What happened to a job. Each phase of a job is reported once per process, however the SDK learns of it. A process
  * that has not created the job knows only what it has read.
  */
 export interface JobEvent {

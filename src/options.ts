@@ -156,7 +156,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds for one attempt: connect, headers and the whole JSON body. @default the client's (60_000) */
   readonly timeoutMs?: number | undefined;
-  /** How many failures are retried; a waited-out 429 is none. @default the client's (3) */
+  /** How many failures are retried. Waiting out a 429 is not a retry. @default the client's (3) */
   readonly maxRetries?: number | undefined;
   /** The key under which a creating call makes one job at most. @default a fresh UUID per call */
   readonly idempotencyKey?: string | undefined;

@@ -103,8 +103,8 @@ export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobDat
 }
 
 /**
- * Where a call stands, from its record and the worker's rules. A call that had failed is here because an operator had it tried again: it goes on
- * with its job, or with a new key.
+ * Where a call stands, from its record and the worker's rules. A call that had failed is here because an operator retries it:
+ * it goes on with its job, or with a new key.
  */
 export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rules: RunRules): JobRunState {
   const own = { ...rules, recover: data.recover ?? rules.recover };

@@ -35,7 +35,10 @@ export interface GenWorkerOptions extends QueueLocation {
   readonly onError?: ((error: Error) => void) | undefined;
   /** How many calls this process works on at once. Sleeping calls do not count. @default 10 */
   readonly concurrency?: number | undefined;
-  /** Milliseconds between two reads of a job. @default 10-15 s for video and edits, 3-4.5 s for images, more when many jobs are waited for */
+  /**
+   * Milliseconds between two reads of a job.
+   * @default 10-15 s for video and edits, 3-4.5 s for images, more when many jobs are waited for
+   */
   readonly pollIntervalMs?: number | undefined;
   /**
    * The longest pause, in milliseconds, after the service or the connection failed without naming a time. The first pause

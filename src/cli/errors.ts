@@ -38,7 +38,7 @@ export class UsageError extends GenError {
   }
 }
 
-/** Throws what an option led to as a fault of the command line: a port in use, a key that is none. */
+/** Throws what an option led to as a fault of the command line: a port in use, an invalid key. */
 export function asUsage(cause: unknown): never {
   throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
 }

@@ -149,7 +149,7 @@ export class PartFile {
     this.#flushEarly();
   }
 
-  /** Only a head start: what fails here fails again in the last flush, and is told there. */
+  /** Only a head start: what fails here fails again in the last flush, and is reported there. */
   #flushEarly(): void {
     if (this.#flushing !== undefined || this.#position - this.#flushedTo < FLUSH_BYTES) return;
     this.#flushedTo = this.#position;

@@ -31,8 +31,8 @@ export function jsonAnswer(value: unknown, status = 200, headers: Readonly<Recor
 }
 
 /**
- * What a page is told about an error, and whether it is the page's own. The service's refusals of the app's own key and balance become 502 without their
- * code: a page must not learn what the app's account lacks.
+ * What a page is answered for an error, and whether the error is its own. The service's refusals of the app's key and balance
+ * become 502 without their code: a page must not learn what the app's account lacks.
  */
 export function failureOf(error: unknown) {
   if (error instanceof Refused) {

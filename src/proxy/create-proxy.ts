@@ -1,4 +1,5 @@
 import { GenError, JobFailedError } from '../errors/index.js';
+import { DAY_MS } from '../rules/limits.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { type Clock, clockOf } from '../runtime/clock.js';
 import { isCompleted, isFinal, JOB_CALLS, type Job, type JobCall } from '../schemas/job.js';
@@ -71,7 +72,7 @@ const DEFAULT_HOLD_MS = 20_000;
 /** How soon a page asks again where requests are not held. */
 const PAGE_POLL_MS = 5_000;
 /** A page's ticket for a job or its file lives for a day. A reload gets a new one. */
-const TICKET_MS = 24 * 3_600_000;
+const TICKET_MS = DAY_MS;
 /** Requests of one user that are held open at once. */
 const MOST_HELD = 64;
 const PAGE_KEY = /^[\w-]{16,128}$/;

@@ -89,7 +89,7 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
         if (!(await crypto.subtle.verify('HMAC', keys.sign, bytes, signedBytes(body)))) continue;
         const { k, i: id, u, e: expiresMs, s }: SignedContent = JSON.parse(decoder.decode(fromBase64url(body)));
         const owner = user === null ? null : await hash(secret, user);
-        if (k !== kind || u !== owner || expiresMs <= now()) return undefined;
+        if (k !== kind || u !== owner || !(expiresMs > now())) return undefined;
         return { kind, id, user, expiresMs, ...(s !== undefined && { sealed: await unseal(keys.seal, s) }) };
       }
       return undefined;

@@ -1,4 +1,5 @@
 // The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy where it cannot.
+import { DAY_MS } from '../rules/limits.js';
 import { isFields } from '../schemas/envelope.js';
 import { uploadTypeOf } from '../schemas/media-type.js';
 import { badTicket, Refused } from './answers.js';
@@ -9,7 +10,7 @@ import type { Tickets } from './tickets.js';
 const PUT_MS = 600_000;
 const PUT_MS_PER_BYTE = 1 / 100;
 /** A finished upload can be used for so long. */
-const UPLOAD_MS = 24 * 3_600_000;
+const UPLOAD_MS = DAY_MS;
 
 /** What the steps need. */
 export interface UploadContext {

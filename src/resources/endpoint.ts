@@ -8,8 +8,8 @@ import { type Job, jobSchema } from '../schemas/job.js';
 import type { DecodeContext, JsonRequest } from '../transport/transport.js';
 
 /**
- * Tags a path whose values are ids: each is encoded and stays one segment. The path is made when the call begins, so that an
- * id that could leave its place, or is none, makes the call reject instead of throwing at whoever has not awaited it yet.
+ * Tags a path whose values are ids: each is encoded and stays one segment. The path is made when the call begins, so that a
+ * wrong id, which could leave its place or is not a string, makes the call reject instead of throwing before it is awaited.
  */
 export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
   return () => {

@@ -89,7 +89,7 @@ interface RefusedDownload {
   readonly now: number;
 }
 
-/** The error to throw for a refused download: an expired link and a job without a file are told as such. */
+/** The error to throw for a refused download: an expired link and a job without a file have errors of their own. */
 export async function explainRefusal({ jobId, cause, job, now }: RefusedDownload): Promise<unknown> {
   const kind = fileRefusal(cause);
   if (kind === undefined || !APIError.isInstance(cause)) return cause;

@@ -52,7 +52,7 @@ export function failsAgain(error: GenError): boolean {
 
 /** Refusals that are about the job and not about the account: a page may see them as they are. */
 const OF_THE_JOB: readonly number[] = [404, 409, 410];
-/** What a page is told when a job has no file. */
+/** What a page is answered when a job has no file. */
 const WITHOUT_FILE: Readonly<Record<string, number>> = {
   output_expired: 410,
   job_not_finished: 409,
@@ -63,7 +63,7 @@ const FILE_REFUSALS: readonly number[] = [400, 401, 403, 404, 409];
 /** How long a page is asked to wait when the service does not say it. */
 const PAUSE_MS = 1_000;
 
-/** What a page is told of a failed read. */
+/** What a page is answered when a read failed. */
 export interface PageAnswer {
   readonly status: number;
   /** Whether the app should hear of it: the failure is not the page's. */
@@ -100,7 +100,7 @@ export function saysWhyNoFile(error: unknown): boolean {
   return APIError.isInstance(error) && (error.status === 409 || error.code === 'job_not_found');
 }
 
-/** What a page is told of a failed read. The account's own trouble is never the page's. */
+/** What a page is answered when a read failed. It never learns about the account's own trouble. */
 export function pageAnswer(error: unknown): PageAnswer {
   if (DownloadError.isInstance(error)) return pageStatus(WITHOUT_FILE[error.code] ?? 502);
   if (RateLimitError.isInstance(error)) return { ...pageStatus(503), retryAfterMs: error.retryAfterMs ?? PAUSE_MS };

@@ -1,4 +1,5 @@
-// The only reader of time, maker of timers and source of chance in the client. A test holds its own Clock, and a simulation seeds its chance.
+// The only reader of time, maker of timers and source of chance in the client. A test holds its own Clock, and a simulation
+// seeds its chance.
 
 /** Where the client gets its time from. */
 export interface Clock {

@@ -7,8 +7,8 @@ interface Listeners {
 }
 
 /**
- * One listener stands on each signal, for all who wait for its abort. Thousands of calls under one signal are ordinary
- * here, and a runtime takes each listener of its own out by a search through all of them.
+ * Each signal has one listener, whoever waits for its abort. Thousands of calls under one signal are ordinary here, and a
+ * runtime removes a listener by a search through all of them.
  */
 const LISTENERS = new WeakMap<AbortSignal, Listeners>();
 

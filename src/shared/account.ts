@@ -59,7 +59,7 @@ interface Registry {
   pruneAt: number;
 }
 
-/** The number is the protocol's: copies that share the symbol must agree on what is behind it. */
+/** Copies of the package that share the symbol must agree on what is behind it. */
 const REGISTRY = Symbol.for('gen-client.accounts');
 /** The accounts of clients with a clock of their own, such as a sandbox's: they cannot count together with the others. */
 const OF_CLOCKS = new WeakMap<Clock, Registry>();

@@ -128,8 +128,9 @@ export class SharedLane {
 
   /** Sets the one timer, or takes a turn that is due. */
   #plan(): void {
+    // A listener that a call notifies may start a turn.
+    if (!this.#isTurning && this.#isAway()) this.#serveAlone();
     if (this.#isTurning) return;
-    if (this.#isAway()) this.#serveAlone();
     const nowMs = this.#settings.clock.now();
     const dueMs = this.#dueMs(nowMs);
     if (this.#timer?.dueMs === dueMs) return;

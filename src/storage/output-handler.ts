@@ -55,7 +55,7 @@ export interface OutputHandlerOptions {
   readonly cacheControl?: string | undefined;
   /**
    * Told of what is not the page's fault: an `authorize`, a `filename` or a `source` that throws, and a service that cannot
-   * be read. It only observes. @default nothing is told
+   * be read. It only observes. @default nothing is called
    */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
@@ -95,8 +95,8 @@ export type OutputHandler = (request: Request) => Promise<Response>;
 /**
  * Makes a web handler for GET and HEAD that shows finished files to a browser, which cannot use the authenticated link of a
  * job. It serves ranges, so that videos can be sought, conditions and HEAD. The job's id is what `jobId` returns; without it,
- * `?job=`, else the part of the path that looks like a job's id, else the last part. Who is not authorized, and a job that is unknown, are both answered with 404; a job that is not
- * finished with 409.
+ * `?job=`, else the part of the path that looks like a job's id, else the last part. Who is not authorized, and a job that is
+ * unknown, are both answered with 404; a job that is not finished with 409.
  *
  * @example
  * export const GET = createOutputHandler({
@@ -112,7 +112,7 @@ export function createOutputHandler(options: OutputHandlerOptions): OutputHandle
   };
 }
 
-/** What a page is told when a function of the app has failed. */
+/** What a page is answered when a function of the app has failed. */
 const OWN_FAILURE: PageAnswer = { status: 500, isReported: true };
 
 /** Marks what was thrown by a function of the app. */
@@ -155,7 +155,7 @@ class Handling {
     return fileResponse(request, found, { name, isSaved, cacheControl });
   }
 
-  /** The answer for an error; what is not the page's fault is told to `onError`. */
+  /** The answer for an error; `onError` is called for what is not the page's fault. */
   failed(error: unknown): Response {
     if (this.#request.signal?.aborted) return new Response(null, { status: 499 });
     if (NotFoundError.isInstance(error)) return this.#notFound(this.#lookedFor);

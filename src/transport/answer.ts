@@ -113,7 +113,7 @@ function answerTooLarge(call: Call<unknown>, response: Response): ResponseError 
   return new ResponseError(message, detailsOf(call));
 }
 
-/** What the hooks are told of a response. */
+/** What the hooks are passed about a response. */
 function tellSize(told: ToldResponse, text: string, value: unknown): void {
   told.receivedBytes = new TextEncoder().encode(text).length;
   const data = unwrap(value);

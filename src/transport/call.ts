@@ -107,7 +107,7 @@ export interface Call<T> {
   readonly body: unknown;
   /** The body as text, as it is sent. */
   readonly json: string | undefined;
-  /** What the listeners are told of the call; undefined without a listener. */
+  /** What the listeners are passed about the call; undefined without a listener. */
   readonly trace: RequestTrace | undefined;
   readonly turn: Turn;
   /** How often a request of the call has been sent, for the layers above. */
@@ -146,7 +146,7 @@ export interface Attempt {
   readonly deadline: Deadline;
   /** The key that is sent, to be kept out of messages. */
   readonly secret: string | undefined;
-  /** What the hooks are told of the response; undefined without a listener. */
+  /** What the hooks are passed about the response; undefined without a listener. */
   readonly told: ToldResponse | undefined;
 }
 

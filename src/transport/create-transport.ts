@@ -17,7 +17,7 @@ import type { JsonRequest, RequestPromise, ResponseMeta, StreamRequest, Transpor
 
 /** The port, and what the client itself needs. */
 export interface ClientTransport extends Transport, Pick<Core, 'limiter' | 'warn'> {
-  /** What is told of jobs. */
+  /** What is notified of jobs. */
   readonly jobs: JobTeller;
   /** Where waits are traced, while somebody listens. */
   waits(): TraceChannel | undefined;

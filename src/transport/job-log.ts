@@ -1,4 +1,4 @@
-// What this process knows of the jobs of an account, so that each phase of a job is told once.
+// What this process knows of the jobs of an account, so that each phase of a job is reported once.
 import type { JobTrace, TraceChannel } from '../events.js';
 import type { JobEvent } from '../hooks.js';
 import type { Journal } from '../rules/journal.js';
@@ -56,7 +56,7 @@ export interface JobEnd {
   readonly facts: LoggedJob['facts'];
 }
 
-/** Who is told. */
+/** Who is notified. */
 export interface JobListeners {
   readonly now: () => number;
   readonly tell: (event: JobEvent) => void;

@@ -19,7 +19,7 @@ import {
 } from './upload-memory.js';
 import type { FileOptions, UploadProgress } from './upload-options.js';
 
-/** What a call that takes files is told about them. */
+/** What a call that takes files is passed about them. */
 export interface BodyFileOptions extends RequestOptions {
   /**
    * Called as the bytes of the files in the body are sent, with the sums over all of them, in the async context of this

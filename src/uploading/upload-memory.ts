@@ -1,5 +1,6 @@
 // Which object was uploaded as what, so that one object is uploaded once while its upload lives; and the uploads by the content
 // of their files, in a store that many processes share.
+import { DAY_MS } from '../rules/limits.js';
 import { abortable } from '../runtime/deadline.js';
 import { sha256Of } from '../runtime/sha256.js';
 import { isObject } from '../schemas/envelope.js';
@@ -161,7 +162,7 @@ async function bytesDigest(bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): Promis
 }
 
 /** How long an upload is remembered after its last use. If it lives longer, its file is uploaded once more. */
-const UPLOAD_REMEMBERED_MS = 30 * 24 * 3_600_000;
+const UPLOAD_REMEMBERED_MS = 30 * DAY_MS;
 /** A store that does not answer holds no call up for longer. */
 const STORE_PATIENCE_MS = 2_000;
 

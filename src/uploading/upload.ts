@@ -58,7 +58,7 @@ export async function uploadFile(steps: UploadSteps, file: DescribedFile, option
   }
 }
 
-/** Sends the bytes of step 2 alone. A failure of the source itself is told as such, not as one of the connection. */
+/** Sends the bytes of step 2 alone. A failure of the source itself is reported as such, and not as one of the connection. */
 export async function putSource(
   steps: UploadSteps,
   { target, source, options }: { target: UploadTarget; source: unknown; options: PutOptions },

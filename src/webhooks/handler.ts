@@ -38,7 +38,7 @@ export interface WebhookClient {
 export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secret'> {
   /**
    * The signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one throws at once.
-   * Without one, each event is answered 500 and `onError` is told. @default that of `client`
+   * Without one, each event is answered 500 and `onError` is called. @default that of `client`
    */
   readonly secret?: VerifyWebhookOptions['secret'];
   /** The work, by event type. What a listener returns is awaited. An event without a listener is acknowledged. */
@@ -61,7 +61,7 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   readonly shared?: SharedStore | undefined;
   /**
    * Milliseconds for which an event belongs to the copy that claimed it. After that another copy can be handled, and a
-   * listener or a store that has not finished is told to `onError`. Longer than the longest listener. @default 60_000
+   * listener or a store that has not finished is reported to `onError`. Longer than the longest listener. @default 60_000
    */
   readonly leaseMs?: number | undefined;
   /** Milliseconds for which a handled event is remembered. @default 259_200_000 (3 days) */

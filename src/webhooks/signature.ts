@@ -82,7 +82,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<RawB
   throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
 }
 
-/** The parts as one piece of bytes, texts as UTF-8. A Blob joins both in one line, which the size of this door asks for. */
+/** The parts as one piece of bytes, texts as UTF-8. A Blob joins both in one line, which keeps this entry point small. */
 async function bytesOf(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }

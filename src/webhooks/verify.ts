@@ -161,7 +161,7 @@ export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   return { body, signature, job: signedJobIn(parsedEvent(body)) };
 }
 
-/** The event in verified bytes, which `eventIn` has read: what only checks a webhook does not contain this. */
+/** The event in verified bytes, which `eventIn` has read. It stands apart so that a program that only verifies does not contain it. */
 function parsedEvent(body: RawBody): unknown {
   return JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
 }

@@ -11,7 +11,7 @@ import { PATIENCE_MS } from '../support/patience.js';
 import { startRedis, whyNoRedis } from './real-redis.js';
 
 const SECRET = 'whsec_test';
-const LEASE_MS = 1500;
+const LEASE_MS = 4_000;
 const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 
 /** A receiver in a process of its own. */
@@ -61,7 +61,7 @@ describe.skipIf(whyNoRedis())('an event whose receiver is killed at its work', (
 
       expect(await other.send()).toBe(503);
       expect(other.handled).toEqual([]);
-      await vi.waitFor(async () => expect(await other.send()).toBe(200), { timeout: 10_000, interval: 100 });
+      await vi.waitFor(async () => expect(await other.send()).toBe(200), { timeout: PATIENCE_MS, interval: 100 });
       expect(await Promise.all(Array.from({ length: 50 }, other.send))).toEqual(Array(50).fill(200));
       expect(other.handled).toEqual([event.id]);
     } finally {

@@ -81,6 +81,7 @@ export async function runBatch(session: Session, plan: BatchPlan): Promise<{ rea
 /** The pauses before a create whose answer was lost is sent again, beyond the retries of the client. */
 const LOST = { firstMs: 1_000, mostMs: 8_000 };
 const LOST_TRIES = 3;
+
 class BatchRun {
   stopped: unknown;
   readonly #session: Session;

@@ -40,7 +40,7 @@ function making(
   asked: (flags: CreateFlags, words: readonly string[]) => Asked,
 ): Command {
   return doing<CreateFlags>(addJobFlags(command), open, async (session, words, flags) => {
-    // A base URL that is missing is told first.
+    // A missing base URL is reported first.
     session.client();
     await runJobCommand(session, { call, ...asked(flags, words) }, flags);
   });

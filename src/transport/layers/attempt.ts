@@ -7,7 +7,7 @@ import { readAnswer } from '../answer.js';
 import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
 import { asFailure, dropBody, send } from '../http.js';
 
-/** What the listeners are told of an attempt when it has ended. */
+/** What the listeners are passed when an attempt has ended. */
 interface Ended extends ToldResponse {
   startMs?: number;
   status?: number;

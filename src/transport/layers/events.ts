@@ -50,7 +50,7 @@ function fieldOf(file: object, field: string): unknown {
   }
 }
 
-/** Makes the observer of one client; undefined when nobody listens, so that nothing is spent on it. */
+/** Makes the observer of one client; undefined without a listener, so that nothing is spent on it. */
 export function createObserver({ hooks, log: setting }: Config): Observer | undefined {
   const { logger, level: threshold } = setting();
   const most = LOG_LEVELS.indexOf(threshold);

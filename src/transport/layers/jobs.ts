@@ -78,7 +78,7 @@ function logOf({ credentials }: TellerCore): JobLog | undefined {
   return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
 }
 
-/** Those who are told of a job. What is written to journals is added to `notes`. */
+/** Those who are notified of a job. What is written to journals is added to `notes`. */
 function listeners(core: TellerCore, notes: Promise<void>[] = []): JobListeners {
   const { config, clock } = core;
   return {
