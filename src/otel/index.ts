@@ -20,7 +20,7 @@ const OTEL_OPTIONS = option.optionsOf({
   capturePrompt: option.flag,
 });
 
-/** What {@link instrumentGenClient} is told. */
+/** The options of {@link instrumentGenClient}. */
 export interface InstrumentOptions {
   /** Makes the tracer. @default the global one */
   readonly tracerProvider?: TracerProvider | undefined;
