@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 import { GenClient, memoryShared, type SharedStore } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { Facts } from '../../src/shared/facts.js';
+import { Facts, JobLengths } from '../../src/shared/facts.js';
 import { memoryStore } from '../../src/shared/shared-store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
@@ -94,6 +94,82 @@ it('are in this process alone while the store fails, and shared when it is back'
   const late = process();
   await settle();
   expect([late.get('a'), late.get('b')]).toEqual([5, 6]);
+});
+
+it('are asked for again after 15 s where they are unknown, and after five minutes where they are known', async () => {
+  const { clock, process, asks } = world();
+  const facts = process();
+  facts.learn('known', () => 1);
+  await clock.advance(2_000);
+  const late = process();
+  await settle();
+  const asksAfter = async (ms: number, name: string) => {
+    await clock.advance(ms);
+    const before = asks();
+    late.get(name);
+    late.get(name);
+    await settle();
+    return asks() - before;
+  };
+  expect(await asksAfter(15_000, 'unknown')).toBe(0);
+  expect(await asksAfter(1, 'unknown')).toBe(1);
+  expect(await asksAfter(300_000, 'known')).toBe(0);
+  expect(await asksAfter(1, 'known')).toBe(1);
+});
+
+it('are not read again by each client that shares the same store', async () => {
+  const { clock, process, asks, counting } = world();
+  const facts = process();
+  await settle();
+  const before = asks();
+  facts.share({ store: counting, group: 'account/prices', clock, random });
+  await settle();
+  expect(asks()).toBe(before);
+});
+
+it('are the last thousand, in the process as in the store', async () => {
+  const { clock, process } = world();
+  const facts = process();
+  await settle();
+  for (let at = 0; at < 1_001; at++) facts.learn(`${at}`, () => at);
+  await clock.advance(5_000);
+  const late = process();
+  await settle();
+  for (const each of [facts, late])
+    expect([each.get('0'), each.get('1'), each.get('1000')]).toEqual([undefined, 1, 1_000]);
+});
+
+it('leave no timer behind where timers belong to requests: the next fact brings them along', async () => {
+  const { clock, counting, process } = world();
+  const facts = new Facts<number>();
+  facts.share({
+    store: counting,
+    group: 'account/prices',
+    clock: { ...clock, now: clock.now, perRequest: true },
+    random,
+  });
+  await settle();
+  facts.learn('a', () => 1);
+  await settle();
+  facts.learn('b', () => 2);
+  await settle();
+  expect(clock.timers).toBe(0);
+  await clock.advance(1_000);
+  facts.learn('c', () => 3);
+  await settle();
+  const late = process();
+  await settle();
+  expect([late.get('a'), late.get('b'), late.get('c')]).toEqual([1, 2, 3]);
+});
+
+it('of lengths: a job is of the class of its create, and takes what others of the class took', () => {
+  const lengths = new JobLengths();
+  lengths.created('job_1', { call: 'videos', model: 'm', duration: 5, resolution: undefined, audio: undefined });
+  const known = lengths.classOf('job_1') ?? '';
+  expect([known, lengths.classOf('job_2')]).toEqual(['["videos","m",5,null]', undefined]);
+  expect(lengths.expectedMs(known)).toBeUndefined();
+  for (const ms of [10_000, 20_000]) lengths.learn(known, ms);
+  expect([lengths.expectedMs(known), lengths.expectedMs('other')]).toEqual([15_000, undefined]);
 });
 
 it('let a client estimate what a client of another process has created', async () => {
