@@ -57,3 +57,30 @@ it('forgets idle accounts when there are very many, and never one in use', async
   expect(accountFor('https://waiting.example', 'key')).toBe(waiting);
   release();
 });
+
+it('is in use while a call of it counts, or something of it says so', async () => {
+  const account = accountFor('https://in-use.example', 'key');
+  expect(account.busy).toBe(false);
+  const thing = account.shared('thing', () => ({ busy: true }));
+  expect(account.busy).toBe(true);
+  thing.busy = false;
+  expect(account.busy).toBe(false);
+  await account.limiterFor({ warn: () => {} }).acquire('videos.create');
+  expect(account.busy).toBe(true);
+});
+
+it('has one limiter for all clients with the same settings', () => {
+  const account = accountFor('https://limiters.example', 'key');
+  const limiter = (settings: object = {}) => account.limiterFor({ warn: () => {}, ...settings });
+  const limits = { 'videos.create': { limit: 5, windowMs: 1_000 } };
+  expect(limiter({ onUnavailable: 'local' })).toBe(limiter());
+  expect(limiter({ limits: { ...limits } })).toBe(limiter({ limits }));
+  expect(limiter({ limits })).not.toBe(limiter());
+});
+
+it('shares what is of the process with every other account', () => {
+  const [one, other] = ['one', 'other'].map((key) => accountFor('https://process.example', key));
+  const thing = one?.ofProcess('thing of this test', () => ({}));
+  expect(other?.ofProcess('thing of this test', () => ({}))).toBe(thing);
+  expect(other?.shared('thing of this test', () => ({}))).not.toBe(thing);
+});

@@ -197,6 +197,33 @@ describe('the job is read, and the wait goes on, after', () => {
   });
 });
 
+describe('the end of a job is told by its event', () => {
+  it('where nobody waits for the job, and else by the read', async () => {
+    const told: object[] = [];
+    const { waiter, clock } = startProcess(done, { announced: (job) => told.push(job) });
+    const wait = waiter.waitForJob(running('a'));
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await clock.until(wait);
+    expect(told).toEqual([]);
+    waiter.notify(await verified(completedEvent('b', BASE_URL), clock));
+    await clock.advance(0);
+    expect(told).toEqual([{ id: 'b', status: 'completed' }]);
+  });
+
+  it('where no later read can show its charge: where timers belong to requests', async () => {
+    for (const learnsCharge of [() => true, () => false]) {
+      const told: object[] = [];
+      const clock = { ...virtualClock(), perRequest: true };
+      const more = { limiter: fullFor(() => 60_000), learnsCharge, announced: (job: object) => told.push(job) };
+      const { waiter } = startProcess(done, more, clock);
+      const wait = waiter.waitForJob(running('a'));
+      waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+      await clock.until(wait);
+      expect(told).toEqual(learnsCharge() ? [{ id: 'a', status: 'completed' }] : []);
+    }
+  });
+});
+
 describe('across processes', () => {
   function twoProcesses(secrets: readonly string[], shared: SharedStore = memoryShared()) {
     const clock = virtualClock();
