@@ -4,6 +4,7 @@ import { ConnectionError, GenError } from '../../src/index.js';
 import type { LaneTurn } from '../../src/rules/lane.js';
 import {
   boundedStore,
+  eventStore,
   isSetupError,
   memoryStore,
   type SharedStore,
@@ -173,4 +174,15 @@ describe('a lane in a store', () => {
     await settle();
     expect(clock.timers).toBe(0);
   });
+});
+
+it('a process remembers its last ten thousand events, by its clock', async () => {
+  const clock = virtualClock();
+  const store = eventStore(clock);
+  expect([eventStore(clock) === store, eventStore(virtualClock()) === store]).toEqual([true, false]);
+  for (let at = 0; at <= 10_000; at++) await store.write(`event ${at}`, '0', { seen: { value: 'yes', ttlMs: 1_000 } });
+  const seen = async (at: number) => (await store.read(`event ${at}`, ['seen'])).values.seen;
+  expect([await seen(0), await seen(1), await seen(10_000)]).toEqual([undefined, 'yes', 'yes']);
+  await clock.advance(1_000);
+  expect(await seen(1)).toBeUndefined();
 });
