@@ -1,7 +1,7 @@
 // Every store that the tables of cases run over.
 
 import { pathToFileURL } from 'node:url';
-import { openGroupTable } from '../../src/cloudflare/gen-account.js';
+import { openGroupTable } from '../../src/cloudflare/group-table.js';
 import { redisShared } from '../../src/redis/index.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
