@@ -494,20 +494,3 @@ describe('a shared store that is unavailable', () => {
     expect(faults).toEqual({});
   });
 });
-
-it('a process shows the slots in use, its calls that wait and when the next slot is free, as far as it knows them', async () => {
-  const { clock, process } = world({ limit: 2, windowMs: 60_000 });
-  const [one, other] = [process(), process()];
-  const lane = () => one.snapshot?.()[LANE];
-  expect(lane()).toEqual({ inUse: 0, queued: 0, nextFreeMs: 0, limit: 2, windowMs: 60_000 });
-  const release = await clock.until(other.acquire(LANE));
-  await clock.until(one.acquire(LANE));
-  expect(lane()).toMatchObject({ inUse: 2, queued: 0 });
-  const waiting = one.acquire(LANE);
-  await clock.advance(1_000);
-  expect(lane()).toMatchObject({ inUse: 2, queued: 1, nextFreeMs: expect.any(Number) });
-  expect(lane()?.nextFreeMs).toBeGreaterThan(0);
-  release();
-  await clock.until(waiting);
-  expect(lane()).toMatchObject({ queued: 0 });
-});
