@@ -1,4 +1,4 @@
-// What an answer about a file means: the failed step of an upload, the read of a finished file, and what a page is told of it.
+// What an answer about a file means: the failed step of an upload, the read of a finished file, and what a page is answered.
 import {
   APIError,
   ConnectionError,

@@ -71,8 +71,8 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   /** Used where the runtime's context has none, for example Next.js' `after`. */
   readonly waitUntil?: WaitUntil | undefined;
   /**
-   * Told of every refusal (a WebhookVerificationError, without an event), and of a listener or a store that
-   * fails. What it throws is ignored. @default console.error, which is not told of forged and stale requests
+   * Called for every refusal (a WebhookVerificationError, without an event), and when a listener or a store fails.
+   * What it throws is ignored. @default console.error, which leaves out forged and stale requests
    */
   readonly onError?: ((error: unknown, event?: WebhookEvent) => unknown) | undefined;
 }

@@ -81,7 +81,7 @@ async function queued(limiter: AnyLimiter, call: Call<unknown>): Promise<Release
   }
 }
 
-/** Pauses the lane for everyone on it, unless the 429 asks for more than a call would wait: then each call is told. */
+/** Pauses the lane for everyone on it, unless the 429 asks for more than a call would wait: then each call gets its own. */
 function pauseLane(limiter: AnyLimiter, { core, lane }: Call<unknown>, error: unknown): void {
   if (lane === undefined || !isRateLimited(error)) return;
   const { retryAfterMs = UNSTATED_PAUSE_MS } = error;
