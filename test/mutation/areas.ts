@@ -80,4 +80,6 @@ export const LEFT_OUT = [
   'test/waiting/naive-code.test.ts',
   'test/otel/three-processes.test.ts',
   'test/waiting/scale.test.ts',
+  // Needs a module of its own, and these tests share one process.
+  'test/journal/file-journal.test.ts',
 ];

@@ -1,19 +1,26 @@
-// npm run mutate -- [area …] [--share 0.1] [--seed 1]: breaks one place at a time, and asks whether a test notices.
-// With a share, a random sample of the mutants is tried; the seed says which. The last lines are rows of CONTRIBUTING's table.
+// npm run mutate -- [area …] [--share 0.1] [--seed 1] [--continue]: breaks one place at a time, and asks whether a test notices.
+// With a share, a random sample of the mutants is tried; the seed says which. With `--continue` mutants that an earlier run
+// killed are not tried again: after new tests only the survivors are. The last lines are rows of CONTRIBUTING's table.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { AREAS } from './areas.ts';
+import { isKilled, nameOf, readLog } from './log.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const REPORTS = `${ROOT}node_modules/.cache/mutation/`;
 /** Of the mutants of an area. */
 const LEAST_KILLED = 0.85;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { share: { type: 'string', default: '1' }, seed: { type: 'string', default: '1' } },
+  options: {
+    share: { type: 'string', default: '1' },
+    seed: { type: 'string', default: '1' },
+    continue: { type: 'boolean', default: false },
+  },
 });
 const unknown = positionals.filter((area) => !(area in AREAS));
 if (unknown.length > 0) {
@@ -23,15 +30,19 @@ if (unknown.length > 0) {
 
 if (!existsSync(`${HERE}node_modules/.package-lock.json`))
   spawnSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: HERE, stdio: 'inherit' });
+mkdirSync(REPORTS, { recursive: true });
 
 const rows = [];
 let isEnough = true;
 for (const area of positionals.length > 0 ? positionals : Object.keys(AREAS)) {
-  const report = `${ROOT}node_modules/.cache/mutation/${area.replace('/', '-')}.json`;
+  const report = `${REPORTS}${area.replace('/', '-')}.json`;
+  const log = `${report}l`;
+  if (!values.continue) rmSync(log, { force: true });
   const env = {
     ...process.env,
     MUTATE_AREA: area,
     MUTATE_REPORT: report,
+    MUTATE_LOG: log,
     MUTATE_SHARE: values.share,
     MUTATE_SEED: values.seed,
   };
@@ -43,27 +54,26 @@ for (const area of positionals.length > 0 ? positionals : Object.keys(AREAS)) {
     isEnough = false;
     continue;
   }
-  const { row, killed } = resultOf(area, JSON.parse(readFileSync(report, 'utf8')));
+  const { row, killed } = resultOf(area, JSON.parse(readFileSync(report, 'utf8')), readLog(log));
   rows.push(row);
   isEnough &&= killed >= LEAST_KILLED;
 }
 console.log(
   [
-    '| area | mutants | killed | by a timeout | no test | date | extent |',
+    '| area | mutants tried | killed | by a timeout | no test | date | extent |',
     '|---|---:|---:|---:|---:|---|---|',
     ...rows,
   ].join('\n'),
 );
 process.exit(isEnough ? 0 : 1);
 
-function resultOf(area, { files }) {
-  const all = Object.values(files).flatMap(({ mutants }) => mutants);
-  const tried = all.filter(({ status }) => !['CompileError', 'RuntimeError', 'Ignored'].includes(status));
-  const count = (isCounted) => tried.filter(isCounted).length;
-  const killedCount = count(({ status }) => status === 'Killed' || status === 'Timeout');
-  // Noticed only because a test hung: by Stryker's limit, or by the one of a test.
-  const hung = count(({ status, statusReason = '' }) => status === 'Timeout' || /timed out in/i.test(statusReason));
-  const untested = count(({ status }) => status === 'NoCoverage');
+/** Counts the mutants of today's source only: the log may also hold those of lines that have changed. */
+function resultOf(area, { files }, log) {
+  const all = Object.entries(files).flatMap(([file, { mutants }]) => mutants.map((mutant) => nameOf(file, mutant)));
+  const tried = all.map((name) => log.get(name)).filter((result) => result !== undefined);
+  const killedCount = tried.filter(isKilled).length;
+  const hung = tried.filter(({ isHung }) => isHung).length;
+  const untested = tried.filter(({ status }) => status === 'NoCoverage').length;
   const killed = tried.length === 0 ? 0 : killedCount / tried.length;
   const date = new Date().toISOString().slice(0, 10);
   const extent =

@@ -2,16 +2,15 @@
 import { fileURLToPath } from 'node:url';
 import { AREAS } from './areas.ts';
 
-const { MUTATE_AREA, MUTATE_REPORT, MUTATE_SHARE } = process.env;
+const { MUTATE_AREA, MUTATE_REPORT } = process.env;
 
 export default {
   testRunner: 'vitest',
   plugins: [
     fileURLToPath(import.meta.resolve('@stryker-mutator/vitest-runner')),
-    fileURLToPath(new URL('./sample.mjs', import.meta.url)),
+    fileURLToPath(new URL('./plugins.mjs', import.meta.url)),
   ],
-  // A checker costs a process of its own.
-  checkers: Number(MUTATE_SHARE) < 1 ? ['sample'] : [],
+  checkers: ['choice'],
   mutate: AREAS[MUTATE_AREA].files,
   // Tests read the source of examples, and vitest checks no types.
   disableTypeChecks: false,
@@ -23,10 +22,11 @@ export default {
   },
   coverageAnalysis: 'perTest',
   concurrency: 1,
-  timeoutMS: 10_000,
+  // A test that hangs is ended by Vitest, which costs less than a new process. This is for loops that never end.
+  timeoutMS: 30_000,
   timeoutFactor: 1.25,
   dryRunTimeoutMinutes: 15,
-  reporters: ['clear-text', 'json', 'progress-append-only'],
+  reporters: ['log', 'clear-text', 'json', 'progress-append-only'],
   clearTextReporter: { allowColor: false, logTests: false },
   jsonReporter: { fileName: MUTATE_REPORT },
   tempDirName: 'coverage/mutation',
