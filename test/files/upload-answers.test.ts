@@ -86,7 +86,7 @@ describe('the deadline of an upload', () => {
     expect(performance.now() - start).toBeLessThan(15_000);
     expect(error.cause).toBeInstanceOf(TimeoutError);
     expect((error.cause as Error).message).toContain('no bytes moved and no response came for 10786 ms');
-  });
+  }, 30_000);
 });
 
 describe('an upload', () => {
