@@ -16,7 +16,8 @@ const inFolders = (...names: readonly string[]) => names.map((name) => `test/${n
 /** The areas, the most valuable first. */
 export const AREAS: Readonly<Record<string, Area>> = {
   rules: folder('rules', [
-    ...inFolders('rules', 'limits', 'budget'),
+    ...inFolders('rules', 'limits'),
+    'test/budget/!(store).test.ts',
     'test/shared/{shared-limiter,facts,places}.test.ts',
     'test/catalog/{references,spec-tables,typos,undocumented-fields}.test.ts',
     'test/waiting/{next-step,run-rules}.test.ts',
@@ -25,8 +26,8 @@ export const AREAS: Readonly<Record<string, Area>> = {
   budget: folder('budget', inFolders('budget')),
   proxy: folder('proxy', inFolders('proxy')),
   page: folder('page', inFolders('page')),
-  shared: folder('shared', inFolders('shared', 'limits', 'journal')),
-  limits: folder('limits', inFolders('limits', 'shared')),
+  shared: folder('shared', ['test/shared/!(stores).test.ts', ...inFolders('limits', 'journal')]),
+  limits: folder('limits', [...inFolders('limits'), 'test/shared/!(stores).test.ts']),
   webhooks: folder('webhooks', inFolders('webhooks')),
   uploading: folder('uploading', [
     ...inFolders('files'),
