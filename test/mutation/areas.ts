@@ -16,10 +16,10 @@ const inFolders = (...names: readonly string[]) => names.map((name) => `test/${n
 /** The areas, the most valuable first. */
 export const AREAS: Readonly<Record<string, Area>> = {
   rules: folder('rules', [
-    ...inFolders('rules', 'limits'),
-    'test/budget/!(store).test.ts',
+    ...inFolders('rules', 'limits', 'catalog'),
+    'test/budget/!(store|invariant).test.ts',
+    'test/files/{one-upload,upload-answers}.test.ts',
     'test/shared/{shared-limiter,facts,places}.test.ts',
-    'test/catalog/{references,spec-tables,typos,undocumented-fields}.test.ts',
     'test/waiting/{next-step,run-rules}.test.ts',
     'test/journal/journal.test.ts',
   ]),
