@@ -18,7 +18,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
   rules: folder('rules', [
     ...inFolders('rules', 'limits', 'catalog'),
     'test/budget/!(store|invariant).test.ts',
-    'test/files/{one-upload,upload-answers}.test.ts',
+    'test/files/one-upload.test.ts',
     'test/shared/{shared-limiter,facts,places}.test.ts',
     'test/waiting/{next-step,run-rules}.test.ts',
     'test/journal/journal.test.ts',
