@@ -2,7 +2,7 @@
 import { GenError } from '../errors/index.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { type Clock, wallOf } from '../runtime/clock.js';
-import { isFields } from '../schemas/envelope.js';
+import { isFields, isText } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import type { SharedStore } from '../shared/shared-store.js';
@@ -68,7 +68,7 @@ export function createNotices(context: NoticesContext) {
   return {
     /** Tells the other processes. */
     publish(event: JobNotice): void {
-      if (shared.publish) callObserver(() => shared.publish?.(TOPIC, noticeText(event)), failed);
+      callObserver(() => shared.publish?.(TOPIC, noticeText(event)), failed);
     },
     /**
      * Gives each notice of the other processes to the watcher, while at least one wait is open. Returns the function that
@@ -100,20 +100,19 @@ export function createNotices(context: NoticesContext) {
 function noticeText(event: JobNotice): string {
   const webhook: Partial<VerifiedWebhook> = verifiedWebhook(event) ?? {};
   const { body, signature } = webhook;
-  const text = body === undefined || typeof body === 'string' ? body : new TextDecoder().decode(body);
+  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
   return JSON.stringify({ id: webhook.job?.id ?? jobIdIn(event), body: text, signature });
 }
 
 async function noticeIn(message: string, context: NoticesContext): Promise<Notice | undefined> {
   const { id, body, signature }: Readonly<Record<string, unknown>> = JSON.parse(message) ?? {};
-  if (typeof id !== 'string' || id === '') return undefined;
-  const secret = context.secrets?.() ?? [];
-  if (typeof body !== 'string' || typeof signature !== 'string' || secret.length === 0) return { id };
+  if (!isText(id)) return undefined;
   try {
-    const headers = { 'x-service-signature': signature };
-    const event = await verifyWebhook({ body, headers }, { secret, now: () => wallOf(context.clock).now() });
-    return noticeOf(event, context.baseUrl?.());
+    const received = { body: String(body), headers: { 'x-service-signature': String(signature) } };
+    const options = { secret: context.secrets?.(), now: () => wallOf(context.clock).now() };
+    return noticeOf(await verifyWebhook(received, options), context.baseUrl?.());
   } catch {
+    // No webhook, or none that this process can verify: it only says that the job is to be read.
     return { id };
   }
 }

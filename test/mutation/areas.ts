@@ -57,7 +57,14 @@ export const AREAS: Readonly<Record<string, Area>> = {
     ['src/cli/batch/**/*.ts'],
   ),
   storage: folder('storage', inFolders('storage')),
-  waiting: folder('waiting', inFolders('waiting', 'journal')),
+  waiting: folder('waiting', [
+    ...inFolders('waiting', 'journal'),
+    'test/events/{callers-functions,channels}.test.ts',
+    'test/errors/{wrong-calls,keys-of-errors}.test.ts',
+    'test/catalog/create-and-wait.test.ts',
+    'test/webhooks/client-side.test.ts',
+    'test/shared/facts.test.ts',
+  ]),
   events: folder(
     'events',
     [...inFolders('events', 'otel'), 'test/journal/journal.test.ts', 'test/transport/observing.test.ts'],

@@ -4,7 +4,10 @@ import { JobFailedError } from '../../src/errors/index.js';
 import { expectedMs, progressOf, withLength } from '../../src/rules/order.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import type { Job } from '../../src/schemas/job.js';
-import type { JobUpdate } from '../../src/waiting/job-iterables.js';
+import { type JobUpdate, watchJob } from '../../src/waiting/job-iterables.js';
+import { countedSignal, rejection } from '../transport/support.js';
+import { startProcess } from './processes.js';
+import { virtualClock } from './virtual-clock.js';
 
 const PARAMS = { model: 'svc-video-fast', duration: 5, resolution: '720p', prompt: 'a fox at dawn' } as const;
 const CALL = { call: 'videos', model: 'svc-video-fast', duration: 5, resolution: '720p' } as const;
@@ -109,6 +112,59 @@ describe('watchJob', () => {
     const { job } = await client.videos.create(PARAMS);
     const updates = await during(all(client.watchJob(job, { onUpdate })));
     expect(seen).toEqual(updates);
+  });
+});
+
+describe('watchJob on a held clock', () => {
+  const ended = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
+  function held() {
+    const clock = virtualClock();
+    const startMs = clock.now();
+    const warnings: string[] = [];
+    const read = (id: string): Job => ({ id, status: 'processing', ...(clock.now() - startMs >= 3_000 && ended) });
+    const { waiter, reads } = startProcess(read, { warn: (message) => void warnings.push(message) }, clock);
+    return { clock, waiter, reads, warnings, atMs: () => clock.now() - startMs };
+  }
+
+  it('yields each read when it is made, without a warning where there is no onUpdate', async () => {
+    const { clock, waiter, warnings, atMs } = held();
+    const seen: [string, number][] = [];
+    const loop = async () => {
+      for await (const { job } of watchJob('a', waiter, { pollIntervalMs: 1_000 })) seen.push([job.status, atMs()]);
+    };
+    await clock.until(loop());
+    expect(seen).toEqual([
+      ['processing', 1_000],
+      ['processing', 2_000],
+      ['completed', 3_000],
+    ]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('ends at once with the reason of its signal, leaves no listener, and takes an onUpdate that rejects', async () => {
+    const { clock, waiter, warnings, reads } = held();
+    const { controller, signal, listeners } = countedSignal();
+    const onUpdate = async () => Promise.reject(new Error('the screen is gone'));
+    const ended = rejection(all(watchJob('a', waiter, { pollIntervalMs: 1_000, signal, onUpdate })));
+    await clock.advance(1_500);
+    expect(listeners()).toBe(1);
+    controller.abort('enough');
+    expect(await ended).toBe('enough');
+    expect(listeners()).toBe(0);
+    expect(warnings).toEqual(['onUpdate failed, and the wait for job a goes on: the screen is gone']);
+    await clock.advance(60_000);
+    expect(reads).toEqual(['a']);
+  });
+
+  it('leaves no listener on the signal when the loop is left', async () => {
+    const { clock, waiter } = held();
+    const { signal, listeners } = countedSignal();
+    const loop = async () => {
+      for await (const _ of watchJob('a', waiter, { signal })) break;
+    };
+    await clock.until(loop());
+    expect(listeners()).toBe(0);
+    expect(clock.timers).toBe(0);
   });
 });
 

@@ -3,62 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { JobFailedError } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
-import { memoryShared, type SharedStore } from '../../src/shared/shared-store.js';
-import { createWaiter, type WaiterContext } from '../../src/waiting/wait-for-job.js';
-import { JobWatcher } from '../../src/waiting/watcher.js';
-import { signWebhook } from '../../src/webhooks/sign.js';
-import { verifyWebhook } from '../../src/webhooks/verify.js';
+import type { WaiterContext } from '../../src/waiting/wait-for-job.js';
 import { completedEvent } from '../support/completed-event.js';
 import { measure } from './measure.js';
+import { BASE_URL, done, fullFor, running, startProcess, verified } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
-
-const BASE_URL = 'https://service.test/prefix';
-const SECRET = 'whsec_of_these_tests';
-const running = (id: string): Job => ({ id, status: 'processing', mediaType: 'video', finalTokenCost: null });
-const done = (id: string): Job => ({
-  ...running(id),
-  status: 'completed',
-  providerOutputUrl: `${BASE_URL}/v1/jobs/${id}/output`,
-  providerOutputExpiresAt: '2026-01-02T00:00:00Z',
-  finalTokenCost: 4,
-});
-
-/** A rate limit of reads that is full for so long. */
-const fullFor = (ms: () => number): WaiterContext['limiter'] => {
-  const lane = () => ({ limit: 120, windowMs: 60_000, inUse: 120, queued: 0, nextFreeMs: ms() });
-  return () => ({ acquire: async () => () => {}, pause: () => {}, snapshot: () => ({ 'jobs.get': lane() }) });
-};
-
-/** The waits of one process. */
-function startProcess(
-  read: (id: string) => Job | Promise<Job>,
-  more: Partial<WaiterContext> = {},
-  clock = virtualClock(),
-) {
-  const watcher = new JobWatcher(clock, () => 0.5);
-  const reads: string[] = [];
-  const waiter = createWaiter({
-    clock,
-    baseUrl: () => BASE_URL,
-    secrets: () => [SECRET],
-    account: async () => ({
-      shared: <T extends object>(name: string, make: () => T) => (name === 'waits' ? watcher : make()) as T,
-    }),
-    async readJob(id) {
-      reads.push(id);
-      return read(id);
-    },
-    ...more,
-  });
-  return { clock, waiter, watcher, reads };
-}
-
-/** What the service signs, as `verifyWebhook` gives it. */
-async function verified(event: object, clock: VirtualClock, secret = SECRET): Promise<WebhookEvent> {
-  const timestamp = Math.floor(clock.now() / 1000);
-  const webhook = await signWebhook(event as never, { secret, timestamp });
-  return verifyWebhook(webhook, { secret, now: clock.now });
-}
 
 describe('a verified webhook of a completed job', () => {
   it('has the job read at once where a read is free', async () => {
@@ -105,6 +54,16 @@ describe('a verified webhook of a completed job', () => {
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.advance(0);
     await expect(clock.until(waiter.waitForJob(running('a')))).resolves.not.toHaveProperty('finalTokenCost');
+  });
+
+  it('ends a wait that begins later also when a copy that is not verified came after it', async () => {
+    const { waiter, clock, reads } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await clock.advance(0);
+    waiter.notify({ data: { job: { id: 'a' } } });
+    await clock.advance(0);
+    await expect(clock.until(waiter.waitForJob(running('a')))).resolves.not.toHaveProperty('finalTokenCost');
+    expect(reads).toEqual([]);
   });
 
   it("does not end a wait with settleOn: 'read', of the call or of the client", async () => {
@@ -168,6 +127,19 @@ describe('the job is read, and the wait goes on, after', () => {
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
+  it.each<[string, object, Partial<WaiterContext>]>([
+    ['an event without a link', { id: 'a', status: 'completed' }, {}],
+    ['an event whose link is not a URL', { id: 'a', status: 'completed', providerOutputUrl: 'elsewhere' }, {}],
+    ['an event where the base URL is not known', completedEvent('a', BASE_URL).data.job, { baseUrl: () => undefined }],
+    ['an event without any base URL', completedEvent('a', BASE_URL).data.job, { baseUrl: undefined }],
+  ])('%s', async (_, job, more) => {
+    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000), ...more });
+    const wait = waiter.waitForJob(running('a'));
+    const event = await verified({ ...completedEvent('a', BASE_URL), data: { job } }, clock);
+    expect(() => waiter.notify(event)).not.toThrow();
+    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
+  });
+
   it('a verified event that was changed afterwards: what was signed counts', async () => {
     const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
     const wait = waiter.waitForJob(running('a'));
@@ -187,7 +159,7 @@ describe('the job is read, and the wait goes on, after', () => {
     const event = {
       ...completedEvent('a', BASE_URL),
       type: 'job.failed',
-      data: { job: { id: 'a', status: 'failed' } },
+      data: { job: { ...completedEvent('a', BASE_URL).data.job, status: 'failed' } },
     };
     waiter.notify(await verified(event, clock));
     const error = await clock.until(wait).catch((thrown: unknown) => thrown);
@@ -221,79 +193,6 @@ describe('the end of a job is told by its event', () => {
       await clock.until(wait);
       expect(told).toEqual(learnsCharge() ? [{ id: 'a', status: 'completed' }] : []);
     }
-  });
-});
-
-describe('across processes', () => {
-  function twoProcesses(secrets: readonly string[], shared: SharedStore = memoryShared()) {
-    const clock = virtualClock();
-    const more = { limiter: fullFor(() => 60_000), shared };
-    const receiver = startProcess(done, more, clock);
-    const waits = startProcess(done, { ...more, secrets: () => secrets }, clock);
-    return { clock, receiver, waits };
-  }
-
-  it('the webhook is verified again by the process that waits, and ends the wait', async () => {
-    const { clock, receiver, waits } = twoProcesses(['another', SECRET]);
-    const wait = waits.waiter.waitForJob(running('a'));
-    await clock.advance(0);
-    receiver.waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
-    expect(waits.reads).toEqual([]);
-  });
-
-  it.each([
-    ['without a secret', []],
-    ['with another secret', ['whsec_other']],
-  ])('a process %s reads the job', async (_, secrets) => {
-    const { clock, receiver, waits } = twoProcesses(secrets);
-    const wait = waits.waiter.waitForJob(running('a'));
-    await clock.advance(0);
-    receiver.waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
-  });
-
-  it('a store that throws, or hands over nonsense, ends no wait', async () => {
-    const broken: SharedStore = {
-      ...memoryShared(),
-      publish: () => {
-        throw new Error('publish');
-      },
-      subscribe(_topic, listener) {
-        for (const odd of ['', 'null', '7', '{', '{"id":7}', '{"id":"a","body":1}']) listener(odd);
-        return () => {
-          throw new Error('stop');
-        };
-      },
-    };
-    const { clock, receiver, waits } = twoProcesses([SECRET], broken);
-    const wait = waits.waiter.waitForJob(running('a'));
-    receiver.waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
-    const none = { ...memoryShared(), subscribe: () => expect.unreachable() as never };
-    const other = twoProcesses([SECRET], none);
-    await expect(other.clock.until(other.waits.waiter.waitForJob(running('a')))).resolves.toMatchObject({
-      status: 'completed',
-    });
-  });
-
-  it('a process subscribes from its first wait to its last', async () => {
-    let open = 0;
-    const counted: SharedStore = {
-      ...memoryShared(),
-      subscribe() {
-        open++;
-        return () => {
-          open--;
-        };
-      },
-    };
-    const { clock, waits } = twoProcesses([SECRET], counted);
-    const all = ['a', 'b', 'c'].map((id) => waits.waiter.waitForJob(running(id)));
-    await clock.advance(0);
-    expect(open).toBe(1);
-    await clock.until(Promise.all(all));
-    expect(open).toBe(0);
   });
 });
 

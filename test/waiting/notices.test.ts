@@ -1,0 +1,173 @@
+// The processes of an account notify each other through their store that jobs have ended.
+import { describe, expect, it } from 'vitest';
+import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
+import { memoryShared, type SharedStore } from '../../src/shared/shared-store.js';
+import type { WaiterContext } from '../../src/waiting/wait-for-job.js';
+import { signWebhook } from '../../src/webhooks/sign.js';
+import { verifyWebhook } from '../../src/webhooks/verify.js';
+import { completedEvent } from '../support/completed-event.js';
+import { BASE_URL, done, fullFor, running, SECRET, startProcess, verified } from './processes.js';
+import { type VirtualClock, virtualClock } from './virtual-clock.js';
+
+/** A process that receives webhooks, and one that waits. No read of theirs is free. */
+function twoProcesses(secrets: readonly string[], shared: SharedStore = memoryShared()) {
+  const clock = virtualClock();
+  const more = { limiter: fullFor(() => 60_000), shared };
+  const receiver = startProcess(done, more, clock);
+  const waits = startProcess(done, { ...more, secrets: () => secrets }, clock);
+  return { clock, receiver, waits };
+}
+
+/** A process that receives webhooks, and one that waits for job a and can read at any time. */
+async function receiverAndWait(more: Partial<WaiterContext> = {}) {
+  const clock = virtualClock();
+  const shared = memoryShared();
+  const receiver = startProcess(done, { shared }, clock);
+  const waits = startProcess(done, { shared, ...more }, clock);
+  const wait = waits.waiter.waitForJob(running('a'));
+  await clock.advance(0);
+  return { clock, receiver, waits, wait };
+}
+
+const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
+
+describe('a webhook that another process has received', () => {
+  it('is verified again by the process that waits, and ends the wait', async () => {
+    const { clock, receiver, waits } = twoProcesses(['another', SECRET]);
+    const wait = waits.waiter.waitForJob(running('a'));
+    await clock.advance(0);
+    receiver.waiter.notify(await completed(clock));
+    await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
+    expect(waits.reads).toEqual([]);
+  });
+
+  it('ends the wait also where it was received as bytes', async () => {
+    const { clock, receiver, waits } = twoProcesses([SECRET]);
+    const wait = waits.waiter.waitForJob(running('a'));
+    await clock.advance(0);
+    const timestamp = Math.floor(clock.now() / 1_000);
+    const { body, headers } = await signWebhook(completedEvent('a', BASE_URL) as never, { secret: SECRET, timestamp });
+    const bytes = new TextEncoder().encode(body);
+    receiver.waiter.notify(await verifyWebhook({ body: bytes, headers }, { secret: SECRET, now: clock.now }));
+    await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
+    expect(waits.reads).toEqual([]);
+  });
+
+  it.each<[string, Partial<WaiterContext>]>([
+    ['without a secret', { secrets: () => [] }],
+    ['whose client knows of no secrets', { secrets: undefined }],
+    ['with another secret', { secrets: () => ['whsec_other'] }],
+    ['whose secrets cannot be had', { secrets: () => JSON.parse('?') }],
+    ['without a base URL', { baseUrl: () => undefined }],
+    ['with another base URL', { baseUrl: () => 'https://elsewhere.test' }],
+  ])('has the job read at once by a process %s', async (_, more) => {
+    const { clock, receiver, waits, wait } = await receiverAndWait(more);
+    const startMs = clock.now();
+    receiver.waiter.notify(await completed(clock));
+    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
+    expect(waits.reads).toEqual(['a']);
+    expect(clock.now()).toBe(startMs);
+  });
+
+  const events: Record<string, (clock: VirtualClock) => Promise<object>> = {
+    'that was made by hand': async () => completedEvent('a', BASE_URL),
+    'that was changed after it was verified: what was signed counts': async (clock) => {
+      const event = await completed(clock);
+      Object.assign((event.data as { job: object }).job, { id: 'b' });
+      return event;
+    },
+    'of a type that is not documented': (clock) =>
+      verified({ ...completedEvent('a', BASE_URL), type: 'job.archived' }, clock),
+  };
+  it.each(Object.entries(events))('has the job read at once when it is one %s', async (_, make) => {
+    const { clock, receiver, waits, wait } = await receiverAndWait({ secrets: () => [] });
+    const other = waits.waiter.waitForJob(running('b'));
+    await clock.advance(0);
+    const startMs = clock.now();
+    receiver.waiter.notify((await make(clock)) as WebhookEvent);
+    await clock.until(wait);
+    expect(clock.now()).toBe(startMs);
+    expect(waits.reads).toEqual(['a']);
+    await clock.until(other);
+  });
+
+  it('says nothing to the others when it is not about a job', async () => {
+    const sent: string[] = [];
+    const shared = { ...memoryShared(), publish: async (_: string, message: string) => void sent.push(message) };
+    const { waiter, clock } = startProcess(done, { shared });
+    waiter.notify(await verified({ id: 'evt_1', type: 'account.updated', data: {} }, clock));
+    expect(sent).toEqual([]);
+    waiter.notify(await completed(clock));
+    expect(sent.map((message) => JSON.parse(message))).toMatchObject([{ id: 'a' }]);
+  });
+
+  it('is heard as long as one wait of the process is open, which subscribes once', async () => {
+    let open = 0;
+    const store = memoryShared();
+    const subscribe: typeof store.subscribe = (topic, listener) => {
+      open++;
+      const stop = store.subscribe(topic, listener);
+      return () => {
+        open--;
+        stop();
+      };
+    };
+    const { clock, receiver, waits } = twoProcesses([SECRET], { ...store, subscribe });
+    const [short, long] = [waits.waiter.waitForJob('short'), waits.waiter.waitForJob(running('a'))];
+    await clock.advance(0);
+    expect(open).toBe(1);
+    await clock.until(short);
+    expect(open).toBe(1);
+    receiver.waiter.notify(await completed(clock));
+    await expect(clock.until(long)).resolves.not.toHaveProperty('finalTokenCost');
+    expect(open).toBe(0);
+    const later = waits.waiter.waitForJob(running('b'));
+    await clock.advance(0);
+    expect(open).toBe(1);
+    await clock.until(later);
+    expect(open).toBe(0);
+  });
+});
+
+describe('a store', () => {
+  it('that hands over nonsense ends no wait', async () => {
+    const odd = [
+      '',
+      'null',
+      '7',
+      '{',
+      '{"id":7}',
+      '{"id":""}',
+      '{"id":"a","body":1}',
+      '{"id":"a","body":{"toString":1}}',
+    ];
+    const subscribe = (_: string, listener: (message: string) => void) => {
+      for (const message of odd) listener(message);
+      return () => {};
+    };
+    const { clock, waits } = twoProcesses([SECRET], { ...memoryShared(), subscribe });
+    const wait = waits.waiter.waitForJob(running('a'));
+    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
+  });
+
+  const broken = (reason: string) => (): never => {
+    throw new Error(reason);
+  };
+  it.each<[string, Partial<SharedStore>, readonly string[]]>([
+    ['that cannot send', { publish: broken('no route') }, ['no route']],
+    ['that fails to send', { publish: async () => broken('lost')() }, ['lost']],
+    ['that cannot subscribe', { subscribe: broken('no channel') }, ['no channel']],
+    ['that cannot end a subscription', { subscribe: () => broken('stuck') }, ['stuck']],
+    ['without notifications', { publish: undefined, subscribe: undefined } as never, []],
+    ['that works', {}, []],
+  ])('%s gives one warning for each failure, and the waits go on', async (_, part, reasons) => {
+    const warnings: string[] = [];
+    const shared = { ...memoryShared(), ...part };
+    const { waiter, clock } = startProcess(done, { shared, warn: (message) => void warnings.push(message) });
+    const wait = waiter.waitForJob(running('a'));
+    await clock.advance(0);
+    waiter.notify(await completed(clock));
+    await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
+    expect(warnings).toEqual(reasons.map((reason) => `the waits of other processes are not notified: ${reason}`));
+  });
+});
