@@ -6,9 +6,6 @@ import {
   type BudgetState,
   type BudgetStep,
   EMPTY_BUDGET,
-  keptMs,
-  lostUntilMs,
-  periodAt,
   type ReserveStep,
 } from '../../src/rules/budget-state.js';
 
@@ -366,36 +363,6 @@ describe('a release of a key', () => {
 
 describe('a period', () => {
   const march = (day: number) => Date.UTC(2026, 2, day);
-
-  it.each<[BudgetPeriod, number, { startMs: number; endMs: number | null }]>([
-    ['total', 0, { startMs: 0, endMs: null }],
-    ['day', 0, { startMs: march(10), endMs: march(11) }],
-    ['month', 0, { startMs: march(1), endMs: Date.UTC(2026, 3, 1) }],
-    [HOUR_MS, 0, { startMs: 0, endMs: null }],
-    [HOUR_MS, T0 - HOUR_MS + 1, { startMs: T0 - HOUR_MS + 1, endMs: T0 + 1 }],
-    [HOUR_MS, T0 - HOUR_MS, { startMs: 0, endMs: null }],
-  ])('%s that has run since %s has these ends', (per, sinceMs, ends) => {
-    expect(periodAt(per, T0, sinceMs)).toEqual(ends);
-  });
-
-  it.each<[BudgetPeriod, number, number]>([
-    ['total', 0, T0 + DAY_MS],
-    ['day', march(10), march(12)],
-    ['month', march(1), Date.UTC(2026, 4, 1)],
-    [HOUR_MS, T0 - 60_000, T0 - 60_000 + 2 * HOUR_MS],
-    [HOUR_MS, 0, T0 + HOUR_MS],
-  ])('%s keeps what lost its answer until its next one has ended', (per, sinceMs, untilMs) => {
-    expect(lostUntilMs(per, T0, sinceMs)).toBe(untilMs);
-  });
-
-  it('is kept by a store for longer than it lasts', () => {
-    expect([keptMs('total'), keptMs('month'), keptMs('day'), keptMs(HOUR_MS)].map((ms) => ms / DAY_MS)).toEqual([
-      3_650,
-      102,
-      102,
-      40 + 2 / 24,
-    ]);
-  });
 
   it('that is over has spent nothing, waits for no price, and takes no correction of what was spent in it', () => {
     const { take, look, state } = budgetOf('day');

@@ -10,6 +10,7 @@ import {
   RateLimitError,
   ResponseError,
   TimeoutError,
+  UploadError,
 } from '../../src/errors/index.js';
 import { backoff, noEarlier, spread } from '../../src/rules/backoff.js';
 import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget-state.js';
@@ -368,6 +369,18 @@ describe('the step of an upload that failed', () => {
     ['a connection that broke', away(1), 'unknown'],
   ])('its deletion with %s leaves: %s', (_, error, left) => {
     expect(files.leftByDeletion(error)).toBe(left);
+  });
+
+  it.each<[string, GenError, boolean]>([
+    ['a file that no rule allows', new PreflightError('no', { code: 'file_too_large', param: 'file' }), true],
+    ['a file that cannot be read', new UploadError('no', { step: 'prepare' }), true],
+    ['a refused create', refused(422), true],
+    ['a refused step', new UploadError('no', { step: 'put', cause: refused(422) }), true],
+    ['a step whose answer was lost', new UploadError('no', { step: 'put', cause: away(1) }), false],
+    ['a lost answer', refused(500), false],
+    ['no connection', away(0), false],
+  ])('%s ends in the same way again: %s', (_, error, again) => {
+    expect(files.failsAgain(error)).toBe(again);
   });
 
   it.each<[string, unknown, boolean]>([
