@@ -91,7 +91,7 @@ export function accountFor(
   // Taken out and put back at the end: the least recently used come first.
   accounts.delete(id);
   accounts.set(id, account);
-  if (accounts.size > registry.pruneAt) prune(registry, account);
+  if (accounts.size > registry.pruneAt) prune(registry);
   return account;
 }
 
@@ -103,11 +103,11 @@ function accountHash(...parts: readonly string[]): string {
   return bytesToHex(sha256(utf8ToBytes(['gen-client', ...parts].join('\n')))).slice(0, ID_LENGTH);
 }
 
-function prune(registry: Registry, spared: ClientAccount): void {
+function prune(registry: Registry): void {
   const { accounts, held } = registry;
   for (const [id, account] of accounts) {
     if (accounts.size <= KEPT_ACCOUNTS / 2) break;
-    if (account === spared || account.busy) continue;
+    if (account.busy) continue;
     accounts.delete(id);
     held.set(id, new WeakRef(account));
   }
@@ -160,9 +160,7 @@ function limitersOf({ idIn, clock, pool, facts }: LimitersOf): ClientAccount['li
   const inProcess = new Map<string, AnyLimiter>();
   const inStores = new WeakMap<SharedStore, Map<string, SharedLimiter>>();
   return ({ shared: store, limits, onUnavailable = 'local', warn }) => {
-    const settings = JSON.stringify([onUnavailable, Object.entries(limits ?? {})], (_, value) =>
-      value === Number.POSITIVE_INFINITY ? 'Infinity' : value,
-    );
+    const settings = JSON.stringify([onUnavailable, Object.entries(limits ?? {})]);
     if (store === undefined) {
       const limiter = inProcess.get(settings) ?? new InProcessLimiter({ limits }, clock, { pool, random });
       inProcess.set(settings, limiter);

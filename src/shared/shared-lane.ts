@@ -185,9 +185,12 @@ export class SharedLane {
     this.#restlessMs = TURN_MS * (0.6 + 0.4 * random.next());
     this.#unknownSinceMs = Number.POSITIVE_INFINITY;
     this.#forgetPast();
+    const pausedUntilMs = this.#pausedUntilMs;
     try {
       const taken = await this.#stored.take((time) => this.#turnAt(time));
       this.#failures = 0;
+      // A longer pause may have come since.
+      if (this.#pausedUntilMs === pausedUntilMs) this.#isPauseKnown = true;
       outage.ended();
       this.#settle(taken);
     } catch (error) {
@@ -248,7 +251,6 @@ export class SharedLane {
     this.#answeredAtMs.splice(0, turn.answeredAgoMs.length);
     this.#received = reply.received;
     this.#known = { open: turn.open + granted + taken, waiting: waiting - granted };
-    if (turn.pauseMs > 0) this.#isPauseKnown = true;
     const { limit } = this.#options;
     this.#nextFreeMs = clock.now() + waitMs + this.#staggerMs(reply);
     this.#seen = { inUse: lookAtLane(lane, limit, nowMs).inUse, untilMs: clock.now() + limit.windowMs };

@@ -3,7 +3,11 @@ import { expect, it, vi } from 'vitest';
 import { accountFor } from '../../src/shared/account.js';
 
 const REGISTRY = Symbol.for('gen-client.accounts');
-const registry = () => Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown> };
+const registry = () =>
+  Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; held: Map<string, WeakRef<object>> };
+const crowd = (of: string, accounts = 1_600) => {
+  for (let tenant = 0; tenant < accounts; tenant++) accountFor(`https://${of}.example`, `key-${tenant}`);
+};
 
 it('gives all clients of one base URL and key the same account, and others another', () => {
   const account = accountFor('https://a.example', 'key-1');
@@ -58,6 +62,51 @@ it('forgets idle accounts when there are very many, and never one in use', async
   release();
 });
 
+it('keeps the five hundred accounts that were used last, and looks for idle ones at every thousand', () => {
+  crowd('before');
+  const often = accountFor('https://often.example', 'key');
+  const sizes = new Set<number>();
+  for (let tenant = 0; tenant < 2_100; tenant++) {
+    accountFor('https://crowd.example', `key-${tenant}`);
+    accountFor('https://often.example', 'key');
+    sizes.add(registry().accounts.size);
+  }
+  expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([500, 1_000]);
+  expect([...registry().accounts.values()]).toContain(often);
+  const before = accountFor('https://crowd.example', 'key-0');
+  expect([...registry().held.values()].map((ref) => ref.deref())).not.toContain(before);
+});
+
+it('forgets wholly what no client holds any more', () => {
+  crowd('known');
+  const known = registry().held.size;
+  vi.stubGlobal(
+    'WeakRef',
+    class {
+      deref() {
+        return undefined;
+      }
+    },
+  );
+  crowd('collected');
+  vi.unstubAllGlobals();
+  expect(registry().held.size).toBeLessThanOrEqual(known + 500);
+});
+
+it('has the same name in a store for every process and version, and tells nothing of the key', () => {
+  const { idIn } = accountFor('https://named.example', 'sk-key');
+  const store = { read: async () => expect.unreachable(), write: async () => expect.unreachable() };
+  const ofKey = '6af97bc0c42fc6eedbd66a6fa12baf5f';
+  const ofName = 'cd8460ab319d6ea63bf6979a586c99f9';
+  expect([idIn(undefined), idIn(store), idIn({ ...store, account: 'main' })]).toEqual([ofKey, ofKey, ofName]);
+});
+
+it('is in use while it is paused', () => {
+  const account = accountFor('https://paused.example', 'key');
+  account.limiterFor({ warn: () => {} }).pause('jobs.get', 60_000);
+  expect(account.busy).toBe(true);
+});
+
 it('is in use while a call of it counts, or something of it says so', async () => {
   const account = accountFor('https://in-use.example', 'key');
   expect(account.busy).toBe(false);
@@ -76,6 +125,10 @@ it('has one limiter for all clients with the same settings', () => {
   expect(limiter({ onUnavailable: 'local' })).toBe(limiter());
   expect(limiter({ limits: { ...limits } })).toBe(limiter({ limits }));
   expect(limiter({ limits })).not.toBe(limiter());
+  const unlimited = { 'videos.create': { limit: Number.POSITIVE_INFINITY, windowMs: 1_000 } };
+  expect(limiter({ limits: unlimited })).toBe(limiter({ limits: { ...unlimited } }));
+  expect(limiter({ limits: unlimited })).not.toBe(limiter({ limits }));
+  expect(limiter({ limits, onUnavailable: 'throw' })).not.toBe(limiter({ limits }));
 });
 
 it('shares what is of the process with every other account', () => {

@@ -96,6 +96,59 @@ it('are in this process alone while the store fails, and shared when it is back'
   expect([late.get('a'), late.get('b')]).toEqual([5, 6]);
 });
 
+it('are not tried again by themselves while the store fails, and the last thousand changes are kept for the next fact', async () => {
+  const { clock, process, counting, asks } = world();
+  const facts = process();
+  await settle();
+  const { read } = counting;
+  let failed = 0;
+  counting.read = () => {
+    failed += 1;
+    return Promise.reject(new Error('away'));
+  };
+  const add = (known: number | undefined) => (known ?? 0) + 1;
+  for (let at = 0; at < 1_500; at++) facts.learn('n', add);
+  await clock.advance(60_000);
+  expect([failed, clock.timers]).toEqual([2, 0]);
+  counting.read = read;
+  const before = asks();
+  facts.learn('n', add);
+  await clock.advance(60_000);
+  expect(asks() - before).toBe(2);
+  const late = process();
+  await settle();
+  expect(late.get('n')).toBe(1_001);
+});
+
+it('are counted once, also those that are learned while a slow store is told of others', async () => {
+  const { clock, process, counting } = world();
+  const slow = new Facts<number>();
+  const late = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
+  const store: SharedStore = { ...counting, read: (...given) => late(1_500).then(() => counting.read(...given)) };
+  slow.share({ store, group: 'account/prices', clock, random });
+  await clock.advance(10_000);
+  const add = (known: number | undefined) => (known ?? 0) + 1;
+  slow.learn('n', add);
+  await clock.advance(1_200);
+  slow.learn('n', add);
+  await clock.advance(10_000);
+  const other = process();
+  await settle();
+  expect([other.get('n'), slow.get('n')]).toEqual([2, 2]);
+});
+
+it('that others have told already are not written again', async () => {
+  const { clock, process, asks } = world();
+  const [one, other] = [process(), process()];
+  await settle();
+  one.learn('a', () => 5);
+  await settle();
+  const before = asks();
+  other.learn('a', () => 5);
+  await clock.advance(5_000);
+  expect(asks() - before).toBe(1);
+});
+
 it('are asked for again after 15 s where they are unknown, and after five minutes where they are known', async () => {
   const { clock, process, asks } = world();
   const facts = process();

@@ -72,6 +72,30 @@ describe('a journal in a shared store', () => {
     expect(await keysOf(journal)).toEqual([]);
   });
 
+  it('leaves out what something else has written in the place of its entries', async () => {
+    const { journal, store, groups } = setup();
+    await journal.append(opened('a'));
+    const [group = ''] = groups;
+    const { version, values } = await store.read(group, ['index']);
+    const index = JSON.stringify({ ...JSON.parse(values.index ?? ''), b: START + DAY_MS, gone: START + DAY_MS });
+    const changes = { index: { value: index, ttlMs: DAY_MS }, 'create:b': { value: '{}', ttlMs: DAY_MS } };
+    expect(await store.write(group, version, changes)).toBe(true);
+    expect(await journal.entries()).toEqual([opened('a')]);
+  });
+
+  it('keeps an end of whose create no key is known by its job', async () => {
+    const { journal } = setup();
+    const end: JournalEntry = {
+      phase: 'final',
+      jobId: 'job a',
+      status: 'completed',
+      at: new Date(START).toISOString(),
+    };
+    await journal.append(end);
+    await journal.append({ ...end, jobId: 'job b' });
+    expect(await journal.entries()).toEqual(expect.arrayContaining([end, { ...end, jobId: 'job b' }]));
+  });
+
   it('notes a stored file by its job', async () => {
     const { journal } = setup();
     await journal.append(opened('a'));

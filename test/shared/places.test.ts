@@ -71,6 +71,37 @@ describe('a place in the line', () => {
     expect(most).toBe(1);
   });
 
+  it('waits for no other request where promises end with their request', async () => {
+    const clock = Object.assign(new HeldClock(START), { perRequest: true });
+    const random = { next: () => 0.5, uuid: () => 'process-1' };
+    const line = new AccountPlaces({ account: { idIn: () => 'account' } as never, clock, random });
+    const store = memoryStore(clock);
+    const never: SharedStore = {
+      read: (group, keys) => (keys.includes('run/lost') ? new Promise(() => {}) : store.read(group, keys)),
+      write: store.write,
+    };
+    void line.take({ lane: 'videos.create', limit, key: 'lost' }, never);
+    expect(await line.take({ lane: 'videos.create', limit, key: 'a' }, never)).toBe(0);
+  });
+
+  it('is given afresh where something else is written in the place of the line', async () => {
+    const { ask, store } = openLine();
+    const { version } = await store.read('places/account/videos.create', []);
+    await store.write('places/account/videos.create', version, { line: { value: '{"a":1}', ttlMs: 60_000 } });
+    expect([await ask('a'), await ask('b')]).toEqual([0, 0]);
+    expect(await ask('c')).toBe(62_000);
+  });
+
+  it('is kept for an hour and a window after it has come', async () => {
+    const { ask, store, clock } = openLine();
+    await ask('a');
+    const isKept = async () => 'run/a' in (await store.read('places/account/videos.create', ['run/a'])).values;
+    await clock.advance(3_660_000 - 1);
+    expect(await isKept()).toBe(true);
+    await clock.advance(1);
+    expect(await isKept()).toBe(false);
+  });
+
   it('is one in the line of its process where there is no store', async () => {
     const { one, other } = openLine();
     const alone = (of: AccountPlaces, key: string) => of.take({ lane: 'videos.create', limit, key });

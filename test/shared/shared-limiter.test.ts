@@ -2,77 +2,13 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import { ConnectionError } from '../../src/errors/index.js';
-import type { AnyLimiter, LaneWait } from '../../src/limits/rate-limiter.js';
+import type { LaneWait } from '../../src/limits/rate-limiter.js';
 import type { LaneLimit } from '../../src/rules/limits.js';
-import type { Random } from '../../src/runtime/clock.js';
-import { SharedLimiter } from '../../src/shared/shared-limiter.js';
-import { memoryStore, type SharedStore, setupError } from '../../src/shared/shared-store.js';
+import { setupError } from '../../src/shared/shared-store.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
 import { settle, type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
-
-const LANE = 'videos.create';
-const MINUTE: LaneLimit = { limit: 20, windowMs: 60_000 };
-
-function randomOf(seed: number): Random {
-  const next = seeded(seed);
-  return { next, uuid: () => `process-${next()}` };
-}
-
-/** Processes that share a store with a delay. */
-function world(limit: LaneLimit = MINUTE, { delayMs = 1 } = {}) {
-  const clock = virtualClock();
-  const store = memoryStore(clock);
-  const random = randomOf(7);
-  let asks = 0;
-  const pause = () => new Promise<void>((resolve) => void clock.after(random.next() * delayMs, resolve));
-  interface Faults {
-    read?: () => unknown;
-    /** Before the answer to a read arrives. */
-    answer?: () => unknown;
-    write?: () => unknown;
-  }
-  const faults: Faults = {};
-  const storeOf = (own: Faults): SharedStore => ({
-    async read(group, keys) {
-      asks += 1;
-      await pause();
-      await faults.read?.();
-      await own.read?.();
-      const seen = await store.read(group, keys);
-      await pause();
-      await own.answer?.();
-      return seen;
-    },
-    async write(group, version, changes) {
-      asks += 1;
-      await pause();
-      await faults.write?.();
-      const isWritten = await store.write(group, version, changes);
-      await pause();
-      return isWritten;
-    },
-  });
-  const warnings: string[] = [];
-  interface Options {
-    readonly onUnavailable?: 'local' | 'throw';
-    readonly clock?: VirtualClock;
-    readonly timeoutMs?: number | undefined;
-    /** What goes wrong for this process only. */
-    readonly faults?: Faults;
-  }
-  const process = (options: Options = {}): AnyLimiter =>
-    new SharedLimiter({
-      store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs },
-      account: 'account',
-      limits: { [LANE]: limit },
-      onUnavailable: options.onUnavailable ?? 'local',
-      clock: options.clock ?? clock,
-      random,
-      pool: new Map(),
-    }).for((message) => void warnings.push(message));
-  return { clock, store, faults, process, warnings, asks: () => asks };
-}
+import { LANE, MINUTE, world } from './world.js';
 
 interface Campaign {
   readonly processes: number;

@@ -1,0 +1,136 @@
+// The store in the memory of a process, on a clock that the test holds.
+
+import { describe, expect, it, vi } from 'vitest';
+import { eventStore, isInProcess, memoryShared, memoryStore, SHARED, sharedOf } from '../../src/shared/shared-store.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+
+const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });
+
+describe('a store in memory', () => {
+  it('has nothing at first, and tells the time', async () => {
+    const clock = virtualClock();
+    expect(await memoryStore(clock).read('g', ['a'])).toEqual({ version: '0', nowMs: clock.now(), values: {} });
+  });
+
+  it('writes all or nothing, once for each version, and gives back the keys that it is asked for', async () => {
+    const store = memoryStore(virtualClock());
+    const { version } = await store.read('g', []);
+    expect(await store.write('g', version, { a: set('1'), b: set('2'), constructor: set('3') })).toBe(true);
+    expect(await store.write('g', version, { a: set('lost'), c: set('lost') })).toBe(false);
+    const seen = await store.read('g', ['a', 'c', 'constructor', 'toString']);
+    expect({ ...seen.values }).toEqual({ a: '1', constructor: '3' });
+    expect(await store.write('g', seen.version, { a: null, b: set('') })).toBe(true);
+    expect({ ...(await store.read('g', ['a', 'b'])).values }).toEqual({ b: '' });
+    expect((await store.read('other', ['b'])).version).toBe('0');
+  });
+
+  it('forgets each key after its time', async () => {
+    const clock = virtualClock();
+    const store = memoryStore(clock);
+    await store.write('g', '0', { short: set('1', 30), long: set('2', 31) });
+    await clock.advance(29);
+    expect({ ...(await store.read('g', ['short', 'long'])).values }).toEqual({ short: '1', long: '2' });
+    await clock.advance(1);
+    expect({ ...(await store.read('g', ['short', 'long'])).values }).toEqual({ long: '2' });
+  });
+
+  it('forgets a group of which nothing is left after 256 writes, and never repeats a version', async () => {
+    const clock = virtualClock();
+    const store = memoryStore(clock);
+    const versionOf = async (group: string) => (await store.read(group, [])).version;
+    await store.write('over', '0', { a: set('1') });
+    await store.write('partly over', '0', { a: set('1'), b: set('2', 5_000) });
+    const [before, kept] = [await versionOf('over'), await versionOf('partly over')];
+    await clock.advance(1_000);
+    const writeMany = async (from: number, to: number) => {
+      for (let at = from; at < to; at++) await store.write(`group ${at}`, '0', { a: set('1') });
+    };
+    await writeMany(2, 255);
+    expect(await versionOf('over')).toBe(before);
+    await writeMany(255, 256);
+    expect([await versionOf('over'), await versionOf('partly over')]).toEqual(['0', kept]);
+    expect((await store.read('partly over', ['a', 'b'])).values.b).toBe('2');
+    await store.write('over', '0', { a: set('1') });
+    expect(await versionOf('over')).not.toBe(before);
+    // The next time after as many writes more, and not with each.
+    await clock.advance(1_000);
+    await writeMany(1_000, 1_254);
+    expect(await versionOf('group 2')).not.toBe('0');
+    await writeMany(1_254, 1_255);
+    expect(await versionOf('group 2')).toBe('0');
+  });
+
+  it('keeps the newest of its groups where it was made for so many, and a group is as new as its last write', async () => {
+    const store = memoryStore(virtualClock(), 2);
+    await store.write('one', '0', { a: set('1') });
+    await store.write('two', '0', { a: set('2') });
+    await store.write('one', (await store.read('one', [])).version, { a: set('3') });
+    await store.write('three', '0', { a: set('4') });
+    const values = ['one', 'two', 'three'].map(async (group) => (await store.read(group, ['a'])).values.a);
+    expect(await Promise.all(values)).toEqual(['3', undefined, '4']);
+  });
+
+  it('is known to be in this process, and each call makes another', async () => {
+    const [one, other] = [memoryShared(), memoryShared()];
+    await one.write('g', '0', { a: set('1') });
+    expect([isInProcess(one), isInProcess({ ...one })]).toEqual([true, false]);
+    expect((await other.read('g', ['a'])).values.a).toBeUndefined();
+    expect(Math.abs((await one.read('g', [])).nowMs - Date.now())).toBeLessThan(5_000);
+  });
+});
+
+describe('a topic of a store in memory', () => {
+  it('brings each message to all who listen to it, until they stop', async () => {
+    const store = memoryShared();
+    const [one, other, elsewhere] = [vi.fn(), vi.fn(), vi.fn()];
+    const stop = store.subscribe('jobs', one);
+    store.subscribe('jobs', other);
+    store.subscribe('budgets', elsewhere);
+    await store.publish('jobs', 'first');
+    stop();
+    await store.publish('jobs', 'second');
+    expect(one.mock.calls).toEqual([['first']]);
+    expect(other.mock.calls).toEqual([['first'], ['second']]);
+    expect(elsewhere).not.toHaveBeenCalled();
+    await store.publish('nobody listens', 'x');
+  });
+
+  it('calls a listener as often as it has subscribed', async () => {
+    const store = memoryShared();
+    const heard = vi.fn();
+    const stops = [store.subscribe('jobs', heard), store.subscribe('jobs', heard)];
+    await store.publish('jobs', 'a');
+    expect(heard).toHaveBeenCalledTimes(2);
+    stops[0]?.();
+    await store.publish('jobs', 'b');
+    expect(heard).toHaveBeenCalledTimes(3);
+    stops[1]?.();
+    await store.publish('jobs', 'c');
+    expect(heard).toHaveBeenCalledTimes(3);
+  });
+
+  it('brings a message to those who listened when it was sent, whoever comes meanwhile', async () => {
+    const store = memoryShared();
+    const late = vi.fn();
+    store.subscribe('jobs', () => void store.subscribe('jobs', late));
+    await store.publish('jobs', 'a');
+    expect(late).not.toHaveBeenCalled();
+    await store.publish('jobs', 'b');
+    expect(late).toHaveBeenCalledOnce();
+  });
+});
+
+it('the store of a client is found by what is made with the client', () => {
+  const store = memoryShared();
+  expect([sharedOf({ [SHARED]: store }), sharedOf({})]).toEqual([store, undefined]);
+});
+
+it('the events of this process are in one store for each clock, whichever copy of the package asks', async () => {
+  const store = eventStore();
+  expect(eventStore()).toBe(store);
+  vi.resetModules();
+  const copy = await import('../../src/shared/shared-store.js');
+  const clock = virtualClock();
+  expect(copy.eventStore).not.toBe(eventStore);
+  expect(copy.eventStore(clock)).toBe(eventStore(clock));
+});
