@@ -68,7 +68,7 @@ export interface Found {
 export function decodeAs<T>(schema: Schema<T>, { value, at }: Found, context: DecodeContext): T {
   const { success, data, error } = schema.safeParse(value);
   if (success) return data;
-  const { method, path: url, idempotencyKey, attempts } = context;
+  const { method, url, idempotencyKey, attempts } = context;
   const path = [at, ...(error.issues[0]?.path ?? [])].join('.');
   const details = { method, url, idempotencyKey, attempts, path };
   throw new ResponseError(`${method} ${url}: the response has no usable "${path}"`, details);

@@ -110,7 +110,7 @@ function readOf(id: string): JsonRequest<Job> {
 }
 
 /** An answer about another job (of a shared cache, say) must not reach the wrong customer. */
-function otherJob({ method, path: url, attempts }: DecodeContext): ResponseError {
+function otherJob({ method, url, attempts }: DecodeContext): ResponseError {
   const message = `${method} ${url}: the response is about another job`;
   return new ResponseError(message, { method, url, attempts, path: 'data.job.id' });
 }

@@ -55,7 +55,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
       decoded: {
         data: request.decode(value, {
           method: call.method,
-          path: call.path,
+          url: call.url,
           idempotencyKey: call.idempotencyKey,
           attempts: call.turn.number,
           account: call.core.credentials.account,

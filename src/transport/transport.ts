@@ -38,14 +38,11 @@ export type CallResult<T, Call> = [[Call] extends [never] ? 'open' : never] exte
   ? RequestPromise<T>
   : Promise<T>;
 
-/** Where an answer came from, for the messages of a decoder. */
-export interface Endpoint {
-  readonly method: string;
-  readonly path: string;
-}
-
 /** What a decoder learns about the call beside the body. */
-export interface DecodeContext extends Endpoint {
+export interface DecodeContext {
+  readonly method: string;
+  /** Without its query. */
+  readonly url: string;
   readonly idempotencyKey?: string | undefined;
   /** How many times the request was sent. */
   readonly attempts: number;

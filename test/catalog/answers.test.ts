@@ -79,21 +79,21 @@ describe('an essential that is missing or mistyped is a ResponseError with path 
     );
     expect(error).toBeInstanceOf(ResponseError);
     expect(error).toMatchObject({ path, method: 'POST', idempotencyKey: 'order-1' });
-    expect((error as ResponseError).message).toContain(`"${path}"`);
-    expect((error as ResponseError).message).toContain('POST /v1/videos');
+    const url = `${BASE_URL}/v1/videos`;
+    expect(error).toMatchObject({ url, attempts: 1, message: `POST ${url}: the response has no usable "${path}"` });
   });
 
   it('in a job that is read', async () => {
     const error = await rejection(answering({ data: { job: { id: 'job_1', status: 7 } } }).jobs.get('job_1'));
     expect(error).toMatchObject({ name: 'ResponseError', path: 'data.job.status', method: 'GET' });
-    expect((error as ResponseError).message).toContain('GET /v1/jobs/job_1');
+    expect((error as ResponseError).message).toContain(`GET ${BASE_URL}/v1/jobs/job_1:`);
   });
 
   it('in a character', async () => {
     const { characters } = answering({ data: { character: { name: 'Ann' } } });
     const error = await rejection(characters.register({ name: 'Ann', upload_id: 'u' }));
     expect(error).toMatchObject({ name: 'ResponseError', path: 'data.character.character_id' });
-    expect((error as ResponseError).message).toContain('POST /v1/characters');
+    expect((error as ResponseError).message).toContain(`POST ${BASE_URL}/v1/characters:`);
   });
 });
 
@@ -104,6 +104,18 @@ describe('a job', () => {
 
   it.each(envelopes('job', job))('is found in %s', async (_where, body) => {
     expect(await answering(body).jobs.get('job_123')).toEqual(job);
+  });
+});
+
+it('an answer about another job is a ResponseError, and never the wrong customer’s job', async () => {
+  const error = await rejection(answering({ data: { job: { ...job, id: 'job_2' } } }).jobs.get('job_123'));
+  expect(error).toBeInstanceOf(ResponseError);
+  expect(error).toMatchObject({
+    message: `GET ${BASE_URL}/v1/jobs/job_123: the response is about another job`,
+    method: 'GET',
+    url: `${BASE_URL}/v1/jobs/job_123`,
+    attempts: 1,
+    path: 'data.job.id',
   });
 });
 
@@ -136,6 +148,15 @@ describe('a character', () => {
       deleted: true,
     });
     expect(await stubbed(() => new Response(null, { status: 204 })).client.characters.delete('c')).toEqual({});
+  });
+
+  it.each([
+    [{ success: true, data: 'deleted' }, { data: 'deleted' }],
+    [{ data: false }, { data: false }],
+    [['c'], { data: ['c'] }],
+    [null, {}],
+  ])('is deleted with an object around the answer %j, which is none', async (body, result) => {
+    expect(await answering(JSON.stringify(body)).characters.delete('c')).toEqual(result);
   });
 });
 

@@ -1,6 +1,7 @@
+import { channel } from 'node:diagnostics_channel';
 import { describe, expect, it } from 'vitest';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../src/errors/codes.js';
-import { DEFAULT_VIDEO_MODEL, type GenClient, MODELS, modelCapabilities } from '../../src/index.js';
+import { DEFAULT_VIDEO_MODEL, type GenClient, MODELS, modelCapabilities, type RequestTrace } from '../../src/index.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { isFinal } from '../../src/schemas/job.js';
 import uploadCreated from '../fixtures/bodies/upload-created.json' with { type: 'json' };
@@ -80,6 +81,16 @@ describe('the endpoints', () => {
     if (row.public !== true) expect(seen[0]?.headers.authorization).toMatch(/^Bearer sk-test-/);
     if (row.creates) expect(seen[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
     expect(lanes).toEqual(row.lane ? [row.lane] : []);
+  });
+
+  it.each(endpoints)('$call stands in traces under its name', async ({ call }) => {
+    const names: string[] = [];
+    const note = (trace: unknown) => void names.push((trace as RequestTrace).name);
+    const starts = channel('tracing:gen-client:request:start');
+    starts.subscribe(note);
+    await CALLS[call]?.(stubbed(anyAnswer).client);
+    starts.unsubscribe(note);
+    expect(names).toEqual([call]);
   });
 
   it('GET /v1/models needs no key, everything else does', async () => {

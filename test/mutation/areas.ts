@@ -46,9 +46,10 @@ export const AREAS: Readonly<Record<string, Area>> = {
   ]),
   resources: folder('resources', [
     ...inFolders('files', 'catalog', 'errors'),
-    'test/transport/{answers,streams,idempotency,reused-keys}.test.ts',
-    'test/storage/{copy-output,output-handler,byte-ranges}.test.ts',
-    'test/waiting/create-and-wait.test.ts',
+    'test/transport/{answers,streams,idempotency,reused-keys,keys-lanes-and-sizes}.test.ts',
+    'test/storage/{copy-output,output-handler,output-response,byte-ranges}.test.ts',
+    'test/waiting/{create-and-wait,trouble}.test.ts',
+    'test/events/job-events.test.ts',
     'test/journal/journal.test.ts',
   ]),
   'cli/batch': folder(

@@ -1,0 +1,66 @@
+// `client.request`: the endpoints that have no method of their own.
+import { describe, expect, it } from 'vitest';
+import type { RawRequest } from '../../src/index.js';
+import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
+
+/** A client that notes against which limit each of its calls counts. */
+function counting(answer: unknown = {}) {
+  const lanes: string[] = [];
+  const acquire = async (lane: string) => {
+    lanes.push(lane);
+    return () => {};
+  };
+  const { client, seen } = stubbed(() => json(JSON.stringify(answer)), { limiter: { acquire, pause() {} } });
+  return { client, seen, lanes };
+}
+
+describe('a raw request', () => {
+  it.each<[RawRequest['method'], string, string | undefined]>([
+    ['POST', '/v1/videos', 'videos.create'],
+    ['POST', '/v1/videos?dry_run=1', 'videos.create'],
+    ['POST', '/v1/videos#note', 'videos.create'],
+    ['GET', '/v1/videos', undefined],
+    ['POST', '/v1/videos/job_1', undefined],
+    ['POST', '/v1/video-edits', undefined],
+    ['GET', '/v1/jobs/job_1', 'jobs.get'],
+    ['GET', '/v1/jobs/job_1?fields=status/progress', 'jobs.get'],
+    ['GET', '/v1/jobs', undefined],
+    ['POST', '/v1/jobs/job_1', undefined],
+    ['GET', '/v1/jobs/job_1/output', 'jobs.output'],
+    ['GET', '/v1/jobs/job_1/output?size=small', 'jobs.output'],
+    ['GET', '/v1/jobs/job_1/output/frames', undefined],
+    ['GET', '/v1/jobs/job_1/other', undefined],
+    ['POST', '/v1/uploads', 'uploads.create'],
+    ['POST', '/v1/uploads/complete', undefined],
+    ['PUT', '/v1/uploads?upload_id=upl_1', 'uploads.put'],
+    ['PUT', '/v1/uploads/upl_1', undefined],
+    ['DELETE', '/v1/uploads/upl_1', 'uploads.delete'],
+    ['DELETE', '/v1/uploads', undefined],
+    ['DELETE', '/v1/uploads/upl_1/parts', undefined],
+  ])('%s %s counts against the limit %s', async (method, path, lane) => {
+    const { client, lanes, seen } = counting();
+    await client.request({ method, path });
+    expect(lanes).toEqual(lane === undefined ? [] : [lane]);
+    expect([seen[0]?.method, seen[0]?.url]).toEqual([method, BASE_URL + path]);
+  });
+
+  it('has its query appended, without what is undefined, and its body sent as JSON', async () => {
+    const { client, seen } = counting({ data: { url: 'https://a.test/speech.mp3' } });
+    const query = { voice: 'ann b', speed: 2, draft: true, seed: undefined };
+    const answer = await client.request({ method: 'POST', path: '/v1/speech', query, body: { text: 'x' } });
+    expect(answer).toEqual({ url: 'https://a.test/speech.mp3' });
+    expect(seen).toMatchObject([
+      { method: 'POST', url: `${BASE_URL}/v1/speech?voice=ann+b&speed=2&draft=true`, body: '{"text":"x"}' },
+    ]);
+  });
+
+  it.each<[string, object, string]>([
+    ['a misspelt part', { method: 'GET', url: '/v1/x' }, 'request has no option "url".'],
+    ['a query that is a text', { method: 'GET', path: '/v1/x', query: 'a=1' }, 'query must be an object, not "a=1".'],
+  ])('with %s is refused before it is sent', async (_, request, message) => {
+    const { client, seen } = counting();
+    const error = await rejection((async () => client.request(request as RawRequest))());
+    expect(error).toMatchObject({ name: 'GenError', message: expect.stringContaining(message) });
+    expect(seen).toEqual([]);
+  });
+});
