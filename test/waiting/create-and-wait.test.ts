@@ -131,6 +131,46 @@ describe('createAndWait', () => {
     expect(error).toMatchObject({ code: 'generation_timeout', job: { id: 'job_k:r2', tries: [{}, {}] } });
   });
 
+  it('goes by `recover` as it was when the call began', async () => {
+    const { run, keys } = setup([{ status: 'failed', errorCode: 'generation_timeout' }]);
+    const recover = { generation_timeout: 1 };
+    const onCreated = () => {
+      recover.generation_timeout = 9;
+    };
+    await expect(run({ idempotencyKey: 'k', recover, onCreated })).rejects.toThrow(JobFailedError);
+    expect(keys()).toEqual(['k', 'k:r2']);
+  });
+
+  it('does not read the job when it is aborted in onCreated, and awaits onCreated for each job', async () => {
+    const { run, waiter, jobs } = setup([DONE]);
+    const waited = vi.spyOn(waiter, 'follow');
+    const abort = new AbortController();
+    await expect(run({ signal: abort.signal, onCreated: () => abort.abort('enough') })).rejects.toBe('enough');
+    expect(waited).not.toHaveBeenCalled();
+    expect(jobs.size).toBe(1);
+  });
+
+  it('waits half an hour unless told otherwise, and without a limit where there is none', async () => {
+    const { run, clock } = setup([{}]);
+    const start = clock.now();
+    await expect(run()).rejects.toThrow('did not end within 1800000 ms (it was processing when last read)');
+    expect(clock.now() - start).toBe(1_800_000);
+    const endless = setup([{}]);
+    const settled = vi.fn();
+    const abort = new AbortController();
+    endless.clock.after(7_200_000, () => abort.abort('enough'));
+    await expect(endless.run({ timeoutMs: false, signal: abort.signal }).finally(settled)).rejects.toBe('enough');
+    expect(endless.clock.timers).toBe(0);
+  });
+
+  it('has one time limit for the create, onCreated and the wait', async () => {
+    const { run, clock } = setup([{}]);
+    const start = clock.now();
+    const onCreated = () => new Promise<void>((resolve) => void clock.after(40_000, resolve));
+    await expect(run({ timeoutMs: 60_000, onCreated })).rejects.toThrow('did not end within 60000 ms');
+    expect(clock.now() - start).toBe(60_000);
+  });
+
   it('does not create again after a wait that ended without a final job', async () => {
     const { run, keys } = setup([{}]);
     const recover = { generation_timeout: 5, generation_failed: 5 };

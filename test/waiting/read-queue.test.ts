@@ -60,7 +60,8 @@ describe('reads', () => {
     queue.hold(NOW + 100);
     expect(letOut(queue)).toEqual({ out: [], waitMs: 500 });
     expect(letOut(queue, NOW + 500)).toEqual({ out: expect.any(Array), waitMs: Number.POSITIVE_INFINITY });
-    expect(queueOn('off', { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
+    for (const limiter of ['off', laneOf({ limit: Number.POSITIVE_INFINITY })] as const)
+      expect(queueOn(limiter, { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
   });
 
   it.each<[string, unknown, number, number]>([
@@ -170,6 +171,8 @@ describe('a read that nobody waits for', () => {
   it('keeps the queue, as a wait does', () => {
     const queue = queueOn('off');
     queue.waits = 1;
+    expect(queue.isIdle).toBe(false);
+    queue.addLater('job', async () => {});
     expect(queue.isIdle).toBe(false);
   });
 });

@@ -1,0 +1,213 @@
+// When a waiting job is read, to the millisecond: after failures, after notices, and when many wait.
+import { describe, expect, it } from 'vitest';
+import { ConnectionError, ServerError } from '../../src/errors/index.js';
+import type { Job } from '../../src/schemas/job.js';
+import { createWaiter, type WaiterContext } from '../../src/waiting/wait-for-job.js';
+import { completedEvent } from '../support/completed-event.js';
+import { rejection } from '../transport/support.js';
+import { BASE_URL, done, running, startProcess, verified } from './processes.js';
+import { virtualClock } from './virtual-clock.js';
+
+/** One process whose reads are answered by a function, with the time of each read. */
+function timed(read: (id: string) => Job | Promise<Job>, more: Partial<WaiterContext> = {}) {
+  const clock = virtualClock();
+  const startMs = clock.now();
+  const at: number[] = [];
+  const noted = (id: string) => {
+    at.push(clock.now() - startMs);
+    return read(id);
+  };
+  return { ...startProcess(noted, more, clock), at };
+}
+const notice = (id: string) => ({ data: { job: { id } } });
+
+describe('a job that is announced as ended, and still runs', () => {
+  it('is read at growing intervals, and then as before', async () => {
+    const { waiter, clock, at } = timed(running);
+    const wait = rejection(waiter.waitForJob(running('a'), { timeoutMs: 40_000 }));
+    await clock.advance(1_000);
+    waiter.notify(notice('a'));
+    await clock.until(wait);
+    expect(at).toEqual([1_000, 3_000, 7_000, 15_000, 26_000, 37_000]);
+  });
+
+  it('is read 2.5 s after its last read when the notice is repeated, but never later than it would be', async () => {
+    const { waiter, clock, at } = timed(running);
+    const wait = rejection(waiter.waitForJob(running('a'), { timeoutMs: 12_000 }));
+    waiter.notify(notice('a'));
+    await clock.advance(100);
+    waiter.notify(notice('a'));
+    await clock.advance(2_000);
+    expect(at).toEqual([0, 2_000]);
+    waiter.notify(notice('a'));
+    await clock.advance(3_000);
+    expect(at).toEqual([0, 2_000, 4_500]);
+    await clock.advance(3_900);
+    expect(at).toEqual([0, 2_000, 4_500]);
+    waiter.notify(notice('a'));
+    await clock.advance(0);
+    expect(at).toEqual([0, 2_000, 4_500, 9_000]);
+    await clock.until(wait);
+  });
+
+  it('is read at once again when a verified event follows the notice, and then as after a notice', async () => {
+    const { waiter, clock, at } = timed(running);
+    const wait = waiter.waitForJob(running('a'), { settleOn: 'read', timeoutMs: 5_000 });
+    const ended = rejection(wait);
+    waiter.notify(notice('a'));
+    await clock.advance(500);
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await clock.until(ended);
+    expect(at).toEqual([0, 500, 2_500]);
+  });
+});
+
+describe('a read that fails', () => {
+  const details = { status: 503, code: 'x', recovery: 'retry', method: 'GET', url: 'https://x.example' } as const;
+  const readAgainAfter = async (retryAfterMs: number, more: Partial<WaiterContext> = {}) => {
+    let failures = 1;
+    const read = (id: string): Job => {
+      if (failures-- > 0) throw new ServerError('away', { ...details, retryAfterMs });
+      return done(id);
+    };
+    const { waiter, clock, at } = timed(read, more);
+    await clock.until(waiter.waitForJob('a'));
+    return at[1];
+  };
+
+  it('is made again when the service asks for it, after two minutes at most, or what the client says', async () => {
+    expect(await readAgainAfter(90_000)).toBe(90_000);
+    expect(await readAgainAfter(86_400_000)).toBe(120_000);
+    expect(await readAgainAfter(86_400_000, { maxRetryAfterMs: 30_000 })).toBe(30_000);
+    expect(await readAgainAfter(5)).toBe(11_000);
+  });
+
+  it('is read at short pauses again after one that was answered', async () => {
+    const answers = [new ConnectionError('x'), new ConnectionError('x'), null, new ConnectionError('x'), null];
+    const read = (id: string): Job => {
+      const answer = answers.shift();
+      if (answer) throw answer;
+      return answer === null ? running(id) : done(id);
+    };
+    const { waiter, clock, at } = timed(read);
+    await clock.until(waiter.waitForJob('a'));
+    expect(at).toEqual([0, 11_000, 33_000, 44_000, 55_000, 66_000]);
+  });
+
+  it('is no longer the cause once the job was read', async () => {
+    let isFirst = true;
+    const read = (id: string): Job => {
+      if (!isFirst) return running(id);
+      isFirst = false;
+      throw new ConnectionError('gone');
+    };
+    const { waiter, clock } = timed(read);
+    const error = await clock.until(rejection(waiter.waitForJob('a', { timeoutMs: 15_000 })));
+    expect(error).toMatchObject({ name: 'WaitTimeoutError', job: { status: 'processing' } });
+    expect((error as Error).cause).toBeUndefined();
+  });
+});
+
+describe('a key function that fails before the first read', () => {
+  it('is called again after 1, 2, 4 seconds and so on, up to a minute', async () => {
+    const clock = virtualClock();
+    const startMs = clock.now();
+    const at: number[] = [];
+    const gone = new ConnectionError('the vault is away');
+    const waiter = createWaiter({
+      clock,
+      account: () => {
+        at.push((clock.now() - startMs) / 1_000);
+        return Promise.reject(gone);
+      },
+      readJob: async (id) => running(id),
+    });
+    const error = await clock.until(rejection(waiter.waitForJob('a', { timeoutMs: 250_000 })));
+    expect(at).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+    expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: gone, job: undefined });
+    expect(clock.timers).toBe(0);
+  });
+
+  it('ends with its signal while it pauses', async () => {
+    const clock = virtualClock();
+    const waiter = createWaiter({
+      clock,
+      account: () => Promise.reject(new ConnectionError('the vault is away')),
+      readJob: async (id) => running(id),
+    });
+    const end = new AbortController();
+    const wait = rejection(waiter.waitForJob('a', { signal: end.signal, timeoutMs: false }));
+    await clock.advance(500);
+    end.abort('enough');
+    expect(await wait).toBe('enough');
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('many waits', () => {
+  it('make 256 reads at once at most where the limit is lifted', async () => {
+    const answers: (() => void)[] = [];
+    const read = (id: string) => new Promise<Job>((resolve) => answers.push(() => resolve(done(id))));
+    const { waiter, clock, reads } = timed(read, { limiter: () => 'off' });
+    const waits = Array.from({ length: 400 }, (_, at) => waiter.waitForJob(`job_${at}`));
+    await clock.advance(0);
+    expect(reads).toHaveLength(256);
+    for (const answer of answers.splice(0, 10)) answer();
+    await clock.advance(0);
+    expect(reads).toHaveLength(266);
+    while (answers.length > 0) {
+      for (const answer of answers.splice(0)) answer();
+      await clock.advance(0);
+    }
+    await Promise.all(waits);
+    expect(new Set(reads).size).toBe(400);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('have one timer of the scheduler, and one each for their time limits', async () => {
+    const { waiter, clock } = timed(running);
+    const end = new AbortController();
+    const { signal } = end;
+    const waits = [1, 2, 3].map((at) => rejection(waiter.waitForJob(running(`${at}`), { signal, timeoutMs: false })));
+    await clock.advance(0);
+    expect(clock.timers).toBe(1);
+    waits.push(...[4, 5].map((at) => rejection(waiter.waitForJob(running(`${at}`), { signal }))));
+    await clock.advance(0);
+    expect(clock.timers).toBe(3);
+    end.abort('enough');
+    expect(new Set(await Promise.all(waits))).toEqual(new Set(['enough']));
+    await clock.advance(0);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('the charge of a job whose wait an event has ended', () => {
+  it('is learned by a read when one is free, and that does not keep the process alive', async () => {
+    const timers: (boolean | undefined)[] = [];
+    const clock = virtualClock();
+    const { after } = clock;
+    clock.after = (ms, fire, options) => {
+      timers.push(options?.isIdle);
+      return after(ms, fire);
+    };
+    // One read a minute.
+    const lane = () => ({ limit: 1, windowMs: 60_000, inUse: 1, queued: 0, nextFreeMs: 60_000 });
+    const limiter = { acquire: async () => () => {}, pause() {}, snapshot: () => ({ 'jobs.get': lane() }) };
+    const learnsCharge = (id: string) => id === 'a';
+    const { waiter, reads } = startProcess(done, { limiter: () => limiter, learnsCharge }, clock);
+    await clock.until(waiter.waitForJob('first'));
+    for (const id of ['b', 'a']) {
+      const wait = waiter.waitForJob(running(id), { timeoutMs: false });
+      await clock.advance(0);
+      expect(timers.at(-1)).toBe(false);
+      waiter.notify(await verified(completedEvent(id, BASE_URL), clock));
+      await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
+    }
+    await clock.advance(0);
+    expect(timers.at(-1)).toBe(true);
+    expect(reads).toEqual(['first']);
+    await clock.advance(70_000);
+    expect(reads).toEqual(['first', 'a']);
+    expect(clock.timers).toBe(0);
+  });
+});

@@ -1,0 +1,139 @@
+// Waits where timers and promises belong to requests, as on Cloudflare Workers: each wait looks after itself.
+import { describe, expect, it } from 'vitest';
+import type { Job } from '../../src/schemas/job.js';
+import { JobWatcher } from '../../src/waiting/watcher.js';
+import { completedEvent } from '../support/completed-event.js';
+import { BASE_URL, done, running, startProcess, verified } from './processes.js';
+import { virtualClock } from './virtual-clock.js';
+
+const perRequest = () => Object.assign(virtualClock(), { perRequest: true });
+
+/** A scheduler on which a wait can begin and never ask again, as when its request has ended. */
+function scheduler(clock = perRequest()) {
+  const watcher = new JobWatcher(clock, () => 0.5);
+  const join = (id: string) =>
+    watcher.join({
+      id,
+      job: running(id),
+      limiter: 'documented',
+      pollIntervalMs: 1_000,
+      takesEvents: true,
+      wait: { wake() {} },
+    });
+  return { clock, watcher, join };
+}
+
+describe('a wait whose request has ended without a word', () => {
+  it('is forgotten after a hundred seconds, when another one begins', async () => {
+    const { clock, watcher, join } = scheduler();
+    join('lost');
+    await clock.advance(100_000);
+    watcher.leave(join('b'));
+    expect(watcher.busy).toBe(true);
+    await clock.advance(1);
+    watcher.leave(join('b'));
+    expect(watcher.busy).toBe(false);
+  });
+
+  it('is told from one that asks again and again', async () => {
+    const { clock, watcher, join } = scheduler();
+    const kept = join('kept');
+    for (let second = 0; second < 200; second++) {
+      await clock.advance(1_000);
+      watcher.next(kept);
+    }
+    watcher.leave(join('b'));
+    expect(watcher.busy).toBe(true);
+    watcher.leave(kept);
+    expect(watcher.busy).toBe(false);
+  });
+
+  it('is never taken for lost where timers outlive requests', async () => {
+    const { clock, watcher, join } = scheduler(Object.assign(virtualClock(), { perRequest: false }));
+    join('quiet');
+    await clock.advance(3_600_000);
+    watcher.leave(join('b'));
+    expect(watcher.busy).toBe(true);
+  });
+
+  it('leaves its turn to read to the next wait on the job after five seconds', async () => {
+    const { clock, watcher, join } = scheduler();
+    const [lost, other] = [join('a'), join('a')];
+    expect([watcher.next(lost).kind, watcher.next(other).kind]).toEqual(['sleep', 'sleep']);
+    await clock.advance(1_000);
+    expect(watcher.next(lost).kind).toBe('read');
+    expect(watcher.next(other).kind).toBe('sleep');
+    await clock.advance(4_999);
+    expect(watcher.next(other).kind).toBe('sleep');
+    await clock.advance(1);
+    expect(watcher.next(other).kind).toBe('read');
+    expect(watcher.next(other).kind).toBe('sleep');
+    watcher.seen(other, done('a'));
+    expect(watcher.next(other)).toMatchObject({ kind: 'look', isRead: true, job: { status: 'completed' } });
+    expect(watcher.next(lost)).toMatchObject({ kind: 'look', isRead: true, job: { status: 'completed' } });
+  });
+});
+
+describe('on Workers', () => {
+  it('waits look every 250 ms, read when their job is due, and set no other timer', async () => {
+    const clock = perRequest();
+    const startMs = clock.now();
+    const at: number[] = [];
+    const read = (id: string): Job => {
+      at.push(clock.now() - startMs);
+      return at.length < 3 ? running(id) : done(id);
+    };
+    const { waiter } = startProcess(read, {}, clock);
+    const wait = waiter.waitForJob(running('a'), { pollIntervalMs: 1_100, timeoutMs: false });
+    await clock.advance(0);
+    expect(clock.timers).toBe(1);
+    await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
+    expect(at).toEqual([1_250, 2_500, 3_750]);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('waits on one job share what one of them reads', async () => {
+    const clock = perRequest();
+    const { waiter, reads } = startProcess(done, {}, clock);
+    const waits = [1, 2, 3].map(() => waiter.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
+    await expect(clock.until(Promise.all(waits))).resolves.toHaveLength(3);
+    expect(reads).toEqual(['a']);
+  });
+
+  it('reads keep to the share of the limit', async () => {
+    const clock = perRequest();
+    const { waiter, reads } = startProcess(running, {}, clock);
+    const end = new AbortController();
+    const waits = Array.from({ length: 60 }, (_, at) => waiter.waitForJob(`job_${at}`, { signal: end.signal }));
+    for (const wait of waits) wait.catch(() => {});
+    await clock.advance(0);
+    expect(reads).toHaveLength(8);
+    await clock.advance(10_000);
+    expect(reads.length).toBeLessThanOrEqual(8 + 18);
+    end.abort();
+    await Promise.allSettled(waits);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('a verified webhook ends the wait after two seconds where the reads show the job as it was', async () => {
+    const clock = perRequest();
+    const { waiter } = startProcess(running, {}, clock);
+    const wait = waiter.waitForJob(running('a'), { timeoutMs: 60_000 });
+    const startMs = clock.now();
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
+    expect(clock.now() - startMs).toBe(2_000);
+  });
+
+  it('an abort ends a wait at once, also between two looks', async () => {
+    const clock = perRequest();
+    const { waiter, watcher } = startProcess(running, {}, clock);
+    const end = new AbortController();
+    const wait = waiter.waitForJob(running('a'), { signal: end.signal });
+    await clock.advance(100);
+    end.abort('enough');
+    await expect(wait).rejects.toBe('enough');
+    expect(watcher.busy).toBe(false);
+    expect(clock.timers).toBe(0);
+  });
+});
