@@ -1,6 +1,6 @@
 import { ResponseError } from '../errors/index.js';
 import type { RequestOptions } from '../options.js';
-import { withKnownLength } from '../runtime/bytes.js';
+import { bodyLength, encodingOf, withKnownLength } from '../runtime/bytes.js';
 import type { Job } from '../schemas/job.js';
 import type {
   DecodeContext,
@@ -143,12 +143,9 @@ async function resumedResponse(response: Response, reading: OutputReading): Prom
   );
   const headers = new Headers(response.headers);
   // The bytes come decoded: the length of the encoded ones, and their ranges, would be wrong.
-  if ((headers.get('content-encoding') ?? 'identity') !== 'identity') {
+  if (encodingOf(headers) !== undefined) {
     for (const name of ['content-encoding', 'content-length', 'content-range', 'accept-ranges']) headers.delete(name);
   }
-  const length = headers.get('content-length');
-  const sizeBytes = length === null || !/^\d+$/.test(length) ? undefined : Number(length);
-  return Object.defineProperty(new Response(withKnownLength(body, sizeBytes), { status, statusText, headers }), 'url', {
-    value: url,
-  });
+  const sized = withKnownLength(body, bodyLength(headers));
+  return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
 }

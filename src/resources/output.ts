@@ -1,6 +1,7 @@
 import { DownloadError, GenError } from '../errors/index.js';
 import { hasNoBody } from '../rules/fate.js';
 import { isPart } from '../rules/files.js';
+import { bodyLength, encodingOf } from '../runtime/bytes.js';
 import { isFields } from '../schemas/envelope.js';
 import { extensionsOf, mediaTypeEssence } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
@@ -76,10 +77,9 @@ export function outputInfoOf(response: Response): OutputInfo {
 
 /** The whole size. The length of a part or of an encoded answer is another one. */
 function wholeSize({ status, headers }: Response): number | undefined {
-  const ofPart = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1];
-  const text = isPart(status) ? ofPart : (headers.get('content-length') ?? undefined);
-  const encoding = headers.get('content-encoding') ?? 'identity';
-  return text !== undefined && /^\d+$/.test(text) && encoding === 'identity' ? Number(text) : undefined;
+  if (!isPart(status)) return bodyLength(headers);
+  const whole = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1];
+  return whole === undefined || encodingOf(headers) !== undefined ? undefined : Number(whole);
 }
 
 function isoDate(text: string | undefined): string | undefined {
@@ -132,15 +132,14 @@ export function readOutputAnswer(jobId: string, response: Response): OutputAnswe
   }
   const { contentType, sizeBytes, etag } = outputInfoOf(response);
   if (sizeBytes === 0) throw emptyFile(jobId);
-  const encoding = headers.get('content-encoding') ?? 'identity';
-  const isEncoded = encoding !== 'identity';
+  const encoding = encodingOf(headers);
   return {
     contentType,
     sizeBytes,
     // A range of an encoded file counts encoded bytes.
-    etag: isEncoded || etag?.startsWith('W/') ? undefined : etag,
+    etag: encoding !== undefined || etag?.startsWith('W/') ? undefined : etag,
     part: isPart(status) ? partIn(headers.get('content-range') ?? '') : undefined,
-    encoding: isEncoded ? encoding : undefined,
+    encoding,
   };
 }
 

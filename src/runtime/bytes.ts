@@ -48,6 +48,18 @@ export function readerOf(response: Response): ByteReader {
   return { read: () => reader.read(), cancel: (reason) => reader.cancel(reason), isOwned };
 }
 
+/** The Content-Encoding of a body that is not sent as it is. */
+export function encodingOf(headers: Headers): string | undefined {
+  const encoding = headers.get('content-encoding') ?? 'identity';
+  return encoding === 'identity' ? undefined : encoding;
+}
+
+/** How many bytes of a body will be read, where its headers tell it: the length of an encoded one is another. */
+export function bodyLength(headers: Headers): number | undefined {
+  const length = headers.get('content-length') ?? '';
+  return /^\d+$/.test(length) && encodingOf(headers) === undefined ? Number(length) : undefined;
+}
+
 /** What Cloudflare Workers have: a stream whose length the runtime knows. */
 type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
 

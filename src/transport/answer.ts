@@ -1,7 +1,7 @@
 // Reads the responses of a call, and makes the errors of those that cannot be used.
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/fate.js';
-import { type ByteReader, isByteStream, withKnownLength, withReader } from '../runtime/bytes.js';
+import { type ByteReader, bodyLength, isByteStream, withKnownLength, withReader } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 import { isFields, parseJson, requestIdOf, unwrap } from '../schemas/envelope.js';
 import { tokensIn } from '../schemas/job.js';
@@ -123,9 +123,8 @@ function tellSize(told: ToldResponse, text: string, value: unknown): void {
 /** Reads the body as text, up to `maxBytes` after decompression and no further. `whole` says whether that is all of it. */
 async function readText(response: Response, maxBytes: number) {
   const { headers, body } = response;
-  const length = headers.get('content-length');
-  // A known length is the most that the runtime reads. A compressed body has another one.
-  const fits = length !== null && Number(length) <= maxBytes && !headers.has('content-encoding');
+  // A known length is the most that the runtime reads.
+  const fits = (bodyLength(headers) ?? Number.POSITIVE_INFINITY) <= maxBytes;
   if (body === null || fits) return { text: await response.text(), whole: true };
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -172,8 +171,7 @@ function streamed(response: Response, options: StreamOptions): Response {
 
 function withBody(response: Response, { stream: body, reader }: Watched): Response {
   const { status, statusText, headers, url } = response;
-  const length = headers.has('content-encoding') ? null : headers.get('content-length');
-  const sized = withKnownLength(body, length === null ? undefined : Number(length));
+  const sized = withKnownLength(body, bodyLength(headers));
   const answer = withUrl(new Response(sized, { status, statusText, headers }), url);
   return sized === body ? withReader(answer, reader) : answer;
 }

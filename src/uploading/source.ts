@@ -1,3 +1,4 @@
+import { bodyLength } from '../runtime/bytes.js';
 import { isObject } from '../schemas/envelope.js';
 import type { RereadableSource } from '../schemas/upload.js';
 
@@ -71,14 +72,11 @@ function responseSource(source: Response): Source {
   if (!source.ok)
     throw new TypeError(`The Response has status ${source.status}: check response.ok before you upload it.`);
   if (body === null || source.bodyUsed) throw new TypeError('The Response has no body, or its body was read before.');
-  const length = headers.get('content-length') ?? '';
-  // The length of an encoded body is not the length of what comes out of it.
-  const plain = (headers.get('content-encoding') ?? 'identity') === 'identity' && /^\d+$/.test(length);
   return {
     kind: 'a Response',
     name: responseName(source),
     type: headers.get('content-type') ?? undefined,
-    sizeBytes: plain ? Number(length) : undefined,
+    sizeBytes: bodyLength(headers),
     repeatable: false,
     open: () => chunksOf(body),
   };
