@@ -96,8 +96,8 @@ export function sharedJournal(store: SharedStore, { name = 'jobs' }: SharedJourn
     const group = { store, group: groupAt(hash(id) % GROUPS), clock, random: randomOf(clock) };
     await updateShared(group, [INDEX, `create:${id}`], ({ values, nowMs }) => {
       const entries = [...entriesIn(values[`create:${id}`]), entry];
-      const creates = foldJournal(entries);
-      const ttlMs = creates.length > 0 && creates.every(isDone) ? DONE_MS : LIVE_MS;
+      const [create] = foldJournal(entries);
+      const ttlMs = create && isDone(create) ? DONE_MS : LIVE_MS;
       const index = { ...indexIn(values[INDEX], nowMs), [id]: nowMs + ttlMs };
       return {
         changes: {
@@ -135,13 +135,13 @@ async function readGroup(store: SharedStore, group: string): Promise<JournalEntr
 }
 
 function indexIn(value: string | undefined, nowMs: number): Record<string, number> {
-  const index: unknown = value === undefined ? {} : JSON.parse(value);
+  const index: unknown = JSON.parse(value ?? '{}');
   const live = Object.entries(isFields(index) ? index : {}).filter(([, untilMs]) => Number(untilMs) > nowMs);
   return Object.fromEntries(live.map(([id, untilMs]) => [id, Number(untilMs)]));
 }
 
 function entriesIn(value: string | undefined): JournalEntry[] {
-  const entries: unknown = value === undefined ? [] : JSON.parse(value);
+  const entries: unknown = JSON.parse(value ?? '[]');
   return Array.isArray(entries) ? entries.filter(isEntry) : [];
 }
 

@@ -113,11 +113,11 @@ export class SharedLane {
   snapshot(): LaneSnapshot {
     const { limit, windowMs } = this.#options.limit;
     const nowMs = this.#settings.clock.now();
-    const local = this.#settings.local.snapshot()[this.#options.name];
+    const local = this.#settings.local.lane(this.#options.name);
     const waitMs = this.#nextFreeMs - nowMs;
-    const nextFreeMs = Math.max(local?.nextFreeMs ?? 0, this.#line.calls.size > 0 ? Math.max(1, waitMs) : 0);
+    const nextFreeMs = Math.max(local.nextFreeMs, this.#line.calls.size > 0 ? Math.max(1, waitMs) : 0);
     const seen = this.#seen.untilMs > nowMs ? this.#seen.inUse : 0;
-    return { inUse: Math.max(local?.inUse ?? 0, seen), queued: this.#line.calls.size, nextFreeMs, limit, windowMs };
+    return { inUse: Math.max(local.inUse, seen), queued: this.#line.calls.size, nextFreeMs, limit, windowMs };
   }
 
   /** This process knows something that the store does not. */
@@ -154,7 +154,7 @@ export class SharedLane {
     if (waiting > 0 && this.#isAway()) return Math.min(this.#nextFreeMs, this.#settings.outage.untilMs);
     if (this.#tries.length > 0 || (waiting > 0 && !(this.#known.waiting > 0))) return nowMs;
     if (this.#failures > 0) return this.#isInStep() ? Number.POSITIVE_INFINITY : this.#turnedMs + STORE_RETRY_MS;
-    const lookMs = waiting > 0 || this.#open > 0 ? this.#lookMs(waiting) : Number.POSITIVE_INFINITY;
+    const lookMs = waiting > 0 || this.#open > 0 ? this.#lookMs() : Number.POSITIVE_INFINITY;
     const freeMs = waiting > 0 ? this.#nextFreeMs : Number.POSITIVE_INFINITY;
     const tellMs = this.#isInStep() ? Number.POSITIVE_INFINITY : this.#unknownSinceMs + this.#flushMs;
     const newsMs = Math.min(lookMs, this.#isPauseKnown ? tellMs : nowMs);
@@ -163,10 +163,9 @@ export class SharedLane {
   }
 
   /** When the process shows that it lives: not at the same time as others, and not just before its slot is free. */
-  #lookMs(waiting: number): number {
+  #lookMs(): number {
     const lookMs = this.#turnedMs + this.#restlessMs;
-    const freeMs = waiting > 0 ? this.#nextFreeMs : lookMs;
-    return freeMs > lookMs && freeMs < lookMs + TURN_MS ? freeMs : lookMs;
+    return this.#nextFreeMs < lookMs + TURN_MS ? Math.max(lookMs, this.#nextFreeMs) : lookMs;
   }
 
   /** Whether the store knows what this process knows. */
@@ -308,15 +307,15 @@ export class SharedLane {
   #serveAlone(): void {
     const { clock, local, outage } = this.#settings;
     const { name } = this.#options;
-    while (this.#line.calls.size > 0) {
+    for (const waiter of this.#line.calls) {
       const taken = local.tryAcquire(name);
       if (typeof taken === 'number') {
         this.#nextFreeMs = clock.now() + taken;
         break;
       }
-      const waiter = this.#line.next();
-      outage.warn(waiter?.warn);
-      waiter?.resolve(this.#slot(taken));
+      this.#line.next();
+      outage.warn(waiter.warn);
+      waiter.resolve(this.#slot(taken));
     }
     for (const { warn, resolve } of this.#tries.splice(0)) {
       outage.warn(warn);

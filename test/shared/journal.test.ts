@@ -26,15 +26,19 @@ function setup() {
   const clock = new HeldClock(START);
   const memory = memoryStore(clock);
   const groups = new Set<string>();
+  const reads: (readonly string[])[] = [];
   const store: SharedStore = {
-    read: memory.read,
+    read(group, keys) {
+      reads.push(keys);
+      return memory.read(group, keys);
+    },
     write(group, ...rest) {
       groups.add(group);
       return memory.write(group, ...rest);
     },
     ...{ [CLOCK]: clock },
   };
-  return { clock, store, groups, journal: sharedJournal(store) };
+  return { clock, store, groups, reads, journal: sharedJournal(store) };
 }
 const keysOf = async (journal: Journal) => (await readJournal(journal)).map(({ key }) => key);
 
@@ -77,23 +81,54 @@ describe('a journal in a shared store', () => {
     await journal.append(opened('a'));
     const [group = ''] = groups;
     const { version, values } = await store.read(group, ['index']);
-    const index = JSON.stringify({ ...JSON.parse(values.index ?? ''), b: START + DAY_MS, gone: START + DAY_MS });
-    const changes = { index: { value: index, ttlMs: DAY_MS }, 'create:b': { value: '{}', ttlMs: DAY_MS } };
+    const index = JSON.stringify({
+      ...JSON.parse(values.index ?? ''),
+      b: START + DAY_MS,
+      c: START + DAY_MS,
+      gone: START + DAY_MS,
+    });
+    const changes = {
+      index: { value: index, ttlMs: DAY_MS },
+      'create:b': { value: '{}', ttlMs: DAY_MS },
+      'create:c': { value: '[{"phase":"odd"}]', ttlMs: DAY_MS },
+    };
     expect(await store.write(group, version, changes)).toBe(true);
     expect(await journal.entries()).toEqual([opened('a')]);
   });
 
-  it('keeps an end of whose create no key is known by its job', async () => {
-    const { journal } = setup();
-    const end: JournalEntry = {
-      phase: 'final',
-      jobId: 'job a',
-      status: 'completed',
-      at: new Date(START).toISOString(),
+  it('keeps an end of whose create no key is known by its job, for 30 days', async () => {
+    const { clock, journal, groups } = setup();
+    const at = new Date(START).toISOString();
+    const ends = Array.from({ length: 20 }, (_, job): JournalEntry => {
+      return { phase: 'final', jobId: `job ${job}`, status: 'failed', at };
+    });
+    for (const end of ends) await journal.append(end);
+    expect(groups.size).toBeGreaterThan(5);
+    await clock.advance(30 * DAY_MS - 1);
+    expect(await journal.entries()).toEqual(expect.arrayContaining(ends));
+    await clock.advance(1);
+    expect(await journal.entries()).toEqual([]);
+  });
+
+  it('is read with one look at each group, and a second one where there are creates', async () => {
+    const { clock, journal, reads } = setup();
+    const looks = async () => {
+      const before = reads.length;
+      await journal.entries();
+      return reads.length - before;
     };
-    await journal.append(end);
-    await journal.append({ ...end, jobId: 'job b' });
-    expect(await journal.entries()).toEqual(expect.arrayContaining([end, { ...end, jobId: 'job b' }]));
+    expect(await looks()).toBe(16);
+    await journal.append(opened('a'));
+    expect(await looks()).toBe(17);
+    await journal.append(accepted('a'));
+    await journal.stored('job a');
+    await journal.append({ phase: 'stored', key: 'a', jobId: 'job a', at: '' });
+    // Its create is forgotten, and so is its id in the group.
+    await clock.advance(DAY_MS);
+    const [one, other] = [reads.length, await looks()];
+    expect(reads.slice(one).flat()).not.toContain('create:a');
+    // The end that was noted by its job alone is kept.
+    expect(other).toBe(17);
   });
 
   it('notes a stored file by its job', async () => {

@@ -1,6 +1,7 @@
 // When a process asks the shared store about a limit: to the millisecond, on a clock that the test holds.
 
 import { describe, expect, it } from 'vitest';
+import type { VirtualClock } from '../waiting/virtual-clock.js';
 import { LANE, MINUTE, tried, world } from './world.js';
 
 const away = () => Promise.reject(new Error('the store is gone'));
@@ -87,6 +88,61 @@ describe('a process', () => {
     expect(reads()).toEqual([0, 5_000]);
     expect(typeof (await clock.until(tried(process())))).toBe('function');
     expect(clock.timers).toBe(1);
+  });
+
+  it('whose call gives up tells the store of it', async () => {
+    const { clock, process, asked } = world(ONE, exact);
+    const one = process();
+    (await clock.until(one.acquire(LANE)))();
+    await clock.advance(1_000);
+    const stop = new AbortController();
+    const waiting = expect(one.acquire(LANE, stop.signal)).rejects.toThrow();
+    await clock.advance(1_000);
+    stop.abort();
+    await waiting;
+    await clock.advance(60_000);
+    expect(asked.slice(2).map(({ what, atMs }) => `${what} ${atMs}`)).toEqual([
+      ...['read 250', 'write 250', 'read 1000', 'write 1000', 'read 2000', 'write 2000'],
+    ]);
+  });
+
+  it('lives for as long as it has something to tell, and in an outage for as long as a call waits', async () => {
+    const { clock, process, faults } = world(ONE, exact);
+    const timers: { readonly ms: number; readonly isIdle: boolean }[] = [];
+    const after: VirtualClock['after'] = (ms, fire, options) => {
+      if (ms !== 2_000) timers.push({ ms, isIdle: options?.isIdle ?? false });
+      return clock.after(ms, fire);
+    };
+    const one = process({ clock: { ...clock, timers: 0, after } });
+    const release = await clock.until(one.acquire(LANE));
+    release();
+    await clock.advance(0);
+    faults.read = away;
+    const waiting = one.acquire(LANE);
+    await clock.advance(2_000);
+    expect(timers).toEqual([
+      { ms: 4_000, isIdle: false },
+      { ms: 250, isIdle: false },
+      { ms: 5_000, isIdle: false },
+    ]);
+    (await clock.until(waiting))();
+  });
+
+  it('on Workers, where calls may not wait for each other, asks for each call and tells of each answer at once', async () => {
+    const { clock, process, asked } = world({ limit: 2, windowMs: 60_000 }, exact);
+    const one = process({ clock: { ...clock, timers: 0, perRequest: true } });
+    const slots = await clock.until(Promise.all([one.acquire(LANE), one.acquire(LANE)]));
+    // One of the two came second at the swap, and asked again.
+    expect(asked.filter(({ what }) => what === 'read').map(({ atMs }) => atMs)).toEqual([0, 0, 17]);
+    await clock.advance(100);
+    const before = asked.length;
+    for (const release of slots) release();
+    await clock.advance(0);
+    expect(asked.slice(before, before + 2)).toEqual([
+      { what: 'read', atMs: 117 },
+      { what: 'read', atMs: 117 },
+    ]);
+    expect(one.snapshot?.()[LANE]).toMatchObject({ inUse: 2, queued: 0 });
   });
 
   it('asks a store that failed every five seconds while it has a call under way, and for as long as its answers count', async () => {

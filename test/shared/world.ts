@@ -65,7 +65,7 @@ export function world(limit: LaneLimit = MINUTE, { delayMs = 1, next = seeded(7)
     },
   });
   const warnings: string[] = [];
-  const process = (options: ProcessOptions = {}): AnyLimiter =>
+  const limiter = (options: ProcessOptions = {}) =>
     new SharedLimiter({
       store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs },
       account: 'account',
@@ -74,7 +74,9 @@ export function world(limit: LaneLimit = MINUTE, { delayMs = 1, next = seeded(7)
       clock: options.clock ?? clock,
       random,
       pool: options.pool ?? new Map(),
-    }).for((message) => void warnings.push(message));
+    });
+  const process = (options: ProcessOptions = {}): AnyLimiter =>
+    limiter(options).for((message) => void warnings.push(message));
   /** The limiter of a client of the process that does not share its limits. */
   const alone = (pool: LanePool) => new InProcessLimiter({ limits: { [LANE]: limit } }, clock, { random, pool });
   /** When a call that waits goes out, in milliseconds from the start. */
@@ -82,7 +84,20 @@ export function world(limit: LaneLimit = MINUTE, { delayMs = 1, next = seeded(7)
   /** The milliseconds from the start at which the store was read. */
   const reads = () => asked.filter(({ what }) => what === 'read').map(({ atMs }) => atMs);
   const atMs = () => clock.now() - startMs;
-  return { clock, store, faults, process, alone, warnings, asked, reads, sentMs, atMs, asks: () => asked.length };
+  return {
+    clock,
+    store,
+    faults,
+    limiter,
+    process,
+    alone,
+    warnings,
+    asked,
+    reads,
+    sentMs,
+    atMs,
+    asks: () => asked.length,
+  };
 }
 
 /** What a call gets that does not queue. */
