@@ -49,7 +49,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
     'test/transport/{answers,streams,idempotency,reused-keys,keys-lanes-and-sizes}.test.ts',
     'test/storage/{copy-output,output-handler,output-response,byte-ranges}.test.ts',
     'test/waiting/{create-and-wait,trouble}.test.ts',
-    'test/events/job-events.test.ts',
+    'test/events/channels.test.ts',
     'test/journal/journal.test.ts',
   ]),
   'cli/batch': folder(

@@ -1,0 +1,83 @@
+// Which uploads of a create stay on the service: those that a job uses or may use, for later calls with the same file too.
+import { describe, expect, it } from 'vitest';
+import type { GenClient } from '../../src/index.js';
+import { GenError, memoryShared } from '../../src/index.js';
+import { caught, left, png, prompt, start } from './by-value-setup.js';
+
+const CREATE = { method: 'POST', path: '/v1/videos' } as const;
+const lost = (sandbox: ReturnType<typeof start>['sandbox']) =>
+  sandbox.faults.add({ match: CREATE, commitThenDrop: true, times: 1 });
+const failed = (sandbox: ReturnType<typeof start>['sandbox']) =>
+  sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+
+type Call = (client: GenClient, params: { prompt: string; first_frame_upload_id: Blob }) => PromiseLike<unknown>;
+const create: Call = ({ videos }, params) => videos.create(params);
+const createAndWait: Call = ({ videos }, params) => videos.createAndWait(params);
+
+describe('an upload is not deleted for a later call that is refused', () => {
+  it.each<[string, (sandbox: ReturnType<typeof start>['sandbox']) => void, Call]>([
+    ['that was created', () => {}, create],
+    ['that has completed', () => {}, createAndWait],
+    ['that has failed', failed, createAndWait],
+    ['whose create lost its answer', lost, create],
+    ['whose create lost its answer while a wait was to follow', lost, createAndWait],
+  ])('where it belongs to a job %s', async (_, prepare, call) => {
+    const { sandbox } = start();
+    const client = sandbox.client({ maxRetries: 0 });
+    const params = { prompt, first_frame_upload_id: png() };
+    prepare(sandbox);
+    await caught(Promise.resolve(call(client, params)));
+    sandbox.faults.add({ match: CREATE, status: 402, code: 'insufficient_balance', times: 1 });
+    expect(await caught(client.videos.create(params))).toMatchObject({ code: 'insufficient_balance' });
+    expect(await left(sandbox)).toBe(1);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+});
+
+describe('the error lists the uploads that stay', () => {
+  const params = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
+
+  it('after a time-out of the wait, because the job goes on with them', async () => {
+    const { sandbox, client } = start({ clock: 'manual', jobDurationMs: 60_000 });
+    const late = caught(client.videos.createAndWait(params(), { timeoutMs: 20_000 }));
+    await sandbox.advance(30_000);
+    const { uploadIds } = (await late) as { uploadIds?: string[] };
+    expect(uploadIds?.toSorted()).toEqual([...(sandbox.jobs[0]?.uploadIds ?? [])].sort());
+    expect(uploadIds).toHaveLength(2);
+  });
+
+  it('after an onCreated that throws', async () => {
+    const { sandbox, client } = start();
+    const full = new GenError('the table is full');
+    const onCreated = () => {
+      throw full;
+    };
+    expect(await caught(client.videos.createAndWait(params(), { onCreated }))).toBe(full);
+    expect(full.uploadIds).toHaveLength(2);
+    expect(await left(sandbox)).toBe(2);
+  });
+
+  it('and nothing where there are none, or where the job has ended', async () => {
+    const { sandbox } = start();
+    const client = sandbox.client({ maxRetries: 0 });
+    for (const call of [create, createAndWait]) {
+      lost(sandbox);
+      expect(await caught(Promise.resolve(call(client, { prompt } as never)))).not.toHaveProperty('uploadIds');
+    }
+    failed(sandbox);
+    const error = await caught(client.videos.createAndWait(params()));
+    expect(error).toMatchObject({ code: 'generation_rejected' });
+    expect(error).not.toHaveProperty('uploadIds');
+  });
+});
+
+it('uploads of one account are not given to another that shares the store', async () => {
+  const { sandbox, log } = start();
+  const uploads = { remember: memoryShared() };
+  const [ann, bob] = ['ann', 'bob'].map((account) => sandbox.createKey({ account }));
+  for (const apiKey of [ann, bob, ann]) {
+    const client = sandbox.client({ ...(apiKey && { apiKey }), uploads });
+    await client.videos.create({ prompt, first_frame_upload_id: png() });
+  }
+  expect(log().filter((line) => line === 'POST /v1/uploads')).toHaveLength(2);
+});
