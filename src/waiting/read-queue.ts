@@ -211,9 +211,7 @@ export class ReadQueue<E extends Ranked> {
 
   /** The job with the highest rank. */
   #first(now: number): E | undefined {
-    if (now - this.#rankedAtMs > RANKED_FOR_MS || this.#due.size <= 1) this.#ranked = [];
-    // One job needs no rank.
-    if (this.#due.size <= 1) return this.#due.values().next().value;
+    if (now - this.#rankedAtMs > RANKED_FOR_MS) this.#ranked = [];
     for (;;) {
       if (this.#ranked.length === 0) this.#rank(now);
       const entry = this.#ranked.pop();

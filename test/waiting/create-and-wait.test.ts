@@ -131,6 +131,19 @@ describe('createAndWait', () => {
     expect(error).toMatchObject({ code: 'generation_timeout', job: { id: 'job_k:r2', tries: [{}, {}] } });
   });
 
+  it('calls onCreated once for each job, also where a later create is refused at first', async () => {
+    const { run, refusals, sent } = setup([pending(30), DONE]);
+    const ids: string[] = [];
+    await run({
+      idempotencyKey: 'k',
+      onCreated: ({ job }) => {
+        if (ids.push(job.id) === 1) refusals.push(underReview(5_000));
+      },
+    });
+    expect(sent).toHaveLength(3);
+    expect(ids).toEqual(['job_k', 'job_k:r2']);
+  });
+
   it('goes by `recover` as it was when the call began', async () => {
     const { run, keys } = setup([{ status: 'failed', errorCode: 'generation_timeout' }]);
     const recover = { generation_timeout: 1 };

@@ -18,6 +18,7 @@ import {
 import type { Job } from '../../src/schemas/job.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
+import { rejection } from '../transport/support.js';
 import { virtualClock } from './virtual-clock.js';
 
 type Answer = Partial<Job> | Error | 'hangs';
@@ -160,21 +161,30 @@ describe('a wait', () => {
     expect(reads).toEqual([]);
   });
 
-  it.each([[''], [undefined], [null], [7], [{}], [{ job: { id: 'a' } }]])('refuses %o as a job', async (target) => {
-    const { waiter } = setup({});
-    await expect(waiter.waitForJob(target as string)).rejects.toThrow('waitForJob takes a job or its id');
+  const needs = 'waitForJob takes a job or its id.';
+  const pass = 'Pass the `job` of what create returns: waitForJob(created.job).';
+  it.each<[string, unknown, string]>([
+    ['an empty id', '', needs],
+    ['undefined', undefined, needs],
+    ['null', null, needs],
+    ['a number', 7, needs],
+    ['an object without an id', { status: 'processing' }, needs],
+    ['an id that is not a text', { id: 7 }, needs],
+    ['an empty id of a job', { id: '' }, needs],
+    ['what a create returns', { job: { id: 'job_1' } }, `${needs} ${pass}`],
+    ['the promise of a create', Promise.resolve(), `${needs} Await the create first. ${pass}`],
+  ])('refuses %s as a job, and says what to pass', async (_, target, message) => {
+    const { waiter, reads } = setup({});
+    const error = await rejection(waiter.waitForJob(target as string));
+    expect(error).toBeInstanceOf(GenError);
+    expect((error as Error).message).toBe(message);
+    expect(reads).toEqual([]);
   });
 
-  it.each([
-    ['the promise of a create', Promise.resolve(), 'Await the create first. Pass the `job` of what create returns'],
-    [
-      'what a create returns',
-      { job: { id: 'job_1' } },
-      'Pass the `job` of what create returns: waitForJob(created.job).',
-    ],
-  ])('says what to pass in place of %s', async (_name, target, hint) => {
-    const { waiter } = setup({});
-    await expect(waiter.waitForJob(target as never)).rejects.toThrow(hint);
+  it('reads a job at once that is given by its id alone', async () => {
+    const { waiter, clock, at } = setup({ a: [DONE] });
+    await clock.until(waiter.waitForJob({ id: 'a' } as Job));
+    expect(at()).toEqual([0]);
   });
 });
 
