@@ -94,6 +94,13 @@ test('provenance is asked for only where the package says which repository it is
   } else expect(publishConfig?.provenance).toBe(true);
 });
 
+test('the release publishes by the identity of its workflow, and stores no token', () => {
+  const release = readFileSync(`${ROOT}.github/workflows/release.yml`, 'utf8');
+  expect(release).toContain('id-token: write');
+  expect(release).toContain('npm publish');
+  expect(release).not.toMatch(/secrets\.|_TOKEN|_authToken/i);
+});
+
 test('installing runs nothing', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   expect(Object.keys(scripts).filter((name) => /^(pre|post)?install$|^prepare$/.test(name))).toEqual([]);

@@ -106,6 +106,30 @@ describe('limits in a shared store', () => {
     await Promise.all(calls);
   });
 
+  it.each([
+    ['serve the calls of two processes that come within a tenth of a second in turn', 50, ['first', 'second']],
+    ['serve those that came earlier first', 100, ['first', 'first']],
+  ])('%s', async (_, laterMs, served) => {
+    const { clock, process } = world({ limit: 2, windowMs: 60_000 });
+    const [one, other] = [process(), process()];
+    const used = [await clock.until(one.acquire(LANE)), await clock.until(one.acquire(LANE))];
+    await clock.advance(100 - (clock.now() % 100));
+    const got: string[] = [];
+    const abort = new AbortController();
+    const call = (limiter: typeof one, name: string) =>
+      void limiter.acquire(LANE, abort.signal).then(
+        () => got.push(name),
+        () => {},
+      );
+    for (let nth = 0; nth < 2; nth++) call(one, 'first');
+    await clock.advance(laterMs);
+    for (let nth = 0; nth < 2; nth++) call(other, 'second');
+    for (const release of used) release();
+    await clock.advance(65_000);
+    expect(got.toSorted()).toEqual(served);
+    abort.abort();
+  });
+
   it('give a slot one window after the answer and not after the call', async () => {
     const { clock, process } = world({ limit: 1, windowMs: 60_000 });
     const [one, other] = [process(), process()];
