@@ -144,6 +144,20 @@ describe('a key function that fails before the first read', () => {
   });
 });
 
+describe('an onUpdate that ends its own wait', () => {
+  it('ends it at once, without another read', async () => {
+    const { waiter, clock, at } = timed(running);
+    const end = new AbortController();
+    const onUpdate = () => end.abort('seen enough');
+    const wait = rejection(waiter.waitForJob('a', { signal: end.signal, onUpdate }));
+    await clock.advance(0);
+    expect(await wait).toBe('seen enough');
+    await clock.advance(60_000);
+    expect(at).toEqual([0]);
+    expect(clock.timers).toBe(0);
+  });
+});
+
 describe('many waits', () => {
   it('make 256 reads at once at most where the limit is lifted', async () => {
     const answers: (() => void)[] = [];

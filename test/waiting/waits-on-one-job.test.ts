@@ -1,0 +1,217 @@
+// Several waits on one job: one of them reads, all see what it has read, and each ends by itself.
+import { describe, expect, it } from 'vitest';
+import type { Job } from '../../src/schemas/job.js';
+import { JobLengths } from '../../src/shared/facts.js';
+import { createWaiter, type WaiterContext } from '../../src/waiting/wait-for-job.js';
+import { JobWatcher } from '../../src/waiting/watcher.js';
+import { completedEvent } from '../support/completed-event.js';
+import { rejection } from '../transport/support.js';
+import { BASE_URL, done, fullFor, running, SECRET, verified } from './processes.js';
+import { virtualClock } from './virtual-clock.js';
+
+interface Read {
+  readonly id: string;
+  readonly atMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Waits whose reads take `readMs`. */
+function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, more: Partial<WaiterContext> = {}) {
+  const clock = virtualClock();
+  const startMs = clock.now();
+  const learned: [string, number][] = [];
+  const lengths = new JobLengths();
+  lengths.learn = (key, ms) => void learned.push([key, ms]);
+  const watcher = new JobWatcher(clock, () => 0.5, lengths);
+  const reads: Read[] = [];
+  const waiter = createWaiter({
+    clock,
+    baseUrl: () => BASE_URL,
+    secrets: () => [SECRET],
+    account: async () => ({ shared: <T extends object>() => watcher as object as T }),
+    async readJob(id, signal) {
+      const atMs = clock.now() - startMs;
+      reads.push({ id, atMs, signal });
+      if (readMs > 0) await new Promise<void>((resolve) => void clock.after(readMs, resolve));
+      return answer(id, clock.now() - startMs);
+    },
+    ...more,
+  });
+  return {
+    clock,
+    waiter,
+    watcher,
+    reads,
+    learned,
+    at: () => reads.map(({ atMs }) => atMs),
+    elapsed: () => clock.now() - startMs,
+  };
+}
+
+/** One read a minute, after a first one. */
+const oneAMinute = () => {
+  const lane = () => ({ limit: 1, windowMs: 60_000, inUse: 0, queued: 0, nextFreeMs: 0 });
+  return { acquire: async () => () => {}, pause() {}, snapshot: () => ({ 'jobs.get': lane() }) };
+};
+
+describe('a wait that begins later', () => {
+  it('takes what a read under way shows', async () => {
+    const { waiter, clock, reads, elapsed } = setUp(done, 3_000);
+    const first = waiter.waitForJob('a');
+    await clock.advance(1_000);
+    const second = waiter.waitForJob('a', { pollIntervalMs: 500 });
+    await clock.advance(1_500);
+    expect(reads).toHaveLength(1);
+    await expect(clock.until(Promise.all([first, second]))).resolves.toHaveLength(2);
+    expect(reads).toHaveLength(1);
+    expect(elapsed()).toBe(3_000);
+  });
+
+  it('brings the next read forward by its own interval, and never back', async () => {
+    const { waiter, clock, at } = setUp((id, atMs) => (atMs >= 3_000 ? done(id) : running(id)));
+    const waits = [waiter.waitForJob(running('a'))];
+    await clock.advance(2_000);
+    waits.push(waiter.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
+    await clock.advance(500);
+    waits.push(waiter.waitForJob(running('a'), { pollIntervalMs: 5_000 }));
+    await clock.until(Promise.all(waits));
+    expect(at()).toEqual([3_000]);
+  });
+
+  it('is not shown what was read before it, and reads when the job is due', async () => {
+    const { waiter, clock, at } = setUp((id, atMs) => (atMs >= 20_000 ? done(id) : running(id)));
+    const first = waiter.waitForJob('a');
+    await clock.advance(5_000);
+    const seen: number[] = [];
+    const second = waiter.waitForJob('a', { onUpdate: () => seen.push(at().length) });
+    await clock.until(Promise.all([first, second]));
+    expect(at()).toEqual([0, 11_000, 22_000]);
+    expect(seen).toEqual([2, 3]);
+  });
+});
+
+describe('a wait that ends', () => {
+  it('leaves its place in the queue of reads to the next one on the job', async () => {
+    const limiter = oneAMinute();
+    const { waiter, clock, reads } = setUp(done, 0, { limiter: () => limiter });
+    await clock.until(waiter.waitForJob('first'));
+    const end = new AbortController();
+    const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
+    const other = waiter.waitForJob('a');
+    await clock.advance(10_000);
+    expect(reads.map(({ id }) => id)).toEqual(['first']);
+    end.abort('enough');
+    expect(await ended).toBe('enough');
+    await expect(clock.until(other)).resolves.toMatchObject({ id: 'a', status: 'completed' });
+    expect(reads.map(({ id }) => id)).toEqual(['first', 'a']);
+  });
+
+  it('takes the job out of the queue of reads where no other wait is for it', async () => {
+    const limiter = oneAMinute();
+    const { waiter, clock, reads, watcher } = setUp(done, 0, { limiter: () => limiter });
+    await clock.until(waiter.waitForJob('first'));
+    const end = new AbortController();
+    const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
+    const other = waiter.waitForJob('b');
+    await clock.advance(10_000);
+    end.abort('enough');
+    expect(await ended).toBe('enough');
+    await clock.until(other);
+    expect(reads.map(({ id }) => id)).toEqual(['first', 'b']);
+    await clock.advance(600_000);
+    expect(reads).toHaveLength(2);
+    expect(watcher.busy).toBe(false);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('changes nothing for a job that rests: the others read when it is due', async () => {
+    const { waiter, clock, at } = setUp(done);
+    const end = new AbortController();
+    const ended = rejection(waiter.waitForJob(running('a'), { signal: end.signal }));
+    const other = waiter.waitForJob(running('a'));
+    await clock.advance(4_000);
+    end.abort('enough');
+    expect(await ended).toBe('enough');
+    await clock.until(other);
+    expect(at()).toEqual([11_000]);
+  });
+
+  it('has the next one read at once when it was reading', async () => {
+    const { waiter, clock, reads, at } = setUp(done, 5_000);
+    const end = new AbortController();
+    const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
+    const other = waiter.waitForJob('a');
+    await clock.advance(2_000);
+    end.abort('enough');
+    expect(await ended).toBe('enough');
+    await clock.until(other);
+    expect(at()).toEqual([0, 2_000]);
+    expect(reads.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+  });
+});
+
+describe('a verified webhook of a job with several waits', () => {
+  it('ends those that take it, and does not break off the read of one that does not', async () => {
+    const { waiter, clock, reads, elapsed } = setUp(done, 5_000);
+    const byRead = waiter.waitForJob(running('a'), { settleOn: 'read' });
+    const byEvent = waiter.waitForJob(running('a'));
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await expect(clock.until(byEvent)).resolves.not.toHaveProperty('finalTokenCost');
+    expect(elapsed()).toBe(2_000);
+    await expect(clock.until(byRead)).resolves.toMatchObject({ finalTokenCost: 4 });
+    expect(elapsed()).toBe(5_000);
+    expect(reads.map(({ signal }) => signal.aborted)).toEqual([false]);
+  });
+
+  it('teaches the length of the job once', async () => {
+    const { waiter, clock, learned } = setUp(done, 0, { limiter: fullFor(() => 60_000) });
+    const waits = [1, 2, 3].map(() => waiter.waitForJob(running('a')));
+    await clock.advance(7_000);
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await clock.until(Promise.all(waits));
+    expect(learned).toEqual([['video/', 7_000]]);
+  });
+
+  it('breaks off a read that began before, and has the job read again', async () => {
+    const { waiter, clock, reads, at } = setUp(done, 1_500);
+    const waits = [waiter.waitForJob('a'), waiter.waitForJob('a')];
+    await clock.advance(1_000);
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await expect(clock.until(Promise.all(waits))).resolves.toMatchObject([
+      { finalTokenCost: 4 },
+      { finalTokenCost: 4 },
+    ]);
+    expect(at()).toEqual([0, 1_000]);
+    expect(reads.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+  });
+});
+
+describe('waits of clients with different limiters', () => {
+  it('are read at the pace of each, also when they come and go', async () => {
+    const clock = virtualClock();
+    const startMs = clock.now();
+    const watcher = new JobWatcher(clock, () => 0.5);
+    const reads: string[] = [];
+    const slow = oneAMinute();
+    const waiterOn = (limiter: ReturnType<NonNullable<WaiterContext['limiter']>>) =>
+      createWaiter({
+        clock,
+        limiter: () => limiter,
+        account: async () => ({ shared: <T extends object>() => watcher as object as T }),
+        readJob: async (id) => {
+          reads.push(`${id} ${Math.round((clock.now() - startMs) / 1_000)}`);
+          return done(id);
+        },
+      });
+    const [limited, free] = [waiterOn(slow), waiterOn('off')];
+    await clock.until(Promise.all([limited.waitForJob('a'), free.waitForJob('b')]));
+    const waits = [limited.waitForJob('c'), limited.waitForJob('d')];
+    await clock.until(Promise.all(['e', 'f', 'g'].map((id) => free.waitForJob(id))));
+    expect([...reads].sort()).toEqual(['a 0', 'b 0', 'e 0', 'f 0', 'g 0']);
+    await clock.until(Promise.all(waits));
+    expect(reads.slice(5)).toEqual(['c 69', 'd 137']);
+    await clock.until(limited.waitForJob('h'));
+    expect(reads.at(-1)).toBe('h 206');
+    expect(clock.timers).toBe(0);
+  });
+});
