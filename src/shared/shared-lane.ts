@@ -319,7 +319,8 @@ export class SharedLane {
     }
     for (const { warn, resolve } of this.#tries.splice(0)) {
       outage.warn(warn);
-      const taken = this.#line.calls.size > 0 ? Math.max(1, this.#nextFreeMs - clock.now()) : local.tryAcquire(name);
+      // Nothing is free where calls still wait.
+      const taken = local.tryAcquire(name);
       resolve(typeof taken === 'number' ? taken : this.#slot(taken));
     }
     const reason = this.#pausedUntilMs > clock.now() ? 'pause' : 'limit';

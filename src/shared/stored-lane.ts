@@ -75,7 +75,7 @@ export class StoredLane {
   /** Milliseconds until a process whose calls wait may ask the store again. */
   waitMs(): number {
     this.#mayAsk(0);
-    return this.#asksLeft >= 1 ? 0 : Math.ceil(((1 - this.#asksLeft) * 1000) / PER_S);
+    return Math.max(0, Math.ceil(((1 - this.#asksLeft) * 1000) / PER_S));
   }
 
   #mayAsk(more: number): void {

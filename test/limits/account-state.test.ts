@@ -1,6 +1,8 @@
 import { inspect } from 'node:util';
 import { expect, it, vi } from 'vitest';
 import { accountFor } from '../../src/shared/account.js';
+import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
 
 const REGISTRY = Symbol.for('gen-client.accounts');
 const registry = () =>
@@ -8,6 +10,22 @@ const registry = () =>
 const crowd = (of: string, accounts = 1_600) => {
   for (let tenant = 0; tenant < accounts; tenant++) accountFor(`https://${of}.example`, `key-${tenant}`);
 };
+
+/** Accounts and a store on a clock that the test holds. */
+function shared() {
+  const clock = virtualClock();
+  const memory = memoryStore(clock);
+  const groups = new Set<string>();
+  const store: SharedStore = {
+    read: memory.read,
+    write(group, ...rest) {
+      groups.add(group);
+      return memory.write(group, ...rest);
+    },
+  };
+  const accountIn = () => accountFor('https://stored.example', 'key', undefined, { clock });
+  return { clock, store, groups, accountIn };
+}
 
 it('gives all clients of one base URL and key the same account, and others another', () => {
   const account = accountFor('https://a.example', 'key-1');
@@ -129,6 +147,32 @@ it('has one limiter for all clients with the same settings', () => {
   expect(limiter({ limits: unlimited })).toBe(limiter({ limits: { ...unlimited } }));
   expect(limiter({ limits: unlimited })).not.toBe(limiter({ limits }));
   expect(limiter({ limits, onUnavailable: 'throw' })).not.toBe(limiter({ limits }));
+});
+
+it('has one queue for all clients of the process that share their limits over the same store', async () => {
+  const { accountIn, store, clock } = shared();
+  const account = accountIn();
+  const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
+  const limiter = () => account.limiterFor({ shared: store, limits: { ...limits }, warn: () => {} });
+  const [one, other] = [limiter(), limiter()];
+  const slot = await clock.until(one.acquire('videos.create'));
+  const waiting = one.acquire('videos.create');
+  await clock.advance(0);
+  expect(other.snapshot?.()['videos.create']).toMatchObject({ inUse: 1, queued: 1 });
+  slot('unused');
+  (await clock.until(waiting))();
+});
+
+it('keeps what it shares with other processes under its own name: limits, prices and lengths apart', async () => {
+  const { accountIn, store, clock, groups } = shared();
+  const account = accountIn();
+  const id = account.idIn(store);
+  const limiter = account.limiterFor({ shared: store, warn: () => {} });
+  (await clock.until(limiter.acquire('videos.create')))();
+  account.facts.prices.learn('a', () => 5);
+  account.facts.lengths.learn('b', () => [1_000]);
+  await clock.advance(5_000);
+  expect([...groups].sort()).toEqual([`${id}/lengths`, `${id}/limits/videos.create`, `${id}/prices`]);
 });
 
 it('shares what is of the process with every other account', () => {

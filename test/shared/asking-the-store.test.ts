@@ -7,7 +7,9 @@ import {
   eventStore,
   isSetupError,
   memoryStore,
+  type SharedChanges,
   type SharedStore,
+  setupError,
   updateShared,
 } from '../../src/shared/shared-store.js';
 import { createOutage, StoredLane } from '../../src/shared/stored-lane.js';
@@ -38,6 +40,17 @@ describe('the answer of a store', () => {
       message: expect.stringContaining('The answer of shared.read'),
       recovery: 'fix_setup',
     });
+  });
+
+  it('says what it must be, and what it is', async () => {
+    const error = await errorOf(boundedStore(answering(7), virtualClock()).read('g', []));
+    expect(error).toEqual(
+      setupError(
+        'The answer of shared.read must be an object { version, nowMs, values } with a string, a number and an object, not 7.',
+      ),
+    );
+    const cause = new Error('NOPERM');
+    expect(setupError('Give its user the command eval.', cause)).toMatchObject({ cause, recovery: 'fix_setup' });
   });
 
   it('is taken as it is when it is whole, and leaves no timer', async () => {
@@ -161,6 +174,27 @@ describe('a lane in a store', () => {
     await clock.advance(3_600_000);
     for (let at = 0; at < 4; at++) await look();
     expect(lane.waitMs()).toBe(500);
+  });
+
+  it('is not written where nothing has come of a turn, and forgotten when it is as good as new', async () => {
+    const clock = virtualClock();
+    const store = memoryStore(clock);
+    const written: SharedChanges[] = [];
+    const noting: SharedStore = {
+      read: store.read,
+      write(group, version, changes) {
+        written.push(changes);
+        return store.write(group, version, changes);
+      },
+    };
+    const lane = laneIn(noting, clock);
+    // The slot of a call that was answered so long ago is free again.
+    await lane.take(() => ({ ...turn, answeredAgoMs: [120_000] }));
+    expect(written).toEqual([]);
+    await lane.take(() => ({ ...turn, tries: 1 }));
+    expect(written).toEqual([{ lane: { value: expect.any(String), ttlMs: expect.any(Number) } }]);
+    await lane.take(() => turn);
+    expect(written.slice(1)).toEqual([{ lane: null }]);
   });
 
   it('refuses what something else has written, and says so', async () => {

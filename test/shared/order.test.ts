@@ -72,7 +72,7 @@ describe('calls of many processes', () => {
     expect(await all()).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('keep their places while the clock of their process runs a little before or after the others', async () => {
+  it('keep their places while the clock of their process runs faster than that of the store', async () => {
     const { clock, process, asked } = world({ limit: 1, windowMs: 3_600_000 }, exact);
     (await clock.until(process().acquire(LANE)))();
     let skewMs = 3_600_000;
@@ -82,12 +82,12 @@ describe('calls of many processes', () => {
     await clock.advance(1_000);
     const before = asked.length;
     for (let step = 0; step < 20; step++) {
-      skewMs += step % 2 === 0 ? 400 : -400;
+      skewMs += 100;
       await clock.advance(4_000);
     }
     const writes = asked.slice(before).filter(({ what }) => what === 'write').length;
-    // To show that it lives, and no more.
-    expect(writes).toBeLessThanOrEqual(11);
+    // To show that it lives, and once for each second of the difference.
+    expect(writes).toBeLessThanOrEqual(10 + 2);
     stop.abort();
     await waiting;
   });

@@ -40,6 +40,15 @@ describe('calls that do not queue', () => {
     expect(asks()).toBe(0);
   });
 
+  it('on a lane whose limit was taken away do so, too, also after a pause', async () => {
+    const { clock, process, asks } = world({ limit: Number.POSITIVE_INFINITY, windowMs: 1_000 }, exact);
+    const one = process();
+    for (let call = 0; call < 3; call++) released(await clock.until(tried(one)));
+    one.pause(LANE, 1_000);
+    one.pause('voices', 1_000);
+    expect([await tried(one), await one.tryShared?.('voices'), asks()]).toEqual([1_050, 1_050, 0]);
+  });
+
   it('wait for a slot that clients without the store use in the same process, and give up on abort', async () => {
     const pool: LanePool = new Map();
     const { clock, process, alone, atMs } = world(ONE, exact);
