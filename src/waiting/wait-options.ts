@@ -3,6 +3,7 @@ import * as option from '../options.js';
 import type { JobProgress } from '../rules/order.js';
 import type { Recover, RecoverRule } from '../rules/run-state.js';
 import type { Budget } from '../schemas/budget.js';
+import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 
 /** How to wait for a job. */
@@ -86,7 +87,7 @@ export function recoverRules(recover: Recover | undefined): Recover {
 }
 
 function hasModels(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || Object.keys(value).join() !== 'models') return false;
-  const models: unknown = Reflect.get(value, 'models');
+  if (!isFields(value) || Object.keys(value).join() !== 'models') return false;
+  const { models } = value;
   return Array.isArray(models) && models.every((model) => typeof model === 'string' && model !== '');
 }

@@ -76,7 +76,6 @@ export async function followJob(
       try {
         watcher = await wait.during(context.watcher);
       } catch (error) {
-        wait.throwIfEnded();
         if (endsWait(error)) throw error;
         keyError = error;
         await wait.during((ended) => sleep(clock, backoff(KEY_PAUSE, failures), ended));

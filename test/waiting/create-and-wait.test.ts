@@ -69,7 +69,7 @@ describe('createAndWait', () => {
 
   it('tells, and awaits, onCreated before it waits', async () => {
     const { run, clock, waiter } = setup([DONE]);
-    const waited = vi.spyOn(waiter, 'waitForJob');
+    const waited = vi.spyOn(waiter, 'follow');
     const onCreated = vi.fn(async () => {
       expect(waited).not.toHaveBeenCalled();
       await settle();
@@ -319,13 +319,14 @@ describe('createAndWait', () => {
     const seen = vi.fn();
     process.on('unhandledRejection', seen);
     const { waiter } = setup([DONE]);
-    const create = async () => Promise.reject(new Error('no'));
+    const reason = new Error('no');
+    const create = async () => Promise.reject(reason);
     const result = createAndWait({ create, waiter, key: 'key', shortKey: 'key' });
     result.catch(() => {});
     await settle();
     await settle();
     process.off('unhandledRejection', seen);
-    await expect(result).rejects.toThrow('no');
+    await expect(result).rejects.toBe(reason);
     expect(seen).not.toHaveBeenCalled();
   });
 

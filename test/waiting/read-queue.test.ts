@@ -106,6 +106,7 @@ describe('reads', () => {
     expect(Math.round(taken.freeInMs(NOW))).toBe(571);
     const full = { limit: 120, windowMs: 60_000, nextFreeMs: 5_000 };
     expect(queueOn(laneOf(full), { due: 2 }).freeInMs(NOW)).toBe(5_000);
+    expect(queueOn(laneOf({ ...full, nextFreeMs: 'soon' })).freeInMs(NOW)).toBe(0);
   });
 });
 

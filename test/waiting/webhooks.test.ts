@@ -11,11 +11,13 @@ import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
 describe('a verified webhook of a completed job', () => {
   it('has the job read at once where a read is free', async () => {
-    const { waiter, clock, reads } = startProcess(done);
-    const wait = waiter.waitForJob(running('a'));
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed', finalTokenCost: 4 });
-    expect(reads).toEqual(['a']);
+    for (const more of [{}, { limiter: fullFor(() => 2_000) }]) {
+      const { waiter, clock, reads } = startProcess(done, more);
+      const wait = waiter.waitForJob(running('a'));
+      waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+      await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed', finalTokenCost: 4 });
+      expect(reads).toEqual(['a']);
+    }
   });
 
   it('ends the wait at once where no read is free within two seconds, without the cost and the expiry', async () => {
@@ -180,6 +182,18 @@ describe('the end of a job is told by its event', () => {
     waiter.notify(await verified(completedEvent('b', BASE_URL), clock));
     await clock.advance(0);
     expect(told).toEqual([{ id: 'b', status: 'completed' }]);
+  });
+
+  it('to nobody where nothing wants to know, without an unhandled rejection', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    const { waiter, clock } = startProcess(done);
+    waiter.notify(await verified(completedEvent('b', BASE_URL), clock));
+    await clock.advance(0);
+    await clock.advance(0);
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
   });
 
   it('where no later read can show its charge: where timers belong to requests', async () => {
