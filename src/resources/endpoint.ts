@@ -12,15 +12,13 @@ import type { DecodeContext, JsonRequest } from '../transport/transport.js';
  * wrong id, which could leave its place or is not a string, makes the call reject instead of throwing before it is awaited.
  */
 export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
-  return () => {
-    let [whole = ''] = parts;
-    for (const [at, id] of ids.entries()) {
-      // Half of a surrogate pair cannot be encoded.
-      if (!isText(id) || id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw badId(id);
-      whole += encodeURIComponent(id) + parts[at + 1];
-    }
-    return whole;
-  };
+  return () => String.raw({ raw: parts }, ...ids.map(segmentOf));
+}
+
+function segmentOf(id: string): string {
+  // Half of a surrogate pair cannot be encoded.
+  if (!isText(id) || id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw badId(id);
+  return encodeURIComponent(id);
 }
 
 function badId(id: unknown): GenError {

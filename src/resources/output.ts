@@ -78,7 +78,7 @@ export function outputInfoOf(response: Response): OutputInfo {
 /** The whole size. The length of a part or of an encoded answer is another one. */
 function wholeSize({ status, headers }: Response): number | undefined {
   if (!isPart(status)) return bodyLength(headers);
-  const whole = /\/(\d+)\s*$/.exec(headers.get('content-range') ?? '')?.[1];
+  const whole = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1];
   return whole === undefined || encodingOf(headers) !== undefined ? undefined : Number(whole);
 }
 
@@ -185,7 +185,7 @@ function withoutPrologue(text: string): string {
   let rest = text;
   for (;;) {
     const end = rest.startsWith('<!--') ? '-->' : rest.startsWith('<?xml') ? '>' : undefined;
-    const at = end === undefined ? -1 : rest.indexOf(end, end === '-->' ? 4 : 0);
+    const at = end === undefined ? -1 : rest.indexOf(end, 4);
     if (end === undefined || at < 0) return rest;
     rest = rest.slice(at + end.length).trimStart();
   }

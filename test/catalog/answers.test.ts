@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { extra, ResponseError } from '../../src/index.js';
+import { extra, type GenClient, ResponseError } from '../../src/index.js';
 import characterRegistered from '../fixtures/bodies/character-registered.json' with { type: 'json' };
 import createdJob from '../fixtures/bodies/created-job.json' with { type: 'json' };
 import jobCompleted from '../fixtures/bodies/job-completed.json' with { type: 'json' };
@@ -31,6 +31,19 @@ describe('a created job', () => {
 
   it.each(envelopes('job', job))('is found in %s', async (_where, body) => {
     expect((await create(body)).job).toEqual(job);
+  });
+
+  it.each<[string, string, (client: GenClient) => Promise<unknown>]>([
+    ['an image', '/v1/images', ({ images }) => images.create({ prompt: 'x' })],
+    ['a video', '/v1/videos', ({ videos }) => videos.create({ prompt: 'x' })],
+    ['a character image', '/v1/characters', ({ characters }) => characters.create({ name: 'Ann', prompt: 'x' })],
+    ['a character', '/v1/characters', ({ characters }) => characters.register({ name: 'Ann', upload_id: 'u' })],
+  ])('that is answered with nothing is an error, because %s may have been made', async (_what, path, call) => {
+    const { client } = stubbed(() => new Response(null, { status: 200 }), { maxRetries: 0 });
+    expect(await rejection(call(client))).toMatchObject({
+      name: 'ResponseError',
+      message: `POST ${BASE_URL}${path}: the service answered 200 with an empty body`,
+    });
   });
 
   it('passes unknown fields and an unknown status through untouched', async () => {

@@ -1,7 +1,7 @@
 // Which uploads of a create stay on the service: those that a job uses or may use, for later calls with the same file too.
 import { describe, expect, it } from 'vitest';
-import type { GenClient } from '../../src/index.js';
-import { GenError, memoryShared } from '../../src/index.js';
+import { GenClient, GenError, memoryShared } from '../../src/index.js';
+import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import { caught, left, png, prompt, start } from './by-value-setup.js';
 
 const CREATE = { method: 'POST', path: '/v1/videos' } as const;
@@ -80,4 +80,17 @@ it('uploads of one account are not given to another that shares the store', asyn
     await client.videos.create({ prompt, first_frame_upload_id: png() });
   }
   expect(log().filter((line) => line === 'POST /v1/uploads')).toHaveLength(2);
+});
+
+it.each([
+  ['shares its upload with a call that comes meanwhile', false, 1],
+  ['is uploaded once more by a call that comes meanwhile on Workers, where no call may wait for another', true, 2],
+])('a file %s', async (_, perRequest, times) => {
+  const { sandbox, log } = start();
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const { now, after } = systemClock;
+  const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: { now, after, perRequest } } });
+  const params = { prompt, first_frame_upload_id: png() };
+  await Promise.all([client.videos.create(params), client.videos.create(params)]);
+  expect(log().filter((line) => line === 'POST /v1/uploads')).toHaveLength(times);
 });

@@ -84,6 +84,19 @@ describe('a body that goes on by itself', () => {
     }
   });
 
+  it('closes the connection when its reader cancels it, with the reason', async () => {
+    const cancelled: unknown[] = [];
+    const endless = new ReadableStream({
+      pull: (controller) => controller.enqueue(new Uint8Array(600)),
+      cancel: (reason) => void cancelled.push(reason),
+    });
+    const { open } = answered(() => new Response(endless, { headers: { ...HEADERS, 'content-length': '6000' } }));
+    const reader = (await open()).body?.getReader();
+    await reader?.read();
+    await reader?.cancel('seen enough');
+    await expect.poll(() => cancelled).toEqual(['seen enough']);
+  });
+
   it('sends the headers of the call again with each request', async () => {
     const { open, seen } = answered(whole('0123'), head({ 'content-length': '6' }), rest('45', 'bytes 4-5/6'));
     await (await open({ headers: { 'x-tenant': 'ann' } })).text();

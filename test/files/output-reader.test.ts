@@ -1,11 +1,8 @@
-// How a file is read over several connections, answer by answer, on a held clock; and what each refused file is told as.
+// How a file is read over several connections, answer by answer, on a held clock.
 import { describe, expect, it } from 'vitest';
-import { APIError, ConnectionError, type DownloadError, ServerError } from '../../src/errors/index.js';
-import { readOutputAnswer, refuseNonMedia } from '../../src/resources/output.js';
+import { APIError, ConnectionError, type DownloadError, ServerError, TimeoutError } from '../../src/errors/index.js';
 import { OutputReader, type OutputReading } from '../../src/resources/output-reader.js';
-import { explainRefusal } from '../../src/resources/output-source.js';
-import { seeCall, sendRunCreate, shortenKey } from '../../src/resources/run-calls.js';
-import { rejection } from '../transport/support.js';
+import { countedSignal, rejection } from '../transport/support.js';
 
 const HEADERS = { 'content-type': 'video/mp4', etag: '"a"', 'content-length': '10' };
 const bytesOf = (text: string) => new TextEncoder().encode(text);
@@ -28,6 +25,20 @@ const part = (text: string, range: string, headers: object = {}) =>
 const refusal = (status: number, Class = APIError, code = `http_${status}`) =>
   new Class('no', { status, code, recovery: 'retry', method: 'GET', url: '/x', attempts: 1 });
 const away = () => new ConnectionError('away', { method: 'GET', url: '/x', attempts: 1 });
+
+/** An answer in these chunks, without an end, and the reasons for which its body was cancelled. */
+function endless(chunks: readonly string[], headers: object = {}, status = 200) {
+  const cancelled: unknown[] = [];
+  const left = chunks.map(bytesOf);
+  const stream = new ReadableStream({
+    pull(controller) {
+      const next = left.shift();
+      if (next !== undefined) controller.enqueue(next);
+    },
+    cancel: (reason) => void cancelled.push(reason),
+  });
+  return { response: new Response(stream, { status, headers: { ...HEADERS, ...headers } }), cancelled };
+}
 
 /** Reads over these answers to the end. Pauses are over at once, and are noted. */
 function reading(answers: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
@@ -155,10 +166,52 @@ describe('a file is read', () => {
     expect([await rest(), asked]).toEqual([['456789'], [[4, undefined, '"a"']]]);
   });
 
+  it('from the answer that is there where the caller has no byte, and not at all where it has all', async () => {
+    const [none, all] = [reading([]), reading([])];
+    await none.reader.begin(whole('0123456789'));
+    none.reader.skip(0);
+    expect([await none.rest(), none.asked]).toEqual([['0123456789'], []]);
+    await all.reader.begin(whole('0123456789'));
+    all.reader.skip(10);
+    expect([await all.rest(), all.asked]).toEqual([[''], []]);
+  });
+
+  it('within its range again where not a byte of it has come', async () => {
+    const { reader, rest, asked } = reading([part('0123', 'bytes 0-3/10')]);
+    await reader.begin(part('', 'bytes 0-3/10'));
+    expect([await rest(), asked]).toEqual([['0123'], [[0, 3, '"a"']]]);
+  });
+
+  it.each([
+    ['a time-out', new TimeoutError('late', { method: 'GET', url: '/x', attempts: 1 })],
+    ['a failed connection', away()],
+    ['an error of the service', refusal(503, ServerError)],
+  ])('on after %s, once bytes have come', async (_, failure) => {
+    const { rest } = reading([whole('0123'), failure, part('456789', 'bytes 4-9/10')]);
+    expect(await rest()).toEqual(['', '0123456789']);
+  });
+
+  it('on after a cut where only the answers to the parts tell the size', async () => {
+    const { 'content-length': _, ...unsized } = HEADERS;
+    const first = new Response(body('0123', away()), { headers: unsized });
+    const { rest, asked } = reading([first, part('456789', 'bytes 4-9/10')]);
+    expect(await rest()).toEqual(['', '0123456789']);
+    expect(asked).toEqual([undefined, [4, undefined, '"a"']]);
+  });
+
   it('to the size that was announced, and one that has none to where it ends', async () => {
-    const ranged = reading([]);
-    await ranged.reader.begin(part('56789xx', 'bytes 5-9/20'));
-    expect(await ranged.rest()).toEqual(['56789']);
+    for (const chunks of [['56789xx'], ['567', '89', 'xx'], ['567', '89x']]) {
+      const ranged = reading([]);
+      const pieces = new ReadableStream({
+        start(controller) {
+          for (const chunk of chunks) controller.enqueue(bytesOf(chunk));
+          controller.close();
+        },
+      });
+      const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 5-9/20' };
+      await ranged.reader.begin(new Response(pieces, { status: 206, headers }));
+      expect(await ranged.rest()).toEqual(['56789']);
+    }
     const { 'content-length': _, ...unsized } = HEADERS;
     expect(await reading([new Response(body('0123'), { headers: unsized })]).rest()).toEqual(['', '0123']);
   });
@@ -189,6 +242,8 @@ describe('a download gives up', () => {
     const [first, later] = [away(), refusal(403)];
     expect(await rejection(reading([first]).rest())).toBe(first);
     expect(await rejection(reading([whole('0123'), later]).rest())).toBe(later);
+    const unsatisfiable = refusal(416);
+    expect(await rejection(reading([unsatisfiable]).rest())).toBe(unsatisfiable);
   });
 
   it('when there are more bytes than were announced', async () => {
@@ -203,9 +258,11 @@ describe('a download gives up', () => {
       ),
     );
     expect(await reading([whole('01', encoded)], { sizeOf: async () => 2 }).rest()).toEqual(['', '01']);
-    await expect(reading([]).reader.begin(part('01', 'bytes ?'))).rejects.toThrow(
-      'The download of job job_1 cannot be resumed: the answer does not tell its range.',
-    );
+    for (const range of ['bytes ?', 'x bytes 0-1/2', 'bytes 0-1/2x', 'bytes 0-1', 'bytes */2']) {
+      await expect(reading([]).reader.begin(part('01', range))).rejects.toThrow(
+        'The download of job job_1 cannot be resumed: the answer does not tell its range.',
+      );
+    }
     const { 'content-length': _, ...unsized } = HEADERS;
     expect(await failed(reading([new Response(body(''), { headers: unsized })]))).toMatchObject({
       message: 'The service answered with an empty file for job job_1.',
@@ -228,143 +285,51 @@ describe('a download gives up', () => {
   });
 });
 
-describe('an answer is no file', () => {
-  const said = (type: string | undefined, text: string) => {
-    try {
-      refuseNonMedia('job_1', type, bytesOf(text));
-    } catch (error) {
-      expect(error).toMatchObject({ name: 'DownloadError', code: 'not_media', jobId: 'job_1' });
-      return (error as Error).message;
-    }
-    return undefined;
-  };
-
-  it.each<[string | undefined, string, string]>([
-    ['text/html; charset=utf-8', 'x', 'an HTML page'],
-    ['application/xhtml+xml', 'x', 'an HTML page'],
-    [undefined, '  <!DOCTYPE html>', 'an HTML page'],
-    ['video/mp4', '<!-- a --> <?xml version="1"?><html lang="en">', 'an HTML page'],
-    ['application/xml', 'x', 'XML'],
-    ['text/xml', '', 'XML'],
-    [
-      undefined,
-      '<?xml version="1"?><Error><Code>NoSuchKey</Code></Error>',
-      'XML instead of the file of job job_1 (NoSuchKey)',
-    ],
-    ['application/json', 'x', 'JSON'],
-    ['application/problem+json', 'x', 'JSON'],
-    ['text/json', 'x', 'JSON'],
-    ['video/mp4', '{"error" : "expired"}', 'JSON instead of the file of job job_1 (expired)'],
-    [undefined, '{ "a": {"code":"gone.now"}}', 'JSON instead of the file of job job_1 (gone.now)'],
-    [undefined, '{}', 'JSON'],
-    [undefined, ' [ {', 'JSON'],
-    [undefined, '[]', 'JSON'],
-  ])('of the type %s that begins with %j: %s', (type, text, what) => {
-    const end = what.includes('instead') ? '' : ' instead of the file of job job_1';
-    expect(said(type, text)).toBe(`The service answered with ${what}${end}.`);
+describe('the connection of an answer', () => {
+  it('is closed when the reading is cancelled, with its reason', async () => {
+    const { response, cancelled } = endless([], { 'content-range': 'bytes 5-9/20' }, 206);
+    const { reader } = reading([]);
+    await reader.begin(response);
+    reader.cancel('enough');
+    await expect.poll(() => cancelled).toEqual(['enough']);
   });
 
-  it.each<[string | undefined, string]>([
-    ['image/svg+xml', '<?xml version="1"?><svg xmlns="x">'],
-    ['video/mp4', '<htmlish'],
-    ['video/mp4', '{x'],
-    ['video/mp4', '[1'],
-    ['video/mp4', '<!-- never ends'],
-    ['video/mp4', `${'x'.repeat(512)}<html>`],
-    ['text/plain', 'a'],
-    [undefined, ''],
-  ])('but one of the type %s that begins with %j is', (type, text) => {
-    expect(said(type, text)).toBeUndefined();
+  it.each<[string, () => ReturnType<typeof endless>]>([
+    ['is longer than announced', () => endless(['x'.repeat(600)])],
+    ['is a page, told by its first chunks', () => endless(['<ht', `ml>${' '.repeat(600)}`]), () => []],
+    ['is an encoded file of unknown size', () => endless(['0'], { 'content-encoding': 'gzip' })],
+    ['is an empty file', () => endless([], { 'content-length': '0' })],
+  ])('is closed when its answer %s, which is a DownloadError', async (_, answer) => {
+    const { response, cancelled } = answer();
+    expect(await rejection(reading([response]).rest())).toMatchObject({ name: 'DownloadError' });
+    await expect.poll(() => cancelled).toHaveLength(1);
   });
 
-  it.each([204, 205, 304])('of the status %i', (status) => {
-    expect(() => readOutputAnswer('job_1', new Response(null, { status }))).toThrow(
-      `The service answered with ${status} and no file for job job_1.`,
-    );
-  });
-});
-
-describe('a refused file', () => {
-  const now = Date.parse('2026-01-02T00:00:00.000Z');
-  const [past, future] = ['2026-01-01T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
-  const told = async (cause: unknown, job: object | undefined) => {
-    const error = await explainRefusal({ jobId: 'job_1', cause, job: async () => job as never, now });
-    if (error === cause) return 'as it is';
-    const { message, code, expiredAt, cause: inner } = error as DownloadError;
-    expect(inner).toBe(cause);
-    return [message, code, expiredAt];
-  };
-  const expired = (when: string, at?: string) => [
-    `The link to the file of job job_1 ${when}. Files are kept for a while only: save each one when its job completes.`,
-    'output_expired',
-    at,
-  ];
-
-  it.each<[string, unknown, object | undefined, unknown]>([
-    ['410', refusal(410), undefined, expired('has expired')],
-    ['410', refusal(410), { providerOutputExpiresAt: future }, expired(`expired at ${future}`, future)],
-    ['403', refusal(403), { providerOutputExpiresAt: past }, expired(`expired at ${past}`, past)],
-    ['403 later than now', refusal(403), { providerOutputExpiresAt: future, status: 'completed' }, 'as it is'],
-    ['code', refusal(404, APIError, 'link_Expired'), undefined, expired('has expired')],
-    ['404', refusal(404), undefined, 'as it is'],
-    ['404', refusal(404), { status: 'completed' }, 'as it is'],
-    ['500', refusal(500), { status: 'failed' }, 'as it is'],
-    ['other', new Error('expired'), { status: 'failed' }, 'as it is'],
-    ...['failed', 'canceled', 'blocked'].map((status): [string, unknown, object, unknown] => [
-      '409',
-      refusal(409),
-      { status },
-      [`Job job_1 has no file: its status is ${status}.`, 'job_without_output', undefined],
-    ]),
-    [
-      '404',
-      refusal(404),
-      { status: 'processing' },
-      [
-        'Job job_1 has no file: its status is processing. Wait for it with waitForJob first.',
-        'job_not_finished',
-        undefined,
-      ],
-    ],
-  ])('with %s is told by its job', async (_, cause, job, expected) => {
-    expect(await told(cause, job)).toEqual(expected);
-  });
-});
-
-describe('a create of a run', () => {
-  it('goes to its namespace under the key of the run, with the model of the run or its own', async () => {
-    const sent: unknown[] = [];
-    const namespace = (call: string) => ({
-      create: async (...words: unknown[]) => void sent.push([call, ...words]),
-    });
-    const calls = ['images', 'videos', 'videoEdits', 'characters'];
-    const client = Object.fromEntries(calls.map((call) => [call, namespace(call)])) as never;
-    const params = { prompt: 'a', model: 'm', idempotency_key: 'own' };
-    await sendRunCreate(client, { call: 'images', params, key: 'k', model: null });
-    await sendRunCreate(client, { call: 'videoEdits', params, key: 'k', model: 'n' }, { maxRetries: 2 });
-    expect(sent).toEqual([
-      ['images', { prompt: 'a', model: 'm' }, { idempotencyKey: 'k' }],
-      ['videoEdits', { prompt: 'a', model: 'n' }, { maxRetries: 2, idempotencyKey: 'k' }],
+  it('is closed when its answer does not continue the file, or is no longer wanted', async () => {
+    const stray = endless([], { 'content-range': 'bytes 7-9/10' }, 206);
+    expect(await reading([whole('0123'), stray.response, whole('abcdefghij')]).rest()).toEqual([
+      '',
+      '0123',
+      'abcdefghij',
     ]);
+    const other = endless([], { etag: '"b"' });
+    const strict = reading([other.response], { restarts: false });
+    await strict.reader.begin(whole('0123'));
+    expect(await failed(strict)).toEqual(CHANGED(4));
+    const had = endless(['0123456789'.repeat(60)], { 'content-length': '1200' });
+    const skipping = reading([]);
+    await skipping.reader.begin(had.response);
+    skipping.reader.skip(4);
+    await expect.poll(() => [stray, other, had].map(({ cancelled }) => cancelled.length)).toEqual([1, 1, 1]);
   });
 
-  it('comes to its job, or to a failure of this package; what else is thrown is no outcome', async () => {
-    const job = { id: 'job_1', status: 'queued' } as never;
-    expect(await seeCall(async () => job)).toEqual({ event: { type: 'job', job }, job });
-    const refused = refusal(400);
-    expect(await seeCall(() => Promise.reject(refused))).toEqual({
-      event: { type: 'failed', failure: expect.any(Object) },
-      error: refused,
-    });
-    const defect = new TypeError('x is undefined');
-    expect(await rejection(seeCall(() => Promise.reject(defect)))).toBe(defect);
-  });
-
-  it('has its key kept to 200 characters, and a fingerprint in place of a longer one', () => {
-    const [fits, long] = ['k'.repeat(200), 'k'.repeat(201)];
-    expect(shortenKey(fits)).toBe(fits);
-    expect(shortenKey(long).length).toBeLessThan(200);
-    expect(shortenKey(long)).toBe(shortenKey(long));
-    expect(shortenKey(long)).not.toBe(shortenKey(`${long}k`));
+  it('leaves no listener on the signal when the file has ended, or has failed', async () => {
+    for (const answers of [[whole('0123456789')], [refusal(403)]]) {
+      const { signal, listeners } = countedSignal();
+      const { rest } = reading(answers, { signal });
+      expect(listeners()).toBe(1);
+      await rest().catch(() => {});
+      expect(listeners()).toBe(0);
+    }
   });
 });

@@ -55,7 +55,10 @@ describe('step 1, uploads.create', () => {
 
   it('that is answered with nothing is a failure, because the upload may be there', async () => {
     const { client } = stubbed(() => new Response(null, { status: 200 }), { maxRetries: 0 });
-    expect(await rejection(client.uploads.create(FOX))).toMatchObject({ name: 'ResponseError' });
+    expect(await rejection(client.uploads.create(FOX))).toMatchObject({
+      name: 'ResponseError',
+      message: `POST ${BASE_URL}/v1/uploads: the service answered 200 with an empty body`,
+    });
   });
 });
 

@@ -1,0 +1,115 @@
+// The options of a create, and what its answer is made into, for `create` and `createAndWait` alike.
+import { channel } from 'node:diagnostics_channel';
+import { describe, expect, it } from 'vitest';
+import { type CreateOptions, createBudget, type GenClient, type JobEvent, type RequestTrace } from '../../src/index.js';
+import { json, rejection, stubbed } from '../transport/support.js';
+
+const DONE = {
+  id: 'job_1',
+  status: 'completed',
+  providerOutputUrl: 'https://service.test/prefix/v1/jobs/job_1/output',
+  providerOutputExpiresAt: '2026-03-02T10:00:00.000Z',
+};
+const answer = () => json({ data: { job: DONE, quoted_token_cost: 7, balance_tokens: 93 } });
+
+type Call = (client: GenClient, params: object | undefined, options?: CreateOptions | null) => PromiseLike<unknown>;
+const CALLS: readonly (readonly [string, Call])[] = [
+  ['create', ({ videos }, params, options) => videos.create(params as never, options as never)],
+  ['createAndWait', ({ videos }, params, options) => videos.createAndWait(params as never, options as never)],
+];
+
+describe.each(CALLS)('videos.%s', (_, call) => {
+  it('sends the headers of its options, and its params under the given key', async () => {
+    const { client, seen } = stubbed(answer);
+    await call(client, { prompt: 'x' }, { headers: { 'x-tenant': 'ann' }, idempotencyKey: 'order-1' });
+    expect(seen).toMatchObject([
+      { method: 'POST', headers: { 'x-tenant': 'ann', 'idempotency-key': 'order-1' }, body: '{"prompt":"x"}' },
+    ]);
+  });
+
+  it('makes as many retries as its options say', async () => {
+    const { client, seen } = stubbed(() => json({}, { status: 500 }));
+    expect(await rejection(Promise.resolve(call(client, { prompt: 'x' }, { maxRetries: 0 })))).toMatchObject({
+      status: 500,
+      attempts: 1,
+    });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('sends what the checks refuse where its options turn them off', async () => {
+    const { client, seen } = stubbed(answer);
+    const params = { prompt: 'x', duration: 3_600 };
+    expect(await rejection(Promise.resolve(call(client, params)))).toMatchObject({ name: 'PreflightError' });
+    await call(client, params, { preflight: false });
+    expect(seen.map(({ body }) => JSON.parse(body))).toEqual([params]);
+  });
+
+  it('charges the budget of its options', async () => {
+    const { client } = stubbed(answer);
+    const budget = createBudget({ maxTokens: 1_000 });
+    await call(client, { prompt: 'x' }, { budget });
+    expect(await budget.usage()).toMatchObject({ spentTokens: 7 });
+  });
+
+  it('ends with the reason of its signal', async () => {
+    const { client, seen } = stubbed(answer);
+    expect(
+      await rejection(Promise.resolve(call(client, { prompt: 'x' }, { signal: AbortSignal.abort('enough') }))),
+    ).toBe('enough');
+    expect(seen).toEqual([]);
+  });
+
+  it('has its label in the events of the job, and not in what is sent', async () => {
+    const events: JobEvent[] = [];
+    const { client, seen } = stubbed(answer, { hooks: { onJob: (event) => void events.push(event) } });
+    await call(client, { prompt: 'x' }, { label: 'ann' });
+    expect(events[0]).toMatchObject({
+      call: 'videos',
+      jobId: 'job_1',
+      label: 'ann',
+      quotedTokens: 7,
+      balanceTokens: 93,
+    });
+    expect(JSON.stringify(seen)).not.toContain('ann');
+  });
+
+  it.each([
+    [null, /^videos\.create: options must be an object, not null\.$/],
+    [{ label: '' }, /^label must be a non-empty string, not ""\.$/],
+    [{ onUploadProgress: 5 as never }, /^onUploadProgress must be a function, not 5\.$/],
+  ])('refuses the options %j before it sends anything', async (options, message) => {
+    const { client, seen } = stubbed(answer);
+    const error = await rejection(Promise.resolve(call(client, { prompt: 'x' }, options)));
+    expect(error).toMatchObject({ name: 'GenError', message: expect.stringMatching(message) });
+    expect(seen).toEqual([]);
+  });
+
+  it.each([[undefined], ['a fox'], [[]]])('refuses %j as its params before it sends anything', async (params) => {
+    const { client, seen } = stubbed(answer);
+    const error = await rejection(Promise.resolve(call(client, params as never)));
+    expect(error).toMatchObject({ name: 'PreflightError' });
+    expect(seen).toEqual([]);
+  });
+});
+
+it('what stands beside the job comes with it, and never the fields of a job that is the whole answer', async () => {
+  const made = async (body: unknown) => stubbed(() => json(body)).client.images.create({ prompt: 'x' });
+  const warnings: string[] = [];
+  const idempotencyKey = expect.any(String);
+  expect(await made({ data: { job: DONE, queue: 3 } })).toEqual({ job: DONE, queue: 3, warnings, idempotencyKey });
+  expect(await made({ job: DONE, queue: 3 })).toEqual({ job: DONE, queue: 3, warnings, idempotencyKey });
+  expect(await made({ data: DONE })).toEqual({ job: DONE, warnings, idempotencyKey });
+  expect(await made(DONE)).toEqual({ job: DONE, warnings, idempotencyKey });
+});
+
+it('a wait reads its job under the name of the read, once for each turn', async () => {
+  const names: string[] = [];
+  const note = (trace: unknown) => void names.push((trace as RequestTrace).name);
+  const starts = channel('tracing:gen-client:request:start');
+  starts.subscribe(note);
+  const { client } = stubbed(() => json({ data: { job: DONE } }));
+  await client.videos.createAndWait({ prompt: 'x' });
+  await client.waitForJob('job_1');
+  starts.unsubscribe(note);
+  expect(names).toEqual(['videos.create', 'jobs.get']);
+});
