@@ -56,6 +56,20 @@ describe('a wait whose request has ended without a word', () => {
     expect(watcher.busy).toBe(true);
   });
 
+  it('takes no other wait on the job along when it ends late after all', async () => {
+    const { clock, watcher, join } = scheduler();
+    const [kept, lost] = [join('a'), join('a')];
+    for (let second = 0; second <= 100; second++) {
+      await clock.advance(1_000);
+      watcher.next(kept);
+    }
+    watcher.leave(join('b'));
+    watcher.leave(lost);
+    expect(watcher.busy).toBe(true);
+    watcher.seen(kept, done('a'));
+    expect(watcher.next(kept)).toMatchObject({ kind: 'look', job: { status: 'completed' } });
+  });
+
   it('leaves its turn to read to the next wait on the job after five seconds', async () => {
     const { clock, watcher, join } = scheduler();
     const [lost, other] = [join('a'), join('a')];
@@ -97,6 +111,22 @@ describe('on Workers', () => {
     const { waiter, reads } = startProcess(done, {}, clock);
     const waits = [1, 2, 3].map(() => waiter.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
     await expect(clock.until(Promise.all(waits))).resolves.toHaveLength(3);
+    expect(reads).toEqual(['a']);
+  });
+
+  it('a wait is never woken by another request: it sees the end when it looks itself', async () => {
+    const clock = perRequest();
+    const startMs = clock.now();
+    const { waiter, reads } = startProcess(done, {}, clock);
+    const ends: number[] = [];
+    const wait = async () => {
+      await waiter.waitForJob(running('a'), { pollIntervalMs: 1_000 });
+      ends.push(clock.now() - startMs);
+    };
+    const first = wait();
+    await clock.advance(100);
+    await clock.until(Promise.all([first, wait()]));
+    expect(ends).toEqual([1_000, 1_100]);
     expect(reads).toEqual(['a']);
   });
 
