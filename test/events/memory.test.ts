@@ -60,11 +60,14 @@ describe('a trace of a job', () => {
       },
       stream: () => new ReadableStream<Uint8Array>(),
     };
-    const params = { prompt: 'a fox', reference_image_upload_ids: [file, new Uint8Array(10), 'upl_1'], other: gone };
+    const bare = Object.assign(Object.create(null), { a: 1 });
+    const odd = { gone, bare, none: null, later: () => file, unnamed: { name: 1, type: 2, size: 'x', stream: 0 } };
+    const params = { prompt: 'a fox', reference_image_upload_ids: [file, new Uint8Array(10), 'upl_1'], odd };
     await client.images.create(params as never, { preflight: false }).catch(() => {});
-    expect(started[0]?.params).toMatchObject({
+    expect(started[0]?.params).toEqual({
       prompt: 'a fox',
       reference_image_upload_ids: [{ name: 'fox.png', type: 'image/png', size: 1_000 }, { size: 10 }, 'upl_1'],
+      odd: { gone: {}, bare: { a: 1 }, none: null, later: {}, unnamed: {} },
     });
     expect(JSON.stringify(started[0]?.params)).not.toContain('xxx');
   });

@@ -68,7 +68,14 @@ export const AREAS: Readonly<Record<string, Area>> = {
   ]),
   events: folder(
     'events',
-    [...inFolders('events', 'otel'), 'test/journal/journal.test.ts', 'test/transport/observing.test.ts'],
+    [
+      ...inFolders('events', 'otel', 'journal'),
+      'test/transport/{observing,idempotency}.test.ts',
+      'test/budget/{answers,budget,trouble}.test.ts',
+      'test/shared/{facts,journal}.test.ts',
+      'test/waiting/{webhooks,create-and-wait,traces}.test.ts',
+      'test/catalog/preflight.test.ts',
+    ],
     ['src/events.ts', 'src/hooks.ts', 'src/transport/job-log.ts', 'src/transport/layers/{events,jobs}.ts'],
   ),
   durable: folder('durable', inFolders('durable')),

@@ -117,6 +117,44 @@ describe('the logger', () => {
     if (told > 0) expect(lines.join('\n')).toMatch(/retrying POST \/v1\/videos in \d+ ms/);
   });
 
+  it('is told each step in one line, and errors as text', async () => {
+    const { logger, lines } = recorder();
+    const fields: unknown[] = [];
+    const debug = (message: string, more?: object) => {
+      logger.debug(message);
+      fields.push(more);
+    };
+    const gone = () => {
+      throw new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) });
+    };
+    const { client } = stubbed([gone, () => json(created())], { logger: { ...logger, debug }, logLevel: 'debug' });
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(10_000);
+    await made;
+    expect(lines.map((line) => line.replace(/\d+ ms/, 'some ms'))).toEqual([
+      'debug gen-client: POST /v1/videos',
+      'debug gen-client: POST /v1/videos failed',
+      'info gen-client: retrying POST /v1/videos in some ms',
+      'debug gen-client: POST /v1/videos',
+      'debug gen-client: POST /v1/videos 200',
+    ]);
+    expect(fields[1]).toMatchObject({ attempt: 1, error: expect.stringMatching(/^ConnectionError: ./) });
+    expect(fields[3]).toMatchObject({ attempt: 2, status: 200, error: undefined });
+  });
+
+  it('is told which hook failed', async () => {
+    const { logger, lines } = recorder();
+    const bad = () => {
+      throw new Error('no disk');
+    };
+    const hooks: Hooks = { onRequest: bad, onResponse: bad, onRetry: bad, onWait: bad, onJob: bad };
+    const { client } = stubbed(failThenLimitThenWork, { hooks, logger });
+    const made = client.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(10_000);
+    await made;
+    for (const name of Object.keys(hooks)) expect(lines).toContain(`warn gen-client: hooks.${name} failed: no disk`);
+  });
+
   it('is told how long a call waits, and for what', async () => {
     const { logger, lines } = recorder();
     const { client } = stubbed(failThenLimitThenWork, { logger, logLevel: 'info' });
