@@ -143,6 +143,7 @@ it('has one limiter for all clients with the same settings', () => {
   expect(limiter({ onUnavailable: 'local' })).toBe(limiter());
   expect(limiter({ limits: { ...limits } })).toBe(limiter({ limits }));
   expect(limiter({ limits })).not.toBe(limiter());
+  expect(limiter({ limits }).snapshot?.()['videos.create']).toMatchObject({ limit: 5, windowMs: 1_000 });
   const unlimited = { 'videos.create': { limit: Number.POSITIVE_INFINITY, windowMs: 1_000 } };
   expect(limiter({ limits: unlimited })).toBe(limiter({ limits: { ...unlimited } }));
   expect(limiter({ limits: unlimited })).not.toBe(limiter({ limits }));

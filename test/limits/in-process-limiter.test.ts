@@ -385,6 +385,14 @@ describe('the limits themselves', () => {
     expect(make).toThrow(message);
   });
 
+  it.each([
+    [{ limits: 5 }, 'limits must be an object, not 5.'],
+    [{ limit: 5 }, 'InProcessLimiter has no option "limit". Did you mean "limits"?'],
+    [{ limits: { x: 5 } }, 'limits.x must be an object { limit, windowMs }, not 5.'],
+  ])('are checked for what they are: %o', (options, message) => {
+    expect(() => new InProcessLimiter(options as object)).toThrow(new GenError(message));
+  });
+
   it('can be taken away', () => {
     const limiter = new InProcessLimiter(limits(Number.POSITIVE_INFINITY, 1000), virtualClock());
     for (let call = 0; call < 1000; call++) expect(typeof limiter.tryAcquire(LANE)).toBe('function');
