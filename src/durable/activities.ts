@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
 import type { GenClient } from '../client.js';
-import { ConnectionError, DownloadError, GenError, StorageError } from '../errors/index.js';
+import { ConnectionError, GenError } from '../errors/index.js';
 import { callback, checkOptions } from '../options.js';
 import { type CallKind, checkClient, seeCall, sendRunCreate } from '../resources/run-calls.js';
-import { callFailure, errorJson } from '../rules/fate.js';
+import { errorJson } from '../rules/fate.js';
 import type { RunEvent } from '../rules/run-state.js';
-import { isPassingStore } from '../rules/store.js';
+import { mayCopyLater } from '../rules/store.js';
 import { isFields } from '../schemas/envelope.js';
 import { isFinal, type Job } from '../schemas/job.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
@@ -104,17 +104,9 @@ async function stored(client: GenClient, job: Job, { destination }: ActivityOpti
     return { type: 'stored', stored: await copyOutput(client, job, destination(job)) };
   } catch (error) {
     if (!GenError.isInstance(error)) throw error;
-    const kind = mayPass(error) ? 'lost' : 'unsent';
+    const kind = mayCopyLater(error) ? 'lost' : 'unsent';
     return { type: 'failed', failure: { kind, retryAfterMs: null, error: errorJson(error) } };
   }
-}
-
-/** Whether the same copy may succeed later: the job is paid, so its file is not given up for a moment's trouble. */
-function mayPass(error: GenError): boolean {
-  if (DownloadError.isInstance(error)) return ['interrupted', 'file_changed'].includes(error.code);
-  if (!StorageError.isInstance(error)) return callFailure(error)?.kind === 'lost';
-  if (error.status !== undefined) return isPassingStore(error);
-  return ['timeout', 'unreachable', 'put_failed'].includes(error.code);
 }
 
 /** An event with the error that a final job without a file amounts to. */

@@ -1,10 +1,15 @@
 // What the answer of an object store means for a copy. It is not the service: these are the codes of S3 and of stores like it.
-import { GenError, StorageError } from '../errors/index.js';
+import { DownloadError, GenError, StorageError } from '../errors/index.js';
+import { fateOf } from './fate.js';
 
 /** Statuses of a request that may succeed when it is repeated. */
 const PASSING: readonly number[] = [408, 409, 425, 429];
 /** Statuses that say that an object is already there, or that another request is storing it. */
 const TAKEN: readonly number[] = [409, 412];
+/** Codes of a download that may come whole the next time. */
+const CHANGED_ON_THE_WAY: readonly string[] = ['interrupted', 'file_changed'];
+/** Codes of a store that has not answered. */
+const WITHOUT_ANSWER: readonly string[] = ['timeout', 'unreachable', 'put_failed'];
 /** Codes of a request whose signature is wrong. Every other 403 says only that this request is not allowed. */
 const BAD_SIGNATURE =
   /^(SignatureDoesNotMatch|InvalidAccessKeyId|RequestTimeTooSkewed|ExpiredToken|ExpiredTokenException|TokenRefreshRequired|InvalidToken|InvalidSecurity)$/;
@@ -20,6 +25,14 @@ export function isPassingStore(error: StorageError): boolean {
   const { status, code, cause } = error;
   if (GenError.isInstance(cause) && !StorageError.isInstance(cause)) return false;
   return status === undefined || status >= 500 || PASSING.includes(status) || code === 'RequestTimeout';
+}
+
+/** Whether the same copy may succeed later: the job is paid, so its file is not given up for a moment's trouble. */
+export function mayCopyLater(error: GenError): boolean {
+  if (DownloadError.isInstance(error)) return CHANGED_ON_THE_WAY.includes(error.code);
+  if (!StorageError.isInstance(error)) return fateOf(error) === 'lost';
+  if (error.status !== undefined) return isPassingStore(error);
+  return WITHOUT_ANSWER.includes(error.code);
 }
 
 /** Whether an error says that an object is there already. */

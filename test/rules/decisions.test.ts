@@ -141,6 +141,24 @@ describe('an answer of an object store', () => {
     expect(store.isPassingStore(failed(undefined, 'put_failed', failed(500)))).toBe(true);
   });
 
+  const download = (code: string) => new DownloadError('no', { code } as never);
+  it.each<[string, GenError, boolean]>([
+    ['a download that broke', download('interrupted'), true],
+    ['a file that changed on the way', download('file_changed'), true],
+    ['a file that has expired', download('output_expired'), false],
+    ['a store that did not answer in time', failed(undefined, 'timeout'), true],
+    ['a store that is away', failed(undefined, 'unreachable'), true],
+    ['a put that failed without an answer', failed(undefined, 'put_failed'), true],
+    ['a wrong name', failed(undefined, 'invalid_name'), false],
+    ['a store in trouble', failed(503), true],
+    ['a store that refuses', failed(403), false],
+    ['a service that is away', new ConnectionError('away', { attempts: 1 }), true],
+    ['a service that was never reached', new ConnectionError('away', { attempts: 0 }), false],
+    ['a wrong call', new GenError('wrong'), false],
+  ])('a copy ended by %s may be made later: %s', (_, error, later) => {
+    expect(store.mayCopyLater(error)).toBe(later);
+  });
+
   it('says whether the object is there, may be there, or is not to be known', () => {
     expect([409, 412, 200, undefined].map((status) => store.isTaken(failed(status)))).toEqual([
       true,
