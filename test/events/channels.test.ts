@@ -37,6 +37,31 @@ function held() {
 }
 
 describe('the diagnostics channels', () => {
+  test('describe the files among the params by name, type and size, and hold none of their bytes', async () => {
+    const told: Told[] = [];
+    listen('job', told);
+    const { client } = held();
+    const file = new File(['x'.repeat(1_000)], 'fox.png', { type: 'image/png' });
+    const gone = {
+      get size(): number {
+        throw new Error('no such file');
+      },
+      stream: () => new ReadableStream<Uint8Array>(),
+    };
+    const bare = Object.assign(Object.create(null), { a: 1 });
+    const odd = { gone, bare, none: null, later: () => file, unnamed: { name: 1, type: 2, size: 'x', stream: 0 } };
+    const sent = { prompt: 'a fox', reference_image_upload_ids: [file, new Uint8Array(10), 'upl_1'], odd };
+    await client.images.create(sent as never, { preflight: false }).catch(() => {});
+    const [, , trace] = told[0] ?? [];
+    const { params } = trace as JobTrace;
+    expect(params).toEqual({
+      prompt: 'a fox',
+      reference_image_upload_ids: [{ name: 'fox.png', type: 'image/png', size: 1_000 }, { size: 10 }, 'upl_1'],
+      odd: { gone: {}, bare: { a: 1 }, none: null, later: {}, unnamed: {} },
+    });
+    expect(JSON.stringify(params)).not.toContain('xxx');
+  });
+
   test('trace a job from its create to its end, and the calls and the wait in between', async () => {
     const { sandbox, client } = held();
     const told: Told[] = [];
