@@ -160,6 +160,25 @@ describe('a refusal that is not the service’s envelope', () => {
     expect((await refused('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
   });
 
+  it.each<[string, string]>([
+    ['<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>', 'Request has expired'],
+    ['{"error":"Not today, please."}', 'Not today, please.'],
+    ['{"title":"Too many","detail":"Ask again at noon."}', 'Ask again at noon.'],
+    ['{"title":"Ask again at noon."}', 'Ask again at noon.'],
+    ['{"error_description":"The token is old."}', 'The token is old.'],
+    ['{"msg":"Not today, please."}', 'Not today, please.'],
+    ['{"errors":["Not today, please."]}', 'Not today, please.'],
+    ['{"detail":[{"msg":"field required"}]}', 'field required'],
+    ['["Not today, please."]', 'Not today, please.'],
+    // A word that is a code is the message only where nothing else is one.
+    ['{"message":"invalid_input","detail":"The prompt is empty."}', 'The prompt is empty.'],
+    ['', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict.`],
+    ['<html>no</html>', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict.`],
+    ['busy', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict: busy`],
+  ])('%s says its message', async (body, message) => {
+    expect((await refused(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
+  });
+
   it('keeps an unknown code', async () => {
     const error = await refused(JSON.stringify({ error: { code: 'moon_phase_wrong', message: 'Not today.' } }), {
       status: 400,

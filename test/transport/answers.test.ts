@@ -7,7 +7,7 @@ import {
   RateLimitError,
   ResponseError,
 } from '../../src/index.js';
-import { created, json, rejection, stubbed } from './support.js';
+import { BASE_URL, created, json, rejection, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
 
@@ -154,6 +154,18 @@ describe('an answer', () => {
     const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'k' }));
     expect(error).toBeInstanceOf(ResponseError);
     expect(error).toMatchObject({ idempotencyKey: 'k', attempts: 1, path: expect.stringMatching(/^data\.job/) });
+  });
+
+  it.each<[string, ResponseInit, string]>([
+    ['', {}, 'an empty body'],
+    ['<p>hi</p>', { headers: { 'content-type': 'text/html' } }, 'a body that is not JSON (text/html, 9 characters)'],
+  ])('of %j is told as what it is', async (body, init, what) => {
+    const { client } = stubbed(() => new Response(body, init));
+    const error = await rejection(client.videos.create({ prompt: 'x' }));
+    expect(error).toMatchObject({
+      name: 'ResponseError',
+      message: `POST ${BASE_URL}/v1/videos: the service answered 200 with ${what}`,
+    });
   });
 
   it('without a body is fine where nothing is needed of it', async () => {

@@ -44,9 +44,12 @@ describe('idempotencyKeyFrom', () => {
     expect(seen[0]?.headers['idempotency-key']).toBe(idempotencyKey);
   });
 
-  it('refuses what makes no stable key', () => {
-    for (const parts of [[], [Number.NaN], [undefined], [{}]]) {
-      expect(() => idempotencyKeyFrom(...(parts as string[]))).toThrow(GenError);
-    }
+  it.each<[unknown[], string]>([
+    [[], 'idempotencyKeyFrom needs at least one part, for example an order id.'],
+    [[Number.NaN], 'idempotencyKeyFrom takes strings and finite numbers, not NaN.'],
+    [['order', undefined], 'idempotencyKeyFrom takes strings and finite numbers, not undefined.'],
+    [[{}], 'idempotencyKeyFrom takes strings and finite numbers, not an object.'],
+  ])('refuses %j, which makes no stable key', (parts, message) => {
+    expect(() => idempotencyKeyFrom(...(parts as string[]))).toThrow(new GenError(message));
   });
 });
