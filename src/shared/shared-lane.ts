@@ -154,8 +154,8 @@ export class SharedLane {
     if (waiting > 0 && this.#isAway()) return Math.min(this.#nextFreeMs, this.#settings.outage.untilMs);
     if (this.#tries.length > 0 || (waiting > 0 && !(this.#known.waiting > 0))) return nowMs;
     if (this.#failures > 0) return this.#isInStep() ? Number.POSITIVE_INFINITY : this.#turnedMs + STORE_RETRY_MS;
-    const lookMs = waiting > 0 || this.#open > 0 ? this.#lookMs() : Number.POSITIVE_INFINITY;
     const freeMs = waiting > 0 ? this.#nextFreeMs : Number.POSITIVE_INFINITY;
+    const lookMs = waiting > 0 || this.#open > 0 ? this.#lookMs(freeMs) : Number.POSITIVE_INFINITY;
     const tellMs = this.#isInStep() ? Number.POSITIVE_INFINITY : this.#unknownSinceMs + this.#flushMs;
     const newsMs = Math.min(lookMs, this.#isPauseKnown ? tellMs : nowMs);
     // A slot that is free is worth its asks at once.
@@ -163,9 +163,9 @@ export class SharedLane {
   }
 
   /** When the process shows that it lives: not at the same time as others, and not just before its slot is free. */
-  #lookMs(): number {
+  #lookMs(freeMs: number): number {
     const lookMs = this.#turnedMs + this.#restlessMs;
-    return this.#nextFreeMs < lookMs + TURN_MS ? Math.max(lookMs, this.#nextFreeMs) : lookMs;
+    return freeMs < lookMs + TURN_MS ? Math.max(lookMs, freeMs) : lookMs;
   }
 
   /** Whether the store knows what this process knows. */

@@ -34,6 +34,18 @@ describe('a process', () => {
     expect(reads()).toEqual(times);
   });
 
+  it('whose call is under way reads as often after a call that did not wait for a slot', async () => {
+    const { clock, process, reads } = world({ limit: 2, windowMs: 8_000 }, exact);
+    const one = process();
+    (await clock.until(one.acquire(LANE)))();
+    await clock.until(one.acquire(LANE));
+    await clock.advance(1_000);
+    // It is told a time at which nobody waits for a slot.
+    expect(await clock.until(tried(one))).toBeGreaterThan(7_000);
+    await clock.advance(8_500);
+    expect(reads().filter((atMs) => atMs >= 1_000)).toEqual([1_000, 5_000, 9_000]);
+  });
+
   it('whose call waits reads as often, but not shortly before its slot is free, and then at that time', async () => {
     const { clock, process, reads, sentMs } = world(ONE, exact);
     const [one, other] = [process(), process()];
