@@ -70,14 +70,16 @@ process.exit(isEnough ? 0 : 1);
 /** Counts the mutants of today's source only: the log may also hold those of lines that have changed. */
 function resultOf(area, { files }, log) {
   const all = Object.entries(files).flatMap(([file, { mutants }]) => mutants.map((mutant) => nameOf(file, mutant)));
-  const tried = all.map((name) => log.get(name)).filter((result) => result !== undefined);
+  const known = all.map((name) => log.get(name)).filter((result) => result !== undefined);
+  // Those that break the loading of a file say nothing of a test.
+  const tried = known.filter(({ status }) => status !== 'RuntimeError');
   const killedCount = tried.filter(isKilled).length;
   const hung = tried.filter(({ isHung }) => isHung).length;
   const untested = tried.filter(({ status }) => status === 'NoCoverage').length;
   const killed = tried.length === 0 ? 0 : killedCount / tried.length;
   const date = new Date().toISOString().slice(0, 10);
   const extent =
-    tried.length === all.length ? 'whole' : `sample, ${tried.length} of ${all.length}, seed ${values.seed}`;
+    known.length === all.length ? 'whole' : `sample, ${tried.length} of ${all.length}, seed ${values.seed}`;
   const percent = `${(100 * killed).toFixed(1)} %`;
   return { killed, row: `| ${area} | ${tried.length} | ${percent} | ${hung} | ${untested} | ${date} | ${extent} |` };
 }
