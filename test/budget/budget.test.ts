@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { groupOf, scopeOf } from '../../src/budget/ledger.js';
 import {
   BudgetExceededError,
   type BudgetOptions,
@@ -268,6 +269,47 @@ describe('a price that is not known yet', () => {
   });
 });
 
+describe('unknownPrice', () => {
+  test('that throws fails the create with its reason, and nothing is sent', async () => {
+    const cause = new Error('no table');
+    const unknownPrice = () => {
+      throw cause;
+    };
+    const { sandbox, client } = spender({ unknownPrice });
+    const error = await failureOf(client.videos.create(VIDEO));
+    expect(error).toMatchObject({ name: 'GenError', message: 'unknownPrice failed: no table', cause });
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  test.each([-1, Number.POSITIVE_INFINITY, '5', null])('that gives %j fails the create', async (price) => {
+    const { sandbox, client } = spender({ unknownPrice: () => price as never });
+    expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({
+      message: expect.stringMatching(/^unknownPrice\(\) must be a number of tokens, 0 or more, or undefined, not /),
+    });
+    expect(sandbox.requests).toEqual([]);
+  });
+});
+
+describe('the scopes of a budget', () => {
+  test('have the same limit, each for itself, and one name is one scope', async () => {
+    const { sandbox } = spender();
+    const budget = createBudget({ maxTokens: 10 });
+    const create = (name: string) => sandbox.client().videos.create(VIDEO, { budget: budget.scoped?.(name) });
+    await create('ann');
+    expect(await failureOf(create('ann'))).toMatchObject({
+      code: 'budget_exceeded',
+      message: expect.stringContaining('The budget "ann" has 0 of 10 tokens left'),
+    });
+    await create('bob');
+    expect(await spent({ budget })).toEqual({ spentTokens: 0, reservedTokens: 0 });
+  });
+
+  test('are told apart from other groups of a store by their name', () => {
+    expect(scopeOf(groupOf('team a'))).toBe('team a');
+    expect(scopeOf('limits')).toBeUndefined();
+  });
+});
+
 describe('a period', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-01-31T23:59:50Z') });
@@ -318,6 +360,11 @@ describe('createBudget', () => {
       { maxTokens: 1, per: 'week' },
       `per must be 'day', 'month', 'total' or a number of milliseconds above 0, not "week".`,
     ],
+    [{ maxTokens: Number.POSITIVE_INFINITY }, 'maxTokens must be a number of tokens, 0 or more, not Infinity.'],
+    ...[0, Number.POSITIVE_INFINITY, '5', [5]].map((per): [object, string] => [
+      { maxTokens: 1, per },
+      "per must be 'day', 'month', 'total' or a number of milliseconds above 0, not ",
+    ]),
     [{ maxTokens: 1, shared: {} }, 'shared must be an object with the methods read, write, not an object.'],
     [{ maxToken: 1 }, 'maxTokens'],
   ])('refuses %j', (options, message) => {
