@@ -1,5 +1,6 @@
 import { extensionFor } from '../resources/output.js';
 import { isPart } from '../rules/files.js';
+import { encodingOf } from '../runtime/bytes.js';
 import { mediaTypeEssence, safeFileName } from '../schemas/media-type.js';
 
 /** How a file is shown to a page. */
@@ -36,7 +37,7 @@ export async function fileResponse(
   const isOnePart = isPart(found.status);
   const headers = new Headers({ 'cache-control': cacheControl, ...SAFE });
   // What comes out of an encoded answer has another length, and other ranges.
-  const isEncoded = (found.headers.get('content-encoding') ?? 'identity') !== 'identity';
+  const isEncoded = encodingOf(found.headers) !== undefined;
   for (const header of isEncoded ? SHOWN_HEADERS.filter((header) => !OF_BYTES.includes(header)) : SHOWN_HEADERS) {
     const value = found.headers.get(header);
     if (value !== null) headers.set(header, value);
