@@ -108,3 +108,10 @@ export function eventOf(sandbox: Sandbox, at = 0) {
 export function isCreate(input: Parameters<Fetch>[0], init?: RequestInit): boolean {
   return (init?.method ?? (input instanceof Request ? input.method : 'GET')) === 'POST';
 }
+
+/** The prompts of the videos in the order in which their jobs were created. */
+export function createdOn({ sandbox }: QueueOnSandbox): string[] {
+  return sandbox.requests
+    .filter(({ method, path }) => method === 'POST' && path === '/v1/videos')
+    .map(({ body }) => String(JSON.parse(body ?? '{}').prompt));
+}

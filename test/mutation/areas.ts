@@ -93,6 +93,7 @@ export const LEFT_OUT = [
   'test/cloudflare/{one-account,overlap}.test.ts',
   'test/budget/{redis,stores}.test.ts',
   'test/storage/limits.test.ts',
+  'test/bullmq/many-creates.test.ts',
   'test/redis/share-limits.test.ts',
   'test/waiting/naive-code.test.ts',
   'test/otel/three-processes.test.ts',

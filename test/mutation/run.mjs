@@ -1,6 +1,7 @@
-// npm run mutate -- [area …] [--share 0.1] [--seed 1] [--continue]: breaks one place at a time, and asks whether a test notices.
-// With a share, a random sample of the mutants is tried; the seed says which. With `--continue` mutants that an earlier run
-// killed are not tried again: after new tests only the survivors are. The last lines are rows of CONTRIBUTING's table.
+// npm run mutate -- [area …] [--share 0.1] [--seed 1] [--continue] [--at-once 1]: breaks one place at a time, and asks whether
+// a test notices. With a share, a random sample of the mutants is tried; the seed says which. With `--continue` mutants that an
+// earlier run killed are not tried again: after new tests only the survivors are. `--at-once` says how many are tried side by
+// side: more for an area whose tests wait most of the time. The last lines are rows of CONTRIBUTING's table.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -20,6 +21,7 @@ const { values, positionals } = parseArgs({
     share: { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
     continue: { type: 'boolean', default: false },
+    'at-once': { type: 'string', default: '1' },
   },
 });
 const unknown = positionals.filter((area) => !(area in AREAS));
@@ -45,6 +47,7 @@ for (const area of positionals.length > 0 ? positionals : Object.keys(AREAS)) {
     MUTATE_LOG: log,
     MUTATE_SHARE: values.share,
     MUTATE_SEED: values.seed,
+    MUTATE_AT_ONCE: values['at-once'],
   };
   // Stryker's processes give way to everything else on the machine.
   const stryker = ['-n', '15', `${HERE}node_modules/.bin/stryker`, 'run', `${HERE}stryker.config.mjs`];

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { AREAS } from './areas.ts';
 
-const { MUTATE_AREA, MUTATE_REPORT } = process.env;
+const { MUTATE_AREA, MUTATE_AT_ONCE, MUTATE_REPORT } = process.env;
 
 export default {
   testRunner: 'vitest',
@@ -21,7 +21,7 @@ export default {
     pool: MUTATE_AREA.startsWith('cli/') ? 'forks' : 'threads',
   },
   coverageAnalysis: 'perTest',
-  concurrency: 1,
+  concurrency: Number(MUTATE_AT_ONCE),
   // A test that hangs is ended by Vitest, which costs less than a new process. This is for loops that never end.
   timeoutMS: 12_000,
   timeoutFactor: 1.25,

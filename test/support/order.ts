@@ -3,6 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** The files that take longest, by the clock. They begin first, so that no worker is left with one of them at the end. */
 const SLOW = [
   'worlds/worlds',
+  'bullmq/many-creates',
   'bullmq/order',
   'bullmq/paid-once',
   'package-consumer',
