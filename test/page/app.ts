@@ -1,7 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { build } from 'esbuild';
-import { GenClient } from 'gen-client';
 import { toNodeHandler } from 'gen-client/node';
 import { createGenProxy, type DefaultAsk } from 'gen-client/proxy';
 import { createSandbox, type Listening, type Sandbox } from 'gen-client/sandbox';
@@ -22,15 +21,13 @@ type Storage = NonNullable<Parameters<typeof createSandbox>[0]>['storage'];
 export async function startApp(options: {
   readonly storage: Storage;
   readonly jobMs?: number;
-  /** Whether the client waits in real time; otherwise a second of waiting takes a millisecond. */
-  readonly isRealTime?: boolean;
+  /** How much faster the time of service and client runs. Without it, a second of the client's waits takes a millisecond. */
+  readonly speed?: number;
 }): Promise<PageApp> {
-  const sandbox = createSandbox({ storage: options.storage, jobDurationMs: options.jobMs ?? 2_500 });
+  const { storage, jobMs = 2_500, speed } = options;
+  const sandbox = createSandbox({ storage, speed, jobDurationMs: jobMs });
   const service: Listening = await sandbox.listen();
-  const { apiKey } = sandbox;
-  const client = options.isRealTime
-    ? new GenClient({ apiKey, baseUrl: service.url })
-    : sandbox.client({ baseUrl: service.url, fetch });
+  const client = sandbox.client({ baseUrl: service.url, fetch });
   const script = await pageScript();
   const asked: string[] = [];
   const proxy = createGenProxy({
