@@ -94,6 +94,7 @@ export const LEFT_OUT = [
   'test/budget/{redis,stores}.test.ts',
   'test/storage/limits.test.ts',
   'test/bullmq/many-creates.test.ts',
+  'test/files/still-bytes.test.ts',
   'test/redis/share-limits.test.ts',
   'test/waiting/naive-code.test.ts',
   'test/otel/three-processes.test.ts',

@@ -1,10 +1,10 @@
-// For Stryker: a checker that leaves out mutants outside the sample and those that an earlier run killed, as if they did not
+// For Stryker: a checker that leaves out mutants outside the sample and those that an earlier run has tried, as if they did not
 // compile, and a reporter that writes each result into the log of the area.
 import { createHash } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { fileOf, isKilled, nameOf, readLog } from './log.mjs';
 
-const { MUTATE_LOG, MUTATE_SEED } = process.env;
+const { MUTATE_LOG, MUTATE_SEED, MUTATE_UNTRIED } = process.env;
 const SHARE = Number(process.env.MUTATE_SHARE);
 
 export const strykerPlugins = [
@@ -21,7 +21,8 @@ async function check(mutants) {
   const log = readLog(MUTATE_LOG);
   const resultOf = (mutant) => {
     const name = nameOf(fileOf(mutant.fileName), countedFromOne(mutant));
-    if (isKilled(log.get(name))) return { status: 'compileError', reason: 'killed before' };
+    const before = log.get(name);
+    if (isKilled(before) || (before && MUTATE_UNTRIED)) return { status: 'compileError', reason: 'tried before' };
     return isInSample(name) ? { status: 'passed' } : { status: 'compileError', reason: 'left out' };
   };
   return Object.fromEntries(mutants.map((mutant) => [mutant.id, resultOf(mutant)]));

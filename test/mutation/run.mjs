@@ -1,7 +1,8 @@
-// npm run mutate -- [area …] [--share 0.1] [--seed 1] [--continue] [--at-once 1]: breaks one place at a time, and asks whether
-// a test notices. With a share, a random sample of the mutants is tried; the seed says which. With `--continue` mutants that an
-// earlier run killed are not tried again: after new tests only the survivors are. `--at-once` says how many are tried side by
-// side: more for an area whose tests wait most of the time. The last lines are rows of CONTRIBUTING's table.
+// npm run mutate -- [area …] [--share 0.1] [--seed 1] [--continue | --untried] [--at-once 1]: breaks one place at a time, and asks
+// whether a test notices. With a share, a random sample of the mutants is tried; the seed says which. With `--continue` mutants
+// that an earlier run killed are not tried again: after new tests only the survivors are. With `--untried` survivors are not
+// tried again either: a run that was stopped goes on. `--at-once` says how many are tried side by side: more for an area whose
+// tests wait most of the time. The last lines are rows of CONTRIBUTING's table.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -21,6 +22,7 @@ const { values, positionals } = parseArgs({
     share: { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
     continue: { type: 'boolean', default: false },
+    untried: { type: 'boolean', default: false },
     'at-once': { type: 'string', default: '1' },
   },
 });
@@ -39,7 +41,7 @@ let isEnough = true;
 for (const area of positionals.length > 0 ? positionals : Object.keys(AREAS)) {
   const report = `${REPORTS}${area.replace('/', '-')}.json`;
   const log = `${report}l`;
-  if (!values.continue) rmSync(log, { force: true });
+  if (!values.continue && !values.untried) rmSync(log, { force: true });
   const env = {
     ...process.env,
     MUTATE_AREA: area,
@@ -47,6 +49,7 @@ for (const area of positionals.length > 0 ? positionals : Object.keys(AREAS)) {
     MUTATE_LOG: log,
     MUTATE_SHARE: values.share,
     MUTATE_SEED: values.seed,
+    MUTATE_UNTRIED: values.untried ? '1' : '',
     MUTATE_AT_ONCE: values['at-once'],
   };
   // Stryker's processes give way to everything else on the machine.

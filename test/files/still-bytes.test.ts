@@ -1,0 +1,33 @@
+// Takes eleven seconds: what a socket takes at once is real bytes over real time.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it } from 'vitest';
+import { GenClient, TimeoutError } from '../../src/index.js';
+import { freshKey, rejection } from '../transport/support.js';
+
+it('the deadline of an upload is that of bytes that stand still, and does not grow with the file', async () => {
+  const server = createServer((request, response) => {
+    request.resume();
+    const { port } = server.address() as AddressInfo;
+    const data = { upload_id: 'upl_1', direct_upload_url: `http://127.0.0.1:${port}/storage` };
+    // The storage takes the bytes, and says nothing.
+    if (request.method !== 'PUT') {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data }));
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const client = new GenClient({ apiKey: freshKey(), baseUrl, timeoutMs: 300, maxRetries: 0 });
+    const start = performance.now();
+    const upload = client.uploads.upload(new Blob([new Uint8Array(20_000_000)], { type: 'video/mp4' }));
+    const { cause } = (await rejection(upload)) as Error;
+    // 20 MB were given 200 s more. What one socket buffer may take is 10.5 s.
+    expect(performance.now() - start).toBeLessThan(15_000);
+    expect(cause).toBeInstanceOf(TimeoutError);
+    expect((cause as Error).message).toContain('no bytes moved and no response came for 10786 ms');
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}, 30_000);
