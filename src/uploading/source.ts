@@ -138,7 +138,7 @@ function asBytes(chunk: unknown): Uint8Array {
 }
 
 /** Memory as such, shared or not. */
-function isMemory(value: unknown): value is ArrayBufferLike {
+export function isMemory(value: unknown): value is ArrayBufferLike {
   const isShared = typeof SharedArrayBuffer === 'function' && value instanceof SharedArrayBuffer;
   return value instanceof ArrayBuffer || isShared;
 }

@@ -6,7 +6,7 @@ import { sha256Of } from '../runtime/sha256.js';
 import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { type SharedGroup, updateShared } from '../shared/shared-store.js';
-import { recogniseSource } from './source.js';
+import { isMemory, recogniseSource } from './source.js';
 
 /** An upload that a call uses. */
 export interface UploadUse {
@@ -147,16 +147,16 @@ export class UploadMemory {
  */
 export async function printOf(source: unknown): Promise<string | undefined> {
   if (!isObject(source)) return undefined;
-  if (source instanceof ArrayBuffer) return bytesDigest(source);
+  if (isMemory(source)) return printOf(new Uint8Array(source));
   if (ArrayBuffer.isView(source)) {
     const { buffer, byteOffset, byteLength } = source;
-    return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength).slice());
+    return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength).slice()); // WebCrypto takes no shared memory.
   }
   const { size, lastModified }: { readonly size?: unknown; readonly lastModified?: unknown } = source;
   return `${String(size)}:${String(lastModified)}`;
 }
 
-async function bytesDigest(bytes: ArrayBuffer | Uint8Array<ArrayBuffer>): Promise<string> {
+async function bytesDigest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -45,6 +45,14 @@ describe('the first bytes tell the type of', () => {
     ['video/mpeg', '\0\0\x01\xb3'],
     ['video/ogg', 'OggS\0\x02\x80theora'],
     ['audio/aiff', 'FORM\0\0\0\0AIFF'],
+    // Only the file type box itself says what a container holds, and only of a HEIF: here a HEIC with an AVIF brand, a HEIF
+    // before other boxes, and a HEIF whose box has 256 bytes.
+    ['image/heic', '\0\0\0\x1cftypheic\0\0\0\0heicavif'],
+    ['image/heif', '\0\0\0\x18ftypmif1\0\0\0\0mif1heic\0\0\0\x10freeavif'],
+    ['image/avif', '\0\0\x01\0ftypmif1\0\0\0\0mif1avif'],
+    // The header says what is inside, and not the data behind it.
+    ['video/x-matroska', `\x1aE\xdf\xa3\x9fB\x82\x88matroska${'\0'.repeat(48)}webm`],
+    ['audio/ogg', `OggS\0\x02OpusHead${'\0'.repeat(48)}theora`],
   ])('%s', (type, head) => {
     expect(sniffMediaType(latin1(head))).toBe(type);
   });
@@ -61,6 +69,9 @@ describe('the first bytes tell the type of', () => {
     '\xff\xfb\x9c\x44',
     '\xff\xeb\x90\x44',
     '\xff\xe1\x90\x44',
+    // Without the eleven bits that begin a frame.
+    '\x00\xfb\x90\x44',
+    '\xff\x1b\x90\x44',
     'RIFF\0\0\0\0ACON',
     'PK\x03\x04',
   ])('no medium: %j', (head) => {
@@ -68,27 +79,40 @@ describe('the first bytes tell the type of', () => {
   });
 });
 
-describe('the header tells the width of', () => {
+describe('the header tells the width and height of', () => {
+  const FRAME = '\0\x0b\x08\x01\x2c\x02\x80';
   it.each([
-    ['a PNG', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\0', 640],
-    ['a GIF', 'GIF89a\x80\x02\0\x01', 640],
+    ['a PNG', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\x2c'],
+    ['a GIF', 'GIF89a\x80\x02\x2c\x01'],
+    ['a bitmap', `BM${'\0'.repeat(16)}\x80\x02\0\0\x2c\x01\0\0`],
+    ['a bitmap whose first line is the upper one', `BM${'\0'.repeat(16)}\x80\x02\0\0\xd4\xfe\xff\xff`],
+    ['a JPEG behind its other segments', `\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x03x\xff\xc2${FRAME}`],
     [
-      'a JPEG behind its other segments',
-      '\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x03x\xff\xc2\0\x0b\x08\x01\0\x02\x80',
-      640,
+      'a JPEG behind segments below and between those of a frame',
+      `\xff\xd8\xff\x10\0\x04ab\xff\xcc\0\x02\xff\xc0${FRAME}`,
     ],
-    ['a baseline JPEG', '\xff\xd8\xff\xc0\0\x0b\x08\x01\0\x01\x2b', 299],
-    ['a lossy WebP', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\0\x01', 640],
-    ['a lossless WebP', 'RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x7f\x02\0\0', 640],
-    ['an extended WebP', 'RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x7f\x02\0\0', 640],
-  ])('%s', (_, head, width) => {
-    expect(imageSize(latin1(`${head}\0\0\0\0`))?.width).toBe(width);
+    ['a baseline JPEG', `\xff\xd8\xff\xc0${FRAME}`],
+    ['a JPEG of the last kind', `\xff\xd8\xff\xcf${FRAME}`],
+    ['a lossy WebP', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\x2c\x01'],
+    ['a lossy WebP that is to be scaled', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x42\x2c\x81'],
+    ['a lossless WebP', 'RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x7f\xc2\x4a\0'],
+    ['an extended WebP', 'RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x7f\x02\0\x2b\x01\0'],
+  ])('%s', (_, head) => {
+    expect(imageSize(latin1(`${head}\0\0\0\0`))).toEqual({ width: 640, height: 300 });
   });
 
-  it('nothing, where the header is cut or of another kind', () => {
-    for (const head of ['', '\x89PNG', '\xff\xd8\xff\xe0\xff\xff', 'RIFF\0\0\0\0WEBPVP9 ', 'text']) {
-      expect(imageSize(latin1(head))).toBeUndefined();
-    }
+  it.each([
+    ['', 'no bytes'],
+    ['\x89PNG', 'a cut PNG'],
+    ['\xff\xd8\xff\xe0\xff\xff', 'a JPEG that goes on'],
+    ['\xff\xd8\0\xc0\0\x0b\x08\x01\x2c\x02\x80', 'a JPEG without a marker'],
+    [`RIFF\0\0\0\0WEBPVP9 ${'\x01'.repeat(16)}`, 'a WebP of another kind'],
+    [`RIFF\0\0\0\0AVI VP8 ${'\x01'.repeat(16)}`, 'a RIFF file that is no WebP'],
+    [`JUNK\0\0\0\0WEBPVP8 ${'\x01'.repeat(16)}`, 'a file that is no RIFF'],
+    [`xx\xff\xc0${FRAME}`, 'a frame without the beginning of a JPEG'],
+    ['text', 'a text'],
+  ])('nothing of %j: %s', (head) => {
+    expect(imageSize(latin1(head))).toBeUndefined();
   });
 });
 

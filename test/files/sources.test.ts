@@ -1,5 +1,5 @@
 // What an upload makes of its source, before any call: what it is, what it contains, and why it is refused.
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { describeFile, openFile } from '../../src/uploading/file.js';
 import { recogniseSource, type Source } from '../../src/uploading/source.js';
@@ -10,6 +10,8 @@ const PNG = new Uint8Array(64);
 PNG.set([
   0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 1, 43, 0, 0, 1, 44,
 ]);
+
+afterEach(() => vi.unstubAllGlobals());
 
 async function contentOf(source: Source): Promise<number[]> {
   const all: number[] = [];
@@ -74,12 +76,27 @@ describe('a source is recognised', () => {
     expect(await contentOf(source)).toEqual([...BYTES]);
   });
 
-  it('and given in pieces of 64 KiB where it is in memory', async () => {
-    const source = recogniseSource(new Uint8Array(65_536 * 2 + 1));
+  it.each([
+    [65_536 * 2 + 1, [65_536, 65_536, 1]],
+    [65_536 * 2, [65_536, 65_536]],
+  ])('and given in pieces of 64 KiB where it is in memory: %i bytes', async (bytes, expected) => {
+    const source = recogniseSource(new Uint8Array(bytes));
     const sizes: number[] = [];
     for (let it = source.open(), next = await it.next(); !next.done; next = await it.next())
       sizes.push(next.value.length);
-    expect(sizes).toEqual([65_536, 65_536, 1]);
+    expect(sizes).toEqual(expected);
+  });
+
+  it('where a stream is no async iterable, as in some browsers', async () => {
+    const stream = new Blob([BYTES]).stream();
+    const source = recogniseSource({ locked: false, getReader: () => stream.getReader() });
+    expect(source.kind).toBe('a ReadableStream');
+    expect(await contentOf(source)).toEqual([...BYTES]);
+  });
+
+  it('where there is no shared memory, as in most pages', () => {
+    vi.stubGlobal('SharedArrayBuffer', undefined);
+    expect(recogniseSource(new Blob([BYTES]))).toMatchObject({ kind: 'a Blob', sizeBytes: 5 });
   });
 
   it('and let go of when it is not read to its end', async () => {
@@ -309,5 +326,95 @@ describe('the body of an upload', () => {
     (await open(5, content)).file.discard();
     await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
     (await open(5, { next: async () => ({ done: true, value: undefined }) })).file.discard();
+  });
+
+  it('ends what a function gave for it, and does not call a function for nothing', async () => {
+    const content = pieces(piece(1));
+    const ended = vi.spyOn(content, 'return');
+    const factory = vi.fn(() => content);
+    const file = openFile(factory, { sizeBytes: 5 });
+    file.discard();
+    expect(factory).not.toHaveBeenCalled();
+    await file.body(() => {});
+    file.discard();
+    await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
+    expect(factory).toHaveBeenCalledOnce();
+  });
+
+  it.each([
+    ['a Blob as it is, without being read', new Blob([BYTES]), []],
+    [
+      'what only looks like one gathered',
+      { size: 5, stream: () => new Blob([BYTES]).stream() },
+      [
+        [0, 5],
+        [5, 5],
+      ],
+    ],
+  ])('is, where a stream has no length on the wire, %s', async (_, given, read) => {
+    const sent: [number, number][] = [];
+    const file = openFile(given, { onProgress: ({ sentBytes, totalBytes }) => sent.push([sentBytes, totalBytes]) });
+    vi.stubGlobal('Deno', {});
+    const body = await file.body(() => {});
+    expect(body).toBeInstanceOf(Blob);
+    expect(await new Response(body).bytes()).toEqual(BYTES);
+    expect(sent).toEqual(read);
+  });
+});
+
+describe('of a file whose type is to be found out', () => {
+  const spied = (name?: string, type = '') => {
+    const stream = vi.fn(() => new Blob([PNG]).stream());
+    return { source: { name, type, size: 64, stream }, stream };
+  };
+
+  it.each<[string | undefined, string, FileOptions]>([
+    ['fox.png', '', {}],
+    [undefined, 'image/png', {}],
+    [undefined, 'video/mp4', {}],
+    [undefined, '', { mimeType: 'image/png' }],
+    [undefined, '', { filename: 'fox.mp4' }],
+  ])('nothing is read where its name (%j), its type (%j) or the options (%j) tell it', async (name, type, options) => {
+    const { source, stream } = spied(name, type);
+    await describeFile(source, options);
+    expect(stream).not.toHaveBeenCalled();
+  });
+
+  it('nothing is read for a character where it is no image', async () => {
+    const { source, stream } = spied('fox.mp4');
+    await expect(describeFile(source, { purpose: 'character' })).rejects.toThrow('this file is VIDEO');
+    expect(stream).not.toHaveBeenCalled();
+  });
+
+  it('the width is found behind the first kilobytes', async () => {
+    const preview = new Uint8Array(20_000);
+    const head = [0xff, 0xd8, 0xff, 0xe0, preview.length >> 8, preview.length & 0xff];
+    const frame = [0xff, 0xc0, 0, 11, 8, 1, 44, 1, 43];
+    const jpeg = new Blob([Uint8Array.from(head), preview.subarray(2), Uint8Array.from(frame)]);
+    await expect(describeFile(jpeg, { purpose: 'character' })).rejects.toThrow('The image is 299 px wide.');
+  });
+
+  it('an image without a readable width is taken for a character', async () => {
+    const { params } = await describeFile(new Blob([BYTES], { type: 'image/png' }), { purpose: 'character' });
+    expect(params.upload_type).toBe('IMAGE');
+  });
+
+  it('what can be read again is let go of at once, and opened anew when it is sent', async () => {
+    const given = [pieces(PNG), pieces(PNG)];
+    const [ended, kept] = given.map((content) => vi.spyOn(content, 'return'));
+    const open = vi.fn(() => given.shift() ?? pieces<Uint8Array<ArrayBuffer>>());
+    const file = await describeFile(open, { sizeBytes: 64 });
+    await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
+    expect(await new Response((await file.body(() => {})) as ReadableStream).bytes()).toEqual(PNG);
+    expect([open.mock.calls.length, kept?.mock.calls.length]).toEqual([2, 0]);
+  });
+
+  it('no more is waited for than what tells it', async () => {
+    const first = new Uint8Array(4_100);
+    first.set(PNG);
+    let asked = 0;
+    const next = () => (++asked === 1 ? Promise.resolve({ done: false, value: first }) : new Promise<never>(() => {}));
+    const file = await describeFile({ [Symbol.asyncIterator]: () => ({ next }) }, { sizeBytes: 9_000 });
+    expect([file.params.mime_type, asked]).toEqual(['image/png', 1]);
   });
 });

@@ -201,8 +201,9 @@ describe('what is refused before a byte moves', () => {
   it.each(['filename', 'mimeType', 'uploadType'])('a %s that is not a string', async (name) => {
     const upload = makeClient(service).uploads.upload(new Blob([PNG]), { [name]: 5 });
     await expect(upload).rejects.toThrow(`${name} must be a string, not 5.`);
-    await makeClient(service).uploads.upload(new Blob([PNG]), { filename: 'fox.png', mimeType: 'image/png' });
-    expect([...service.uploads.keys()]).toEqual(['up_1']);
+    const told = { filename: 'fox.png', mimeType: 'image/png', uploadType: 'IMAGE' } as const;
+    await makeClient(service).uploads.upload(new Blob([PNG]), told);
+    expect(service.uploads.get('up_1')?.params).toMatchObject({ file_name: 'fox.png', upload_type: 'IMAGE' });
   });
 
   it('a file that is not there', async () => {
