@@ -86,17 +86,24 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
 });
 
 describe('a queue that cannot work', () => {
-  it.each<[string, unknown, string]>([
-    ['a URL as text', 'redis://:secret@host:6379', "pass { url: 'redis://…' }"],
-    ['a URL', new URL('redis://:secret@host:6379'), "pass { url: 'redis://…' }"],
-    ['nothing', undefined, 'not nothing'],
-    ['a Redis Cluster', { isCluster: true }, "{ prefix: '{gen}' }"],
-  ])('is refused for %s, before anything is opened', async (_, connection, message) => {
+  const asBullMq = (given: string) =>
+    `takes the connection as BullMQ does, not ${given}: pass { url: 'redis://…' }, or a client of Redis.`;
+  const ONE_NODE =
+    ": on a Redis Cluster, all keys of a queue have to be on one node. Pass a prefix with a hash tag to the queue and to every worker: { prefix: '{gen}' }.";
+  it.each<[string, unknown, object, string]>([
+    ['a URL as text', 'redis://:secret@host:6379', {}, ` ${asBullMq('a string')}`],
+    ['a URL', new URL('redis://:secret@host:6379'), {}, ` ${asBullMq('a URL')}`],
+    ['nothing', undefined, {}, ` ${asBullMq('nothing')}`],
+    ['a function', () => {}, {}, ` ${asBullMq('a function')}`],
+    ['a Redis Cluster', { isCluster: true }, {}, ONE_NODE],
+    ['a Redis Cluster with a prefix without a hash tag', { isCluster: true }, { prefix: 'gen' }, ONE_NODE],
+    ['a Redis Cluster with an empty hash tag', { isCluster: true }, { prefix: '{}gen{' }, ONE_NODE],
+  ])('is refused for %s, before anything is opened', async (_, connection, location, message) => {
     const { createGenWorker } = await import('gen-client/bullmq');
     const before = process.getActiveResourcesInfo().length;
     for (const make of [
-      () => createGenQueue(connection as never),
-      () => createGenWorker(connection as never, { withOptions: () => {} } as never),
+      () => createGenQueue(connection as never, location),
+      () => createGenWorker(connection as never, { withOptions: () => {} } as never, location),
     ]) {
       expect(make).toThrow(message);
       expect(make).not.toThrow('secret');

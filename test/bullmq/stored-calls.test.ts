@@ -181,7 +181,15 @@ describe('the files of a call', () => {
     await expect(keep({ prompt: 'a', first_frame_upload_id: stream })).rejects.toThrow(
       'first_frame_upload_id: a queued call takes a Blob or fromPath(path), because other sources do not survive a restart. Upload it first, and pass its upload_id.',
     );
+    const text = { prompt: 'a', first_frame_upload_id: 'upl_1', last_frame_upload_id: new Uint8Array(4) };
+    await expect(keep(text)).rejects.toThrow('last_frame_upload_id: a queued call takes a Blob or fromPath(path)');
     const half = () => new Blob([new Uint8Array(8 * 1024 * 1024)], { type: 'image/png' });
+    // As much as there may be, and a file that stands in two places counts once.
+    const twice = half();
+    const most = { prompt: 'a', reference_image_upload_ids: [twice, half(), twice] };
+    await expect(keep(most, 'videos', false)).resolves.toMatchObject({ files: [{}, {}] });
+    const everywhere = { prompt: 'a', first_frame_upload_id: stream, reference_image_upload_ids: [stream] };
+    await expect(keep(everywhere, 'videos', false)).rejects.toThrow(/^first_frame_upload_id: /);
     const ids = (...more: Blob[]) => ({ prompt: 'a', reference_image_upload_ids: [half(), half(), ...more] });
     const tooMany = await rejection(keep(ids(png(), half()), 'videos', false));
     expect(tooMany).toMatchObject({
@@ -196,9 +204,11 @@ describe('the files of a call', () => {
     const path = join(folder, 'fox.png');
     writeFileSync(path, PNG);
     const log: unknown[] = [];
+    const types: string[] = [];
     const client = {
       uploads: {
-        async upload({ name, size }: File, { purpose, preflight }: Record<string, unknown>) {
+        async upload({ name, size, type }: File, { purpose, preflight }: Record<string, unknown>) {
+          types.push(type);
           log.push([name, size, purpose, preflight]);
           return { upload_id: `upl_${log.length}` };
         },
@@ -209,6 +219,10 @@ describe('the files of a call', () => {
     const upload = (fields: Partial<GenJobData>) =>
       uploadFiles(client as never, { ...call, params, ...fields }, new AbortController().signal);
     const blob = { base64: PNG.toString('base64'), type: 'image/png', name: 'owl.png' };
+    const { base64, type } = blob;
+    await upload({ files: [{ base64, type }] });
+    expect(log.splice(0)).toEqual([['', PNG.length, undefined, undefined]]);
+    expect(types.splice(0)).toEqual(['image/png']);
     expect(await upload({ files: [blob, { path }], preflight: false })).toEqual(['upl_1', 'upl_2']);
     expect(log.splice(0)).toEqual([
       ['owl.png', PNG.length, undefined, false],
