@@ -23,7 +23,7 @@ export default {
   coverageAnalysis: 'perTest',
   concurrency: Number(MUTATE_AT_ONCE),
   // A test that hangs is ended by Vitest, which costs less than a new process. This is for loops that never end.
-  timeoutMS: 12_000,
+  timeoutMS: 30_000,
   timeoutFactor: 1.25,
   dryRunTimeoutMinutes: 15,
   reporters: ['log', 'clear-text', 'json', 'progress-append-only'],
