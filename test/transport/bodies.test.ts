@@ -1,0 +1,308 @@
+// How the body of an answer is read: whole and up to a bound, or as a stream under a deadline.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.js';
+import { type ClientOptions, ConnectionError, type ResponseEvent, TimeoutError } from '../../src/index.js';
+import { readerOf } from '../../src/runtime/bytes.js';
+import { createTransport } from '../../src/transport/create-transport.js';
+import { BASE_URL, countedSignal, created, freshKey, json, rejection, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+/** A body without a known length, in pieces of `size` bytes. */
+function inPieces(text: string, size: number, cancel: () => void = () => {}): Response {
+  const whole = bytes(text);
+  let at = 0;
+  const pull = (controller: ReadableStreamDefaultController) => {
+    if (at >= whole.length) return controller.close();
+    controller.enqueue(whole.subarray(at, at + size));
+    at += size;
+  };
+  return new Response(new ReadableStream({ pull, cancel }, { highWaterMark: 0 }));
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+describe('a JSON answer', () => {
+  it('in pieces is joined also where a letter is cut in two', async () => {
+    const { client } = stubbed(() => inPieces('{"data":{"text":"ä – 狐 🦊"}}', 1), { maxResponseBytes: 1_000 });
+    expect(await client.request({ method: 'GET', path: '/v1/x' })).toEqual({ text: 'ä – 狐 🦊' });
+  });
+
+  it('of exactly maxResponseBytes is read, and one byte more is refused with the call and the bound', async () => {
+    const body = '{"data":{"n":1}}';
+    const cancelled = vi.fn();
+    const { client } = stubbed(() => inPieces(body, 4, cancelled), { maxRetries: 0 });
+    const read = (maxResponseBytes: number) =>
+      client.withOptions({ maxResponseBytes }).request({ method: 'GET', path: '/v1/x' });
+    expect(await read(body.length)).toEqual({ n: 1 });
+    expect(cancelled).not.toHaveBeenCalled();
+    expect(await rejection(read(body.length - 1))).toMatchObject({
+      name: 'ResponseError',
+      message: `GET ${BASE_URL}/v1/x: the 200 response is larger than 15 bytes (maxResponseBytes)`,
+      method: 'GET',
+      url: `${BASE_URL}/v1/x`,
+      attempts: 1,
+    });
+    // The connection is not left to send the rest.
+    expect(cancelled).toHaveBeenCalledOnce();
+  });
+
+  it('with a known length is read whole up to the bound too', async () => {
+    const body = '{"data":{"n":1}}';
+    const answer = () => new Response(body, { headers: { 'content-length': String(body.length) } });
+    const { client } = stubbed(answer, { maxRetries: 0, maxResponseBytes: body.length });
+    expect(await client.request({ method: 'GET', path: '/v1/x' })).toEqual({ n: 1 });
+    const less = client.withOptions({ maxResponseBytes: body.length - 1 });
+    expect(await rejection(less.request({ method: 'GET', path: '/v1/x' }))).toMatchObject({ name: 'ResponseError' });
+  });
+
+  it.each<[string, BodyInit, ResponseInit, string]>([
+    ['HTML', '<p>hi</p>', { headers: { 'content-type': 'text/html' } }, 'text/html, 9 characters'],
+    ['a text without a type', bytes('hello'), {}, 'no content type, 5 characters'],
+  ])('that is %s is told as what it is, also to a read', async (_, body, init, what) => {
+    const { client } = stubbed(() => new Response(body, init), { maxRetries: 0 });
+    expect(await rejection(client.jobs.get('job_1'))).toMatchObject({
+      name: 'ResponseError',
+      message: `GET ${BASE_URL}/v1/jobs/job_1: the service answered 200 with a body that is not JSON (${what})`,
+      method: 'GET',
+      url: `${BASE_URL}/v1/jobs/job_1`,
+      attempts: 1,
+    });
+  });
+
+  it.each<[string, () => Response, Partial<ResponseEvent>]>([
+    ['nothing', () => new Response(null, { status: 204 }), { receivedBytes: 0, quotedTokens: undefined }],
+    ['null', () => json('null'), { receivedBytes: 4, quotedTokens: undefined }],
+    ['a text', () => json('"ä"'), { receivedBytes: 4, quotedTokens: undefined }],
+    ['a quote', () => json({ data: { quoted_token_cost: 7 } }), { receivedBytes: 32, quotedTokens: 7 }],
+    ['no quote', () => json({ data: { quoted_token_cost: 'x' } }), { receivedBytes: 34, quotedTokens: undefined }],
+  ])('is told to hooks.onResponse by its size in bytes and its quote: %s', async (_, answer, told) => {
+    const events: ResponseEvent[] = [];
+    const { client } = stubbed(answer, { hooks: { onResponse: (event) => void events.push(event) } });
+    await client.request({ method: 'DELETE', path: '/v1/x' });
+    expect(events).toMatchObject([{ ...told, status: events[0]?.status, error: undefined }]);
+  });
+
+  it('can be had as a Response with the status, the headers and the URL of the service’s', async () => {
+    const given = () =>
+      Object.defineProperty(
+        new Response(created(), { status: 201, statusText: 'Made', headers: { 'x-a': '1' } }),
+        'url',
+        { value: `${BASE_URL}/v1/videos` },
+      );
+    const response = await stubbed(given).client.videos.create(PROMPT).asResponse();
+    expect([response.status, response.statusText, response.headers.get('x-a'), response.url]).toEqual([
+      201,
+      'Made',
+      '1',
+      `${BASE_URL}/v1/videos`,
+    ]);
+    expect(await response.text()).toBe(created());
+  });
+
+  it.each([204, 205])('with status %i, which has no body, can be had as a Response', async (status) => {
+    const { client } = stubbed(() => new Response(null, { status }));
+    const response = await client.request({ method: 'DELETE', path: '/v1/x' }).asResponse();
+    expect([response.status, response.body]).toEqual([status, null]);
+  });
+});
+
+describe('a refusal', () => {
+  it('whose body breaks off says its status', async () => {
+    const broken = () => new ReadableStream({ pull: (controller) => controller.error(new TypeError('terminated')) });
+    const { client } = stubbed(() => new Response(broken(), { status: 402, statusText: 'Payment Required' }));
+    expect(await rejection(client.videos.create(PROMPT))).toMatchObject({
+      message: `POST ${BASE_URL}/v1/videos was answered with 402 Payment Required.`,
+      data: undefined,
+    });
+  });
+
+  it('whose body stalls is aborted with the reason of the caller', async () => {
+    const stalled = () => new Response(new ReadableStream(), { status: 400 });
+    const { client } = stubbed(stalled);
+    const { controller, signal, listeners } = countedSignal();
+    const ended = rejection(client.videos.create(PROMPT, { signal }));
+    await vi.advanceTimersByTimeAsync(10);
+    controller.abort('enough');
+    expect(await ended).toBe('enough');
+    expect(listeners()).toBe(0);
+  });
+
+  it('whose body stalls is the refusal after timeoutMs', async () => {
+    const stalled = () => new Response(new ReadableStream(), { status: 400 });
+    const { client, seen } = stubbed(stalled, { timeoutMs: 1_000 });
+    const ended = rejection(client.videos.create(PROMPT));
+    await vi.advanceTimersByTimeAsync(1_010);
+    expect(await ended).toMatchObject({ name: 'BadRequestError', status: 400, attempts: 1 });
+    expect(seen).toHaveLength(1);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+/** The file of a job as `body`, and who listens to the signal of the call. */
+async function opened(answer: () => Response, options: ClientOptions = {}) {
+  const { client } = stubbed(answer, options);
+  const { controller, signal, listeners } = countedSignal();
+  const response = await client.jobs.output('job_1', { signal });
+  return { response, controller, listeners };
+}
+
+describe.each([
+  ['as on Node', () => {}],
+  ['as on Bun', () => vi.stubGlobal('Bun', {})],
+])('a stream, %s,', (_, begin) => {
+  beforeEach(begin);
+
+  it('that was read to its end leaves no timer and no listener', async () => {
+    const { response, listeners } = await opened(() => inPieces('hello', 2));
+    expect(await response.text()).toBe('hello');
+    expect(listeners()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('may be left alone between two chunks for longer than timeoutMs', async () => {
+    const { response } = await opened(() => inPieces('hello', 3), { timeoutMs: 1_000 });
+    const reader = response.body?.getReader();
+    await reader?.read();
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('lo');
+  });
+
+  it('ends by an abort after its first chunk', async () => {
+    const cancelled = vi.fn();
+    const { response, controller, listeners } = await opened(() => inPieces('hello', 1, cancelled));
+    const reader = response.body?.getReader();
+    await reader?.read();
+    controller.abort('enough');
+    expect(await rejection(Promise.resolve(reader?.read()))).toBe('enough');
+    expect(cancelled).toHaveBeenCalledWith('enough');
+    expect(listeners()).toBe(0);
+  });
+
+  it('that falls silent after its first chunk ends with a TimeoutError', async () => {
+    const start = (controller: ReadableStreamDefaultController) => controller.enqueue(bytes('x'));
+    const { response } = await opened(() => new Response(new ReadableStream({ start })), { timeoutMs: 1_000 });
+    const ended = rejection(response.text());
+    await vi.advanceTimersByTimeAsync(1_010);
+    expect(await ended).toMatchObject({
+      name: 'TimeoutError',
+      message: `GET ${BASE_URL}/v1/jobs/job_1/output: the response was not complete within 1000 ms (timeoutMs)`,
+    });
+  });
+
+  it('that breaks is a ConnectionError with the call', async () => {
+    const pull = (controller: ReadableStreamDefaultController) => controller.error(new TypeError('terminated'));
+    const { response, listeners } = await opened(() => new Response(new ReadableStream({ pull })));
+    const error = await rejection(response.arrayBuffer());
+    expect(error).toBeInstanceOf(ConnectionError);
+    expect(error).toMatchObject({
+      message: `GET ${BASE_URL}/v1/jobs/job_1/output: the connection failed before the response was complete (terminated)`,
+      method: 'GET',
+      url: `${BASE_URL}/v1/jobs/job_1/output`,
+      attempts: 1,
+    });
+    expect(listeners()).toBe(0);
+  });
+
+  it('without a body leaves no timer and no listener', async () => {
+    const { response, listeners } = await opened(() => new Response(null, { status: 204 }));
+    expect(response.body).toBeNull();
+    expect(listeners()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.each<[string, (response: Response) => Promise<unknown>, unknown]>([
+    ['text', (response) => response.text(), '{"a":1}'],
+    ['json', (response) => response.json(), { a: 1 }],
+    ['arrayBuffer', async (response) => (await response.arrayBuffer()).byteLength, 7],
+    ['blob', async (response) => (await response.blob()).size, 7],
+    ['bytes', async (response) => (await response.bytes()).length, 7],
+    ['clone', (response) => response.clone().text(), '{"a":1}'],
+    ['body', (response) => new Response(response.body).text(), '{"a":1}'],
+  ])('is read by %s, with its status and its headers', async (_way, read, value) => {
+    const answer = () => new Response('{"a":1}', { status: 206, statusText: 'Part', headers: { 'x-a': '1' } });
+    const { response, listeners } = await opened(answer);
+    expect([response.status, response.statusText, response.headers.get('x-a')]).toEqual([206, 'Part', '1']);
+    expect(await read(response)).toEqual(value);
+    expect(listeners()).toBe(0);
+  });
+
+  it('is read as a form', async () => {
+    const form = new FormData();
+    form.set('name', 'ann');
+    const { response } = await opened(() => new Response(form));
+    expect((await response.formData()).get('name')).toBe('ann');
+  });
+});
+
+describe('what is beneath a stream', () => {
+  it('ends by an abort with its reason, and after timeoutMs with a TimeoutError', async () => {
+    const silent = () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
+    const first = await opened(silent);
+    const aborted = rejection(readerOf(first.response).read());
+    first.controller.abort('enough');
+    expect(await aborted).toBe('enough');
+    const second = await opened(silent, { timeoutMs: 1_000 });
+    const late = rejection(readerOf(second.response).read());
+    await vi.advanceTimersByTimeAsync(1_010);
+    expect(await late).toBeInstanceOf(TimeoutError);
+  });
+
+  it('is cancelled with it', async () => {
+    const cancelled = vi.fn();
+    const { response, listeners } = await opened(() => inPieces('hello', 1, cancelled));
+    await readerOf(response).cancel('seen enough');
+    expect(cancelled).toHaveBeenCalledWith('seen enough');
+    expect(listeners()).toBe(0);
+  });
+
+  it('is not used on Workers, whose own stream knows its length', async () => {
+    const lengths: number[] = [];
+    class FixedLengthStream extends TransformStream {
+      constructor(length: number) {
+        super();
+        lengths.push(length);
+      }
+    }
+    vi.stubGlobal('FixedLengthStream', FixedLengthStream);
+    const { response } = await opened(() => new Response('hello', { headers: { 'content-length': '5' } }));
+    expect(await response.text()).toBe('hello');
+    expect(lengths).toEqual([5]);
+    const again = await opened(() => new Response('hello', { headers: { 'content-length': '5' } }));
+    const first = await readerOf(again.response).read();
+    expect(new TextDecoder().decode(first.value)).toBe('hello');
+    // What is read is what the runtime's own stream hands over.
+    expect(again.response.body?.locked).toBe(true);
+  });
+});
+
+describe('the answer to bytes that were sent', () => {
+  it('is read whole, so that no timer and no listener is left, and can be read again', async () => {
+    const fetch = async () => new Response('stored', { status: 201, headers: { etag: '"1"' } });
+    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
+    const { signal, listeners } = countedSignal();
+    const target = { name: 'put', url: 'https://storage.test/put?signature=1', headers: {}, repeatable: true };
+    const response = await transport.transfer({ ...target, body: () => 'x' }, { signal });
+    expect([response.status, response.headers.get('etag'), await response.text()]).toEqual([201, '"1"', 'stored']);
+    expect(listeners()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('that breaks off is a ConnectionError without the signature of the URL', async () => {
+    const pull = (controller: ReadableStreamDefaultController) => controller.error(new TypeError('terminated'));
+    const fetch = async () => new Response(new ReadableStream({ pull }));
+    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, maxRetries: 0 }));
+    const target = { name: 'put', url: 'https://storage.test/put?signature=1', headers: {}, repeatable: true };
+    expect(await rejection(transport.transfer({ ...target, body: () => 'x' }))).toMatchObject({
+      name: 'ConnectionError',
+      message: 'PUT https://storage.test/put: the connection failed before the response was complete (terminated)',
+    });
+  });
+});

@@ -1,0 +1,348 @@
+// How long a call waits between its attempts, to the millisecond: the clock is held, and chance is always the same.
+import { describe, expect, it } from 'vitest';
+import {
+  type ClientOptions,
+  RateLimitError,
+  type RateLimiter,
+  type RetryEvent,
+  type WaitEvent,
+} from '../../src/index.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+import { created, json, rejection, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const done = () => json(created());
+const failed = (headers: Record<string, string> = {}) => json({}, { status: 503, headers });
+const limited = (headers: Record<string, string> = {}) => json({ error: 'rate_limited' }, { status: 429, headers });
+
+/** A client on a held clock, and the milliseconds after the start at which its requests went out. */
+function heldClient(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
+  let ids = 0;
+  const random = { next: () => chance, uuid: () => `id-${++ids}` };
+  const clock = { ...virtualClock(), random };
+  const startMs = clock.now();
+  const sentAt: number[] = [];
+  const timed = steps.map((step) => () => {
+    sentAt.push(clock.now() - startMs);
+    return step();
+  });
+  const { client, seen } = stubbed(timed, { [Symbol.for('gen-client.clock')]: clock, ...options });
+  return { client, seen, sentAt, clock };
+}
+
+async function sentBy(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
+  const { client, sentAt, clock } = heldClient(steps, options, chance);
+  const error = await clock.until(
+    client.videos.create(PROMPT).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    ),
+  );
+  return { sentAt, error };
+}
+
+describe('after a failure', () => {
+  it.each<[number, number[]]>([
+    [0, [0, 250, 750, 1_750, 3_750, 7_750, 11_750]],
+    [0.5, [0, 375, 1_125, 2_625, 5_625, 11_625, 17_625]],
+  ])(
+    'the pauses double from half a second to eight seconds, of which chance takes up to the half: %d',
+    async (chance, times) => {
+      expect(await sentBy([failed], { maxRetries: 6 }, chance)).toMatchObject({
+        sentAt: times,
+        error: { attempts: 7 },
+      });
+    },
+  );
+
+  it.each<[string, number]>([
+    ['2', 2_000],
+    ['0.1', 375],
+    ['0', 375],
+  ])('Retry-After: %s is kept, and the pause is never shorter than without it', async (seconds, waitMs) => {
+    const { sentAt } = await sentBy([() => failed({ 'retry-after': seconds }), done]);
+    expect(sentAt).toEqual([0, waitMs]);
+  });
+
+  it('a Retry-After beyond maxRetryAfterMs is thrown at once, and one of exactly as much is waited out', async () => {
+    const steps = [() => failed({ 'retry-after': '5' }), done];
+    expect(await sentBy(steps, { maxRetryAfterMs: 4_999 })).toMatchObject({
+      sentAt: [0],
+      error: { name: 'ServerError', retryAfterMs: 5_000, attempts: 1 },
+    });
+    expect((await sentBy(steps, { maxRetryAfterMs: 5_000 })).sentAt).toEqual([0, 5_000]);
+  });
+
+  it('hooks.onRetry is told the pause and the error of the attempt', async () => {
+    const events: RetryEvent[] = [];
+    await sentBy([failed, done], { hooks: { onRetry: (event) => void events.push(event) } });
+    expect(events).toEqual([
+      {
+        callId: expect.any(String),
+        method: 'POST',
+        path: '/v1/videos',
+        lane: 'videos.create',
+        attempt: 1,
+        laneWaitMs: 0,
+        idempotencyKey: expect.any(String),
+        delayMs: 375,
+        error: expect.objectContaining({ status: 503 }),
+      },
+    ]);
+  });
+});
+
+describe('after a 429', () => {
+  const rateLimit = 'off';
+
+  it('without Retry-After the pauses double, and a tenth at most is added to each', async () => {
+    const { sentAt } = await sentBy([limited, limited, limited, done], { rateLimit });
+    // 375, 750 and 1,500 ms, and half of a tenth of each.
+    expect(sentAt).toEqual([0, 394, 394 + 788, 394 + 788 + 1_575]);
+  });
+
+  it('without Retry-After the call gives up before it has waited longer than maxRetryAfterMs in all', async () => {
+    // 375 + 750 + 1,500 = 2,625 ms, and the next pause would be 3,000.
+    const { sentAt, error } = await sentBy([limited], { rateLimit, maxRetryAfterMs: 5_624 });
+    expect(sentAt).toHaveLength(4);
+    expect(error).toBeInstanceOf(RateLimitError);
+    expect((await sentBy([limited], { rateLimit, maxRetryAfterMs: 5_625 })).sentAt).toHaveLength(5);
+  });
+
+  it('with Retry-After the call waits ten times maxRetryAfterMs in all', async () => {
+    const ask = () => limited({ 'retry-after': '20' });
+    const { sentAt, error } = await sentBy([ask], { rateLimit, maxRetryAfterMs: 20_000, maxRetries: 0 });
+    expect(sentAt).toEqual(Array.from({ length: 11 }, (_, at) => at * 20_500));
+    expect(error).toMatchObject({ name: 'RateLimitError', attempts: 11, retryAfterMs: 20_000 });
+  });
+
+  it('no more than a second is added to a long Retry-After', async () => {
+    const { sentAt } = await sentBy([() => limited({ 'retry-after': '60' }), done], { rateLimit });
+    expect(sentAt).toEqual([0, 60_500]);
+  });
+
+  it('another failure starts its pauses again, and a 429 is not counted as a retry', async () => {
+    const { sentAt } = await sentBy([limited, failed, limited, done], { rateLimit, maxRetries: 1 });
+    expect(sentAt).toEqual([0, 394, 394 + 375, 394 + 375 + 394]);
+  });
+
+  it('a Retry-After that is shorter than the pause without one is not believed', async () => {
+    expect((await sentBy([() => limited({ 'retry-after': '0' }), done])).sentAt).toEqual([0, 394]);
+    expect((await sentBy([() => limited({ 'retry-after': '0' }), done], { rateLimit })).sentAt).toEqual([0, 394]);
+  });
+
+  it('hooks.onWait is told the pause, and the next attempt how long its call has waited', async () => {
+    const waits: WaitEvent[] = [];
+    const waited: number[] = [];
+    const hooks: ClientOptions['hooks'] = {
+      onWait: (event) => void waits.push(event),
+      onRequest: ({ laneWaitMs }) => void waited.push(laneWaitMs),
+    };
+    await sentBy([limited, done], { rateLimit, hooks });
+    expect(waits).toEqual([
+      { callId: expect.any(String), lane: 'videos.create', waitMs: 393.75, queued: 0, reason: 'pause' },
+    ]);
+    expect(waited).toEqual([0, 393.75]);
+  });
+
+  it('a call without a listener waits as long', async () => {
+    const { client, sentAt, clock } = heldClient([limited, done], { rateLimit });
+    await clock.until(client.videos.create(PROMPT));
+    expect(sentAt).toEqual([0, 394]);
+  });
+});
+
+describe('a limiter of one’s own', () => {
+  /** Notes what it is asked for, and how each slot came back. */
+  function noting(acquire?: RateLimiter['acquire']) {
+    const notes: unknown[] = [];
+    const limiter: RateLimiter = {
+      acquire:
+        acquire ??
+        (async (lane) => {
+          notes.push(['acquire', lane]);
+          return (...outcome: unknown[]) => void notes.push(['release', ...outcome.filter((it) => it !== undefined)]);
+        }),
+      pause: (lane, ms) => void notes.push(['pause', lane, ms]),
+    };
+    return { notes, limiter };
+  }
+
+  it.each<[string, Record<string, string>, unknown[]]>([
+    ['as long as the 429 asks', { 'retry-after': '7' }, ['pause', 'videos.create', 7_000]],
+    ['for a second where the 429 does not say', {}, ['pause', 'videos.create', 1_000]],
+  ])('pauses %s, before the slot comes back unused', async (_, headers, pause) => {
+    const { notes, limiter } = noting();
+    const { client, clock } = heldClient([() => limited(headers), done], { limiter });
+    await clock.until(client.videos.create(PROMPT));
+    expect(notes).toEqual([
+      ['acquire', 'videos.create'],
+      pause,
+      ['release', 'unused'],
+      ['acquire', 'videos.create'],
+      ['release'],
+    ]);
+  });
+
+  it('does not pause for longer than a call would wait, nor for another failure', async () => {
+    const { notes, limiter } = noting();
+    const { client, clock } = heldClient([() => limited({ 'retry-after': '7' }), failed, done], {
+      limiter,
+      maxRetryAfterMs: 6_999,
+    });
+    await rejection(client.videos.create(PROMPT));
+    await clock.until(client.videos.create(PROMPT));
+    expect(notes.flat()).not.toContain('pause');
+  });
+
+  it('is not asked by a call that has no rate limit, and not paused by its 429', async () => {
+    const { notes, limiter } = noting();
+    const { client, clock } = heldClient([limited, done], { limiter });
+    await clock.until(client.models.list());
+    expect(notes).toEqual([]);
+  });
+
+  it('gets a slot back as unused when the call is aborted before its key is known', async () => {
+    const { notes, limiter } = noting();
+    const controller = new AbortController();
+    const apiKey = () => {
+      controller.abort('enough');
+      return new Promise<string>(() => {});
+    };
+    const { client } = heldClient([done], { limiter, apiKey });
+    expect(await rejection(client.videos.create(PROMPT, { signal: controller.signal }))).toBe('enough');
+    expect(notes).toEqual([
+      ['acquire', 'videos.create'],
+      ['release', 'unused'],
+    ]);
+  });
+
+  it('that fails fails the call unsent, in its own words, and its error is the cause', async () => {
+    const cause = new Error('redis is away');
+    const { limiter } = noting(() => Promise.reject(cause));
+    const { client, seen } = heldClient([done], { limiter });
+    const error = await rejection(client.videos.create(PROMPT));
+    expect(error).toMatchObject({ name: 'GenError', message: 'limiter failed: redis is away', cause });
+    expect(seen).toEqual([]);
+  });
+
+  it('that fails for a moment does not end a wait', async () => {
+    let asked = 0;
+    const { limiter } = noting(async () => {
+      asked += 1;
+      if (asked === 1) throw new Error('redis is away');
+      return () => {};
+    });
+    const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://service.test/o' };
+    const { client, clock } = heldClient([() => json({ success: true, data: { job } })], { limiter });
+    expect(await clock.until(client.waitForJob('job_1'))).toMatchObject({ status: 'completed' });
+  });
+
+  it.each<[string, Pick<ClientOptions, 'rateLimit'>]>([
+    ['queues', {}],
+    ['only queues, where no call may wait', { rateLimit: 'throw' }],
+  ])('that %s gets back as unused a slot that comes after an abort', async (_, options) => {
+    const released: unknown[] = [];
+    let grant = (_release: () => void) => {};
+    const { limiter } = noting(() => new Promise((resolve) => (grant = resolve)));
+    const { client } = heldClient([done], { limiter, ...options });
+    const controller = new AbortController();
+    const ended = rejection(client.videos.create(PROMPT, { signal: controller.signal }));
+    await new Promise(setImmediate);
+    controller.abort('enough');
+    expect(await ended).toBe('enough');
+    grant((...outcome: unknown[]) => void released.push(...outcome));
+    await new Promise(setImmediate);
+    expect(released).toEqual(['unused']);
+  });
+
+  it('is told the abort’s own reason also where it throws another error for it', async () => {
+    const { limiter } = noting(
+      (_lane, signal) =>
+        new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(new Error('cancelled')))),
+    );
+    const { client } = heldClient([done], { limiter, rateLimit: 'throw' });
+    const controller = new AbortController();
+    const ended = rejection(client.videos.create(PROMPT, { signal: controller.signal }));
+    await new Promise(setImmediate);
+    controller.abort('enough');
+    expect(await ended).toBe('enough');
+  });
+
+  it('that only queues may take a quarter of a second where no call may wait', async () => {
+    const sentAfter = async (ms: number) => {
+      const clock = virtualClock();
+      const acquire = () => new Promise<() => void>((resolve) => clock.after(ms, () => resolve(() => {})));
+      const { limiter } = noting(acquire);
+      const { client, seen } = stubbed(done, { limiter, rateLimit: 'throw', [Symbol.for('gen-client.clock')]: clock });
+      const error = await clock.until(
+        client.videos.create(PROMPT).then(
+          () => undefined,
+          (thrown: unknown) => thrown,
+        ),
+      );
+      return { sent: seen.length, error };
+    };
+    expect(await sentAfter(249)).toEqual({ sent: 1, error: undefined });
+    expect(await sentAfter(251)).toMatchObject({ sent: 0, error: { name: 'RateLimitError', attempts: 0 } });
+  });
+
+  it('that only queues and fails at once fails the call with its error, where no call may wait', async () => {
+    const { limiter } = noting(() => Promise.reject(new Error('redis is away')));
+    const { client } = heldClient([done], { limiter, rateLimit: 'throw' });
+    expect(await rejection(client.videos.create(PROMPT))).toMatchObject({ message: 'limiter failed: redis is away' });
+  });
+});
+
+describe("rateLimit: 'throw'", () => {
+  it('says everything that is known of a call that was not sent', async () => {
+    const { client, seen } = heldClient([done], {
+      rateLimit: 'throw',
+      limits: { 'videos.create': { limit: 1, windowMs: 60_000 } },
+    });
+    await client.videos.create(PROMPT);
+    const error = (await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-2' }))) as RateLimitError;
+    expect(error.retryAfterMs).toBeGreaterThanOrEqual(60_000);
+    expect(error.toJSON()).toEqual({
+      name: 'RateLimitError',
+      message: `The limit of videos.create is reached, so the call was not sent. The next slot is free in ${error.retryAfterMs} ms.`,
+      status: 429,
+      code: 'rate_limited',
+      recovery: 'wait_and_retry',
+      method: 'POST',
+      url: 'https://service.test/prefix/v1/videos',
+      idempotencyKey: 'order-2',
+      attempts: 0,
+      retryAfterMs: expect.any(Number),
+    });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('counts the attempts that were sent before the limit was reached', async () => {
+    const { client, clock, seen } = heldClient([failed], {
+      rateLimit: 'throw',
+      limits: { 'videos.create': { limit: 2, windowMs: 60_000 } },
+    });
+    const error = await clock.until(rejection(client.videos.create(PROMPT)));
+    expect(error).toMatchObject({ name: 'RateLimitError', attempts: 2 });
+    expect(seen).toHaveLength(2);
+  });
+
+  it('takes one slot for a create with a file', async () => {
+    const answers: Record<string, unknown> = {
+      '/v1/uploads': { success: true, data: { upload_id: 'upl_1', direct_upload_url: 'https://storage.test/file' } },
+      '/v1/videos': JSON.parse(created()),
+    };
+    const { client, seen } = stubbed(
+      ({ url }) => json(answers[new URL(url).pathname.replace('/prefix', '')] ?? { success: true, data: {} }),
+      { rateLimit: 'throw', limits: { 'videos.create': { limit: 1, windowMs: 60_000 } } },
+    );
+    const png = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10])], { type: 'image/png' });
+    const { job } = await client.videos.create({ ...PROMPT, first_frame_upload_id: png });
+    expect(job.id).toBe('job_1');
+    const error = await rejection(client.videos.create({ ...PROMPT, first_frame_upload_id: png }));
+    expect(error).toMatchObject({ name: 'RateLimitError', attempts: 0 });
+    // Nothing is uploaded for a call that cannot be sent.
+    expect(seen.filter(({ method }) => method === 'PUT')).toHaveLength(1);
+  });
+});
