@@ -242,6 +242,13 @@ describe.each([
   });
 });
 
+it('a stream on Bun stays the Response of its fetch, whose length it knows', async () => {
+  vi.stubGlobal('Bun', {});
+  const native = new Response('hello');
+  const { response } = await opened(() => native);
+  expect(response).toBe(native);
+});
+
 describe('what is beneath a stream', () => {
   it('ends by an abort with its reason, and after timeoutMs with a TimeoutError', async () => {
     const silent = () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));

@@ -1,0 +1,329 @@
+// The API key of a call: who gives it, what is said where there is none, and what must not show it.
+import { inspect } from 'node:util';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type ClientOptions, GenClient, GenError } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const CLOCK = Symbol.for('gen-client.clock');
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
+
+/** A logger that keeps its warnings. */
+function warnings() {
+  const list: string[] = [];
+  const silent = () => {};
+  return { list, logger: { error: silent, warn: (text: string) => void list.push(text), info: silent, debug: silent } };
+}
+
+describe('a client without a key', () => {
+  const MISSING = 'The API key is missing. Pass { apiKey } to GenClient or set GEN_API_KEY.';
+
+  it('says so with everything that is known of the call, and sends nothing', async () => {
+    vi.stubEnv('GEN_API_KEY', '');
+    const { client, seen } = stubbed(() => json(created()), { apiKey: undefined });
+    const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-1' }));
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      name: 'AuthenticationError',
+      message: MISSING,
+      status: 401,
+      code: 'invalid_api_key',
+      recovery: 'fix_credentials',
+      method: 'POST',
+      url: `${BASE_URL}/v1/videos`,
+      idempotencyKey: 'order-1',
+      attempts: 0,
+    });
+    expect(seen).toEqual([]);
+  });
+
+  it.each<[string, () => unknown]>([
+    ['a function that gives undefined', () => undefined],
+    ['a function that promises undefined', async () => undefined],
+  ])('is also one with %s, which is asked again', async (_, give) => {
+    let asked = 0;
+    const key = freshKey();
+    const apiKey = () => (++asked === 1 ? give() : key) as string;
+    const { client, seen } = stubbed(() => json(created()), { apiKey });
+    expect(await rejection(client.videos.create(PROMPT))).toMatchObject({
+      name: 'AuthenticationError',
+      message: MISSING,
+      method: 'POST',
+      attempts: 0,
+    });
+    await client.videos.create(PROMPT);
+    expect(seen.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${key}`]);
+  });
+});
+
+describe('a key function', () => {
+  it.each<[string, (error: Error) => () => Promise<string>]>([
+    [
+      'throws',
+      (error) => () => {
+        throw error;
+      },
+    ],
+    ['rejects', (error) => () => Promise.reject(error)],
+  ])('that %s with an error of this package fails the call with that error', async (_, make) => {
+    const own = new GenError('the vault is sealed');
+    const { client } = stubbed(() => json(created()), { apiKey: make(own) });
+    expect(await rejection(client.videos.create(PROMPT))).toBe(own);
+  });
+
+  it.each<[string, (error: Error) => () => Promise<string>]>([
+    [
+      'throws',
+      (error) => () => {
+        throw error;
+      },
+    ],
+    ['rejects', (error) => () => Promise.reject(error)],
+  ])('that %s is a ConnectionError of a call that was not sent, and is asked again for each retry', async (_, make) => {
+    const cause = new Error('the vault is sealed');
+    const clock = virtualClock();
+    const apiKey = vi.fn(make(cause));
+    const { client, seen } = stubbed(() => json(created()), { apiKey, maxRetries: 2, [CLOCK]: clock });
+    expect(await clock.until(rejection(client.videos.create(PROMPT)))).toMatchObject({
+      name: 'ConnectionError',
+      message: 'apiKey failed: the vault is sealed',
+      method: 'POST',
+      url: `${BASE_URL}/v1/videos`,
+      attempts: 0,
+      cause,
+    });
+    expect(apiKey.mock.calls.length).toBeGreaterThanOrEqual(3);
+    expect(seen).toEqual([]);
+  });
+
+  it('that gives something else is refused without showing it', async () => {
+    for (const given of ['', ' ', 'two words', 7, null]) {
+      const { client, seen } = stubbed(() => json(created()), { apiKey: () => given as string });
+      expect(await rejection(client.videos.create(PROMPT))).toMatchObject({
+        name: 'GenError',
+        message: expect.stringMatching(/^apiKey /),
+      });
+      expect(seen).toEqual([]);
+    }
+  });
+
+  it('is asked within the deadline of the call, whose TimeoutError names it', async () => {
+    const clock = virtualClock();
+    const { client } = stubbed(() => json(created()), {
+      apiKey: () => new Promise(() => {}),
+      timeoutMs: 5_000,
+      maxRetries: 0,
+      [CLOCK]: clock,
+    });
+    const startMs = clock.now();
+    expect(await clock.until(rejection(client.videos.create(PROMPT)))).toMatchObject({
+      name: 'TimeoutError',
+      message: `POST ${BASE_URL}/v1/videos: the response was not complete within 5000 ms (timeoutMs)`,
+      timeoutMs: 5_000,
+    });
+    expect(clock.now() - startMs).toBe(5_000);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('that hangs fails a call that needs to know the account first, after timeoutMs, and leaves no timer', async () => {
+    const clock = virtualClock();
+    const options: ClientOptions = { apiKey: () => new Promise(() => {}), timeoutMs: 5_000, catalog: 'live' };
+    const { client } = stubbed(() => json(created()), { ...options, [CLOCK]: clock });
+    const startMs = clock.now();
+    expect(await clock.until(rejection(client.videos.create({ ...PROMPT, duration: 7 as never })))).toMatchObject({
+      name: 'TimeoutError',
+      message: 'apiKey did not give a key within 5000 ms (timeoutMs)',
+      timeoutMs: 5_000,
+    });
+    expect(clock.now() - startMs).toBe(5_000);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('is asked once for a wait before the account is known, and then for each read', async () => {
+    const key = freshKey();
+    const apiKey = vi.fn(async () => key);
+    const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://service.test/o' };
+    const { client } = stubbed(() => json({ success: true, data: { job } }), { apiKey });
+    await client.waitForJob('job_1');
+    expect(apiKey).toHaveBeenCalledTimes(2);
+  });
+
+  it('is asked before each attempt, and a key that is a plain text never again', async () => {
+    const key = freshKey();
+    const apiKey = vi.fn(() => key);
+    const { client } = stubbed(() => json(created()), { apiKey });
+    for (let call = 0; call < 3; call++) await client.videos.create(PROMPT);
+    expect(apiKey).toHaveBeenCalledTimes(3);
+  });
+});
+
+describe('a key that is sent without encryption', () => {
+  it.each([
+    'http://localhost:3000',
+    'http://app.localhost',
+    'http://127.0.0.1:3000',
+    'http://127.9.9.9',
+    'http://[::1]:3000',
+    'https://service.test',
+    'https://127.0.0.1.evil.test',
+  ])('is no matter on the way to %s', async (baseUrl) => {
+    const { list, logger } = warnings();
+    await stubbed(() => json(created()), { baseUrl, logger }).client.videos.create(PROMPT);
+    expect(list).toEqual([]);
+  });
+
+  it.each([
+    ['http://service.test/prefix', 'http://service.test'],
+    ['http://10.127.0.1', 'http://10.127.0.1'],
+    ['http://notlocalhost', 'http://notlocalhost'],
+    ['http://localhost.evil.test', 'http://localhost.evil.test'],
+    ['http://[::2]', 'http://[::2]'],
+  ])('is warned of once on the way to %s', async (baseUrl, origin) => {
+    const { list, logger } = warnings();
+    const { client } = stubbed(() => json(created()), { baseUrl, logger });
+    await client.videos.create(PROMPT);
+    await client.videos.create(PROMPT);
+    expect(list).toEqual([`gen-client: The API key is sent to ${origin} without encryption. Use an https:// baseUrl.`]);
+  });
+
+  it('is warned of once, however often the key rotates', async () => {
+    const { list, logger } = warnings();
+    const { client } = stubbed(() => json(created()), { baseUrl: 'http://service.test', logger, apiKey: freshKey });
+    await client.videos.create(PROMPT);
+    await client.videos.create(PROMPT);
+    expect(list).toHaveLength(1);
+  });
+});
+
+describe('the key in what a call fails with', () => {
+  const apiKey = 'sk-"quoted"-key';
+  /** Everything that a log or a debugger shows of an error. */
+  const shown = (error: unknown) => inspect(error, { depth: 20, showHidden: true, getters: true });
+  const refused = async (body: unknown, init: ResponseInit = {}, options: ClientOptions = {}) => {
+    const { client } = stubbed(() => json(body, { status: 400, ...init }), { apiKey, maxRetries: 0, ...options });
+    return rejection(client.videos.create(PROMPT));
+  };
+
+  it('is taken out of every text and name of the body, of the headers and of the message', async () => {
+    const error = await refused(
+      {
+        error: { code: 'bad_ratio', message: `${apiKey} may not.` },
+        data: {
+          list: [`Bearer ${apiKey}`, 7, null, true],
+          [`of ${apiKey}`]: { deep: apiKey },
+          top_up_url: `https://pay.test/${apiKey}`,
+        },
+        request_id: `req ${apiKey}`,
+      },
+      { headers: { 'x-echo': `Bearer ${apiKey}`, 'x-more': 'y' } },
+    );
+    expect(error).toMatchObject({
+      code: 'bad_ratio',
+      message: '[redacted] may not.',
+      data: {
+        list: ['Bearer [redacted]', 7, null, true],
+        'of [redacted]': { deep: '[redacted]' },
+        top_up_url: 'https://pay.test/[redacted]',
+      },
+      requestId: 'req [redacted]',
+    });
+    expect((error as { headers: Headers }).headers.get('x-echo')).toBe('Bearer [redacted]');
+    expect((error as { headers: Headers }).headers.get('x-more')).toBe('y');
+    expect(shown(error)).not.toContain(apiKey);
+  });
+
+  it('is taken out of a text that is not JSON, and as it would stand in JSON', async () => {
+    const error = await refused(`upstream got ${JSON.stringify({ key: apiKey })} and ${apiKey}`);
+    expect(error).toMatchObject({ data: 'upstream got {"key":"[redacted]"} and [redacted]' });
+    expect((error as Error).message).not.toContain('quoted');
+  });
+
+  it('is taken for no code where it is echoed as one', async () => {
+    const key = 'sk-looks-like-a-code';
+    expect(await refused({ error: key }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
+    expect(await refused({ code: `of-${key}` }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
+    // A documented code stays one, also where the key is a part of it.
+    expect(await refused({ code: 'prompt_too_long' }, {}, { apiKey: 'prompt_too' })).toMatchObject({
+      code: 'prompt_too_long',
+    });
+  });
+
+  it('is left where it is too short to be one: such words stand in texts for other reasons', async () => {
+    const told = (key: string) => refused({ message: `The ${key} is odd.` }, {}, { apiKey: key });
+    expect(await told('quality')).toMatchObject({ message: 'The quality is odd.' });
+    expect(await told('qualitys')).toMatchObject({ message: 'The [redacted] is odd.' });
+  });
+
+  it('is taken out of every cause of a broken connection, of its stack and of its fields', async () => {
+    const root = Object.assign(new Error(`header "${apiKey}" is odd`), { name: 'HeadersError' });
+    const middle = Object.assign(new Error('in between', { cause: root }), { sent: `Bearer ${apiKey}` });
+    const cause = new TypeError('fetch failed', { cause: middle });
+    const { client } = stubbed(() => Promise.reject(cause), { apiKey, maxRetries: 0 });
+    const error = (await rejection(client.videos.create(PROMPT))) as Error & { cause: Error };
+    expect(error.message).toContain('(header "[redacted]" is odd)');
+    expect(error.cause).toMatchObject({
+      name: 'TypeError',
+      message: 'fetch failed',
+      cause: { message: 'in between', cause: { name: 'HeadersError', message: 'header "[redacted]" is odd' } },
+    });
+    expect(error.cause.stack).toContain('keys.test');
+    expect(shown(error)).not.toContain(apiKey);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['a text', `no route for ${apiKey}`, 'no route for [redacted]'],
+    ['an error without words', Object.assign(new Error(''), { name: 'ResetError' }), 'ResetError'],
+    ['an error without a stack', Object.assign(new Error(`odd ${apiKey}`), { stack: undefined }), 'odd [redacted]'],
+    ['nothing', undefined, 'undefined'],
+    ['a number', 7, '7'],
+  ])('is kept out where fetch throws %s', async (_, thrown, why) => {
+    const { client } = stubbed(() => Promise.reject(thrown), { apiKey, maxRetries: 0 });
+    const error = await rejection(client.videos.create(PROMPT));
+    expect(error).toMatchObject({
+      name: 'ConnectionError',
+      message: `POST ${BASE_URL}/v1/videos: the connection failed before the response was complete (${why})`,
+    });
+    expect(shown(error)).not.toContain(apiKey);
+  });
+
+  it('does not stand in a cause, which is then the very error that fetch threw', async () => {
+    const cause = new TypeError('fetch failed', { cause: new Error('ECONNRESET') });
+    const { client } = stubbed(() => Promise.reject(cause), { apiKey, maxRetries: 0 });
+    expect(((await rejection(client.videos.create(PROMPT))) as Error).cause).toBe(cause);
+  });
+
+  it('is looked for neither in a circle of causes without end, nor left in a long chain of them', async () => {
+    const circle = new Error(`odd ${apiKey}`);
+    circle.cause = circle;
+    let chain = new Error(`odd ${apiKey}`);
+    for (let depth = 0; depth < 20; depth++) chain = new Error(`odd ${apiKey}`, { cause: chain });
+    for (const thrown of [chain, new Error('fetch failed', { cause: chain })]) {
+      const { client } = stubbed(() => Promise.reject(thrown), { apiKey, maxRetries: 0 });
+      const error = await rejection(client.videos.create(PROMPT));
+      expect(error).toMatchObject({ name: 'ConnectionError' });
+      expect(shown(error)).not.toContain(apiKey);
+    }
+    const { client } = stubbed(() => Promise.reject(circle), { apiKey, maxRetries: 0 });
+    expect(await rejection(client.videos.create(PROMPT))).toMatchObject({ name: 'ConnectionError' });
+  });
+});
+
+describe('a runtime without diagnostics channels', () => {
+  it('creates, waits and stores like any other, and tells the hooks', async () => {
+    vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined);
+    const phases: string[] = [];
+    const sandbox = createSandbox();
+    const client = sandbox.client({ hooks: { onJob: ({ phase }) => void phases.push(phase) } });
+    const job = await client.videos.createAndWait(PROMPT);
+    expect(job.status).toBe('completed');
+    expect(phases).toEqual(['accepted', 'final']);
+    const silent = sandbox.client();
+    expect((await silent.images.createAndWait(PROMPT)).status).toBe('completed');
+    expect(new GenClient({ baseUrl: BASE_URL, apiKey: freshKey() }).limits()).toBeDefined();
+  });
+});

@@ -1,0 +1,300 @@
+// What goes out: methods, paths, queries, headers and bodies, to the service and to the storage.
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.js';
+import { type ClientOptions, GenClient, type RawRequest, type RequestEvent } from '../../src/index.js';
+import { createTransport } from '../../src/transport/create-transport.js';
+import { VERSION } from '../../src/version.js';
+import { BASE_URL, created, freshKey, httpServer, json, rejection, type Seen, seenOf, stubbed } from './support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+/** A transport whose fetch notes what it is called with. */
+function noting(options: ClientOptions = {}, answer: () => Response = () => new Response('')) {
+  const seen: Seen[] = [];
+  const inits: RequestInit[] = [];
+  const fetch = async (input: string, init: RequestInit) => {
+    inits.push(init);
+    const [headers, body] = [new Headers(init.headers), init.body];
+    // A stream of Node's is not a body of a Request.
+    if (body === null || body === undefined || typeof body === 'string' || body instanceof Blob)
+      seen.push(await seenOf(new Request(input, init)));
+    else seen.push({ method: String(init.method), url: input, headers: Object.fromEntries(headers), body: '' });
+    return answer();
+  };
+  const apiKey = freshKey();
+  const transport = createTransport(readConfig({ apiKey, baseUrl: BASE_URL, fetch, maxRetries: 0, ...options }));
+  return { transport, apiKey, seen, inits };
+}
+
+describe('a call of the service', () => {
+  it('has these headers and no other', async () => {
+    const apiKey = freshKey();
+    const { client, seen } = stubbed(() => json(created()), { apiKey, headers: { 'X-Tenant': 'acme' } });
+    await client.videos.create(PROMPT, { idempotencyKey: 'order-1', headers: { 'X-Trace': 't1' } });
+    await client.request({ method: 'GET', path: '/v1/x' }, { headers: { 'x-tenant': 'other' } });
+    const always = {
+      accept: 'application/json',
+      'user-agent': `gen-client/${VERSION}`,
+      authorization: `Bearer ${apiKey}`,
+    };
+    expect(seen).toEqual([
+      {
+        method: 'POST',
+        url: `${BASE_URL}/v1/videos`,
+        headers: {
+          ...always,
+          'content-type': 'application/json',
+          'idempotency-key': 'order-1',
+          'x-tenant': 'acme',
+          'x-trace': 't1',
+        },
+        body: JSON.stringify(PROMPT),
+      },
+      { method: 'GET', url: `${BASE_URL}/v1/x`, headers: { ...always, 'x-tenant': 'other' }, body: '' },
+    ]);
+  });
+
+  it('that is public has no key', async () => {
+    const { client, seen } = stubbed(() => json({ data: { models: ['a'] } }));
+    expect(await client.models.list()).toEqual({ models: [{ id: 'a' }] });
+    expect(seen).toMatchObject([{ method: 'GET', url: `${BASE_URL}/v1/models` }]);
+    expect(seen[0]?.headers).not.toHaveProperty('authorization');
+  });
+
+  it.each<[RawRequest['method'], boolean]>([
+    ['GET', false],
+    ['DELETE', false],
+    ['PUT', false],
+    ['POST', true],
+    ['PATCH', true],
+  ])('by %s has an idempotency key of its own: %s', async (method, hasKey) => {
+    const { client, seen } = stubbed(() => json({}));
+    await client.request({ method, path: '/v1/x' }, { idempotencyKey: 'order-1' });
+    expect(seen[0]?.headers['idempotency-key']).toBe(hasKey ? 'order-1' : undefined);
+  });
+
+  it.each<[RawRequest['query'], string]>([
+    [undefined, ''],
+    [{}, ''],
+    [{ page: undefined }, ''],
+    [{ page: 2, none: undefined }, '?page=2'],
+    [{ all: false, name: '' }, '?all=false&name='],
+  ])('has of the query %j what is defined', async (query, search) => {
+    const { client, seen } = stubbed(() => json({}));
+    await client.request({ method: 'GET', path: '/v1/x', query });
+    expect(seen[0]?.url).toBe(`${BASE_URL}/v1/x${search}`);
+  });
+
+  it.each(['TRACE', 'get', '', 7])(
+    'by the method %j is refused, and the message lists those that there are',
+    async (method) => {
+      const { client, seen } = stubbed(() => json({}));
+      const request = { method, path: '/v1/x' } as RawRequest;
+      expect(await rejection((async () => client.request(request))())).toMatchObject({
+        name: 'GenError',
+        message: expect.stringMatching(
+          /^method must be one of .*GET.*POST.*DELETE.*PUT.*PATCH.*, not ("TRACE"|"get"|""|7)\.$/,
+        ),
+      });
+      expect(seen).toEqual([]);
+    },
+  );
+
+  it.each(['v1/x', '//evil.test/x', '/v1/../x', '/v1/%2e%2E/x', '/v1/./x', '/v1/..', '/v1/a b', '/a\\b', '/'])(
+    'to the path %j is refused in these words',
+    async (path) => {
+      const { client, seen } = stubbed(() => json({}));
+      expect(await rejection(client.request({ method: 'GET', path }))).toMatchObject({
+        name: 'GenError',
+        message: `path must start with one "/" and stay below baseUrl, without "..": ${JSON.stringify(path)}.`,
+      });
+      expect(seen).toEqual([]);
+    },
+  );
+
+  it.each(['/v1/a..b', '/v1/.well-known', '/v1/..a', '/v1/x?next=/../y', '/v1/x#/../y', '/v1/%2e%2ex'])(
+    'to the path %j is sent as it is',
+    async (path) => {
+      const { client, seen } = stubbed(() => json({}));
+      await client.request({ method: 'GET', path });
+      expect(seen[0]?.url).toBe(BASE_URL + path);
+    },
+  );
+
+  it('whose body cannot be written as JSON is refused with its name and the reason', async () => {
+    const { client, seen } = stubbed(() => json(created()));
+    const error = await rejection(client.request({ method: 'POST', path: '/v1/x', body: { n: 1n } }));
+    expect(error).toMatchObject({
+      name: 'GenError',
+      message: 'request: the params cannot be written as JSON (Do not know how to serialize a BigInt).',
+      cause: expect.any(TypeError),
+    });
+    expect(seen).toEqual([]);
+  });
+
+  it('is sent as it was when it was made, also when its params are changed while it waits', async () => {
+    const { client, seen } = stubbed([
+      () => json({}, { status: 429, headers: { 'retry-after': '0' } }),
+      () => json(created()),
+    ]);
+    const params = { prompt: 'before' };
+    const made = client.videos.create(params);
+    params.prompt = 'after';
+    await made;
+    expect(seen.map(({ body }) => body)).toEqual(['{"prompt":"before"}', '{"prompt":"before"}']);
+  });
+
+  it('is fetched by the fetch of the moment, so that one which is patched later is seen', async () => {
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL });
+    const patched = vi.fn(async (_url: string, _init: RequestInit) => json({ data: 7 }));
+    vi.stubGlobal('fetch', patched);
+    expect(await client.request({ method: 'GET', path: '/v1/x' })).toBe(7);
+    expect(patched.mock.calls[0]?.[0]).toBe(`${BASE_URL}/v1/x`);
+    expect(patched.mock.calls[0]?.[1]).toMatchObject({ method: 'GET', redirect: 'manual', cache: 'no-store' });
+  });
+
+  it('is told to the hooks by its path below the base URL, without its query', async () => {
+    const events: RequestEvent[] = [];
+    const hooks: ClientOptions['hooks'] = { onRequest: (event) => void events.push(event) };
+    const { client } = stubbed(() => json({}), { hooks });
+    await client.request({ method: 'GET', path: '/v1/x', query: { token: 'hidden' } });
+    const { transport } = noting({ hooks });
+    const target = { name: 'put', headers: {}, repeatable: true, body: () => 'x' };
+    await transport.transfer({ ...target, url: `${BASE_URL}/v1/uploads?upload_id=1` });
+    await transport.transfer({ ...target, url: 'https://storage.test/put?signature=hidden' });
+    await transport.transfer({ ...target, url: `${BASE_URL}s/put` });
+    expect(events.map(({ method, path, attempt, lane }) => [method, path, attempt, lane])).toEqual([
+      ['GET', '/v1/x', 1, undefined],
+      ['PUT', '/v1/uploads', 1, undefined],
+      ['PUT', 'https://storage.test/put', 1, undefined],
+      ['PUT', `${BASE_URL}s/put`, 1, undefined],
+    ]);
+  });
+});
+
+describe('a fetch that gives something else than a Response', () => {
+  it.each<[unknown, string]>([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    ['ok', '"ok"'],
+    [{}, 'an object'],
+    [{ status: 200 }, 'an object'],
+    [{ headers: new Headers() }, 'an object'],
+    [() => 7, 'a function'],
+  ])('%j is named, and not tried again', async (given, shown) => {
+    const fetch = vi.fn(async () => given as Response);
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch });
+    expect(await rejection(client.jobs.get('job_1'))).toMatchObject({
+      name: 'GenError',
+      message: `fetch must resolve with a Response, not ${shown}.`,
+    });
+    expect(fetch).toHaveBeenCalledOnce();
+  });
+});
+
+describe('bytes on their way to the storage', () => {
+  const url = 'https://storage.test/put?signature=1';
+  const target = { name: 'put', url, repeatable: true };
+
+  it.each<[string, () => BodyInit]>([
+    ['a Blob', () => new Blob(['abc'])],
+    ['bytes', () => new Uint8Array([1, 2, 3])],
+    ['a view', () => new DataView(new ArrayBuffer(3))],
+    ['a buffer', () => new ArrayBuffer(3)],
+  ])('have no length of their own where the runtime knows it: %s', async (_, body) => {
+    const { transport, inits } = noting();
+    await transport.transfer({ ...target, headers: { 'content-length': '3', 'x-a': '1' }, body });
+    expect(Object.fromEntries(new Headers(inits[0]?.headers))).toEqual({ 'x-a': '1' });
+  });
+
+  it('have the length of the caller where they are a stream, and are sent once', async () => {
+    const { transport, inits } = noting();
+    const body = () => new Blob(['abc']).stream();
+    await transport.transfer({ ...target, repeatable: false, headers: { 'content-length': '3', 'x-a': '1' }, body });
+    await transport.transfer({ ...target, repeatable: false, headers: { 'x-a': '1' }, body });
+    expect(inits.map(({ headers }) => Object.fromEntries(new Headers(headers)))).toEqual([
+      { 'content-length': '3', 'x-a': '1' },
+      { 'x-a': '1' },
+    ]);
+    expect(inits).toMatchObject([
+      { method: 'PUT', duplex: 'half', redirect: 'error' },
+      { method: 'PUT', duplex: 'half', redirect: 'error' },
+    ]);
+    // A stream of Node's, which the fetch of every library for Node can send.
+    expect(inits[0]?.body).toHaveProperty('pipe');
+  });
+
+  it('are a stream of the platform where the runtime has no streams of Node’s', async () => {
+    vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined);
+    const { transport, inits } = noting();
+    const stream = new Blob(['abc']).stream();
+    await transport.transfer({ ...target, repeatable: false, headers: {}, body: () => stream });
+    expect(inits[0]?.body).toBe(stream);
+    vi.restoreAllMocks();
+  });
+
+  it('that are a stream are refused with the call where they are led elsewhere', async () => {
+    const redirecting = await httpServer((_request, response) => {
+      response.writeHead(307, { location: '/elsewhere' });
+      response.end();
+    });
+    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL }));
+    const body = () => new Blob(['some bytes']).stream();
+    const put = { name: 'put', url: `${redirecting.url}/put?signature=1`, headers: {}, body, repeatable: false };
+    expect(await rejection(transport.transfer(put))).toMatchObject({
+      name: 'APIError',
+      message: `PUT ${redirecting.url}/put: the redirect is not followed, because a stream cannot be sent twice to see where it leads. The storage must take the bytes at the URL that the service gave.`,
+      status: 0,
+      code: 'http_0',
+      recovery: 'change_request',
+      method: 'PUT',
+      url: `${redirecting.url}/put`,
+      attempts: 1,
+    });
+    await redirecting.close();
+  });
+});
+
+describe('a redirect that is not followed', () => {
+  const to = (location: string) => () => new Response(null, { status: 307, headers: { location } });
+
+  it.each<[string, string]>([
+    ['https://evil.test/x?a=1', 'it leads to https://evil.test'],
+    ['http://service.test/x', 'it leads to http://service.test without encryption'],
+    ['https://', 'its location is not a URL'],
+    ['https://user@service.test/', 'its location holds a user name or a password'],
+    ['/prefix/v1/videos/2', 'it leads to https://service.test'],
+  ])('to %s tells everything about the call', async (location, why) => {
+    const { client } = stubbed(to(location), { maxRetries: 0 });
+    const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-1' }));
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      name: 'APIError',
+      message: `POST ${BASE_URL}/v1/videos: the redirect is not followed, because ${why}. Set baseUrl to the address that it leads to, so that the API key is sent nowhere else.`,
+      status: 307,
+      code: 'http_307',
+      recovery: 'change_request',
+      method: 'POST',
+      url: `${BASE_URL}/v1/videos`,
+      idempotencyKey: 'order-1',
+      attempts: 1,
+    });
+  });
+
+  it('has its body released', async () => {
+    const cancelled = vi.fn();
+    const body = () => new ReadableStream({ cancel: cancelled });
+    const answer = () => new Response(body(), { status: 302, headers: { location: 'https://evil.test/' } });
+    await rejection(stubbed(answer, { maxRetries: 0 }).client.jobs.get('job_1'));
+    expect(cancelled).toHaveBeenCalledOnce();
+  });
+
+  it('is an answer like another where it says nowhere to go', async () => {
+    const { client, seen } = stubbed(() => new Response(null, { status: 302 }), { maxRetries: 0 });
+    expect(await rejection(client.jobs.get('job_1'))).toMatchObject({ name: 'APIError', status: 302 });
+    expect(seen).toHaveLength(1);
+  });
+});
