@@ -7,7 +7,6 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
-const CLOCK = Symbol.for('gen-client.clock');
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -88,7 +87,11 @@ describe('a key function', () => {
     const cause = new Error('the vault is sealed');
     const clock = virtualClock();
     const apiKey = vi.fn(make(cause));
-    const { client, seen } = stubbed(() => json(created()), { apiKey, maxRetries: 2, [CLOCK]: clock });
+    const { client, seen } = stubbed(() => json(created()), {
+      apiKey,
+      maxRetries: 2,
+      [Symbol.for('gen-client.clock')]: clock,
+    });
     expect(await clock.until(rejection(client.videos.create(PROMPT)))).toMatchObject({
       name: 'ConnectionError',
       message: 'apiKey failed: the vault is sealed',
@@ -118,7 +121,7 @@ describe('a key function', () => {
       apiKey: () => new Promise(() => {}),
       timeoutMs: 5_000,
       maxRetries: 0,
-      [CLOCK]: clock,
+      [Symbol.for('gen-client.clock')]: clock,
     });
     const startMs = clock.now();
     expect(await clock.until(rejection(client.videos.create(PROMPT)))).toMatchObject({
@@ -133,7 +136,7 @@ describe('a key function', () => {
   it('that hangs fails a call that needs to know the account first, after timeoutMs, and leaves no timer', async () => {
     const clock = virtualClock();
     const options: ClientOptions = { apiKey: () => new Promise(() => {}), timeoutMs: 5_000, catalog: 'live' };
-    const { client } = stubbed(() => json(created()), { ...options, [CLOCK]: clock });
+    const { client } = stubbed(() => json(created()), { ...options, [Symbol.for('gen-client.clock')]: clock });
     const startMs = clock.now();
     expect(await clock.until(rejection(client.videos.create({ ...PROMPT, duration: 7 as never })))).toMatchObject({
       name: 'TimeoutError',
