@@ -4,7 +4,7 @@ import { checkFiles, filesIn, placedFiles, replaceFiles } from '../../src/upload
 import type { UploadSteps } from '../../src/uploading/upload.js';
 import { type RememberedUploads, UploadMemory } from '../../src/uploading/upload-memory.js';
 import { countedSignal, rejection } from '../transport/support.js';
-import { mp4, png } from './by-value-setup.js';
+import { mp3, mp4, png } from './by-value-setup.js';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -151,6 +151,29 @@ describe('files that are only looked at', () => {
     give();
     await checked;
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+  });
+
+  it.each<[string, () => Blob, string]>([
+    ['upload_id', mp4, 'an image is required, and this file is video/mp4.'],
+    ['upload_ids', mp4, 'an image is required, and this file is video/mp4.'],
+    ['reference_upload_ids', mp3, 'an image is required, and this file is audio/mpeg.'],
+    ['reference_image_upload_ids', mp4, 'an image is required, and this file is video/mp4.'],
+    ['last_frame_upload_id', mp3, 'an image is required, and this file is audio/mpeg.'],
+    ['source_video_upload_id', png, 'a video is required, and this file is image/png.'],
+    ['reference_video_upload_ids', mp3, 'a video is required, and this file is audio/mpeg.'],
+    ['reference_audio_upload_ids', png, 'an audio file is required, and this file is image/png.'],
+    [
+      'first_frame_upload_id',
+      () => new Blob(['text']),
+      'The first bytes do not tell the type of the file. Pass mimeType, for example "video/mp4".' +
+        ' Upload it with uploads.upload(file, { mimeType }), and pass its upload_id here.',
+    ],
+  ])('must be of the kind of their field: %s', async (field, file, message) => {
+    expect(await rejection(checkFiles({ [field]: file() }))).toMatchObject({
+      message: `${field}: ${message}`,
+      code: 'upload_invalid',
+      param: field,
+    });
   });
 
   it('must be wide enough for a character where they are for one', async () => {

@@ -73,6 +73,11 @@ describe('the first bytes tell the type of', () => {
     '\x00\xfb\x90\x44',
     '\xff\x1b\x90\x44',
     'RIFF\0\0\0\0ACON',
+    'JUNK\0\0\0\0WEBP',
+    'JUNK\0\0\0\0WAVE',
+    'JUNK\0\0\0\0AVI ',
+    'JUNK\0\0\0\0AIFF',
+    'FORM\0\0\0\0ILBM',
     'PK\x03\x04',
   ])('no medium: %j', (head) => {
     expect(sniffMediaType(latin1(head))).toBeUndefined();
