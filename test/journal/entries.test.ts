@@ -67,7 +67,7 @@ describe('a create', () => {
       () => answer({ id: 'job_3', status: 'processing', quotedTokenCost: 'nine' }),
     ]);
     for (const idempotencyKey of ['a', 'b', 'c']) await client.videos.create(PROMPT, { idempotencyKey });
-    expect(entries.filter(({ phase }) => phase === 'accepted')).toEqual([
+    expect(entries.filter(({ phase }) => phase === 'accepted')).toStrictEqual([
       { phase: 'accepted', key: 'a', jobId: 'job_1', at: AT, quotedTokens: 9 },
       { phase: 'accepted', key: 'b', jobId: 'job_2', at: AT },
       { phase: 'accepted', key: 'c', jobId: 'job_3', at: AT },
@@ -107,7 +107,7 @@ describe('a create', () => {
   ])('that was %s is closed with the reason and the code, or stays open', async (_, step, closed) => {
     const { client, entries } = journaling(step);
     await rejection(client.videos.create(PROMPT, { idempotencyKey: 'k' }));
-    expect(entries.slice(1)).toEqual(closed ? [{ phase: 'closed', key: 'k', at: AT, ...closed }] : []);
+    expect(entries.slice(1)).toStrictEqual(closed ? [{ phase: 'closed', key: 'k', at: AT, ...closed }] : []);
   });
 
   it.each<[string, () => Promise<Response>, object | undefined]>([
@@ -120,7 +120,7 @@ describe('a create', () => {
   ])('that %s', async (_, step, closed) => {
     const { client, entries } = journaling(step);
     await rejection(client.videos.create(PROMPT, { idempotencyKey: 'k' }));
-    expect(entries.slice(1)).toEqual(closed ? [{ phase: 'closed', key: 'k', at: AT, ...closed }] : []);
+    expect(entries.slice(1)).toStrictEqual(closed ? [{ phase: 'closed', key: 'k', at: AT, ...closed }] : []);
   });
 
   it('that is aborted before it was sent is closed as unsent, without a code', async () => {
@@ -133,7 +133,7 @@ describe('a create', () => {
     expect(await rejection(client.videos.create(PROMPT, { idempotencyKey: 'k', signal: controller.signal }))).toBe(
       'enough',
     );
-    expect(entries.slice(1)).toEqual([{ phase: 'closed', key: 'k', at: AT, reason: 'unsent' }]);
+    expect(entries.slice(1)).toStrictEqual([{ phase: 'closed', key: 'k', at: AT, reason: 'unsent' }]);
     expect(seen).toEqual([]);
   });
 
@@ -179,13 +179,13 @@ describe('the end of a job', () => {
     await client.videos.create(PROMPT, { idempotencyKey: 'k' });
     await client.jobs.get('job_1');
     await client.jobs.get('job_1');
-    expect(entries.slice(2)).toEqual([{ jobId: 'job_1', at: AT, key: 'k', phase: 'final', ...end }]);
+    expect(entries.slice(2)).toStrictEqual([{ jobId: 'job_1', at: AT, key: 'k', phase: 'final', ...end }]);
   });
 
   it('that another process has created is written without a key', async () => {
     const { client, entries } = journaling(() => answer({ id: 'job_1', status: 'completed', finalTokenCost: 3 }));
     await client.jobs.get('job_1');
-    expect(entries).toEqual([{ jobId: 'job_1', at: AT, phase: 'final', status: 'completed', chargedTokens: 3 }]);
+    expect(entries).toStrictEqual([{ jobId: 'job_1', at: AT, phase: 'final', status: 'completed', chargedTokens: 3 }]);
   });
 
   it('that cannot be written is a warning, and the read succeeds', async () => {

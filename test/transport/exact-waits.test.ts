@@ -256,6 +256,26 @@ describe('a limiter of one’s own', () => {
     expect(released).toEqual(['unused']);
   });
 
+  it.each<[string, unknown, unknown[]]>([
+    ['a slot', undefined, ['unused']],
+    ['a time', 500, []],
+  ])('that has to ask whether a slot is free gets back %s that comes after an abort', async (_, given, outcomes) => {
+    const released: unknown[] = [];
+    const release = (...outcome: unknown[]) => void released.push(...outcome);
+    let answer = (_taken: unknown) => {};
+    const tryShared = () => new Promise((resolve) => (answer = resolve));
+    const limiter = { ...noting().limiter, tryShared };
+    const { client, seen } = heldClient([done], { limiter, rateLimit: 'throw' });
+    const controller = new AbortController();
+    const ended = rejection(client.videos.create(PROMPT, { signal: controller.signal }));
+    await new Promise(setImmediate);
+    controller.abort('enough');
+    expect(await ended).toBe('enough');
+    answer(given ?? release);
+    await new Promise(setImmediate);
+    expect([released, seen]).toEqual([outcomes, []]);
+  });
+
   it('is told the abort’s own reason also where it throws another error for it', async () => {
     const { limiter } = noting(
       (_lane, signal) =>

@@ -41,6 +41,17 @@ describe('a refusal', () => {
     expect((await refusedWith(body)).message).toBe(message);
   });
 
+  it('of a call without a key is told like any other', async () => {
+    const { client } = stubbed(() => json({ code: 'a_code', message: 'Not now.' }, { status: 404 }));
+    expect(await rejection(client.models.list())).toMatchObject({
+      name: 'NotFoundError',
+      code: 'a_code',
+      message: 'Not now.',
+      data: { code: 'a_code', message: 'Not now.' },
+      attempts: 1,
+    });
+  });
+
   it('without a status text says its number', async () => {
     expect((await refusedWith('', { statusText: '' })).message).toBe(
       `POST ${BASE_URL}/v1/videos was answered with 409.`,
@@ -66,6 +77,7 @@ describe('a refusal', () => {
       'prompt_too_long',
       'A documented code wins.',
     ],
+    [{ code: 'new_code', detail: 'prompt_too_long', message: 'Also there.' }, 'prompt_too_long', 'Also there.'],
     [{ errorCode: 'second', error_code: 'third', message: 'In this order.' }, 'second', 'In this order.'],
     [{ error: 'second', code: 'first', message: 'In this order.' }, 'first', 'In this order.'],
     [{ code: 'Not a code!', message: 'No code.' }, 'http_409', 'No code.'],

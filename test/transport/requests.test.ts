@@ -136,6 +136,22 @@ describe('a call of the service', () => {
     expect(seen).toEqual([]);
   });
 
+  it.each<[ClientOptions['preflight'], boolean | 'strict' | undefined, number]>([
+    [undefined, undefined, 1],
+    ['strict', undefined, 0],
+    ['strict', true, 1],
+    [true, 'strict', 0],
+    [false, 'strict', 0],
+  ])(
+    'with an undocumented field, under preflight %s of the client and %s of the call, is sent %i times',
+    async (ofClient, ofCall, sent) => {
+      const { client, seen } = stubbed(() => json(created()), { preflight: ofClient });
+      const params = { ...PROMPT, not_documented: 1 };
+      await client.videos.create(params, { preflight: ofCall }).catch(() => {});
+      expect(seen).toHaveLength(sent);
+    },
+  );
+
   it('is sent as it was when it was made, also when its params are changed while it waits', async () => {
     const { client, seen } = stubbed([
       () => json({}, { status: 429, headers: { 'retry-after': '0' } }),
@@ -155,6 +171,10 @@ describe('a call of the service', () => {
     expect(await client.request({ method: 'GET', path: '/v1/x' })).toBe(7);
     expect(patched.mock.calls[0]?.[0]).toBe(`${BASE_URL}/v1/x`);
     expect(patched.mock.calls[0]?.[1]).toMatchObject({ method: 'GET', redirect: 'manual', cache: 'no-store' });
+    // A redirect of a body is an error of the fetch itself, which then keeps no copy of the body.
+    await client.request({ method: 'POST', path: '/v1/x', body: { a: 1 } });
+    expect(patched.mock.calls[1]?.[1]).toMatchObject({ method: 'POST', redirect: 'error', body: '{"a":1}' });
+    expect(patched.mock.calls[1]?.[1]).not.toHaveProperty('cache');
   });
 
   it('is told to the hooks by its path below the base URL, without its query', async () => {

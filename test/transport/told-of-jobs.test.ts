@@ -182,6 +182,19 @@ describe('the cost of a job in the end', () => {
     expect(ofCall.told.slice(1)).toEqual(expected);
   });
 
+  it('corrects the budget of the call where the client has none, without a warning', async () => {
+    const { budget, told } = notingBudget();
+    const warn = vi.fn();
+    const silent = () => {};
+    const { client } = stubbed([() => json(created()), () => answer({ id: 'job_1', status: 'failed' })], {
+      logger: { error: silent, warn, info: silent, debug: silent },
+    });
+    await client.videos.create(PROMPT, { budget });
+    await client.jobs.get('job_1');
+    expect(told.slice(1)).toEqual([['refund', 'job_1', 0]]);
+    expect(warn).not.toHaveBeenCalled();
+  });
+
   it('corrects the budget of a client that only reads the job', async () => {
     const { budget, told } = notingBudget();
     const { client } = stubbed(() => answer({ id: 'job_1', status: 'completed', finalTokenCost: 3 }), { budget });
@@ -208,6 +221,29 @@ describe('the cost of a job in the end', () => {
     expect((await client.jobs.get('job_1')).status).toBe('failed');
     expect(warnings).toEqual([
       'gen-client: the tokens of job job_1 could not be given back to its budget: the store is away',
+    ]);
+  });
+});
+
+describe('client.estimate', () => {
+  it('learns the price from a quote, of the answer or of the job, and nothing where nobody says', async () => {
+    const { client } = stubbed([
+      () => answer({ id: 'job_1', status: 'processing' }),
+      () => answer({ id: 'job_2', status: 'processing', quotedTokenCost: 9 }),
+      () => answer({ id: 'job_3', status: 'processing' }),
+      () => answer({ id: 'job_4', status: 'processing', quotedTokenCost: 9 }, { quoted_token_cost: 7 }),
+    ]);
+    const estimates: unknown[] = [];
+    for (let call = 0; call < 4; call++) {
+      await client.videos.create(PROMPT);
+      const { tokens, basis } = client.estimate({ call: 'videos' });
+      estimates.push([tokens, basis]);
+    }
+    expect(estimates).toEqual([
+      [undefined, 'unknown'],
+      [9, 'learned'],
+      [9, 'learned'],
+      [7, 'learned'],
     ]);
   });
 });
