@@ -1,0 +1,174 @@
+// What a proxy does at its edges: fields that it adds, files of the app, bounds of held requests, and a service that is silent.
+import { GenClient } from 'gen-client';
+import { createSandbox } from 'gen-client/sandbox';
+import { describe, expect, it } from 'vitest';
+import { CLOCK, clockOf } from '../../src/runtime/clock.js';
+import { type App, KEY, openApp } from './support.js';
+
+const ASK = { prompt: 'a fox' };
+const ANN = { id: 'ann' };
+/** Moves the clock second by second until a request is answered, and gives how long that took. Signatures take real time. */
+async function msUntil({ sandbox }: Pick<App, 'sandbox'>, answer: Promise<unknown>): Promise<number> {
+  let isAnswered = false;
+  answer.then(() => {
+    isAnswered = true;
+  });
+  for (let ms = 0; ms < 600_000; ms += 1_000) {
+    for (let turn = 0; turn < 200 && !isAnswered; turn++) await new Promise((resolve) => setImmediate(resolve));
+    if (isAnswered) return ms;
+    await sandbox.advance(1_000);
+  }
+  throw new Error('it was not answered');
+}
+const createdBody = (app: App) =>
+  JSON.parse(app.sandbox.requests.findLast(({ method }) => method === 'POST')?.body ?? '{}') as Record<string, unknown>;
+
+describe('the user of a create', () => {
+  const create = {
+    images: () => ASK,
+    videos: () => ASK,
+    characters: () => ({ ...ASK, name: 'Fox' }),
+    videoEdits: () => ({ ...ASK, model: 'svc-video-fast', source_video_url: 'https://a.test/a.mp4' }),
+  };
+
+  it.each([
+    ['images', true],
+    ['videos', true],
+    ['characters', false],
+    ['videoEdits', false],
+  ])('is told to the service as a hash by %s: %s', async (verb, isTold) => {
+    const app = openApp({ create });
+    expect((await app.post(verb, { key: KEY, ask: {} })).status).toBe(200);
+    const { safety_identifier: told } = createdBody(app);
+    expect(told).toEqual(isTold ? expect.stringMatching(/^[\w-]{32}$/) : undefined);
+  });
+
+  it('is the same hash each time, another one for another user, and none where the app has its own', async () => {
+    const app = openApp({ create: { videos: (ask: { own?: string }) => ({ ...ASK, safety_identifier: ask.own }) } });
+    const told: unknown[] = [];
+    for (const [key, user, own] of [
+      ['a', 'ann'],
+      ['b', 'ann'],
+      ['c', 'ben'],
+      ['d', 'ann', 'user-7'],
+    ] as const) {
+      expect((await app.post('videos', { key: `${KEY}${key}`, ask: { own } }, { user })).status).toBe(200);
+      told.push(createdBody(app).safety_identifier);
+    }
+    expect(told[0]).toBe(told[1]);
+    expect(told[2]).not.toBe(told[0]);
+    expect(told[3]).toBe('user-7');
+  });
+});
+
+describe('an upload field that the app returns', () => {
+  const png = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10])], { type: 'image/png' });
+  const post = (value: unknown) =>
+    openApp({ create: { videos: () => ({ ...ASK, first_frame_upload_id: value }) } }).post('videos', {
+      key: KEY,
+      ask: ASK,
+    });
+
+  it.each<[string, unknown]>([
+    ['a file of the app', png],
+    ['nothing', undefined],
+    ['null', null],
+  ])('is sent with %s', async (_, value) => {
+    expect((await post(value)).status).toBe(200);
+  });
+
+  it.each<[string, unknown]>([
+    ['a number', 7],
+    ['an object', { id: 'upl_1' }],
+    ['a list of null', [null]],
+    ['a list of lists', [['upl_1']]],
+    ['a boolean', true],
+  ])('is refused with %s, which a page could have sent', async (_, value) => {
+    expect(await post(value)).toMatchObject({
+      status: 400,
+      body: { code: 'upload_invalid', message: 'An upload field takes tickets of uploads.' },
+    });
+  });
+});
+
+describe('the option url', () => {
+  it.each(['/api/gen', 'app.test', '', 7])('%j is refused, because a link must be whole', (url) => {
+    expect(() => openApp({ url } as never)).toThrow(/^url must be an absolute URL, not /);
+  });
+
+  it.each(['https://app.test/api/gen', 'https://app.test/api/gen/'])('%s begins each link', async (url) => {
+    const app = openApp({ url });
+    expect(await app.proxy.link('job_1', { expiresInMs: 1_000 })).toMatch(/^https:\/\/app\.test\/api\/gen\/file\?t=./);
+    expect(await openApp().proxy.link('job_1', { expiresInMs: 1_000 })).toMatch(/^file\?t=./);
+  });
+});
+
+describe('requests that are held open', () => {
+  /** An app whose job stays under way, and a request that is held until its page leaves. */
+  async function openHeld() {
+    const app = openApp({ holdMs: 60_000 }, { clock: 'manual' });
+    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    const ticket = String(body.ticket);
+    await app.post('watch', { ticket });
+    const watch = () => {
+      const page = new AbortController();
+      const answer = app.ask('watch', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
+        body: JSON.stringify({ ticket, seen: 'processing' }),
+        signal: page.signal,
+      });
+      return { answer, leave: () => page.abort() };
+    };
+    return { app, watch };
+  }
+
+  it('are 64 for each user, and the next is refused until one has ended', async () => {
+    const { watch } = await openHeld();
+    const asked = Array.from({ length: 65 }, watch);
+    const [at, refused] = await Promise.race(asked.map(async ({ answer }, place) => [place, await answer] as const));
+    expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toEqual([
+      429,
+      '5',
+      { code: 'rate_limited', message: 'Too many open requests. Try again later.' },
+    ]);
+    const [first] = asked.toSpliced(at, 1);
+    first?.leave();
+    expect((await first?.answer)?.status).toBe(200);
+    const more = [watch(), watch()];
+    expect((await Promise.race(more.map(({ answer }) => answer))).status).toBe(429);
+    for (const { leave } of [...asked, ...more]) leave();
+    await Promise.all([...asked, ...more].map(({ answer }) => answer));
+  });
+});
+
+describe('a service that does not answer', () => {
+  it.each([
+    [undefined, 'created'],
+    ['processing', 'processing'],
+    [7, 'created'],
+  ])('leaves a page that has seen %j with the status %s after ten seconds', async (seen, status) => {
+    const sandbox = createSandbox({ clock: 'manual' });
+    const { apiKey, baseUrl } = sandbox;
+    const fetch = () => new Promise<Response>(() => {});
+    const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: clockOf(sandbox.client()) } });
+    const app = openApp({ client, holdMs: 0 } as never);
+    const ticket = await app.proxy.ticket('job_1', ANN);
+    const answer = app.post('watch', { ticket, seen });
+    expect(await msUntil({ sandbox }, answer)).toBeGreaterThanOrEqual(10_000);
+    expect(await answer).toMatchObject({ status: 200, body: { status, final: false, againMs: 5_000 } });
+  });
+});
+
+it('a body that never ends is refused with its reason', async () => {
+  const app = openApp({}, { clock: 'manual' });
+  const body = new ReadableStream<Uint8Array>({ start: (it) => it.enqueue(new TextEncoder().encode('{"key":')) });
+  const headers = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
+  const answer = app.ask('videos', { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
+  expect(await msUntil(app, answer)).toBeGreaterThanOrEqual(10_000);
+  const { status } = await answer;
+  expect([status, await (await answer).json()]).toEqual([
+    408,
+    { code: 'body_timeout', message: 'The body did not arrive in time.' },
+  ]);
+});
