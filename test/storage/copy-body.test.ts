@@ -5,6 +5,7 @@ import type { OutputPiece } from '../../src/resources/output-reader.js';
 import { copyBody, openOutput } from '../../src/storage/copy-body.js';
 import { rejection } from '../transport/support.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
+import { finished } from './copy-setup.js';
 
 const bytes = (...values: number[]): OutputPiece => ({ type: 'bytes', bytes: Uint8Array.from(values), isOwned: false });
 const END: OutputPiece = { type: 'end' };
@@ -139,6 +140,6 @@ describe('a file', () => {
     const other = () => answer(2_000, { etag: '"2"' });
     const given = client([cut, other, other]);
     const opened = openOutput(given as never, { jobId: 'job_1', clock });
-    expect((await clock.until(opened)).sizeBytes).toBe(2_000);
+    expect((await finished(clock, opened)).sizeBytes).toBe(2_000);
   });
 });

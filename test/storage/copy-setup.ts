@@ -9,7 +9,7 @@ import {
   type OutputDestination,
   type StoredObject,
 } from '../../src/storage/index.js';
-import { virtualClock } from '../waiting/virtual-clock.js';
+import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 
 export const FILE = new Uint8Array(1_000_000).fill(7);
 const SHA256 = createHash('sha256').update(FILE).digest('hex');
@@ -90,4 +90,19 @@ export async function until(holds: () => boolean): Promise<void> {
   const end = performance.now() + 5_000;
   while (!holds() && performance.now() < end) await new Promise(setImmediate);
   expect(holds()).toBe(true);
+}
+
+/** The outcome of the work, whose pauses pass at once. */
+export async function finished<T>(clock: VirtualClock, work: Promise<T>): Promise<T> {
+  let isOpen = true;
+  const close = () => {
+    isOpen = false;
+  };
+  work.then(close, close);
+  const end = performance.now() + 5_000;
+  while (isOpen && performance.now() < end) {
+    await clock.advance(clock.timers > 0 ? 10_000 : 0);
+  }
+  expect(isOpen).toBe(false);
+  return work;
 }

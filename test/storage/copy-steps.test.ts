@@ -10,6 +10,7 @@ import {
   EXISTED,
   FILE,
   failing,
+  finished,
   INFO,
   OWN,
   type Put,
@@ -153,10 +154,10 @@ describe('a look that fails', () => {
   it('is made again, and its error says what was asked', async () => {
     const away = new Error('away');
     const { copy, clock, asked } = start({ looks: [away, away, undefined] });
-    expect(await clock.until(copy({ retries: 2 }))).toEqual(STORED);
+    expect(await finished(clock, copy({ retries: 2 }))).toEqual(STORED);
     expect(asked()).toEqual([1, 3]);
     const broken = start({ looks: [away] });
-    expect(await rejection(broken.clock.until(broken.copy({ retries: 2 })))).toMatchObject({
+    expect(await rejection(finished(broken.clock, broken.copy({ retries: 2 })))).toMatchObject({
       message: 'The store "mine" failed to tell about the object: away',
       code: 'put_failed',
       cause: away,
@@ -210,7 +211,7 @@ describe('a put that fails', () => {
     ],
   ])('with %o is made %i times', async (error, puts, looks) => {
     const { copy, clock, asked } = start({ puts: [failing(error)] });
-    const failed = await rejection(clock.until(copy({ retries: 2 })));
+    const failed = await rejection(finished(clock, copy({ retries: 2 })));
     if (error instanceof StorageError) expect(failed).toBe(error);
     expect(asked()).toEqual([puts, looks]);
   });
@@ -247,7 +248,7 @@ describe('a put that fails', () => {
     const copying = copy({ overwrite: true });
     await clock.advance(100);
     expect(asked()).toEqual([1, 1]);
-    expect(await clock.until(copying)).toEqual(STORED);
+    expect(await finished(clock, copying)).toEqual(STORED);
   });
 
   it.each<[string, unknown, boolean, object]>([
@@ -258,7 +259,7 @@ describe('a put that fails', () => {
     ['says that it has failed', new Error('away'), true, EXISTED],
   ])('although the object is there, because the store %s, is known again', async (_, error, isWhole, expected) => {
     const { copy, clock, asked } = start({ puts: [failing(error, isWhole)], looks: [undefined, OWN] });
-    expect(await clock.until(copy())).toEqual(expected);
+    expect(await finished(clock, copy())).toEqual(expected);
     expect(asked()).toEqual([1, 2]);
   });
 
@@ -267,7 +268,7 @@ describe('a put that fails', () => {
     ['another job', { ...OWN, metadata: { 'gen-job': 'job_2' } }],
   ])('after it had all bytes is not taken for stored by an object of %s', async (_, object) => {
     const { copy, clock } = start({ puts: [failing(storeError('Oops', 502), true)], looks: [undefined, object] });
-    expect(await rejection(clock.until(copy()))).toMatchObject({ code: 'object_exists' });
+    expect(await rejection(finished(clock, copy()))).toMatchObject({ code: 'object_exists' });
   });
 });
 

@@ -91,7 +91,7 @@ describe('the service is asked', () => {
     const open = start();
     open.output.mockRejectedValue(refused(404, 'http_400'));
     expect((await open.ask()).status).toBe(409);
-    expect(open.get.mock.calls).toEqual([['job_1', { signal }]]);
+    expect([open.get.mock.calls, open.onError.mock.calls]).toEqual([[['job_1', { signal }]], []]);
     const told = start();
     told.output.mockRejectedValue(refused(409, 'http_400'));
     expect((await told.ask()).status).toBe(409);
