@@ -39,8 +39,8 @@ export function queueNames(connection: ConnectionOptions, location: QueueLocatio
 export function checkConnection(owner: string, connection: unknown, { prefix = '' }: QueueLocation): void {
   if (typeof connection !== 'object' || connection === null || connection instanceof URL) {
     // The URL may hold a password, so it is not repeated.
-    const given =
-      connection === undefined ? 'nothing' : typeof connection === 'object' ? 'a URL' : `a ${typeof connection}`;
+    const isNothing = connection === undefined || connection === null;
+    const given = isNothing ? 'nothing' : connection instanceof URL ? 'a URL' : `a ${typeof connection}`;
     throw new GenError(
       `${owner} takes the connection as BullMQ does, not ${given}: pass { url: 'redis://…' }, or a client of Redis.`,
     );

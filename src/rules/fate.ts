@@ -89,7 +89,8 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 /** What the runtimes say of a connection that was never made: Node and Bun as codes, Deno in a message. */
 const NEVER_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|CERT_[A-Z_]+|ERR_TLS_[A-Z_]+|bad port)$|client error \(Connect\)/;
-const MOST_CAUSES = 6;
+/** Causes of causes that are looked at: an error may be its own cause. */
+export const MOST_CAUSES = 6;
 
 /** What a failed create means. Undefined for an error that is not of this package, such as an abort: a job may exist. */
 export function fateOf(error: unknown): Fate | undefined {
@@ -193,7 +194,7 @@ export function isRedirection({ status, type, headers }: Pick<Response, 'status'
 
 /** Whether Node's fetch failed because it was told to take redirects for errors. */
 export function isRedirectFailure(error: unknown, depth = 0): boolean {
-  if (!(error instanceof Error) || depth > 4) return false;
+  if (!(error instanceof Error) || depth > MOST_CAUSES) return false;
   return error.message === 'unexpected redirect' || isRedirectFailure(error.cause, depth + 1);
 }
 

@@ -1,6 +1,6 @@
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
 import { type APIError, documentedStatus } from '../errors/index.js';
-import { refusalKind } from '../rules/fate.js';
+import { MOST_CAUSES, refusalKind } from '../rules/fate.js';
 import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
 
 /** A refused request, read whole. */
@@ -186,7 +186,7 @@ function scrubHeaders(headers: Headers, key: string | undefined): Headers {
 /** The cause itself, or where the key stands in it, a plain error that says the same without it. */
 export function scrubCause(cause: unknown, key: string | undefined, depth = 0): unknown {
   if (!key || !(cause instanceof Error)) return typeof cause === 'string' ? scrubText(cause, key) : cause;
-  const inner = depth < 4 ? scrubCause(cause.cause, key, depth + 1) : undefined;
+  const inner = depth < MOST_CAUSES ? scrubCause(cause.cause, key, depth + 1) : undefined;
   const tells = `${cause.message}\n${cause.stack}\n${Object.values(cause).map(String).join('\n')}`;
   if (inner === cause.cause && scrubText(tells, key) === tells) return cause;
   const clean = new Error(scrubText(cause.message, key), inner === undefined ? undefined : { cause: inner });

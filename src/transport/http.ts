@@ -2,7 +2,7 @@
 import ky from 'ky';
 import type { Config } from '../config.js';
 import { APIError, ConnectionError, GenError } from '../errors/index.js';
-import { hasNoBody, isRedirectFailure, isRedirection } from '../rules/fate.js';
+import { hasNoBody, isRedirectFailure, isRedirection, MOST_CAUSES } from '../rules/fate.js';
 import { streamOf } from '../runtime/bytes.js';
 import { isBrowser, isNode } from '../runtime/platform.js';
 import { show } from '../schemas/show.js';
@@ -200,8 +200,9 @@ export function connectionError(thrown: unknown, call: Call<unknown>, secret: st
 }
 
 /** The message that says most: Node's "fetch failed" hides the reason in its cause. */
-function innermostMessage(error: Error): string {
-  return error.cause instanceof Error ? innermostMessage(error.cause) : error.message || error.name;
+function innermostMessage(error: Error, depth = 0): string {
+  const { cause, message, name } = error;
+  return cause instanceof Error && depth < MOST_CAUSES ? innermostMessage(cause, depth + 1) : message || name;
 }
 
 /** Redirects followed in one attempt. */

@@ -94,6 +94,7 @@ describe('a queue that cannot work', () => {
     ['a URL as text', 'redis://:secret@host:6379', {}, ` ${asBullMq('a string')}`],
     ['a URL', new URL('redis://:secret@host:6379'), {}, ` ${asBullMq('a URL')}`],
     ['nothing', undefined, {}, ` ${asBullMq('nothing')}`],
+    ['null', null, {}, ` ${asBullMq('nothing')}`],
     ['a function', () => {}, {}, ` ${asBullMq('a function')}`],
     ['a Redis Cluster', { isCluster: true }, {}, ONE_NODE],
     ['a Redis Cluster with a prefix without a hash tag', { isCluster: true }, { prefix: 'gen' }, ONE_NODE],

@@ -274,6 +274,14 @@ it('an abort whose reason has a field "details" did not reject an upload with th
   expect(await upload).toBe(reason);
 });
 
+it('a ConnectionError takes an error that is its own cause, also where no key has to be looked for in it', async () => {
+  const circle: Error = new Error('the socket broke');
+  circle.cause = new Error('the tunnel broke', { cause: circle });
+  const { client } = stubbed(() => Promise.reject(circle), { apiKey: undefined, maxRetries: 0 });
+  const error = await rejection(client.models.list());
+  expect(error).toMatchObject({ name: 'ConnectionError', message: expect.stringMatching(/the (socket|tunnel) broke/) });
+});
+
 it('a ConnectionError names what went wrong in words', async () => {
   const { client } = stubbed(() => Promise.reject(new TypeError('fetch failed', { cause: new Error('ECONNRESET') })), {
     maxRetries: 0,
