@@ -101,7 +101,7 @@ describe('a refused request', () => {
       expect.stringMatching(/^402 budget_exceeded ./) as unknown as string,
       { budget: () => createBudget({ maxTokens: 0 }) },
     ],
-  ])('%s: %j is answered with %s', async (_, [verb, body, as], expected, options) => {
+  ])('%s tells the page why, and makes no job', async (_, [verb, body, as], expected, options) => {
     const app = openApp(options);
     const { status, body: told, headers } = await app.post(verb, body, as);
     const wait = headers.get('retry-after');
