@@ -78,7 +78,8 @@ export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox;
         },
         ended: async (count = 1) => {
           const counted = () => queue.queue.getJobCountByTypes('completed', 'failed');
-          await expect.poll(counted, { timeout: 15_000 }).toBe(count);
+          // A call whose worker was slow to fall asleep may need two reminders, five seconds apart on a quiet machine.
+          await expect.poll(counted, { timeout: 25_000 }).toBe(count);
         },
         async record(id) {
           const job = await queue.queue.getJob(id);

@@ -201,16 +201,19 @@ describe('on the real clock', () => {
   });
 
   test('a speed that is given is kept', async () => {
-    const { clock, opened, get } = start({ speed: 100, limits: { 'jobs.get': { limit: 1, windowMs: 60_000 } } });
+    const { clock, opened, get } = start({ speed: 100, limits: { 'jobs.get': { limit: 1, windowMs: 600_000 } } });
     const started = performance.now();
     await sleep(clock, 10_000);
     expect(performance.now() - started).toBeGreaterThanOrEqual(99);
     await get('/v1/jobs/x');
     // A client on this clock waits in the sandbox's time, any other in its own.
-    expect((await get('/v1/jobs/x')).headers.get('retry-after')).toBe('60');
+    const ownS = Number((await get('/v1/jobs/x')).headers.get('retry-after'));
+    // A second of a slow machine is a hundred of this clock.
+    expect([ownS > 300, ownS <= 600]).toEqual([true, true]);
     const headers = { authorization: `Bearer ${opened.service.apiKey}` };
     const other = await opened.service.fetch(`${opened.service.baseUrl}/v1/jobs/x`, { headers });
-    expect(other.headers.get('retry-after')).toBe('1');
+    const otherS = Number(other.headers.get('retry-after'));
+    expect([otherS > 3, otherS <= 6]).toEqual([true, true]);
   });
 
   test('a timer never fires early, and one that is canceled never', async () => {
