@@ -150,6 +150,7 @@ export async function printOf(source: unknown): Promise<string | undefined> {
   if (isMemory(source)) return printOf(new Uint8Array(source));
   if (ArrayBuffer.isView(source)) {
     const { buffer, byteOffset, byteLength } = source;
+    if (buffer instanceof ArrayBuffer) return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength));
     return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength).slice()); // WebCrypto takes no shared memory.
   }
   const { size, lastModified }: { readonly size?: unknown; readonly lastModified?: unknown } = source;
