@@ -164,8 +164,12 @@ describe('what a page may ask for', () => {
     const body = new ReadableStream<Uint8Array>({ start: (it) => it.enqueue(new TextEncoder().encode('{"key":')) });
     const headers = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
     const answer = app.ask('videos', { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
-    await app.sandbox.advance(10_001);
+    await app.sandbox.advance(9_999);
+    expect(await Promise.race([answer, 'not yet'])).toBe('not yet');
+    await app.sandbox.advance(2);
     expect((await answer).status).toBe(408);
+    const why = { code: 'body_timeout', message: 'The body did not arrive in time.' };
+    expect(await (await answer).json()).toEqual(why);
   });
 });
 

@@ -3,23 +3,10 @@ import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { CLOCK, clockOf } from '../../src/runtime/clock.js';
-import { type App, KEY, openApp } from './support.js';
+import { type App, KEY, msUntil, openApp, watchFrom } from './support.js';
 
 const ASK = { prompt: 'a fox' };
 const ANN = { id: 'ann' };
-/** Moves the clock second by second until a request is answered, and gives how long that took. Signatures take real time. */
-async function msUntil({ sandbox }: Pick<App, 'sandbox'>, answer: Promise<unknown>): Promise<number> {
-  let isAnswered = false;
-  answer.then(() => {
-    isAnswered = true;
-  });
-  for (let ms = 0; ms < 600_000; ms += 1_000) {
-    for (let turn = 0; turn < 200 && !isAnswered; turn++) await new Promise((resolve) => setImmediate(resolve));
-    if (isAnswered) return ms;
-    await sandbox.advance(1_000);
-  }
-  throw new Error('it was not answered');
-}
 const createdBody = (app: App) =>
   JSON.parse(app.sandbox.requests.findLast(({ method }) => method === 'POST')?.body ?? '{}') as Record<string, unknown>;
 
@@ -110,17 +97,7 @@ describe('requests that are held open', () => {
     const { body } = await app.post('videos', { key: KEY, ask: ASK });
     const ticket = String(body.ticket);
     await app.post('watch', { ticket });
-    const watch = () => {
-      const page = new AbortController();
-      const answer = app.ask('watch', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
-        body: JSON.stringify({ ticket, seen: 'processing' }),
-        signal: page.signal,
-      });
-      return { answer, leave: () => page.abort() };
-    };
-    return { app, watch };
+    return { app, watch: () => watchFrom(app, ticket) };
   }
 
   it('are 64 for each user, and the next is refused until one has ended', async () => {
@@ -155,20 +132,7 @@ describe('a service that does not answer', () => {
     const app = openApp({ client, holdMs: 0 } as never);
     const ticket = await app.proxy.ticket('job_1', ANN);
     const answer = app.post('watch', { ticket, seen });
-    expect(await msUntil({ sandbox }, answer)).toBeGreaterThanOrEqual(10_000);
+    expect(await msUntil(sandbox, answer)).toBeGreaterThanOrEqual(10_000);
     expect(await answer).toMatchObject({ status: 200, body: { status, final: false, againMs: 5_000 } });
   });
-});
-
-it('a body that never ends is refused with its reason', async () => {
-  const app = openApp({}, { clock: 'manual' });
-  const body = new ReadableStream<Uint8Array>({ start: (it) => it.enqueue(new TextEncoder().encode('{"key":')) });
-  const headers = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
-  const answer = app.ask('videos', { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
-  expect(await msUntil(app, answer)).toBeGreaterThanOrEqual(10_000);
-  const { status } = await answer;
-  expect([status, await (await answer).json()]).toEqual([
-    408,
-    { code: 'body_timeout', message: 'The body did not arrive in time.' },
-  ]);
 });

@@ -82,5 +82,34 @@ export function openApp(overrides: Overrides = {}, sandboxOptions: Parameters<ty
   };
 }
 
+const STEP_MS = 500;
+
+/** Moves the clock in small steps until a request is answered, and gives how long that took. Signatures take real time. */
+export async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promise<number> {
+  let isAnswered = false;
+  const note = () => {
+    isAnswered = true;
+  };
+  answer.then(note, note);
+  for (let ms = 0; ms < 600_000; ms += STEP_MS) {
+    for (let turn = 0; turn < 200 && !isAnswered; turn++) await new Promise((resolve) => setImmediate(resolve));
+    if (isAnswered) return ms;
+    await sandbox.advance(STEP_MS);
+  }
+  throw new Error('it was not answered');
+}
+
+/** A watch by a page that has seen its job under way, and how the page leaves. */
+export function watchFrom({ ask }: Pick<App, 'ask'>, ticket: string) {
+  const page = new AbortController();
+  const answer = ask('watch', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
+    body: JSON.stringify({ ticket, seen: 'processing' }),
+    signal: page.signal,
+  });
+  return { answer, leave: () => page.abort() };
+}
+
 /** A key as a page makes it. */
 export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';

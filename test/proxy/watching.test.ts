@@ -1,30 +1,12 @@
 // Tickets that the server makes, and requests that are held open until a job moves on.
 import { GenClient, GenError } from 'gen-client';
-import { createSandbox, type Sandbox } from 'gen-client/sandbox';
+import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { CLOCK, clockOf } from '../../src/runtime/clock.js';
-import { APP, openApp, SECRET } from './support.js';
+import { APP, msUntil, openApp, SECRET, watchFrom } from './support.js';
 
 const ANN = { id: 'ann' };
 const MINUTE_MS = 60_000;
-
-const STEP_MS = 500;
-
-/** Moves the clock in small steps until a request is answered, and gives how long that took. Signatures take real time. */
-async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promise<number> {
-  let isAnswered = false;
-  const note = () => {
-    isAnswered = true;
-  };
-  answer.then(note, note);
-  let ms = 0;
-  for (;;) {
-    for (let turn = 0; turn < 200 && !isAnswered; turn++) await new Promise((resolve) => setImmediate(resolve));
-    if (isAnswered || ms > 10 * MINUTE_MS) return ms;
-    await sandbox.advance(STEP_MS);
-    ms += STEP_MS;
-  }
-}
 
 /** An app with a job under way whose clock the test moves. */
 async function openHeld(overrides: Parameters<typeof openApp>[0] = {}) {
@@ -93,15 +75,9 @@ describe('a request that watches a job', () => {
   it('ends when its page leaves', async () => {
     const { app, ticket } = await openHeld({ holdMs: MINUTE_MS });
     await msUntil(app.sandbox, app.post('watch', { ticket }));
-    const page = new AbortController();
-    const held = app.ask('watch', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
-      body: JSON.stringify({ ticket, seen: 'processing' }),
-      signal: page.signal,
-    });
-    page.abort();
-    expect((await held).status).toBe(200);
+    const { answer, leave } = watchFrom(app, ticket);
+    leave();
+    expect((await answer).status).toBe(200);
   });
 
   it('is the last for which the job is read: a minute after it the reads stop', async () => {

@@ -61,7 +61,7 @@ describe('a client without a key', () => {
 });
 
 describe('a key function', () => {
-  it.each<[string, (error: Error) => () => Promise<string>]>([
+  const FAILING: [string, (error: Error) => () => Promise<string>][] = [
     [
       'throws',
       (error) => () => {
@@ -69,40 +69,37 @@ describe('a key function', () => {
       },
     ],
     ['rejects', (error) => () => Promise.reject(error)],
-  ])('that %s with an error of this package fails the call with that error', async (_, make) => {
+  ];
+
+  it.each(FAILING)('that %s with an error of this package fails the call with that error', async (_, make) => {
     const own = new GenError('the vault is sealed');
     const { client } = stubbed(() => json(created()), { apiKey: make(own) });
     expect(await rejection(client.videos.create(PROMPT))).toBe(own);
   });
 
-  it.each<[string, (error: Error) => () => Promise<string>]>([
-    [
-      'throws',
-      (error) => () => {
-        throw error;
-      },
-    ],
-    ['rejects', (error) => () => Promise.reject(error)],
-  ])('that %s is a ConnectionError of a call that was not sent, and is asked again for each retry', async (_, make) => {
-    const cause = new Error('the vault is sealed');
-    const clock = virtualClock();
-    const apiKey = vi.fn(make(cause));
-    const { client, seen } = stubbed(() => json(created()), {
-      apiKey,
-      maxRetries: 2,
-      [Symbol.for('gen-client.clock')]: clock,
-    });
-    expect(await clock.until(rejection(client.videos.create(PROMPT)))).toMatchObject({
-      name: 'ConnectionError',
-      message: 'apiKey failed: the vault is sealed',
-      method: 'POST',
-      url: `${BASE_URL}/v1/videos`,
-      attempts: 0,
-      cause,
-    });
-    expect(apiKey.mock.calls.length).toBeGreaterThanOrEqual(3);
-    expect(seen).toEqual([]);
-  });
+  it.each(FAILING)(
+    'that %s is a ConnectionError of a call that was not sent, and is asked again for each retry',
+    async (_, make) => {
+      const cause = new Error('the vault is sealed');
+      const clock = virtualClock();
+      const apiKey = vi.fn(make(cause));
+      const { client, seen } = stubbed(() => json(created()), {
+        apiKey,
+        maxRetries: 2,
+        [Symbol.for('gen-client.clock')]: clock,
+      });
+      expect(await clock.until(rejection(client.videos.create(PROMPT)))).toMatchObject({
+        name: 'ConnectionError',
+        message: 'apiKey failed: the vault is sealed',
+        method: 'POST',
+        url: `${BASE_URL}/v1/videos`,
+        attempts: 0,
+        cause,
+      });
+      expect(apiKey.mock.calls.length).toBeGreaterThanOrEqual(3);
+      expect(seen).toEqual([]);
+    },
+  );
 
   it('that gives something else is refused without showing it', async () => {
     for (const given of ['', ' ', 'two words', 7, null]) {
