@@ -159,6 +159,8 @@ it('M09: the body of a redirect that is followed held its connection', async () 
 
 it('M18: accounts that are used were forgotten before those that are not', () => {
   const registry = Reflect.get(globalThis, Symbol.for('gen-client.accounts')) as { accounts: Map<string, object> };
+  // Those of other tests may still be in use.
+  registry.accounts.clear();
   const used = freshKey();
   const account = accountFor(BASE_URL, used);
   for (let at = 1, size = 0; registry.accounts.size >= size; at++) {
