@@ -10,7 +10,7 @@ import { folder, makeProject, whyNoEngine } from '../engine-packages.js';
 
 const reason = whyNoEngine('ai-sdk');
 const CONFIG = `import { workflow } from '@workflow/vitest';
-export default { plugins: [workflow()], test: { include: ['run-*.ts'], testTimeout: 60_000 } };
+export default { plugins: [workflow()], test: { include: ['run-*.ts'], testTimeout: 300_000 } };
 `;
 
 describe.skipIf(reason !== undefined)('the AI SDK’s workflows', () => {
@@ -46,5 +46,5 @@ describe.skipIf(reason !== undefined)('the AI SDK’s workflows', () => {
       await service.close();
       rmSync(project, { recursive: true, force: true });
     }
-  }, 120_000);
+  }, 600_000);
 });

@@ -75,6 +75,7 @@ describe.skipIf(reason !== undefined)('a run in Vercel Workflow', () => {
     expect(service.bill('run two')).toEqual({ jobs: 1, charges: 1 });
     expect(refused?.message).toMatch(/generation_rejected/);
     const reads = service.sandbox.requests.filter(({ path }) => path.includes(String(quick?.id)));
-    expect(reads).toHaveLength(2);
+    // One on a machine on which the run takes longer to its first read than its job does.
+    expect([1, 2]).toContain(reads.length);
   }, 90_000);
 });
