@@ -46,6 +46,7 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
     maxWorkers: 4,
+    setupFiles: ['test/support/watchdog.ts'],
     expect: { poll: { timeout: PATIENCE_MS } },
     testTimeout: 30_000,
     hookTimeout: 120_000,

@@ -1,0 +1,31 @@
+/** The clock of the machine, which all threads share. Tests hold other clocks. */
+const { bigint: now } = process.hrtime;
+
+/** What a thread knows of the test that runs in another one: its name, and when it is late. */
+export class Watched {
+  readonly #lateAtNs: BigInt64Array;
+  readonly #name: Uint8Array;
+
+  /** `memory` is 1 kB, all zero. */
+  constructor(memory: SharedArrayBuffer) {
+    this.#lateAtNs = new BigInt64Array(memory, 0, 1);
+    this.#name = new Uint8Array(memory, 8);
+  }
+
+  set(name: string, limitMs: number): void {
+    this.#name.fill(0);
+    new TextEncoder().encodeInto(name, this.#name);
+    Atomics.store(this.#lateAtNs, 0, now() + BigInt(Math.round(limitMs)) * 1_000_000n);
+  }
+
+  clear(): void {
+    Atomics.store(this.#lateAtNs, 0, 0n);
+  }
+
+  /** The name of the test that is late. */
+  late(): string | undefined {
+    const at = Atomics.load(this.#lateAtNs, 0);
+    if (at === 0n || now() < at) return undefined;
+    return new TextDecoder().decode(this.#name.slice()).replace(/\0+$/, '');
+  }
+}

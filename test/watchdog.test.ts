@@ -1,0 +1,20 @@
+// No test hangs, whatever breaks: one that waits has Vitest's time limit, one that never gives way has the watchdog.
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const VITEST = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url));
+const CONFIG = 'test/fixtures/endless/vitest.config.ts';
+
+test('a test whose loop never gives way is named, and its run fails', { timeout: 120_000 }, async () => {
+  const env = { ...process.env, WATCHDOG_GRACE_MS: '100' };
+  const { code, output } = await new Promise<{ code: unknown; output: string }>((resolve) => {
+    execFile(process.execPath, [VITEST, 'run', '--config', CONFIG], { env }, (error, stdout, stderr) =>
+      resolve({ code: error?.code, output: `${stdout}\n${stderr}` }),
+    );
+  });
+  expect(output).toMatch(
+    /A loop that never gives way: \S+\/endless\/loop\.ts > a queue that is asked for ever\. Its process is ended\./,
+  );
+  expect(code).toBe(1);
+});
