@@ -102,7 +102,7 @@ test('every ts block compiles', async () => {
     (error: { stdout: string }) => error.stdout,
   );
   expect(told.split('\n').filter((line) => line.includes('.readme-blocks/'))).toEqual([]);
-}, 60_000);
+}, 600_000);
 
 describe.each(pages.filter(({ modules }) => modules.some(isRunnable)))('every block of $file runs', ({ modules }) => {
   // One service for a page: a block goes on with the client of those above it.
@@ -135,6 +135,6 @@ describe.each(pages.filter(({ modules }) => modules.some(isRunnable)))('every bl
     async (_name, { file }) => {
       await import(/* @vite-ignore */ join(FOLDER, file));
     },
-    30_000,
+    300_000,
   );
 });
