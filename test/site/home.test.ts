@@ -115,7 +115,7 @@ describe.skipIf(!canOpen)('the home page', () => {
   });
 });
 
-test.skipIf(!canOpen)('no page of the site is wider than a small phone', { timeout: 60_000 }, async () => {
+test.skipIf(!canOpen)('no page of the site is wider than a small phone', { timeout: 600_000 }, async () => {
   const site = await openSite('index.html', { width: 360, height: 740 });
   const pages = readdirSync(SITE).filter((file) => file.endsWith('.html'));
   const classPage = 'api/gen-client/classes/GenClient.html';

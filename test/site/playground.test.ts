@@ -9,7 +9,7 @@ test.runIf(process.env.CI)('the site was built and Chromium is there', () => {
   expect({ isBuilt, hasChromium }).toEqual({ isBuilt: true, hasChromium: true });
 });
 
-describe.skipIf(!canOpen)('the playground', () => {
+describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
   let site: OpenSite;
   let page: Page;
 
