@@ -200,7 +200,9 @@ async function enqueueCall(
   option.checkOptions(name, ENQUEUE_OPTIONS, options);
   const { jobId, preflight = true, recover, cleanup, budgetScope, again = false, ...engine } = options;
   const { idempotency_key, ...params }: Record<string, unknown> = { ...given };
-  const id = checkId(jobId ?? idempotency_key ?? systemRandom.uuid());
+  // As for the client's keys: null is refused and never left out. A rerun without its key would pay for a second job.
+  const key = jobId === undefined ? idempotency_key : jobId;
+  const id = checkId(key === undefined ? systemRandom.uuid() : key, queue.keys);
   // The worker's client checks again, and its logger gets what is only doubtful.
   if (preflight) CHECKS[call](params, () => {});
   const known = await queue.getJob(id);
@@ -232,11 +234,11 @@ const CHECKS = {
   characters: checkCharacter,
 } as const;
 
-/** The engine builds names from ids with colons, and takes bare numbers for its own. */
-function checkId(id: unknown): string {
-  if (typeof id !== 'string' || id === '' || id.includes(':') || /^-?\d+$/.test(id)) {
+/** The engine builds names from ids with colons, takes bare numbers for its own, and keeps its lists beside the jobs. */
+function checkId(id: unknown, ownNames: object): string {
+  if (typeof id !== 'string' || id === '' || id.includes(':') || /^-?\d+$/.test(id) || Object.hasOwn(ownNames, id)) {
     throw new GenError(
-      'jobId must be a string without a colon that is not a bare number, for example "order-17". Where it is left out, params.idempotency_key is used.',
+      'jobId must be a string without a colon that is neither a bare number nor a name of the engine ("delayed"), for example "order-17". Where it is left out, params.idempotency_key is used.',
     );
   }
   return idempotencyKeyOf(id, undefined);

@@ -49,7 +49,12 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
     owned: () => queue.getWaitingCount(),
     wake: async (jobId) => void (await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS })),
     woken: async (jobId) => (await queue.getJob(wakeNote(jobId))) !== undefined,
-    takeWake: async (jobId) => (await queue.remove(wakeNote(jobId))) > 0,
+    async takeWake(jobId) {
+      // The engine says that it has removed a record also where there was none.
+      const isWoken = (await queue.getJob(wakeNote(jobId))) !== undefined;
+      if (isWoken) await queue.remove(wakeNote(jobId));
+      return isWoken;
+    },
     async forget(jobId) {
       await queue.remove(wakeNote(jobId));
       await queue.remove(ownerNote(jobId));
