@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { openNotes } from '../../src/bullmq/notes.js';
 import type { LaneLimit } from '../../src/rules/limits.js';
 import { queuedReadMs } from '../../src/rules/order.js';
+import { isTooSlow } from '../support/core-share.js';
 import { freePort } from '../support/free-port.js';
 import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
@@ -39,9 +40,10 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     expect(madeAtFirst).toBeLessThan(calls / 2);
-    expect(Math.max(...lags)).toBeLessThan(1500);
     expect(sandbox.jobs).toHaveLength(calls);
-  }, 40_000);
+    if (Math.max(...lags) >= 1_500 && isTooSlow('how soon a running job is read')) return;
+    expect(Math.max(...lags)).toBeLessThan(1_500);
+  }, 120_000);
 
   it('come to a call that a webhook has woken before all that are due', async () => {
     const { sandbox, queue, work } = open({ clock: 'manual', jobDurationMs: 1000 });

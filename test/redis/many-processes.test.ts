@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { coreShare } from '../support/core-share.js';
+import { isTooSlow } from '../support/core-share.js';
 import { startCountingService } from './counting-service.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
@@ -56,14 +56,7 @@ describe.skipIf(whyNoRedis())('four processes under one limit', () => {
   }
 
   test('make 60 videos with no 429 and at nine tenths of what is allowed', { timeout: 120_000 }, async () => {
-    if ((await pace()) >= 0.9) return;
-    const share = coreShare();
-    if (share < 0.5) {
-      console.warn(
-        `left out: the pace of four processes, of which this one gets ${Math.round(share * 100)} % of a core`,
-      );
-      return;
-    }
+    if ((await pace()) >= 0.9 || isTooSlow('the pace of four processes')) return;
     // It was slow once. A 429 counts each time.
     await redis.ioredis.flushall();
     expect(await pace()).toBeGreaterThanOrEqual(0.9);
