@@ -138,7 +138,7 @@ class BatchRun {
       await this.#pay(row, attempt + (isRetry ? 1 : 0));
     } else if (create?.state === 'failed') this.#failed(row, journaledJob(create));
     else if (create?.state === 'stored') await this.#place(row, journaledJob(create), create);
-    else if (create?.jobId === undefined) await this.#ended(row, await this.#make(row, attempt, undefined));
+    else if (create?.jobId === undefined) await this.#pay(row, attempt, { isOpen: true });
     else {
       const { jobId } = create;
       const options = { ...wait, signal: this.#session.signal, throwOnFailure: false } as const;
@@ -150,20 +150,22 @@ class BatchRun {
   }
 
   /** Makes the job of a row that is not paid for, when it is known what the others have cost. */
-  async #pay(row: Row, attempt: number): Promise<void> {
-    await this.#resolved;
+  async #pay(row: Row, attempt: number, { isOpen = false } = {}): Promise<void> {
+    // A create whose outcome is unknown may make its job now: it needs room in the limit, too, and has the first share.
+    if (!isOpen) await this.#resolved;
     this.#budget ??= this.#openBudget();
     const budget = await this.#budget;
+    const mayHaveJob = (remedy: string) => (isOpen ? ` It may have a job already: ${remedy} finishes it.` : '');
     for (;;) {
       if (this.#session.signal.aborted) return;
-      if (this.stopped !== undefined) return this.#leaveOut(row, 'The batch was stopped.');
+      if (this.stopped !== undefined) return this.#leaveOut(row, `The batch was stopped.${mayHaveJob('the next run')}`);
       try {
         return await this.#ended(row, await this.#make(row, attempt, budget));
       } catch (error) {
         if (!isNotAdmitted(error)) throw error;
         // A job that fails gives its tokens back. Without one, the rows that wait do not fit either.
         const again = this.#running > 0 && (await new Promise<boolean>((resolve) => this.#waiting.push(resolve)));
-        if (!again) return this.#leaveOut(row, 'It would pass --max-tokens.');
+        if (!again) return this.#leaveOut(row, `It would pass --max-tokens.${mayHaveJob('a higher limit')}`);
       }
     }
   }

@@ -1,0 +1,45 @@
+// Rows that an earlier run has left: the answer to their create is unknown.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type Row, readRows } from '../../src/cli/batch/rows.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+
+const place = cliOnSandbox();
+const { sandbox, cli } = place;
+const at = '2026-01-01T00:00:00.000Z';
+/** Writes a prompts file of images, each of 2 tokens. */
+async function images(count: number): Promise<Row[]> {
+  const rows = Array.from({ length: count }, (_, index) => `{"call":"images","prompt":"fox ${index}"}`);
+  const path = join(place.folder, 'prompts.jsonl');
+  writeFileSync(path, rows.join('\n'));
+  return readRows(path, '');
+}
+/** Writes the journal of the earlier run. */
+function journal(entries: readonly object[]): void {
+  mkdirSync(join(place.folder, 'out'));
+  const lines = entries.map((entry) => `${JSON.stringify({ at, ...entry })}\n`);
+  writeFileSync(join(place.folder, 'out/prompts.journal.jsonl'), lines.join(''));
+}
+const sent = ({ key, call, params }: Row) => ({ key, call, params });
+async function batch(...words: string[]) {
+  const { code, stdout } = await cli('batch', 'prompts.jsonl', '--out', 'out/', '--poll', '100ms', '--json', ...words);
+  const documents = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  return { code, rows: documents.slice(0, -1), report: documents.at(-1).report };
+}
+describe('a row whose create may have reached the service', () => {
+  it('is left out when it would pass --max-tokens, and a higher limit finishes it', async () => {
+    journal((await images(5)).map(sent));
+    const { code, rows, report } = await batch('--max-tokens', '4');
+    expect({ code, report }).toMatchObject({ code: 1, report: { completed: 2, notStarted: 3, tokens: 4 } });
+    expect(sandbox.ledger().spentTokens).toBe(4);
+    const left = rows.filter(({ status }) => status === 'not_started');
+    expect(left.map(({ error }) => error.message)).toEqual(
+      Array(3).fill('It would pass --max-tokens. It may have a job already: a higher limit finishes it.'),
+    );
+    expect((await batch('--max-tokens', '10')).report).toMatchObject({ completed: 5, notStarted: 0, tokens: 10 });
+  });
+});
