@@ -1,4 +1,4 @@
-// Rows that an earlier run has left: the answer to their create is unknown.
+// Rows that an earlier run has left: the answer to their create is unknown, or their job has failed.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -22,6 +22,11 @@ function journal(entries: readonly object[]): void {
   writeFileSync(join(place.folder, 'out/prompts.journal.jsonl'), lines.join(''));
 }
 const sent = ({ key, call, params }: Row) => ({ key, call, params });
+const failed = (row: Row, errorCode = 'generation_failed') => [
+  sent(row),
+  { phase: 'accepted', key: row.key, jobId: `job_${row.line}` },
+  { phase: 'final', key: row.key, jobId: `job_${row.line}`, status: 'failed', errorCode },
+];
 async function batch(...words: string[]) {
   const { code, stdout } = await cli('batch', 'prompts.jsonl', '--out', 'out/', '--poll', '100ms', '--json', ...words);
   const documents = stdout
@@ -41,5 +46,13 @@ describe('a row whose create may have reached the service', () => {
       Array(3).fill('It would pass --max-tokens. It may have a job already: a higher limit finishes it.'),
     );
     expect((await batch('--max-tokens', '10')).report).toMatchObject({ completed: 5, notStarted: 0, tokens: 10 });
+  });
+
+  it('runs before the failed rows that are made anew and wait for its price', async () => {
+    const [first, second, third] = (await images(3)) as [Row, Row, Row];
+    journal([...failed(first), ...failed(second), sent(third)]);
+    const { code, rows, report } = await batch('--retry-failed', '--concurrency', '1');
+    expect({ code, report }).toMatchObject({ code: 0, report: { completed: 3, tokens: 6 } });
+    expect(rows.map(({ line }) => line)).toEqual([3, 1, 2]);
   });
 });

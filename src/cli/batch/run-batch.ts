@@ -6,7 +6,7 @@ import { fateOf } from '../../rules/fate.js';
 import { isUploadField } from '../../rules/fields.js';
 import { isDone, type JournaledCreate } from '../../rules/journal.js';
 import { systemClock } from '../../runtime/clock.js';
-import { sleep } from '../../runtime/deadline.js';
+import { abortable, sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type Fields, isObject } from '../../schemas/envelope.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
@@ -106,11 +106,13 @@ class BatchRun {
     this.#resolved = Promise.all(unknown.map((row) => new Promise<void>((resolve) => this.#settle.set(row, resolve))));
   }
 
-  /** What is done comes first, then what may have been paid for. */
+  /** What is done comes first, then what may have been paid for. A row to be paid waits for all `open` ones, so it comes last. */
   inOrder(): [Row, RowStanding][] {
-    const rank = ({ create }: RowStanding) => {
-      if (create === undefined || create.state === 'closed') return 2;
-      return isDone(create) ? 0 : 1;
+    const rank = (standing: RowStanding) => {
+      const { create } = standing;
+      if (create === undefined || isUnpaid(standing, this.#plan.retryFailed)) return 3;
+      if (create.state === 'open') return 1;
+      return isDone(create) ? 0 : 2;
     };
     return [...this.#standings].sort(([a, one], [b, other]) => rank(one) - rank(other) || a.line - b.line);
   }
@@ -152,7 +154,7 @@ class BatchRun {
   /** Makes the job of a row that is not paid for, when it is known what the others have cost. */
   async #pay(row: Row, attempt: number, { isOpen = false } = {}): Promise<void> {
     // A create whose outcome is unknown may make its job now: it needs room in the limit, too, and has the first share.
-    if (!isOpen) await this.#resolved;
+    if (!isOpen) await abortable(this.#resolved, this.#session.signal);
     this.#budget ??= this.#openBudget();
     const budget = await this.#budget;
     const mayHaveJob = (remedy: string) => (isOpen ? ` It may have a job already: ${remedy} finishes it.` : '');
