@@ -35,6 +35,11 @@ async function batch(...words: string[]) {
     .map((line) => JSON.parse(line));
   return { code, rows: documents.slice(0, -1), report: documents.at(-1).report };
 }
+const keysSent = () =>
+  sandbox.requests.filter(({ method }) => method === 'POST').map(({ headers }) => headers['idempotency-key']);
+/** A run sends a call that waits for a review again so often. */
+const RESUBMISSIONS = 20;
+
 describe('a row whose create may have reached the service', () => {
   it('is left out when it would pass --max-tokens, and a higher limit finishes it', async () => {
     journal((await images(5)).map(sent));
@@ -54,5 +59,19 @@ describe('a row whose create may have reached the service', () => {
     const { code, rows, report } = await batch('--retry-failed', '--concurrency', '1');
     expect({ code, report }).toMatchObject({ code: 0, report: { completed: 3, tokens: 6 } });
     expect(rows.map(({ line }) => line)).toEqual([3, 1, 2]);
+  });
+});
+
+describe('a row whose references were still under review at the end of its run', () => {
+  it('is made anew under a key of its own, without the failed jobs of that run', async () => {
+    await images(1);
+    const pending = { errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } };
+    for (let job = 0; job <= RESUBMISSIONS; job++) sandbox.outcomes.next(pending);
+    expect((await batch()).report).toMatchObject({ completed: 0, failed: 1 });
+    const before = new Set(keysSent());
+    expect(before.size).toBe(RESUBMISSIONS + 1);
+    expect((await batch()).report).toMatchObject({ completed: 1, tokens: 2 });
+    const after = keysSent().slice(before.size);
+    expect({ count: after.length, isKnown: before.has(after[0]) }).toEqual({ count: 1, isKnown: false });
   });
 });

@@ -136,8 +136,7 @@ class BatchRun {
       return;
     }
     if (isUnpaid({ attempt, create }, retryFailed)) {
-      const isRetry = create?.state === 'failed' && create.errorCode !== RESUBMITTED;
-      await this.#pay(row, attempt + (isRetry ? 1 : 0));
+      await this.#pay(row, attempt + (create?.state === 'failed' ? 1 : 0));
     } else if (create?.state === 'failed') this.#failed(row, journaledJob(create));
     else if (create?.state === 'stored') await this.#place(row, journaledJob(create), create);
     else if (create?.jobId === undefined) await this.#pay(row, attempt, { isOpen: true });
@@ -146,7 +145,7 @@ class BatchRun {
       const options = { ...wait, signal: this.#session.signal, throwOnFailure: false } as const;
       const job = await this.#counted(() => client.waitForJob(jobId, options));
       const goesOn = job.status === 'failed' && job.errorCode === RESUBMITTED;
-      if (goesOn) await this.#pay(row, attempt);
+      if (goesOn) await this.#pay(row, attempt + 1);
       else await this.#ended(row, job, create);
     }
   }
