@@ -1,10 +1,11 @@
 import { markPassing } from '../../errors/gen-error.js';
 import { GenError, RateLimitError } from '../../errors/index.js';
-import type { AnyLimiter, LaneWait, RateLimiter, Release } from '../../limits/rate-limiter.js';
+import type { AnyLimiter, LaneWait, Release } from '../../limits/rate-limiter.js';
 import { isRateLimited } from '../../rules/fate.js';
-import { reasonOf } from '../../runtime/callbacks.js';
+import { callObserver, reasonOf } from '../../runtime/callbacks.js';
 import { abortable, onAbort } from '../../runtime/deadline.js';
-import type { Call, Layer, Slot } from '../call.js';
+import { show } from '../../schemas/show.js';
+import type { Call, Core, Layer, Slot } from '../call.js';
 import { askKey } from './attempt.js';
 
 /** How long a 429 that does not say how long pauses its lane. */
@@ -57,7 +58,7 @@ export async function requireRoom(call: Call<unknown>): Promise<void> {
 /** Takes a slot, at once if one is free. */
 async function slotIn(limiter: AnyLimiter, call: Call<unknown>): Promise<Release> {
   try {
-    const free = call.neverWaits ? await takeSlot(limiter, call) : limiter.tryAcquire?.(call.lane ?? '');
+    const free = call.neverWaits ? await takeSlot(limiter, call) : freeSlot(limiter, call);
     return typeof free === 'function' ? free : await queued(limiter, call);
   } catch (cause) {
     if (call.signal?.aborted || GenError.isInstance(cause)) throw cause;
@@ -85,17 +86,44 @@ async function queued(limiter: AnyLimiter, call: Call<unknown>): Promise<Release
 function pauseLane(limiter: AnyLimiter, { core, lane }: Call<unknown>, error: unknown): void {
   if (lane === undefined || !isRateLimited(error)) return;
   const { retryAfterMs = UNSTATED_PAUSE_MS } = error;
-  if (retryAfterMs <= core.config.maxRetryAfterMs) limiter.pause(lane, retryAfterMs);
+  if (retryAfterMs > core.config.maxRetryAfterMs) return;
+  callObserver(
+    () => limiter.pause(lane, retryAfterMs),
+    (reason) => core.warn(`limiter.pause failed: ${reason}`),
+  );
 }
 
 /** Waits for a slot. Resolves with the function that releases it. */
-function waitForSlot(
+function waitForSlot(limiter: AnyLimiter, call: Call<unknown>, onWait?: (wait: LaneWait) => void): Promise<Release> {
+  const { signal } = call;
+  const slot = askForSlot(limiter, call, signal, onWait);
+  return signal ? orRelease(slot, signal) : slot;
+}
+
+/** Asks for a slot. A limiter that grants anything but a function is refused before the call is sent. */
+async function askForSlot(
   limiter: AnyLimiter,
-  { lane = '', signal }: Call<unknown>,
+  { core, lane = '' }: Call<unknown>,
+  signal: AbortSignal | undefined,
   onWait?: (wait: LaneWait) => void,
 ): Promise<Release> {
-  const slot = limiter.acquire(lane, signal, onWait);
-  return signal ? orRelease(slot, signal) : slot;
+  const granted = await limiter.acquire(lane, signal, onWait);
+  if (typeof granted === 'function') return safeRelease(granted, core);
+  throw new GenError(
+    `limiter.acquire must resolve with the function that releases the slot, not ${show(granted)}. Let it return one, for example () => {}.`,
+  );
+}
+
+/** A slot that is free now, of a limiter that can tell. */
+function freeSlot(limiter: AnyLimiter, { core, lane = '' }: Call<unknown>): Release | number | undefined {
+  const free = limiter.tryAcquire?.(lane);
+  return core.config.limiter && typeof free === 'function' ? safeRelease(free, core) : free;
+}
+
+/** A release that fails ends no call, because the job may exist by then. */
+function safeRelease(release: Release, { warn }: Core): Release {
+  const failed = (reason: string) => warn(`the release of a slot of limiter failed: ${reason}`);
+  return (outcome) => callObserver(() => release(outcome), failed);
 }
 
 /** A limiter may ignore its signal, and an abort may come at the very turn in which a slot is granted. */
@@ -110,7 +138,7 @@ async function orRelease(slot: Promise<Release>, signal: AbortSignal): Promise<R
 async function takeSlot(limiter: AnyLimiter, call: Call<unknown>): Promise<Release> {
   const { lane = '', method, url, idempotencyKey, turn } = call;
   const taken = limiter.tryAcquire
-    ? limiter.tryAcquire(lane)
+    ? freeSlot(limiter, call)
     : await (limiter.tryShared ? tryShared(limiter.tryShared(lane), call) : takeSoon(limiter, call));
   if (typeof taken === 'function') return taken;
   const when = taken === undefined ? '' : ` The next slot is free in ${Math.ceil(taken)} ms.`;
@@ -132,10 +160,8 @@ function tryShared(slot: Promise<Release | number>, { signal }: Call<unknown>): 
 }
 
 /** Gives up as soon as the limiter says how long the call would wait, and otherwise after a moment. */
-async function takeSoon(
-  limiter: RateLimiter,
-  { lane = '', signal, core }: Call<unknown>,
-): Promise<Release | number | undefined> {
+async function takeSoon(limiter: AnyLimiter, call: Call<unknown>): Promise<Release | number | undefined> {
+  const { signal, core } = call;
   const patience = new AbortController();
   const giveUp = () => patience.abort();
   let waitMs: number | undefined;
@@ -146,7 +172,7 @@ async function takeSoon(
   const cancel = core.clock.after(GRANT_GRACE_MS, giveUp);
   const forget = onAbort(signal, giveUp);
   try {
-    return await orRelease(limiter.acquire(lane, patience.signal, onWait), patience.signal);
+    return await orRelease(askForSlot(limiter, call, patience.signal, onWait), patience.signal);
   } catch (error) {
     signal?.throwIfAborted();
     if (patience.signal.aborted) return waitMs;
