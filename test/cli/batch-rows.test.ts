@@ -26,6 +26,8 @@ const refusal = async (text: string, name?: string) => {
   expect(error.name).toBe('UsageError');
   return error.message.replaceAll(`${folder}/`, '');
 };
+const badKey = (given: string) =>
+  `idempotency_key must be a string of 1 to 255 printable ASCII characters, not ${given}. idempotencyKeyFrom() makes one from your own ids.`;
 const BAD_ID = 'id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.';
 
 describe('a row is refused', () => {
@@ -45,6 +47,10 @@ describe('a row is refused', () => {
     [{ params: { prompt: 'a' }, lable: 'x' }, 'a row has no field "lable". Did you mean "label"?'],
     [{ params: { prompt: 'a' }, parms: 1 }, 'a row has no field "parms". Did you mean "params"?'],
     [{ params: { prompt: 'a' }, cal: 1 }, 'a row has no field "cal". Did you mean "call"?'],
+    [{ idempotency_key: 4711, prompt: 'a' }, badKey('4711')],
+    [{ idempotency_key: null, prompt: 'a' }, badKey('null')],
+    [{ idempotency_key: '', prompt: 'a' }, badKey('""')],
+    [{ params: { idempotency_key: 4711, prompt: 'a' } }, badKey('4711')],
     [{ params: 'a fox' }, 'params must be an object'],
     [{ params: ['a fox'] }, 'params must be an object'],
     [7, 'not a JSON object'],

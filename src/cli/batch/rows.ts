@@ -8,7 +8,7 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { JOB_CALLS, type JobCall } from '../../schemas/job.js';
 import { didYouMean } from '../../schemas/show.js';
-import { idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { idempotencyKeyFrom, idempotencyKeyOf } from '../../transport/idempotency.js';
 import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';
 import { checkCall } from '../run-job.js';
@@ -156,6 +156,8 @@ function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonl
   const call = callNamed(callName);
   const params = withSources('params' in rest ? onlyParams(rest) : rest, at);
   checkCall(call, params);
+  // A key that is left out because of its type would pay for the row again when its other fields change.
+  idempotencyKeyOf(undefined, params);
   return { line, id, label, call, params };
 }
 
