@@ -1,4 +1,5 @@
 import { GenError, JobFailedError } from '../errors/index.js';
+import { checkOptions } from '../options.js';
 import { DAY_MS } from '../rules/limits.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { type Clock, clockOf } from '../runtime/clock.js';
@@ -10,9 +11,11 @@ import { askedParams, askOf, pageBody, preflightAnswer, requireOwnPage, withCors
 import {
   checkProxyOptions,
   type DefaultAsk,
+  LINK_OPTIONS,
   type ProxyOptions,
   type ProxyUser,
   type ProxyVerb,
+  TICKET_OPTIONS,
 } from './proxy-options.js';
 import { createTickets, type Tickets } from './tickets.js';
 import { askedUpload, beginUpload, endUpload, relayBytes, type UploadContext } from './uploads.js';
@@ -112,18 +115,16 @@ export function createGenProxy<
     return id;
   };
   return Object.assign((request: Request) => server.answer(request), {
-    async ticket(job: Job | string, user: ProxyUser, { expiresInMs = TICKET_MS }: { expiresInMs?: number } = {}) {
+    async ticket(job: Job | string, user: ProxyUser, given?: { readonly expiresInMs?: number }) {
+      checkOptions('proxy.ticket', TICKET_OPTIONS, given);
+      const { expiresInMs = TICKET_MS } = given ?? {};
       if (typeof user?.id !== 'string' || user.id === '') throw new GenError('proxy.ticket needs the user: { id }.');
       return tickets.sign({ kind: 'job', id: idOf(job), user: user.id, expiresMs: clock.now() + expiresInMs });
     },
-    async link(job: Job | string, { expiresInMs }: { readonly expiresInMs: number }) {
-      if (!(expiresInMs > 0)) throw new GenError('proxy.link needs expiresInMs: a number of milliseconds above 0.');
-      const ticket = await tickets.sign({
-        kind: 'link',
-        id: idOf(job),
-        user: null,
-        expiresMs: clock.now() + expiresInMs,
-      });
+    async link(job: Job | string, given: { readonly expiresInMs: number }) {
+      checkOptions('proxy.link', LINK_OPTIONS, given);
+      const expiresMs = clock.now() + given.expiresInMs;
+      const ticket = await tickets.sign({ kind: 'link', id: idOf(job), user: null, expiresMs });
       return `${options.url === undefined ? '' : `${options.url.replace(/\/$/, '')}/`}file?t=${ticket}`;
     },
   });

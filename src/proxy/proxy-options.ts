@@ -155,6 +155,13 @@ const PROXY_OPTIONS = z.strictObject({
   onError: option.callback,
 });
 
+const LIFETIME = 'a finite number of milliseconds above 0';
+const isLifetime = (value: unknown) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY;
+/** The options of `proxy.ticket`. */
+export const TICKET_OPTIONS = z.strictObject({ expiresInMs: option.must<number>(LIFETIME, isLifetime) });
+/** The options of `proxy.link`. */
+export const LINK_OPTIONS = z.strictObject({ expiresInMs: option.required<number>(LIFETIME, isLifetime) });
+
 /** Throws a GenError that names the option and the fix. */
 export function checkProxyOptions(options: object): void {
   option.checkOptions('createGenProxy', PROXY_OPTIONS, options);

@@ -44,7 +44,26 @@ describe('a ticket that the server makes', () => {
     for (const user of [undefined, {}, { id: '' }, { id: 7 }]) {
       await expect(app.proxy.ticket(job, user as never)).rejects.toThrow('proxy.ticket needs the user: { id }.');
     }
-    await expect(app.proxy.link(job, { expiresInMs: 0 })).rejects.toThrow('proxy.link needs expiresInMs');
+  });
+
+  it.each(['60000', 0, -1, Number.NaN, Number.POSITIVE_INFINITY, null])(
+    'and a link are refused with %s as expiresInMs, with which they would be open never or for ever',
+    async (expiresInMs) => {
+      const { app, job } = await openHeld();
+      const options = { expiresInMs } as never;
+      const message = /^expiresInMs must be a finite number of milliseconds above 0, not /;
+      await expect(app.proxy.ticket(job, ANN, options)).rejects.toThrow(message);
+      await expect(app.proxy.link(job, options)).rejects.toThrow(message);
+    },
+  );
+
+  it('may be without expiresInMs, and a link may not', async () => {
+    const { app, job } = await openHeld();
+    await expect(app.proxy.ticket(job, ANN, { expiresInMs: undefined } as never)).resolves.toBeTypeOf('string');
+    await expect(app.proxy.link(job, undefined as never)).rejects.toThrow(/^expiresInMs must be .*, not undefined/);
+    await expect(app.proxy.link(job, { expiresIn: 1 } as never)).rejects.toThrow(
+      'proxy.link has no option "expiresIn". Did you mean "expiresInMs"?',
+    );
   });
 });
 
