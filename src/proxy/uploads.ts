@@ -2,6 +2,7 @@
 import { DAY_MS } from '../rules/limits.js';
 import { isFields } from '../schemas/envelope.js';
 import { uploadTypeOf } from '../schemas/media-type.js';
+import { putUrl } from '../uploading/upload.js';
 import { badTicket, Refused } from './answers.js';
 import type { AskedUpload, ProxyClient } from './proxy-options.js';
 import type { Tickets } from './tickets.js';
@@ -53,18 +54,24 @@ export async function beginUpload({ client, tickets, user, now }: UploadContext,
   const { file_name, mime_type, file_size } = file;
   const upload_type = uploadTypeOf(mime_type) ?? 'IMAGE';
   const created = await client.uploads.create({ file_name, mime_type, file_size, upload_type });
-  const { upload_id: id, direct_upload_url: url, headers } = created;
+  const { upload_id: id, headers } = created;
+  const baseUrl = baseUrlOf(client);
+  const { href: url } = putUrl(created, baseUrl);
   const target: PutTarget = { url, headers, sizeBytes: file_size };
   const expiresMs = now() + PUT_MS + file_size * PUT_MS_PER_BYTE;
   const put = await tickets.sign({ kind: 'put', id, user, expiresMs, sealed: target });
-  return { put, ...(needsCredential(target, client) ? {} : { direct: { url, headers } }) };
+  return { put, ...(needsCredential(target, baseUrl) ? {} : { direct: { url, headers } }) };
 }
 
 /** Whether the bytes can only be sent with a credential, which a page must not have. */
-function needsCredential({ url, headers }: PutTarget, client: ProxyClient): boolean {
-  const { baseUrl } = client.toJSON();
-  const isServices = typeof baseUrl === 'string' && new URL(url).origin === new URL(baseUrl).origin;
+function needsCredential({ url, headers }: PutTarget, baseUrl: string | undefined): boolean {
+  const isServices = baseUrl !== undefined && new URL(url).origin === new URL(baseUrl).origin;
   return isServices || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));
+}
+
+function baseUrlOf(client: ProxyClient): string | undefined {
+  const { baseUrl } = client.toJSON();
+  return typeof baseUrl === 'string' ? baseUrl : undefined;
 }
 
 /** Step 2, where the storage does not admit pages: sends the body of the request to the storage, as it comes. */

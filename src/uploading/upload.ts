@@ -79,10 +79,15 @@ export async function putSource(
   }
 }
 
+/** Where the bytes of an upload go. The service may answer with a URL that is relative to its own. */
+export function putUrl({ direct_upload_url }: UploadTarget, baseUrl: string | undefined): URL {
+  return new URL(direct_upload_url, baseUrl === undefined ? undefined : `${baseUrl}/`);
+}
+
 /** The PUT of a file. The documented limit counts the service's own PUT; storage has no such limit. */
 function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile): PutRequest {
   const baseUrl = steps.baseUrl();
-  const url = new URL(target.direct_upload_url, `${baseUrl}/`);
+  const url = putUrl(target, baseUrl);
   return {
     url: url.href,
     headers: { ...headersToSend(target.headers), 'content-length': `${file.sizeBytes}` },

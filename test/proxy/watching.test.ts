@@ -190,12 +190,22 @@ describe('where the bytes of an upload go', () => {
   it.each<[string, string, Record<string, string>, boolean]>([
     ['a storage of its own is told to the page', 'https://storage.test/upl_1?sig=x', { 'x-part': '1' }, true],
     ['the service itself is not', createSandbox().baseUrl, {}, false],
+    ['a path of the service is not', '/v1/uploads/upl_1/content', {}, false],
     ['a storage that wants a credential is not', 'https://storage.test/upl_1', { Authorization: 'Bearer x' }, false],
     ['a storage that wants a cookie is not', 'https://storage.test/upl_1', { cookie: 'x' }, false],
     ['a storage that wants a key is not', 'https://storage.test/upl_1', { 'X-Api-Key': 'x' }, false],
   ])('%s', async (_, url, headers, isTold) => {
     const { body } = await openWith(url, headers).post('upload', { mime_type: 'image/png', file_size: 10 });
     expect(body).toEqual({ put: expect.any(String), ...(isTold && { direct: { url, headers } }) });
+  });
+
+  it('is told to the page as a whole URL where the service leaves out the scheme', async () => {
+    const { body } = await openWith('//storage.test/upl_1', {}).post('upload', {
+      mime_type: 'image/png',
+      file_size: 10,
+    });
+    const { protocol } = new URL(createSandbox().baseUrl);
+    expect(body.direct).toEqual({ url: `${protocol}//storage.test/upl_1`, headers: {} });
   });
 });
 
