@@ -183,14 +183,56 @@ function scrubHeaders(headers: Headers, key: string | undefined): Headers {
   return clean;
 }
 
-/** The cause itself, or where the key stands in it, a plain error that says the same without it. */
+/** The cause itself, or where the key stands in it, at any depth, one that says the same without it and without nested values. */
 export function scrubCause(cause: unknown, key: string | undefined, depth = 0): unknown {
-  if (!key || !(cause instanceof Error)) return typeof cause === 'string' ? scrubText(cause, key) : cause;
-  const inner = depth < MOST_CAUSES ? scrubCause(cause.cause, key, depth + 1) : undefined;
-  const tells = `${cause.message}\n${cause.stack}\n${Object.values(cause).map(String).join('\n')}`;
-  if (inner === cause.cause && scrubText(tells, key) === tells) return cause;
-  const clean = new Error(scrubText(cause.message, key), inner === undefined ? undefined : { cause: inner });
-  clean.name = cause.name;
+  if (key === undefined || !holdsKey(cause, key)) return cause;
+  if (typeof cause !== 'object' || cause === null) return scrubValue(cause, key);
+  const entries = Object.keys(cause).map((name) => [name, propertyOf(cause, name)] as const);
+  const flat = entries.filter(([, value]) => typeof value !== 'object' && typeof value !== 'function');
+  const fields = scrubValue(Object.fromEntries(flat), key);
+  if (!(cause instanceof Error)) return fields;
+  const scrub = (inner: unknown) => (depth < MOST_CAUSES ? scrubCause(inner, key, depth + 1) : undefined);
+  const inner = scrub(cause.cause);
+  const message = scrubText(`${cause.message}`, key);
+  const options = inner === undefined ? undefined : { cause: inner };
+  const clean =
+    cause instanceof AggregateError
+      ? new AggregateError(cause.errors.map(scrub), message, options)
+      : new Error(message, options);
+  Object.assign(clean, fields);
+  clean.name = scrubText(`${cause.name}`, key);
   clean.stack = scrubText(cause.stack ?? '', key);
   return clean;
+}
+
+/** Values of a cause that are searched for the key. A larger cause is treated as one that holds it. */
+const MOST_SEARCHED = 10_000;
+/** Objects that show what they hold, and do not have it as their own properties. */
+const COLLECTION = /^\[object (Headers|Map|Set)\]$/;
+
+function holdsKey(root: unknown, key: string): boolean {
+  // A set also visits what is added on the way, and each value once.
+  const values = new Set([root]);
+  for (const value of values) {
+    if (values.size > MOST_SEARCHED) return true;
+    if (typeof value === 'string' && scrubText(value, key) !== value) return true;
+    for (const part of partsOf(value)) values.add(part);
+  }
+  return false;
+}
+
+/** What stands in a value: the names and values of its properties, the items of a collection, the headers of a request. */
+function partsOf(value: unknown): readonly unknown[] {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
+  if (COLLECTION.test(Object.prototype.toString.call(value))) return [...(value as Iterable<unknown>)];
+  return [...Reflect.ownKeys(value), 'headers'].flatMap((name) => [name, propertyOf(value, name)]);
+}
+
+/** A property of an object that may be anything: reading it may throw. */
+function propertyOf(value: object, name: string | symbol): unknown {
+  try {
+    return Reflect.get(value, name);
+  } catch {
+    return undefined;
+  }
 }

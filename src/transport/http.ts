@@ -4,6 +4,7 @@ import type { Config } from '../config.js';
 import { APIError, ConnectionError, GenError } from '../errors/index.js';
 import { hasNoBody, isRedirectFailure, isRedirection, MOST_CAUSES } from '../rules/fate.js';
 import { streamOf } from '../runtime/bytes.js';
+import { reasonOf } from '../runtime/callbacks.js';
 import { isBrowser, isNode } from '../runtime/platform.js';
 import { show } from '../schemas/show.js';
 import { VERSION } from '../version.js';
@@ -194,7 +195,7 @@ export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attem
 /** What a broken connection becomes. */
 export function connectionError(thrown: unknown, call: Call<unknown>, secret: string | undefined): ConnectionError {
   const cause = scrubCause(thrown, secret);
-  const why = cause instanceof Error ? innermostMessage(cause) : String(cause);
+  const why = cause instanceof Error ? innermostMessage(cause) : reasonOf(cause);
   const message = `${call.method} ${call.url}: the connection failed before the response was complete (${scrubText(why, secret)})`;
   return new ConnectionError(message, { ...detailsOf(call), cause });
 }

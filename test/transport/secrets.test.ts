@@ -57,6 +57,63 @@ describe('the API key', () => {
     expect((error as GenError).message).toContain('is odd');
   });
 
+  describe('is kept out of what a fetch was rejected with, and the rest is kept:', () => {
+    const circular = (apiKey: string) => {
+      const lost = Object.assign(new Error('lost'), { request: { self: {}, token: apiKey } });
+      lost.request.self = lost;
+      return lost;
+    };
+    it.each<[string, (apiKey: string) => unknown]>([
+      [
+        'headers of an error',
+        (key) => Object.assign(new Error('lost'), { headers: { authorization: `Bearer ${key}` } }),
+      ],
+      ['a request deep inside', (key) => Object.assign(new Error('lost'), { config: { request: { auth: [[key]] } } })],
+      ['a Headers object', (key) => Object.assign(new Error('lost'), { headers: new Headers({ authorization: key }) })],
+      ['a Request', (key) => ({ request: new Request(BASE_URL, { headers: { authorization: key } }), why: 'lost' })],
+      ['a name of a field', (key) => Object.assign(new Error('lost'), { sent: { [key]: 1 } })],
+      ['a symbol', (key) => Object.assign(new Error('lost'), { [Symbol('kept')]: { key } })],
+      ['an AggregateError', (key) => new AggregateError([new Error(`lost ${key}`), new Error('other')], 'all lost')],
+      ['a plain object', (key) => ({ message: 'lost', authorization: `Bearer ${key}` })],
+      ['the cause of a cause', (key) => new Error('lost', { cause: new Error('b', { cause: { key } }) })],
+      ['a circle', circular],
+      [
+        'more than is searched',
+        (key) => Object.assign(new Error('lost'), { all: [...Array(20_000).keys()], sent: { key } }),
+      ],
+    ])('%s', async (_where, make) => {
+      const apiKey = freshKey();
+      const { client } = stubbed(() => Promise.reject(make(apiKey)), { apiKey, maxRetries: 0 });
+      const error = await rejection(client.videos.create(PROMPT));
+      expect(error).toBeInstanceOf(ConnectionError);
+      expect(shown(error)).not.toContain(apiKey);
+      expect(shown(error)).toContain('lost');
+    });
+
+    it('the code of an error says that no connection was made', async () => {
+      const apiKey = freshKey();
+      const cause = Object.assign(new Error('lost'), { code: 'ECONNREFUSED', headers: { authorization: apiKey } });
+      const { client } = stubbed(() => Promise.reject(cause), { apiKey, maxRetries: 0 });
+      expect(await rejection(client.videos.create(PROMPT))).toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+    });
+
+    it('an error without the key is the cause itself, with all of its fields', async () => {
+      const cause = Object.assign(new AggregateError([new Error('lost')]), {
+        request: { self: {} },
+        bytes: Buffer.alloc(9),
+      });
+      cause.request.self = cause;
+      const { client } = stubbed(() => Promise.reject(cause), { maxRetries: 0 });
+      expect(await rejection(client.videos.create(PROMPT))).toHaveProperty('cause', cause);
+    });
+
+    it('also where it has no text form', async () => {
+      const { client } = stubbed(() => Promise.reject(Object.create(null)), { maxRetries: 0 });
+      const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-1' }));
+      expect(error).toMatchObject({ name: 'ConnectionError', idempotencyKey: 'order-1' });
+    });
+  });
+
   it('is in no log line, at any level', async () => {
     vi.useFakeTimers();
     const apiKey = freshKey();
