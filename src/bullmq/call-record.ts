@@ -1,10 +1,11 @@
 import type { Job as BullJob } from 'bullmq';
 import { GenError } from '../errors/index.js';
-import { type CallKind, shortenKey } from '../resources/run-calls.js';
+import type { CallKind } from '../resources/run-calls.js';
 import type { GenErrorJson } from '../rules/fate.js';
 import { type JobRunState, type Recover, type RunRules, resumeRun, startRun } from '../rules/run-state.js';
 import type { Clock } from '../runtime/clock.js';
 import { JOB_CALLS, type Job } from '../schemas/job.js';
+import { shortenKey } from '../transport/idempotency.js';
 import type { Notes } from './notes.js';
 
 /** A queued call as the engine holds it. */

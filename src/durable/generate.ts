@@ -1,13 +1,14 @@
 import * as z from 'zod/mini';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
-import { type CallKind, shortenKey } from '../resources/run-calls.js';
+import type { CallKind } from '../resources/run-calls.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { nextStep } from '../rules/run.js';
 import { type Recover, type RunEvent, startRun } from '../rules/run-state.js';
 import { extra, isFields } from '../schemas/envelope.js';
 import { type CompletedJob, JOB_CALLS } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
+import { shortenKey } from '../transport/idempotency.js';
 import { recoverRules } from '../waiting/wait-options.js';
 import type { DurableEngine, Json } from './engines.js';
 

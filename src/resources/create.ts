@@ -18,7 +18,7 @@ import type {
   VideoEditParams,
   VideoParams,
 } from '../schemas/video-params.js';
-import { digestOf, idempotencyKeyOf, reuseWarnings } from '../transport/idempotency.js';
+import { digestOf, idempotencyKeyOf, reuseWarnings, shortenKey } from '../transport/idempotency.js';
 import type {
   CallResult,
   DecodeContext,
@@ -31,7 +31,6 @@ import { type BodyFileOptions, type BodyFiles, filesIn } from '../uploading/body
 import type { UploadSteps } from '../uploading/upload.js';
 import { type CreateAndWaitOptions, createAndWait, type Waiter } from '../waiting/wait-for-job.js';
 import { decodeJob } from './endpoint.js';
-import { shortenKey } from './run-calls.js';
 
 /**
  * What `create` takes: the options of every call, and those of the files in its body.

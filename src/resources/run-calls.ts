@@ -5,7 +5,6 @@ import { callFailure } from '../rules/fate.js';
 import type { RunEvent } from '../rules/run-state.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
-import { idempotencyKeyFrom } from '../transport/idempotency.js';
 
 /** Throws a GenError where `client` is not a GenClient, before anything is opened. */
 export function checkClient(owner: string, client: unknown): void {
@@ -54,12 +53,4 @@ export async function seeCall(call: () => PromiseLike<Job>): Promise<SeenCall> {
     if (failure === undefined) throw error;
     return { event: { type: 'failed', failure }, error };
   }
-}
-
-/** Longest key that surely has room for what a run appends to it. */
-const EXTENSIBLE_KEY = 200;
-
-/** What stands for a key in the keys derived from it where the key itself is too long: a fingerprint of it. */
-export function shortenKey(key: string): string {
-  return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
 }

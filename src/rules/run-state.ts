@@ -209,6 +209,11 @@ export const LONGEST_KEY = 255;
 export function nextKey(run: Pick<JobRunState, 'key' | 'shortKey' | 'failedJobs'>, secondKey?: number): string {
   const suffix =
     (run.failedJobs > 0 ? `:r${run.failedJobs + 1}` : '') + (secondKey === undefined ? '' : `:w${secondKey}`);
-  const isTooLong = run.key.length + suffix.length > LONGEST_KEY;
-  return `${suffix !== '' && isTooLong ? run.shortKey : run.key}${suffix}`;
+  return derivedKey(run, suffix);
+}
+
+/** The key with a suffix, or where that is too long, its short form with the suffix. */
+export function derivedKey({ key, shortKey }: Pick<JobRunState, 'key' | 'shortKey'>, suffix: string): string {
+  const isTooLong = key.length + suffix.length > LONGEST_KEY;
+  return `${suffix !== '' && isTooLong ? shortKey : key}${suffix}`;
 }

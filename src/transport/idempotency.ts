@@ -43,6 +43,14 @@ export function idempotencyKeyFrom(...parts: readonly (string | number)[]): stri
   return `${readable.slice(0, LONGEST_READABLE)}-${bytesToHex(sha256(utf8ToBytes(exact)))}`;
 }
 
+/** Longest key that surely has room for a suffix. */
+const EXTENSIBLE_KEY = 200;
+
+/** What stands for a key in the keys derived from it where the key itself is too long: a fingerprint of it. */
+export function shortenKey(key: string): string {
+  return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
+}
+
 function checkPart(part: unknown): string | number {
   if (typeof part === 'string' || (typeof part === 'number' && Number.isFinite(part))) return part;
   throw new GenError(`idempotencyKeyFrom takes strings and finite numbers, not ${show(part)}.`);

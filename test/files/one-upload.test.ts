@@ -2,7 +2,7 @@ import { utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { memoryShared, type SharedStore } from '../../src/index.js';
+import { memoryShared, type SharedStore, sharedJournal } from '../../src/index.js';
 import { fromPath } from '../../src/node/index.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 
@@ -155,6 +155,22 @@ describe('an upload that the service has forgotten', () => {
         .map(({ headers }) => headers['idempotency-key']),
     ).toEqual(['order-1', 'order-1', 'order-1:f1']);
     expect(uploads()).toBe(2);
+  });
+
+  it('is sent under a key of at most 255 characters, so that resume() can send it again', async () => {
+    const { sandbox, sent } = start();
+    const client = sandbox.client({ journal: sharedJournal(memoryShared()), maxRetries: 0 });
+    const params = { prompt, first_frame_upload_id: png() };
+    await client.videos.create(params);
+    const creates = { match: { method: 'POST', path: '/v1/videos' } };
+    sandbox.faults.add({ ...creates, ...forgotten, times: 2 });
+    sandbox.faults.add({ ...creates, status: 500, code: 'internal_error', times: 1 });
+    const error = await client.videos.create(params, { idempotencyKey: 'k'.repeat(255) }).catch((error) => error);
+    const { idempotencyKey } = error;
+    expect(idempotencyKey).toMatch(/^k{128}-[0-9a-f]{64}:f1$/);
+    for await (const job of client.resume()) expect(job.status).toBe('completed');
+    const keys = sent('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
+    expect(keys.slice(-2)).toEqual([idempotencyKey, idempotencyKey]);
   });
 
   it('is an error where it was made for this very call', async () => {

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { APIError, type DownloadError } from '../../src/errors/index.js';
 import { readOutputAnswer, refuseNonMedia } from '../../src/resources/output.js';
 import { explainRefusal } from '../../src/resources/output-source.js';
-import { seeCall, sendRunCreate, shortenKey } from '../../src/resources/run-calls.js';
+import { seeCall, sendRunCreate } from '../../src/resources/run-calls.js';
+import { shortenKey } from '../../src/transport/idempotency.js';
 import { rejection } from '../transport/support.js';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

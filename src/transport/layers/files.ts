@@ -1,5 +1,7 @@
 import { isForgottenUpload } from '../../rules/fate.js';
+import { derivedKey } from '../../rules/run-state.js';
 import type { Answer, Call, Layer, Next } from '../call.js';
+import { shortenKey } from '../idempotency.js';
 import type { RequestFiles } from '../transport.js';
 import { requireRoom } from './lane.js';
 
@@ -39,6 +41,6 @@ async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFile
     return await send(key);
   } catch (error) {
     if (!isForgottenUpload(error) || key === undefined) throw error;
-    return send(`${key}:f1`);
+    return send(derivedKey({ key, shortKey: shortenKey(key) }, ':f1'));
   }
 }
