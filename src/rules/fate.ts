@@ -192,10 +192,13 @@ export function isRedirection({ status, type, headers }: Pick<Response, 'status'
   return type === 'opaqueredirect' || (REDIRECTS.includes(status) && Boolean(headers.get('location')));
 }
 
-/** Whether Node's fetch failed because it was told to take redirects for errors. */
+/** How the fetches for Node say that they were told to take redirects for errors: Node's own, and node-fetch. */
+const REDIRECT_FAILURE = /^unexpected redirect$|redirect mode is set to error/;
+
+/** Whether fetch failed because it was told to take redirects for errors. */
 export function isRedirectFailure(error: unknown, depth = 0): boolean {
   if (!(error instanceof Error) || depth > MOST_CAUSES) return false;
-  return error.message === 'unexpected redirect' || isRedirectFailure(error.cause, depth + 1);
+  return REDIRECT_FAILURE.test(error.message) || isRedirectFailure(error.cause, depth + 1);
 }
 
 /** The part of an error's JSON form that {@link GenErrorJson} has. */

@@ -96,6 +96,13 @@ describe.each(fetches)('%s', (name, make) => {
     const reason = new Error('enough');
     expect(await rejection(client.voices.list({ signal: AbortSignal.abort(reason) }))).toBe(reason);
   });
+
+  it('refuses a redirect of a create, which a retry would meet again', async () => {
+    received.length = 0;
+    const error = await rejection(open().request({ method: 'POST', path: '/moved', body: { text: 'x' } }));
+    expect(error).toMatchObject({ name: 'APIError', status: 307, recovery: 'change_request', attempts: 1 });
+    expect(new Set(received)).toEqual(new Set(['POST /moved {"text":"x"}']));
+  });
 });
 
 it('is called with a URL and an init that holds the body itself', async () => {
