@@ -62,6 +62,20 @@ describe('the diagnostics channels', () => {
     expect(JSON.stringify(params)).not.toContain('xxx');
   });
 
+  test('change nothing about params in a circle: the create is refused with a word about them', async () => {
+    const told: Told[] = [];
+    listen('job', told);
+    const { sandbox, client } = held();
+    const params: Record<string, unknown> = { ...VIDEO };
+    params.self = { params };
+    await expect(client.videos.create(params as never)).rejects.toMatchObject({
+      name: 'GenError',
+      message: expect.stringMatching(/^videos\.create: the params cannot be written as JSON/),
+    });
+    expect(told[0]?.[2]).toMatchObject({ call: 'videos', params: {} });
+    expect(sandbox.requests).toHaveLength(0);
+  });
+
   test('trace a job from its create to its end, and the calls and the wait in between', async () => {
     const { sandbox, client } = held();
     const told: Told[] = [];

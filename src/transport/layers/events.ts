@@ -11,13 +11,22 @@ export const observed: Layer = (call, next) => {
   const channels = core.channels();
   const { call: creates, body, waits } = kind.type === 'json' ? kind.request : {};
   const jobs = creates && heard(channels?.job);
-  const job: JobTrace | undefined = creates && jobs && { call: creates, params: withoutFiles(body), label, waits };
+  const job: JobTrace | undefined = creates && jobs && { call: creates, params: tracedParams(body), label, waits };
   // The URL of a direct upload is its credential.
   const path = kind.type === 'transfer' ? undefined : call.path;
   const trace: RequestTrace = { callId: core.config.random.uuid(), name, path, job, attempts: 0, laneWaitMs: 0 };
   const send = () => traced(heard(channels?.request), trace, () => next({ ...call, trace }));
   return job ? tracedStart(jobs, job, send) : send();
 };
+
+/** The params of a trace. Those that cannot be written, such as a circle, are refused by the layers below. */
+function tracedParams(body: unknown): unknown {
+  try {
+    return withoutFiles(body);
+  } catch {
+    return {};
+  }
+}
 
 /** The params with a description in place of each file: a trace lives as long as its job, and must not keep the bytes. */
 function withoutFiles(value: unknown): unknown {
