@@ -164,6 +164,11 @@ export function isUploadField(field: string): boolean {
   return UPLOAD_FIELD.test(field);
 }
 
+/** Whether the field holds references, or items that may be references. */
+export function isReferenceField(field: string): boolean {
+  return field.startsWith('reference') || ITEM_LISTS.includes(field);
+}
+
 /** Refuses what can be neither an id, a file nor a URL, in lists too. `undefined` and null say that a field is left out. */
 export function checkReferences(params: Fields): void {
   for (const [field, value] of Object.entries(params)) {

@@ -2,6 +2,7 @@ import { DEFAULT_VIDEO_MODEL, modelCapabilities } from '../catalog.js';
 import type { PricedCall } from '../schemas/budget.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import type { JobCall } from '../schemas/job.js';
+import { isReferenceField } from './fields.js';
 import { USD_PER_TOKEN } from './limits.js';
 
 /** What a create costs, as far as its body says. */
@@ -22,7 +23,7 @@ export function priceOf(call: JobCall, body: unknown): Price {
 }
 
 function hasReferences(body: unknown): boolean {
-  return Object.keys(isFields(body) ? body : {}).some((name) => name.startsWith('reference_'));
+  return Object.keys(isFields(body) ? body : {}).some(isReferenceField);
 }
 
 /** What the price of a create depends on, as far as its body says. An edit by `intent` is priced as one. */

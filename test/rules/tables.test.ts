@@ -70,7 +70,12 @@ describe('the price of a create', () => {
     ['videos', { intent: 'video_edit', model: 'm', duration: 5 }, '["videoEdits","m",5,null,null]', true],
     ['images', { intent: 'video_edit' }, '["images","",null,null,null]', true],
     ['videoEdits', { model: 'm' }, '["videoEdits","m",null,null,null]?', false],
-    ['videoEdits', { model: 'm', duration: 5, reference_image_urls: [] }, '["videoEdits","m",5,null,null]?', false],
+    ...['reference_image_urls', 'referenceImageUrls', 'referenceVideoUrls', 'reference_images', 'content'].map(
+      (field): [JobCall, object, string, boolean] => [
+        ...(['videoEdits', { model: 'm', duration: 5, [field]: [] }] as const),
+        ...(['["videoEdits","m",5,null,null]?', false] as const),
+      ],
+    ),
     ['videos', { reference_image_urls: [] }, '["videos","svc-video-fast",null,null,null]', true],
   ])('%s %j has the class %s; its class says what it costs: %s', (call, body, priceClass, isFixed) => {
     expect(priceOf(call, body)).toMatchObject({ priceClass, isFixed });
