@@ -228,9 +228,10 @@ function badMethod(method: unknown): GenError {
   return new GenError(`method must be one of ${METHODS.join(', ')}, not ${show(method)}.`);
 }
 
-/** The query as text. Undefined values are left out. */
+/** The query as text. Undefined and null say that a value is left out. */
 function queryOf(query: Readonly<Record<string, unknown>>): string {
-  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+  const isGiven = (value: unknown) => value !== undefined && value !== null;
+  const given = Object.entries(query).flatMap(([name, value]) => (isGiven(value) ? [[name, String(value)]] : []));
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }
 

@@ -82,8 +82,9 @@ describe('a call of the service', () => {
     [{}, ''],
     [{ page: undefined }, ''],
     [{ page: 2, none: undefined }, '?page=2'],
+    [{ page: 2, none: null as never }, '?page=2'],
     [{ all: false, name: '' }, '?all=false&name='],
-  ])('has of the query %j what is defined', async (query, search) => {
+  ])('has of the query %j what is neither undefined nor null', async (query, search) => {
     const { client, seen } = stubbed(() => json({}));
     await client.request({ method: 'GET', path: '/v1/x', query });
     expect(seen[0]?.url).toBe(`${BASE_URL}/v1/x${search}`);
