@@ -115,8 +115,11 @@ export class JobLog {
     };
     logged.status = job.status;
     logged.errorCode = textIn(job.errorCode);
-    if (origin) this.#accepted(job.id, logged, { to, origin });
-    logged.countedTokens ??= quotedTokens;
+    if (origin) {
+      this.#accepted(job.id, logged, { to, origin });
+      // Budgets count what the answer to the create says, and not what only a read does.
+      logged.countedTokens ??= quotedTokens;
+    }
     return isFinal(job) ? this.#ended(job.id, logged, to) : undefined;
   }
 

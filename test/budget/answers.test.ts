@@ -84,6 +84,16 @@ describe('a price that the answer lacks', () => {
     expect(warn.mock.calls[0]?.[0]).toContain('the answer to the create of job job_1 has no price');
   });
 
+  test('is learned from a read that tells the quote beside the charge', async () => {
+    const final = (tokens: number) => ({ quotedTokenCost: tokens, finalTokenCost: tokens });
+    const service = openService({ answer: unpriced, final });
+    // The estimate is much too low.
+    const { client, budget } = spenderOn(service, { maxTokens: LIMIT, unknownPrice: () => 1 });
+    await inTurn(50, async () => client.jobs.get((await client.videos.create(VIDEO)).job.id));
+    expect(service.charged()).toBe(LIMIT);
+    expect(await budget.usage()).toMatchObject({ spentTokens: LIMIT, reservedTokens: 0 });
+  });
+
   test('leaves creates of learned prices alone, as long as they hold if prices rise', async () => {
     const service = openService({ answer: (job) => (job.number === 2 ? unpriced(job) : quoted(job)) });
     const { client } = spenderOn(service, { maxTokens: 1_000 });
