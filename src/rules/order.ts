@@ -36,9 +36,9 @@ export function rhythmOf(job: Job | undefined): Rhythm {
 /** What is known of the jobs of one model. */
 export interface Model {
   readonly rhythm: Rhythm;
-  /** The shortest of those that have ended, in milliseconds. */
+  /** The shortest of those that have completed, in milliseconds; at least the time at which one may be done at all. */
   readonly shortestMs?: number;
-  /** The oldest that was seen running before any had ended, in milliseconds. */
+  /** The oldest that was seen running before any had completed, in milliseconds. */
   readonly runningMs: number;
 }
 
@@ -52,10 +52,14 @@ export function newModel(job: Job | undefined): Model {
   return { rhythm: rhythmOf(job), runningMs: 0 };
 }
 
-/** The model after one of its jobs was read. `ageMs` is the job's age then, or how long it took. */
-export function learned(model: Model, ageMs: number, hasEnded: boolean): Model {
-  const { shortestMs, runningMs } = model;
-  if (hasEnded) return ageMs >= (shortestMs ?? Number.POSITIVE_INFINITY) ? model : { ...model, shortestMs: ageMs };
+/** The model after one of its jobs was read that runs or has completed. `ageMs` is the job's age then, or how long it took. */
+export function learned(model: Model, ageMs: number, hasCompleted: boolean): Model {
+  const { rhythm, shortestMs, runningMs } = model;
+  if (hasCompleted) {
+    // One that is done at once must not put off the reads of all other models.
+    const tookMs = Math.max(ageMs, rhythm.firstMs);
+    return tookMs >= (shortestMs ?? Number.POSITIVE_INFINITY) ? model : { ...model, shortestMs: tookMs };
+  }
   return shortestMs !== undefined || ageMs <= runningMs ? model : { ...model, runningMs: ageMs };
 }
 

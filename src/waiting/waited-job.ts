@@ -160,8 +160,10 @@ export class JobRhythms {
     const hasEnded = isSettled(job);
     const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
-    entry.of.model = learned(entry.of.model, ageMs, hasEnded);
-    if (isCompleted(job)) this.completed(entry, job, ageMs);
+    const hasCompleted = isCompleted(job);
+    // A job that failed says nothing of how long the others take: many are refused at once.
+    if (hasCompleted || !hasEnded) entry.of.model = learned(entry.of.model, ageMs, hasCompleted);
+    if (hasCompleted) this.completed(entry, job, ageMs);
     if (hasEnded && entry.heard === HEARD.nothing) this.#trust -= this.#trust * TRUST_STEP;
   }
 

@@ -1,0 +1,58 @@
+// A job that ends at once says little of the others: the reads of all must go on.
+import { GenClient } from 'gen-client';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { BASE_URL, freshKey, json } from '../transport/support.js';
+
+const [FAST, PRO] = ['svc-video-fast', 'svc-video-pro'];
+/** Of the slow jobs that are read beside the others. */
+const LONG_MS = 3_000_000;
+const SHORT_MS = 60_000;
+
+/** A service with jobs of two models. That of `id` has ended by the time of its first read; those of PRO take a minute. */
+function serviceWith(first: { readonly id: string; readonly status: string; readonly tookMs: number }) {
+  const startMs = Date.now();
+  const at = (ms: number) => new Date(startMs + ms).toISOString();
+  const jobOf = (id: string) => ({
+    id,
+    mediaType: 'video',
+    modelId: id.startsWith('pro') ? PRO : FAST,
+    createdAt: at(0),
+  });
+  const fetch = async (url: string) => {
+    const id = url.split('/').at(-1) ?? '';
+    const isFirst = id === first.id;
+    const takesMs = isFirst ? first.tookMs : id.startsWith('pro') ? SHORT_MS : LONG_MS;
+    if (Date.now() - startMs < takesMs) return json({ data: { job: { ...jobOf(id), status: 'processing' } } });
+    const status = isFirst ? first.status : 'completed';
+    const end = { status, completedAt: at(takesMs), providerOutputUrl: `${BASE_URL}/${id}`, errorCode: null };
+    return json({ data: { job: { ...jobOf(id), ...end } } });
+  };
+  return { client: new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }), jobOf };
+}
+
+describe('a job that has ended as soon as it was made', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  it.each([
+    ['failed', 0],
+    ['failed', 1_000],
+    ['completed', 0],
+    ['completed', 1_000],
+  ])('and has %s after %i ms does not put off the reads of other models', async (status, tookMs) => {
+    vi.useFakeTimers();
+    const { client, jobOf } = serviceWith({ id: 'fast-0', status, tookMs });
+    const abort = new AbortController();
+    const wait = (id: string) =>
+      client.waitForJob({ ...jobOf(id), status: 'processing' } as never, { signal: abort.signal });
+    await vi.advanceTimersByTimeAsync(tookMs);
+    // Of an id nothing is known, so it is read at once.
+    await Promise.all([client.waitForJob('fast-0').catch(() => {}), vi.advanceTimersByTimeAsync(1_000)]);
+    const others = Array.from({ length: 40 }, (_, at) => wait(`fast-${at + 1}`).catch(() => {}));
+    const ended: string[] = [];
+    for (let at = 0; at < 5; at++) void wait(`pro-${at}`).then(({ id }) => ended.push(id));
+    await vi.advanceTimersByTimeAsync(2 * SHORT_MS);
+    expect(ended.toSorted()).toEqual(['pro-0', 'pro-1', 'pro-2', 'pro-3', 'pro-4']);
+    abort.abort();
+    await Promise.all(others);
+  });
+});
