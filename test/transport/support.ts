@@ -13,12 +13,13 @@ export interface Seen {
 
 export const BASE_URL = 'https://service.test/prefix';
 
-let keys = 0;
+/** Test files that share a process each have this module, but its accounts are one. */
+const perProcess = globalThis as { testKeys?: number };
 
 /** A key of its own for each client, so that no two tests share an account's limits. */
 export function freshKey(): string {
-  keys += 1;
-  return `sk-test-${keys}-${'q'.repeat(12)}`;
+  perProcess.testKeys = (perProcess.testKeys ?? 0) + 1;
+  return `sk-test-${perProcess.testKeys}-${'q'.repeat(12)}`;
 }
 
 /** The body of an accepted create. */
