@@ -110,8 +110,8 @@ export interface Call<T> {
   /** What the listeners are passed about the call; undefined without a listener. */
   readonly trace: RequestTrace | undefined;
   readonly turn: Turn;
-  /** How often a request of the call has been sent, for the layers above. */
-  readonly sent: { attempts: number };
+  /** Whether a request of the call may have made a job, for the layers above. */
+  readonly sent: { mayHaveArrived: boolean };
 }
 
 /** What a call sends, and how its response is read. */
@@ -218,7 +218,7 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
     json: undefined,
     trace: undefined,
     turn: FIRST_TURN,
-    sent: { attempts: 0 },
+    sent: { mayHaveArrived: false },
   };
 }
 

@@ -29,7 +29,7 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
       // A function is asked for it within the deadline.
       secret = typeof key === 'string' ? key : await deadline.race(key);
     }
-    call.sent.attempts += 1;
+    call.sent.mayHaveArrived = true;
     if (turn.slot) turn.slot.isUsed = true;
     if (told) told.startMs = core.clock.now();
     observer?.request(requestEvent(call));

@@ -10,7 +10,7 @@ import { budgetsOf } from './jobs.js';
 export const budgeted: Layer = async (call, next) => {
   const reservations = await reserveInBoth(call);
   const failed = (error: unknown) => {
-    const failure = { error, wasSent: call.sent.attempts > 0 };
+    const failure = { error, wasSent: call.sent.mayHaveArrived };
     return Promise.all(reservations.map((it) => it.failed(failure)));
   };
   let answer: Awaited<ReturnType<typeof next>>;
@@ -43,7 +43,7 @@ async function reserveInBoth({
   const { config, warn } = core;
   const learnedTokens = isFixedPrice ? core.jobs.priceOf(job) : undefined;
   const clock = config.clock.wall;
-  const isSent = () => sent.attempts > 0;
+  const isSent = () => sent.mayHaveArrived;
   const known = { job, priceClass, isFixedPrice, learnedTokens, idempotencyKey };
   const order = { ...known, signal, timeoutMs, isSent, clock, warn };
   const reservations: BudgetReservation[] = [];

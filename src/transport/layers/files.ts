@@ -16,7 +16,7 @@ export const withFiles: Layer = async (call, next) => {
     files.done?.();
     return answer;
   } catch (error) {
-    await files.failed?.(error, call.sent.attempts > 0);
+    await files.failed?.(error, call.sent.mayHaveArrived);
     throw error;
   }
 };

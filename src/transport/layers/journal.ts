@@ -69,7 +69,7 @@ async function openEntry(call: Call<unknown>, journal: Journal, entry: OpenedEnt
 
 /** Why a failed create is closed; undefined where a job may exist. */
 function closingReason({ sent }: Call<unknown>, error: unknown): ClosedEntry['reason'] | undefined {
-  if (sent.attempts === 0) return 'unsent';
+  if (!sent.mayHaveArrived) return 'unsent';
   const fate = fateOf(error);
   if (fate === 'unsent' || fate === 'full') return 'unsent';
   if (fate !== 'refused' && fate !== 'review') return undefined;

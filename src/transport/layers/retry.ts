@@ -52,10 +52,13 @@ export const retried: Layer = async (call, next) => {
 async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, failures: number): Promise<boolean> {
   const { core, signal } = call;
   const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
+  const fate = fateOf(error);
+  // What has surely made no job counts as not sent, should the caller leave during the pause.
+  if (fate === 'full' || fate === 'unsent') call.sent.mayHaveArrived = progress.wasLost;
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
   if (isRateLimited(error)) return waitOut(call, progress, askedMs);
   if (failures >= call.maxRetries || !isTransient(error)) return false;
-  progress.wasLost ||= fateOf(error) === 'lost';
+  progress.wasLost ||= fate === 'lost';
   progress.waits = 0;
   progress.turn = { ...progress.turn, failures: failures + 1 };
   const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, failures + 1), core.config.random.next()));

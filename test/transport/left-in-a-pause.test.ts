@@ -1,0 +1,86 @@
+// A caller may leave a create while it pauses between two attempts. What was sent decides what that means.
+import { type ClientOptions, createBudget, GenClient, memoryShared, sharedJournal } from 'gen-client';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openService, VIDEO } from '../budget/service.js';
+import { BASE_URL, freshKey, json } from './support.js';
+
+const full = (seconds: number) => () =>
+  json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': `${seconds}` } } as never);
+const refusedConnection = () => {
+  throw Object.assign(new TypeError('fetch failed'), { cause: Object.assign(new Error(), { code: 'ECONNREFUSED' }) });
+};
+const lostAnswer = () => {
+  throw new TypeError('terminated');
+};
+
+/** A client with a budget and a journal, on a service whose first answers are these. */
+function spender(first: readonly (() => Response)[], options: ClientOptions = {}) {
+  const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
+  const budget = createBudget({ maxTokens: 1_000, unknownPrice: () => 12 });
+  const journal = sharedJournal(memoryShared());
+  const answers = [...first];
+  const posts: (string | null)[] = [];
+  const fetch = async (url: string, init: RequestInit) => {
+    if (init.method === 'POST') posts.push(new Headers(init.headers).get('idempotency-key'));
+    return answers.shift()?.() ?? service.fetch(url, init);
+  };
+  const base = { apiKey: freshKey(), baseUrl: BASE_URL, budget, journal, fetch };
+  return { client: new GenClient({ ...base, ...options }), budget, posts, service };
+}
+
+/** Leaves in the first pause or later, and then goes on with what the journal holds. */
+async function leaveAndResume({ client, budget }: ReturnType<typeof spender>, afterMs = 100) {
+  const abort = new AbortController();
+  const reason = new Error('the user left');
+  const created = client.videos.create(VIDEO, { signal: abort.signal, idempotencyKey: 'order-1' });
+  const left = expect(created).rejects.toBe(reason);
+  await vi.advanceTimersByTimeAsync(afterMs);
+  abort.abort(reason);
+  await left;
+  const usage = await budget.usage();
+  const resumed = (async () => {
+    const ids: string[] = [];
+    for await (const { id } of client.resume()) ids.push(id);
+    return ids;
+  })();
+  await vi.advanceTimersByTimeAsync(60_000);
+  return { usage, resumed: await resumed };
+}
+
+describe('a create whose caller leaves it in a pause', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it.each([
+    ['of a full limit', full(30), 'wait'],
+    ['of a full limit that the client does not queue for', full(30), 'off'],
+    ['after a connection that was refused', refusedConnection, 'wait'],
+  ] as const)('%s has made no job: nothing is reserved, and nothing is resumed', async (_, answer, rateLimit) => {
+    const on = spender([answer, answer], { rateLimit });
+    const { usage, resumed } = await leaveAndResume(on);
+    expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 0, unresolved: 0 });
+    expect(resumed).toEqual([]);
+    expect(on.service.jobs.size).toBe(0);
+  });
+
+  it('after a lost answer may have made one: its tokens stay reserved, and it is resumed under its key', async () => {
+    const on = spender([lostAnswer, full(30)]);
+    const { usage, resumed } = await leaveAndResume(on, 1_000);
+    expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 12, unresolved: 1 });
+    expect(resumed).toEqual(['job_1']);
+    expect(new Set(on.posts)).toEqual(new Set(['order-1']));
+  });
+});
+
+describe('creates that wait in a budget behind one that waits out a 429', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('wait as long as it does, and are made', async () => {
+    const { client, service } = spender([full(90)], { journal: undefined });
+    const made = Promise.all([1, 2, 3].map(() => client.videos.create(VIDEO)));
+    await vi.advanceTimersByTimeAsync(120_000);
+    await made;
+    expect(service.jobs.size).toBe(3);
+  });
+});
