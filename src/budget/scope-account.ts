@@ -160,7 +160,11 @@ export class ScopeAccount {
     this.#stopRetry?.();
     this.#stopRetry = undefined;
     try {
-      while (await this.#updateOnce());
+      for (let hasMore = true; hasMore; ) {
+        const isStored = await this.#updateOnce();
+        // Asked in the turn in which the loop ends: a step that comes after it begins an update of its own.
+        hasMore = this.#hasMore(isStored);
+      }
     } finally {
       this.#isUpdating = false;
       const under = this.#changes.length + this.#looks.length + this.#queue.length + this.#calls.size;
@@ -168,13 +172,19 @@ export class ScopeAccount {
     }
   }
 
-  /** One update of the store. Gives whether there is more to do at once. */
+  /** Whether there is more to do at once. After an update that failed, its changes have a timer. */
+  #hasMore(isStored: boolean): boolean {
+    const changes = isStored ? this.#changes.length : 0;
+    return changes + this.#looks.length > 0 || (this.#queue.length > 0 && !this.#isWaiting);
+  }
+
+  /** One update of the store. Gives whether the store has it. */
   async #updateOnce(): Promise<boolean> {
     const changes = this.#changes.slice(0, MOST_AT_ONCE);
     const looks = this.#looks.splice(0);
     const waiting = changes.length < this.#changes.length ? [] : this.#queue.slice(0, MOST_AT_ONCE);
     const steps: readonly Pending[] = [...changes, ...looks, ...waiting];
-    if (steps.length === 0) return false;
+    if (steps.length === 0) return true;
     let mayHaveReserved = false;
     try {
       const replies = await this.#apply(steps, () => {
@@ -186,7 +196,7 @@ export class ScopeAccount {
       const last = replies.at(-1);
       this.#isWaiting = last?.outcome === 'wait' && this.#queue.length > 0;
       this.#poll();
-      return this.#changes.length + this.#looks.length > 0 || (this.#queue.length > 0 && !this.#isWaiting);
+      return true;
     } catch (error) {
       for (const look of looks) look.reject(error);
       if (mayHaveReserved) for (const { scope, step } of waiting) this.#giveBack(scope, step);

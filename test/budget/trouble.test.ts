@@ -240,3 +240,16 @@ test('an unknownPrice that is neither a word nor a function is refused', () => {
     "unknownPrice must be 'one-at-a-time', 'refuse' or a function that estimates",
   );
 });
+
+test('a step that comes at any moment of an update is taken by it or by the next', async () => {
+  for (let moment = 0; moment < 60; moment++) {
+    const budget = createBudget({ maxTokens: 10 });
+    const answered: string[] = [];
+    void budget.usage().then(() => answered.push('first'));
+    for (let at = 0; at < moment; at++) await undefined;
+    void budget.usage().then(() => answered.push('second'));
+    await turn();
+    await turn();
+    expect([moment, answered]).toEqual([moment, ['first', 'second']]);
+  }
+});
