@@ -88,7 +88,7 @@ export interface SpendingBudget extends Budget {
   usage(): Promise<BudgetUsage>;
   /**
    * Gives back what is reserved for a create whose answer was lost. Call it when you know that the service has made no job
-   * under the key. It does not free a create that is in flight.
+   * under the key. It does not free a create that is in flight. Rejects where the store does not answer.
    */
   release(idempotencyKey: string): Promise<void>;
 }
@@ -160,6 +160,8 @@ export function createBudget(options: BudgetOptions): SpendingBudget {
       return usageOf(await account().look(scope));
     },
     async release(key) {
+      // A change is repeated until the store has it. A look says at once that the store is away.
+      await account().look(scope);
       await account().change({ scope, step: { op: 'release', key } });
     },
     scoped: (other) => createBudget({ ...options, ...(own && { shared: own }), scope: other }),

@@ -253,3 +253,20 @@ test('a step that comes at any moment of an update is taken by it or by the next
     expect([moment, answered]).toEqual([moment, ['first', 'second']]);
   }
 });
+
+test('a release rejects where the store is away, as usage does, and is made when it is back', async () => {
+  const { store, budget, order, during, usage } = openStore();
+  const reservation = await budget.reserve(order('lost'));
+  await reservation.failed({ error: new ConnectionError('cut', { ...FULL, attempts: 1 } as never), wasSent: true });
+  expect(await usage()).toMatchObject({ reservedTokens: 10, unresolved: 1 });
+  const { answers } = store;
+  store.answers = async () => {
+    throw new Error('ECONNREFUSED');
+  };
+  expect(await during(10_000, budget.release('lost'))).toMatchObject({
+    error: { message: expect.stringContaining('ECONNREFUSED') },
+  });
+  store.answers = answers;
+  await budget.release('lost');
+  expect(await usage()).toMatchObject({ reservedTokens: 0, unresolved: 0 });
+});
