@@ -217,3 +217,9 @@ export function derivedKey({ key, shortKey }: Pick<JobRunState, 'key' | 'shortKe
   const isTooLong = key.length + suffix.length > LONGEST_KEY;
   return `${suffix !== '' && isTooLong ? shortKey : key}${suffix}`;
 }
+
+/** The key, and every key that it may be derived from. */
+export function originsOf(key: string): string[] {
+  const [, origin] = /^(.+):[rwf]\d+$/s.exec(key) ?? [];
+  return origin === undefined ? [key] : [key, ...originsOf(origin)];
+}

@@ -9,8 +9,10 @@ const place = cliOnSandbox();
 const { sandbox, cli } = place;
 const at = '2026-01-01T00:00:00.000Z';
 /** Writes a prompts file of images, each of 2 tokens. */
-async function images(count: number): Promise<Row[]> {
-  const rows = Array.from({ length: count }, (_, index) => `{"call":"images","prompt":"fox ${index}"}`);
+async function images(count: number, fields: object = {}): Promise<Row[]> {
+  const rows = Array.from({ length: count }, (_, index) =>
+    JSON.stringify({ ...fields, call: 'images', prompt: `fox ${index}` }),
+  );
   const path = join(place.folder, 'prompts.jsonl');
   writeFileSync(path, rows.join('\n'));
   return readRows(path, '');
@@ -59,6 +61,24 @@ describe('a row whose create may have reached the service', () => {
     const { code, rows, report } = await batch('--retry-failed', '--concurrency', '1');
     expect({ code, report }).toMatchObject({ code: 0, report: { completed: 3, tokens: 6 } });
     expect(rows.map(({ line }) => line)).toEqual([3, 1, 2]);
+  });
+});
+
+describe('a row whose first key was refused for a review', () => {
+  it('is done when its job was made under a second key', async () => {
+    const [row] = (await images(1, { id: 'fox' })) as [Row];
+    const path = join(place.folder, 'out/fox.png');
+    const second = { ...sent(row), key: `${row.key}:w1` };
+    journal([
+      ...[sent(row), { phase: 'closed', key: row.key, reason: 'refused' }],
+      ...[second, { phase: 'accepted', key: second.key, jobId: 'job_1' }],
+      { phase: 'final', jobId: 'job_1', status: 'completed', chargedTokens: 2 },
+      { phase: 'stored', jobId: 'job_1', places: [path] },
+    ]);
+    writeFileSync(path, 'a fox');
+    const { code, rows } = await batch('--max-tokens', '2');
+    expect({ code, rows }).toMatchObject({ code: 0, rows: [{ status: 'completed', job: { id: 'job_1' } }] });
+    expect(sandbox.requests).toEqual([]);
   });
 });
 

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   attemptKey,
+  createsByRun,
   isNotAdmitted,
   isSystemic,
   isTargetAway,
@@ -24,8 +25,10 @@ import {
   StorageError,
   UploadError,
 } from '../../src/errors/index.js';
-import type { JournaledCreate } from '../../src/rules/journal.js';
+import type { CreateState, JournaledCreate } from '../../src/rules/journal.js';
+import { nextKey } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
+import { shortenKey } from '../../src/transport/idempotency.js';
 
 const create = (fields: Partial<JournaledCreate>): JournaledCreate => ({
   key: 'row',
@@ -43,7 +46,7 @@ const inUpload = (cause: unknown) => new UploadError('no', { step: 'put', cause 
 
 describe('a row', () => {
   it('stands where the last job of its last try stands', () => {
-    const creates = (...keys: string[]) => new Map(keys.map((key) => [key, create({ key })]));
+    const creates = (...keys: string[]) => createsByRun(keys.map((key) => create({ key })));
     const [second, third] = [attemptKey(row, 1), attemptKey(row, 2)];
     expect(new Set(['row', second, third]).size).toBe(3);
     expect(attemptKey(row, 0)).toBe('row');
@@ -53,10 +56,35 @@ describe('a row', () => {
     };
     expect(standing()).toEqual([0, undefined]);
     expect(standing('row')).toEqual([0, 'row']);
-    expect(standing('row', 'row:r2', 'row:r3', 'row:r5')).toEqual([0, 'row:r3']);
+    expect(standing('row', 'row:r2', 'row:r3')).toEqual([0, 'row:r3']);
+    expect(standing('row', 'row:r2', 'row:r2:w1', 'row:r2:w1:f1')).toEqual([0, 'row:r2:w1:f1']);
+    expect(standing('row', 'row:f1')).toEqual([0, 'row:f1']);
+    expect(standing('row:r2', 'row:w1')).toEqual([0, undefined]);
+    expect(standing('row', 'row:x1', 'row:r', 'other:r2')).toEqual([0, 'row']);
     expect(standing('row', 'row:r2', second)).toEqual([1, second]);
     expect(standing('row', third)).toEqual([0, 'row']);
     expect(standing('row', second, third, `${third}:r2`)).toEqual([2, `${third}:r2`]);
+  });
+
+  it.each([200, 201, 250, 255])('of a key of %i characters stands where a second key was accepted', (length) => {
+    const key = 'k'.repeat(length);
+    const run = { key, shortKey: shortenKey(key) };
+    const later = [
+      nextKey({ ...run, failedJobs: 0 }, 1),
+      nextKey({ ...run, failedJobs: 1 }),
+      nextKey({ ...run, failedJobs: 1 }, 2),
+      nextKey({ ...run, failedJobs: 11 }, 3),
+    ];
+    const standing = (...states: CreateState[]) =>
+      standingOf(
+        { ...row, key },
+        createsByRun(states.map((state, at) => create({ key: [key, ...later][at] ?? '', state }))),
+      );
+    expect(standing('closed', 'stored').create).toMatchObject({ key: later[0], state: 'stored' });
+    expect(standing('accepted', 'closed').create).toMatchObject({ key, state: 'accepted' });
+    expect(standing('closed', 'closed').create).toMatchObject({ key: later[0], state: 'closed' });
+    expect(standing('failed', 'closed', 'closed', 'open').create).toMatchObject({ key: later[2], state: 'open' });
+    expect(standing('closed', 'failed', 'failed', 'closed', 'stored').create).toMatchObject({ key: later[3] });
   });
 
   it.each<[Partial<JournaledCreate> | undefined, boolean, boolean]>([

@@ -19,6 +19,8 @@ import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from
 import type { Row } from './rows.js';
 import {
   attemptKey,
+  createsByRun,
+  createsOf,
   isNotAdmitted,
   isSystemic,
   isTargetAway,
@@ -65,7 +67,7 @@ export interface BatchPlan {
  * then `stopped` is why no further rows were started.
  */
 export async function runBatch(session: Session, plan: BatchPlan): Promise<{ readonly stopped: unknown }> {
-  const before = new Map((await readJournal(plan.journal)).map((create) => [create.key, create]));
+  const before = await readJournal(plan.journal);
   const run = new BatchRun(session, plan, before);
   // One iterator for all workers: each takes the next row.
   const queue = run.inOrder().values();
@@ -96,12 +98,13 @@ class BatchRun {
   #running = 0;
   #waiting: ((again: boolean) => void)[] = [];
 
-  constructor(session: Session, plan: BatchPlan, before: ReadonlyMap<string, JournaledCreate>) {
+  constructor(session: Session, plan: BatchPlan, before: readonly JournaledCreate[]) {
+    const runs = createsByRun(before);
     this.#session = session;
     this.#plan = plan;
     const keys = new Set<string>();
     const firsts = plan.rows.filter(({ key }) => !keys.has(key) && keys.add(key));
-    for (const row of firsts) this.#standings.set(row, standingOf(row, before));
+    for (const row of firsts) this.#standings.set(row, standingOf(row, runs));
     const unknown = firsts.filter((row) => this.#standings.get(row)?.create?.state === 'open');
     this.#resolved = Promise.all(unknown.map((row) => new Promise<void>((resolve) => this.#settle.set(row, resolve))));
   }
@@ -291,20 +294,18 @@ class BatchRun {
  */
 async function deleteUploadsOf(
   { signal }: Session,
-  { rows, client, journal, before }: BatchPlan & { readonly before: ReadonlyMap<string, JournaledCreate> },
+  { rows, client, journal, before }: BatchPlan & { readonly before: readonly JournaledCreate[] },
 ): Promise<void> {
   const withFiles = rows.filter(({ params }) => [...uploadValues(params).values()].some(isObject));
   if (signal.aborted || withFiles.length === 0) return;
   const creates = await readJournal(journal);
   const open = creates.filter((create) => !isDone(create));
   const inUse = new Set(open.flatMap(({ params }) => [...uploadValues(params).values()]));
-  const wasDone = (key: string) => {
-    const create = before.get(key);
-    return create !== undefined && isDone(create);
-  };
+  const wasDone = new Set(before.filter(isDone).map(({ key }) => key));
+  const runs = createsByRun(creates);
   const ended = withFiles.flatMap((row) => {
-    const own = creates.filter(({ key }) => key === row.key || key.startsWith(`${row.key}:r`));
-    return own.filter(({ key }) => !wasDone(key)).flatMap(({ params }) => ownUploads(row, params));
+    const own = createsOf(row.key, runs);
+    return own.filter(({ key }) => !wasDone.has(key)).flatMap(({ params }) => ownUploads(row, params));
   });
   const ids = [...new Set(ended)].filter((id) => !inUse.has(id));
   // What cannot be deleted stays: it is private and costs nothing.

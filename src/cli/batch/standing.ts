@@ -14,8 +14,9 @@ import {
 } from '../../errors/index.js';
 import { fateOf } from '../../rules/fate.js';
 import type { JournaledCreate } from '../../rules/journal.js';
+import { originsOf } from '../../rules/run-state.js';
 import type { Job } from '../../schemas/job.js';
-import { idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { idempotencyKeyFrom, shortenKey } from '../../transport/idempotency.js';
 import type { Row } from './rows.js';
 
 /** A job that is made again by its own run: the failure is not the row's last word. */
@@ -33,14 +34,32 @@ export interface RowStanding {
   readonly create: JournaledCreate | undefined;
 }
 
-/** Where the last try of a row stands. Its run may have made further jobs, under `<key>:r2` and so on. */
-export function standingOf(row: Row, creates: ReadonlyMap<string, JournaledCreate>): RowStanding {
+/** The creates of a journal, in its order, by the keys of the runs that they may belong to. */
+export type CreatesByRun = ReadonlyMap<string, readonly JournaledCreate[]>;
+
+/** Finds the creates of each run: one for each of its jobs, and for each key that was refused. */
+export function createsByRun(creates: readonly JournaledCreate[]): CreatesByRun {
+  const runs = new Map<string, JournaledCreate[]>();
+  for (const create of creates) {
+    for (const key of originsOf(create.key)) runs.set(key, [...(runs.get(key) ?? []), create]);
+  }
+  return runs;
+}
+
+/** The creates of the run that began with a key. */
+export function createsOf(key: string, runs: CreatesByRun): readonly JournaledCreate[] {
+  const shortKey = shortenKey(key);
+  const creates = [...(runs.get(key) ?? []), ...(shortKey === key ? [] : (runs.get(shortKey) ?? []))];
+  // A run sends its first key before any other.
+  return creates[0]?.key === key ? creates : [];
+}
+
+/** Where the last try of a row stands: by its last create that was not refused, where there is one. */
+export function standingOf(row: Row, runs: CreatesByRun): RowStanding {
   let attempt = 0;
-  while (creates.has(attemptKey(row, attempt + 1))) attempt += 1;
-  const key = attemptKey(row, attempt);
-  let create = creates.get(key);
-  for (let job = 2; creates.has(`${key}:r${job}`); job++) create = creates.get(`${key}:r${job}`);
-  return { attempt, create };
+  while (runs.has(attemptKey(row, attempt + 1))) attempt += 1;
+  const creates = createsOf(attemptKey(row, attempt), runs);
+  return { attempt, create: creates.findLast(({ state }) => state !== 'closed') ?? creates.at(-1) };
 }
 
 /** Whether a row has to be paid for, as far as the journal knows. */

@@ -7,7 +7,7 @@ import { readJournal } from '../../shared/journal.js';
 import { type BatchPlaces, refuseTaken, storeAt, tryStore } from '../batch/places.js';
 import { readRows } from '../batch/rows.js';
 import { type BatchPlan, type RowResult, runBatch } from '../batch/run-batch.js';
-import { isUnpaid, standingOf } from '../batch/standing.js';
+import { createsByRun, isUnpaid, standingOf } from '../batch/standing.js';
 import { doing, type JobFlags, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
 import { exitCodeOf, messageOf, UsageError } from '../errors.js';
 import type { Session } from '../session.js';
@@ -100,7 +100,7 @@ async function refuseTakenNames(
   { signal }: Session,
   { rows, journal, places, retryFailed }: Pick<BatchPlan, 'rows' | 'journal' | 'places' | 'retryFailed'>,
 ): Promise<void> {
-  const creates = new Map((await readJournal(journal)).map((create) => [create.key, create]));
+  const creates = createsByRun(await readJournal(journal));
   const unpaid = rows.flatMap((row) => {
     const standing = standingOf(row, creates);
     return isUnpaid(standing, retryFailed) ? [{ row, create: standing.create }] : [];
