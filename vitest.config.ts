@@ -48,7 +48,8 @@ export default defineConfig({
     maxWorkers: 4,
     setupFiles: ['test/support/watchdog.ts'],
     expect: { poll: { timeout: PATIENCE_MS } },
-    testTimeout: 30_000,
-    hookTimeout: 120_000,
+    // Ten times what the slowest of them takes, so that they pass on a machine ten times as slow.
+    testTimeout: 120_000,
+    hookTimeout: 300_000,
   },
 });

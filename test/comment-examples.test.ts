@@ -89,7 +89,7 @@ test('every example compiles', async () => {
     (error: { stdout: string }) => error.stdout,
   );
   expect(told.split('\n').filter((line) => /comment-examples\//.test(line))).toEqual([]);
-}, 60_000);
+});
 
 describe('it runs:', () => {
   beforeEach(async () => {

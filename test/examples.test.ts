@@ -73,7 +73,7 @@ test.concurrent('demo: a video from a local image, its webhook verified and its 
   // Not a terminal: plain lines, nothing that moves the cursor.
   expect(stdout).not.toContain('\x1b');
   expect(isMp4(join(folder, 'demo.mp4'))).toBe(true);
-}, 60_000);
+});
 
 test.concurrent('make-a-video: makes a video and saves it', async ({ expect, onTestFinished }) => {
   const { sandbox, folder, run } = await stage(onTestFinished);
@@ -81,7 +81,7 @@ test.concurrent('make-a-video: makes a video and saves it', async ({ expect, onT
   expect(stdout).toMatch(/^job_\w+: \d+ tokens reserved\npaper-boat\.mp4 saved, \d+ tokens charged\n$/);
   expect(isMp4(join(folder, 'paper-boat.mp4'))).toBe(true);
   expect(sandbox.jobs).toHaveLength(1);
-}, 60_000);
+});
 
 test.concurrent('make-a-video: a failed job says what to do', async ({ expect, onTestFinished }) => {
   const { sandbox, run } = await stage(onTestFinished);
@@ -89,7 +89,7 @@ test.concurrent('make-a-video: a failed job says what to do', async ({ expect, o
   const { stderr } = await run('make-a-video.ts');
   expect(stderr).toContain('generation_rejected');
   expect(stderr).toContain('change_request');
-}, 60_000);
+});
 
 test.concurrent('fox.mjs of the README: runs twice without an error and tells its progress', async ({
   expect,
@@ -109,7 +109,7 @@ test.concurrent('fox.mjs of the README: runs twice without an error and tells it
   }
   expect(isMp4(join(folder, 'fox.mp4'))).toBe(true);
   expect(sandbox.jobs).toHaveLength(2);
-}, 60_000);
+});
 
 test.concurrent('ai-sdk: an image and a video that begins with it', async ({ expect, onTestFinished }) => {
   const { sandbox, folder, run } = await stage(onTestFinished);
@@ -117,7 +117,7 @@ test.concurrent('ai-sdk: an image and a video that begins with it', async ({ exp
   expect(stdout).toContain('fox.png and fox.mp4 saved');
   expect(isMp4(join(folder, 'fox.mp4'))).toBe(true);
   expect(sandbox.jobs.map((job) => job.modelId)).toEqual(['svc-image-pro', 'svc-video-pro']);
-}, 60_000);
+});
 
 test.skipIf(whyNoRedis() !== undefined).concurrent(
   'queue-jobs: a call ends with its job, and the program with it, the second time too',

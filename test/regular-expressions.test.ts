@@ -22,13 +22,13 @@ const MAKERS = [
 const sources = sourcesBelow('src');
 const all = sources.flatMap(literals);
 
-test('every regular expression of src takes linear time', { timeout: 240_000 }, async () => {
+test('every regular expression of src takes linear time', { timeout: 900_000 }, async () => {
   const bad: string[] = [];
   const left = [...new Map(all.map((one) => [`/${one.source}/${one.flags}`, one])).entries()];
   const work = async () => {
     for (let next = left.pop(); next !== undefined; next = left.pop()) {
       const [text, { at, source, flags }] = next;
-      const verdict = await check(source, flags, { timeout: 60_000 });
+      const verdict = await check(source, flags, { timeout: 400_000 });
       if (verdict.status === 'safe' || isFast(verdict, new RegExp(source, flags))) continue;
       bad.push(`${at}: ${verdict.status === 'vulnerable' ? verdict.complexity.summary : verdict.status}: ${text}`);
     }

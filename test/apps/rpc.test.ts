@@ -110,4 +110,4 @@ test('both compile', async () => {
     ({ stdout }: { stdout: string }) => stdout,
   );
   expect(told).toBe('');
-}, 60_000);
+});

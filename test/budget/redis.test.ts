@@ -85,7 +85,7 @@ describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
     await expect.poll(() => budget.usage(), { timeout: 10_000 }).toMatchObject({ spentTokens: 24, reservedTokens: 0 });
     client.disconnect();
     await own.close();
-  }, 30_000);
+  });
 
   test('gives each key a time to live that is longer than the period, so that prices outlive it', async () => {
     const { client } = spenderOn(openService(), {
@@ -130,5 +130,5 @@ describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
     expect((await commands()) - before).toBeLessThanOrEqual(8 * perScript);
     const evals = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.ioredis.info('commandstats'))?.[1];
     expect(Number(evals)).toBeLessThan(500);
-  }, 20_000);
+  });
 });

@@ -76,7 +76,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(ms).toBeLessThan(SOON_MS);
     held.hangs = 'nothing';
     expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0 });
-  }, 20_000);
+  });
 
   test('delays the read of a failed job for a moment at most', async () => {
     const { held, shared } = heldStore();
@@ -89,7 +89,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(ms).toBeLessThan(SOON_MS);
     held.hangs = 'nothing';
     await expect.poll(() => budget.usage(), { timeout: 15_000 }).toMatchObject({ spentTokens: 0 });
-  }, 20_000);
+  });
 });
 
 test('what a store says of its own configuration reaches the caller', async () => {
@@ -164,7 +164,7 @@ describe('creates that wait for a budget', () => {
     expect(order).toHaveLength(450);
     expect(order).toEqual([...order].sort((one, two) => one - two));
     expect(await budget.usage()).toMatchObject({ spentTokens: 451 * 12, reservedTokens: 0 });
-  }, 30_000);
+  });
 
   test('of budgets that are made anew for each request share one queue', async () => {
     const { held, shared } = heldStore();

@@ -59,7 +59,7 @@ describe('a period that ends while creates are under way', () => {
     await sandbox.advance(60 * 60_000);
     await day;
     expect(chargedFrom(midnight)).toBe(5_000);
-  }, 60_000);
+  });
 });
 
 describe('a reservation', () => {
@@ -74,7 +74,7 @@ describe('a reservation', () => {
     const charged = sandbox.jobs.reduce((sum, { quotedTokenCost = 0 }) => sum + quotedTokenCost, 0);
     expect(charged).toBeLessThanOrEqual(1_030);
     expect(charged).toBeGreaterThan(900);
-  }, 60_000);
+  });
 });
 
 /** Budgets as processes have them: each with its own view of one store. */

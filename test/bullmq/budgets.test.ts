@@ -18,7 +18,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     expect(await queue.queue.getCompletedCount()).toBe(5);
     expect(failures).toEqual([]);
     expect(sandbox.jobs).toHaveLength(5);
-  }, 20_000);
+  });
 
   it('fail with its error where there is no next period', async () => {
     const budget = createBudget({ maxTokens: 15 });

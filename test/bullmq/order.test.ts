@@ -61,7 +61,7 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
     const tookMs = performance.now() - start;
     if (tookMs >= 6_000 && isTooSlow('that a drained backlog delays nobody')) return;
     expect(tookMs).toBeLessThan(6_000);
-  }, 60_000);
+  });
 
   it('take place for a call that fell asleep without seeing its turn, as when its worker is killed then', async () => {
     const on = open({ jobDurationMs: 30 });
@@ -79,7 +79,7 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
     } finally {
       await turns.close();
     }
-  }, 30_000);
+  });
 
   it('leave the reads of running jobs before those that are still to be made', async () => {
     const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: HOUR_MS } } });

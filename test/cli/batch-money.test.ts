@@ -34,7 +34,7 @@ describe('--max-tokens', () => {
     expect(report).toMatchObject({ completed: 2, notStarted: 4, tokens: 4 });
     expect(sandbox.jobs).toHaveLength(2);
     expect(sandbox.ledger().spentTokens).toBe(4);
-  }, 30_000);
+  });
 
   it.each([408, 425])(
     'takes a %d for a lost answer, not for a refusal',
@@ -59,7 +59,7 @@ describe('--max-tokens', () => {
     const { report } = await batch('--max-tokens', '500');
     expect(report).toMatchObject({ completed: 4, tokens: sandbox.ledger().spentTokens });
     expect(sandbox.jobs).toHaveLength(4);
-  }, 60_000);
+  });
 
   it('holds when the wait of an accepted row fails, and the command that goes on is printed', async () => {
     images(3);

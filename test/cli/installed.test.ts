@@ -48,4 +48,4 @@ it('the example script makes a picture and a video of it, and pays for the video
   expect(sandbox.jobs.map(({ kind }) => kind).sort()).toEqual(['image', 'image', 'video']);
   expect(sandbox.ledger().entries.filter(({ type }) => type === 'charge')).toHaveLength(3);
   await server.close();
-}, 60_000);
+});

@@ -77,7 +77,7 @@ describe('exit codes', () => {
     expect((await runCli(['models', '--base-url', closed.url])).code).toBe(4);
     sandbox.dispatch = 'disabled';
     expect((await cli('video', 'a', '--no-wait')).code).toBe(4);
-  }, 40_000);
+  });
 
   it('4: a create without an answer gives the key under which it can be repeated, paid once', async () => {
     sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true, times: 4 });
@@ -87,7 +87,7 @@ describe('exit codes', () => {
     const [, key = ''] = /again with --idempotency-key ([\w-]+): it takes up the same job/.exec(stderr) ?? [];
     expect((await cli('video', 'a', '--no-wait', '--idempotency-key', key)).code).toBe(0);
     expect(sandbox.jobs).toHaveLength(1);
-  }, 40_000);
+  });
 
   it('4: the wait took too long, and says how to go on', async () => {
     const { code, stderr } = await cli('video', 'a [slow:60s]', '--timeout', '300ms', '--poll', '100ms');

@@ -24,4 +24,4 @@ it('counts the functions of ours that a create, a wait and both run through', ()
       expect(files, `${call}, ${part}`).toBeLessThanOrEqual(mostFiles);
     }
   }
-}, 60_000);
+});

@@ -222,7 +222,7 @@ describe('a run that was killed', () => {
     import { saveOutput } from '${ROOT}src/node/index.ts';
     const client = new GenClient({ apiKey: 'k', baseUrl: '${baseUrl}' });
     await saveOutput(client, 'job_1', '${path}', {
-      onProgress: ({ receivedBytes }) => receivedBytes >= 2_000_000 && setTimeout(() => process.kill(process.pid, 'SIGKILL'), 20),
+      onProgress: ({ receivedBytes }) => receivedBytes >= 2_000_000 && setTimeout(() => process.kill(process.pid, 'SIGKILL'), 500),
     });`;
   const killed = async () => {
     service.addOutput('job_1', { body: MOVIE, stallAfter: 2_200_000 });

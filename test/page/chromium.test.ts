@@ -21,7 +21,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
 
   beforeAll(async () => {
     browser = await launch();
-  }, 60_000);
+  });
   afterAll(() => browser?.close());
   afterEach(() => app?.close());
 
@@ -90,14 +90,14 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     await page.evaluate('runs[0].forget()');
     await page.goto(app.url);
     expect(await page.evaluate('runs.length')).toBe(0);
-  }, 60_000);
+  });
 
   it('holds its requests instead of asking again and again', async () => {
     await open({ storage: 'same-origin', jobMs: 4_000 });
     await page.evaluate(`gen.videos.create({ prompt: 'a fox' }).done.then(({ phase }) => phase)`);
     expect(app.asked.filter((one) => one === 'POST watch').length).toBeLessThanOrEqual(6);
     expect(app.sandbox.requests.filter(({ method }) => method === 'GET').length).toBeLessThanOrEqual(6);
-  }, 60_000);
+  });
 
   it('shows why a run has failed', async () => {
     await open({ storage: 'same-origin', jobMs: 200 });
@@ -111,7 +111,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     expect(refused.at(-1)).toMatchObject({ phase: 'failed', error: { code: 'prompt_required' } });
     const code = await page.evaluate(`gen.videos.create({ prompt: '' }).done.catch((error) => error.code)`);
     expect(code).toBe('prompt_required');
-  }, 60_000);
+  });
 
   it('lets a second tab with the same runs see what the first one learns, and forget with it', async () => {
     await open({ storage: 'same-origin', jobMs: 1_500 });
@@ -129,5 +129,5 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     })`);
     expect(agreed).toEqual([true, 'done', 0]);
     expect(app.sandbox.jobs).toHaveLength(1);
-  }, 60_000);
+  });
 });

@@ -62,7 +62,7 @@ describe.skipIf(!hasReact || !hasChromium)('useRun', () => {
     browser = await launch();
     script = await bundled(SCRIPT, 'browser');
     page = await (await browser.newContext({})).newPage();
-  }, 60_000);
+  });
   afterAll(() => browser?.close());
   beforeEach(async () => {
     await page.goto('data:text/html,<main></main>');

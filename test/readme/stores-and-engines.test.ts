@@ -99,7 +99,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     expect(printed[0]).toBe(sandbox.jobs[0]?.providerOutputUrl);
     expect((await receive?.(await webhook(sandbox.jobs[0]?.id ?? '')))?.status).toBe(204);
     expect(await queue?.queue.getJob('order-17')).toBeDefined();
-  }, 40_000);
+  });
 
   test('the run of an engine ends with its job', async () => {
     const { makeVideo } = await block('docs/queues-and-durable-runs', 'inngestEngine');

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { GenClient } from '../../src/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { signWebhook } from '../../src/webhooks/index.js';
+import { PATIENCE_MS } from '../support/patience.js';
 
 const prompt = 'a fox at dawn';
 
@@ -124,7 +125,7 @@ describe("a client on the sandbox's clock", () => {
   test('a wait that nobody moves on lets the process end', async () => {
     const path = (file: string) => fileURLToPath(new URL(file, import.meta.url));
     const args = ['--import', path('../../scripts/typescript.mjs'), path('pending-wait-process.ts')];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 15_000 });
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: PATIENCE_MS });
     expect(stdout).toBe('processing');
   });
 

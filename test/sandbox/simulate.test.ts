@@ -134,7 +134,7 @@ test('calls that queued while the shared store was away keep the limits of the a
     outages += counts.outages;
   }
   expect(outages).toBeGreaterThan(20);
-}, 60_000);
+});
 
 test('a killed program is started again with the same number, a fresh client, and what it had stored', async () => {
   const lives: [process: number, client: object, stored: unknown][] = [];

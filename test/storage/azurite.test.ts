@@ -53,7 +53,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     const isUp = () => container.createIfNotExists();
     await vi.waitFor(isUp, { timeout: 30_000, interval: 200 });
     service = await LoopbackService.start();
-  }, 60_000);
+  });
   afterAll(async () => {
     azurite.kill();
     await service?.close();

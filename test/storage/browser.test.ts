@@ -87,7 +87,7 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
       duration: 5,
     });
     jobId = job.id;
-  }, 60_000);
+  });
   afterAll(async () => {
     for (const close of closing.reverse()) await close();
   });
@@ -114,7 +114,7 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
     expect(told.seekable).toBeCloseTo(told.duration, 1);
     expect(told.width).toBeGreaterThan(0);
     expect(ranges().length).toBeGreaterThan(0);
-  }, 60_000);
+  });
 
   it.skipIf(!miniflare)(
     'plays and seeks in workerd',

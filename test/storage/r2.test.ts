@@ -48,7 +48,7 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     service = await LoopbackService.start();
     worker = await startWorker(WORKER, { BASE_URL: service.baseUrl });
     bucket = await worker.getR2Bucket('BUCKET');
-  }, 60_000);
+  });
   afterAll(async () => {
     await worker.dispose();
     await service.close();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { GenClient } from 'gen-client';
 import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/sandbox';
 import { signWebhook } from 'gen-client/webhooks';
+import { PATIENCE_MS } from '../support/patience.js';
 
 /** What a receiver under test is started with: the new secret and the old one, as during a rotation. */
 export const SECRETS = { next: 'whsec_next', before: 'whsec_before' } as const;
@@ -80,7 +81,7 @@ function timesHandled(receiver: Receiver, job: string): number {
 
 /** Waits for what another process does. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + 15_000;
+  const end = performance.now() + PATIENCE_MS;
   while (!(await holds())) {
     if (performance.now() > end) assert.fail(`waited in vain: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));

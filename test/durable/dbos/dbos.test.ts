@@ -60,7 +60,7 @@ describe.skipIf(programs === undefined)('a run in DBOS', () => {
     program = await startProgram();
     expect(await ended(1)).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
     expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
-  }, 90_000);
+  });
 
   it('reads its job when the webhook comes, and fails for good with the error of its job', async () => {
     await start(2, 'run two');
@@ -71,5 +71,5 @@ describe.skipIf(programs === undefined)('a run in DBOS', () => {
     expect(refused.message).toMatch(/generation_rejected/);
     const reads = service.sandbox.requests.filter(({ path }) => path.includes(String(quick.id)));
     expect(reads).toHaveLength(2);
-  }, 90_000);
+  });
 });

@@ -66,7 +66,7 @@ describe.skipIf(reason !== undefined)('a run in Vercel Workflow', () => {
     program = await startProgram();
     expect(await ended(run)).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
     expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
-  }, 90_000);
+  });
 
   it('reads its job when the webhook comes, and fails for good with the error of its job', async () => {
     const runs = [await start(2, 'run two'), await start(3, '[fail:generation_rejected] run three')];
@@ -77,5 +77,5 @@ describe.skipIf(reason !== undefined)('a run in Vercel Workflow', () => {
     const reads = service.sandbox.requests.filter(({ path }) => path.includes(String(quick?.id)));
     // One on a machine on which the run takes longer to its first read than its job does.
     expect([1, 2]).toContain(reads.length);
-  }, 90_000);
+  });
 });
