@@ -112,10 +112,11 @@ async function alone(
   try {
     await wait(client, job, options, (progress) => {
       latest = progress;
-      if (progress.job.status !== seen) stop.abort();
+      if (holdMs === 0 || progress.job.status !== seen) stop.abort();
     });
   } catch (error) {
-    if (latest === undefined && !WaitTimeoutError.isInstance(error)) throw error;
+    const hasLeft = error === signal?.reason;
+    if (latest === undefined && !hasLeft && !WaitTimeoutError.isInstance(error)) throw error;
   } finally {
     forget();
   }

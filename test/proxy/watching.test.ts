@@ -161,6 +161,20 @@ describe('on Workers, where a request waits by itself, a request that watches a 
     expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', final: false } });
   });
 
+  it('is answered by the first read with holdMs: 0, also where there is nothing new', async () => {
+    const { app, sandbox, ticket } = await openOnWorkers(0);
+    const answer = app.post('watch', { ticket, seen: 'processing' });
+    expect(await msUntil(sandbox, answer)).toBeLessThan(1_000);
+    expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', againMs: 5_000 } });
+  });
+
+  it('ends without an error when its page leaves before the first read', async () => {
+    const { app, ticket } = await openOnWorkers(20_000);
+    const { answer, leave } = watchFrom(app, ticket);
+    leave();
+    expect({ status: (await answer).status, errors: app.errors }).toEqual({ status: 200, errors: [] });
+  });
+
   it('is answered with the end of the job', async () => {
     const { app, sandbox, ticket } = await openOnWorkers(8 * MINUTE_MS);
     const answer = app.post('watch', { ticket, seen: 'processing' });
