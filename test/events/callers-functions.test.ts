@@ -167,7 +167,13 @@ describe('a limiter', () => {
     await expect(client.videos.create(PROMPT, { signal: controller.signal })).rejects.toBe('enough');
   });
 
-  it.each([[undefined], [{ release() {} }]])('that grants %o is refused before anything is sent', async (granted) => {
+  it('that grants nothing has nothing to release', async () => {
+    const { sandbox, client } = limited({ acquire: async () => undefined, pause() {} });
+    await client.videos.create(PROMPT);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it.each([[null], [{ release() {} }]])('that grants %o is refused before anything is sent', async (granted) => {
     const { sandbox, client } = limited({ acquire: async () => granted, pause() {} });
     await expect(client.videos.create(PROMPT, { idempotencyKey: 'order-1' })).rejects.toMatchObject({
       name: 'GenError',

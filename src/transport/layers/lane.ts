@@ -100,7 +100,7 @@ function waitForSlot(limiter: AnyLimiter, call: Call<unknown>, onWait?: (wait: L
   return signal ? orRelease(slot, signal) : slot;
 }
 
-/** Asks for a slot. A limiter that grants anything but a function is refused before the call is sent. */
+/** Asks for a slot. A limiter that grants anything but a function is refused before the call is sent; nothing needs no release. */
 async function askForSlot(
   limiter: AnyLimiter,
   { core, lane = '' }: Call<unknown>,
@@ -109,6 +109,7 @@ async function askForSlot(
 ): Promise<Release> {
   const granted = await limiter.acquire(lane, signal, onWait);
   if (typeof granted === 'function') return safeRelease(granted, core);
+  if (granted === undefined) return () => {};
   throw new GenError(
     `limiter.acquire must resolve with the function that releases the slot, not ${show(granted)}. Let it return one, for example () => {}.`,
   );
