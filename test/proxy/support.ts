@@ -92,11 +92,17 @@ export async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promi
   };
   answer.then(note, note);
   for (let ms = 0; ms < 600_000; ms += STEP_MS) {
-    for (let turn = 0; turn < 200 && !isAnswered; turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 20 && !isAnswered; turn++) await signatureTurn();
     if (isAnswered) return ms;
     await sandbox.advance(STEP_MS);
   }
   throw new Error('it was not answered');
+}
+
+/** Signatures are made in a pool of threads: one that was asked for before this one is there by now, however busy the machine is. */
+async function signatureTurn(): Promise<void> {
+  await crypto.subtle.digest('SHA-256', new Uint8Array(1));
+  await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** A watch by a page that has seen its job under way, and how the page leaves. */
