@@ -224,14 +224,16 @@ it.each([
   expect(refusalKind(status)[1]).toBe(recovery);
 });
 
-it('a model is known by its shortest job, and until one has ended by the oldest that runs', () => {
+it('a model is known by its shortest job, and until one has completed by the oldest that runs', () => {
   const model = newModel(undefined);
   const running = learned(learned(model, 5_000, false), 3_000, false);
   expect(running).toEqual({ ...model, runningMs: 5_000 });
-  const ended = learned(learned(running, 9_000, true), 20_000, true);
-  expect(ended).toEqual({ ...running, shortestMs: 9_000 });
-  expect(learned(ended, 8_000, true)).toEqual({ ...running, shortestMs: 8_000 });
+  const ended = learned(learned(running, 40_000, true), 50_000, true);
+  expect(ended).toEqual({ ...running, shortestMs: 40_000 });
+  expect(learned(ended, 30_000, true)).toEqual({ ...running, shortestMs: 30_000 });
   expect(learned(ended, 60_000, false)).toBe(ended);
+  // No job of the kind is done before it may be done at all.
+  expect(learned(ended, 0, true)).toEqual({ ...running, shortestMs: 10_000 });
 });
 
 describe('a budget', () => {
