@@ -103,8 +103,10 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       const before = await spent();
       await page.evaluate(`${FRAME}.querySelector('#pf-create').click()`);
       await until(`${run('[data-phase=waiting]')}`);
+      // The old document goes, however quickly the new one is drawn.
+      await page.evaluate(`${FRAME}.documentElement.dataset.old = ''`);
       await page.click('#pg-reload');
-      await until(`!${run()}`);
+      await until(`${FRAME}?.documentElement?.dataset.old === undefined`);
       // The first video, and the one that was being made.
       await until(`${FRAME}?.querySelectorAll('.pf-run').length === 2`);
       await until(`${FRAME}.querySelectorAll('.pf-run video').length === 2`);

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { hasChromium, launch, type Page } from '../sandbox-doors/browser.js';
 import { ROOT } from '../support/build.js';
+import { PATIENCE_MS } from '../support/patience.js';
 
 /** The folder of the built site. */
 export const SITE = join(ROOT, 'docs/.vitepress/dist');
@@ -58,7 +59,7 @@ export async function openSite(path: string, viewport = { width: 1360, height: 9
     complaints,
     until: (expression) =>
       page.evaluate<void>(`new Promise((done, failed) => {
-        const end = Date.now() + 15000;
+        const end = Date.now() + ${PATIENCE_MS};
         const look = () => (${expression}) ? done() : Date.now() > end ? failed(new Error(${JSON.stringify(expression)})) : setTimeout(look, 20);
         look();
       })`),
