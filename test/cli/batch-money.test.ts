@@ -183,7 +183,15 @@ describe('a file that cannot be saved', () => {
     const { code, stdout, stderr } = await disturbed(() => rmSync(inFolder('out'), { recursive: true }));
     expect(code).not.toBe(0);
     expect(sandbox.jobs).toHaveLength(1);
-    expect(stdout).toContain('1 not saved, 6 not started.');
+    expect(stdout).toContain('0 failed, 1 not saved, 7 not started.');
+    expect(stderr).toContain('Stopped: The journal');
+  });
+
+  it('says why also where no row was left to start', async () => {
+    prompts({ id: 'fox', ...IMAGE, prompt: 'a fox' });
+    const { code, stdout, stderr } = await disturbed(() => rmSync(inFolder('out'), { recursive: true }));
+    expect(code).not.toBe(0);
+    expect(stdout).toContain('1 not saved, 0 not started.');
     expect(stderr).toContain('Stopped: The journal');
   });
 });

@@ -111,12 +111,18 @@ export function isSystemic(error: unknown): boolean {
   return (
     [AuthenticationError, PermissionDeniedError, InsufficientBalanceError].some((type) => type.isInstance(error)) ||
     (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') ||
-    (GenError.isInstance(error) && /^The journal /.test(error.message)) ||
+    isJournalAway(error) ||
     (ServerError.isInstance(error) && error.code === 'dispatch_disabled')
   );
 }
 
 /** Whether no other file could be placed either: a full or closed disk, or a store that refuses. */
 export function isTargetAway(error: unknown): boolean {
-  return StorageError.isInstance(error) || (DownloadError.isInstance(error) && error.code === 'cannot_write');
+  const cannotWrite = DownloadError.isInstance(error) && error.code === 'cannot_write';
+  return cannotWrite || StorageError.isInstance(error) || isJournalAway(error);
+}
+
+/** Whether the journal of the batch cannot be read or written. */
+function isJournalAway(error: unknown): boolean {
+  return GenError.isInstance(error) && /^The journal /.test(error.message);
 }
