@@ -64,7 +64,7 @@ describe.skipIf(whyNoWorkerd !== undefined)('twelve isolates under one account',
     if (process.env.CAMPAIGN === 'full') expect(reached).toBeGreaterThanOrEqual(0.9);
   });
 
-  test('handle each webhook once, whichever isolate its copies reach', { timeout: 30_000 }, async () => {
+  test('handle each webhook once, whichever isolate its copies reach', async () => {
     service = await startCountingService(LIMIT, WINDOW_MS);
     worker = await startWorker();
     const deliveries = Array.from({ length: 10 }, async (_, at) => {

@@ -59,7 +59,7 @@ describe('a copy to S3', () => {
   );
 });
 
-it('in Bun a file of the handler has its length', { timeout: 60_000 }, async () => {
+it('in Bun a file of the handler has its length', async () => {
   const runtime = realTool('bun');
   if (runtime === undefined) return;
   await ensureBuilt();
