@@ -43,15 +43,16 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
   queue.on('error', () => {
     // The engine reconnects by itself; the call that needs the connection gets the error.
   });
+  const woken = async (jobId: string) => (await queue.getJob(wakeNote(jobId))) !== undefined;
   return {
+    woken,
     owner: async (jobId) => (await queue.getJob(ownerNote(jobId)))?.data.queueJobId,
     own: async (jobId, queueJobId) => void (await queue.add('owner', { queueJobId }, { jobId: ownerNote(jobId) })),
     owned: () => queue.getWaitingCount(),
     wake: async (jobId) => void (await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS })),
-    woken: async (jobId) => (await queue.getJob(wakeNote(jobId))) !== undefined,
     async takeWake(jobId) {
       // The engine says that it has removed a record also where there was none.
-      const isWoken = (await queue.getJob(wakeNote(jobId))) !== undefined;
+      const isWoken = await woken(jobId);
       if (isWoken) await queue.remove(wakeNote(jobId));
       return isWoken;
     },

@@ -183,7 +183,7 @@ function scrubHeaders(headers: Headers, key: string | undefined): Headers {
   return clean;
 }
 
-/** The cause itself, or where the key stands in it, at any depth, one that says the same without it and without nested values. */
+/** The cause, or, where it holds the key at any depth, a copy without the key and without nested values. */
 export function scrubCause(cause: unknown, key: string | undefined, depth = 0): unknown {
   if (key === undefined || !holdsKey(cause, key)) return cause;
   if (typeof cause !== 'object' || cause === null) return scrubValue(cause, key);
@@ -221,7 +221,7 @@ function holdsKey(root: unknown, key: string): boolean {
   return false;
 }
 
-/** What stands in a value: the names and values of its properties, the items of a collection, the headers of a request. */
+/** The parts of a value: names and values of its properties, the items of a collection, the headers of a request. */
 function partsOf(value: unknown): readonly unknown[] {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
   if (COLLECTION.test(Object.prototype.toString.call(value))) return [...(value as Iterable<unknown>)];
