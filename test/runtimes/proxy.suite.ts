@@ -41,14 +41,16 @@ class Page {
     const response = await this.ask(verb, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
-      body: typeof body === 'object' && !(body instanceof Uint8Array) ? JSON.stringify(body) : body,
+      ...(body instanceof Uint8Array || body instanceof ReadableStream
+        ? { body, duplex: 'half' }
+        : { body: JSON.stringify(body) }),
     });
     return { status: response.status, body: (await response.json()) as Answer['body'] };
   }
 
   ask(
     path: string,
-    { headers, ...init }: { headers?: object; method?: string; body?: unknown } = {},
+    { headers, ...init }: { headers?: object; method?: string; body?: unknown; duplex?: string } = {},
   ): Promise<Response> {
     const session = this.#user === null ? {} : { 'x-session': this.#user };
     return this.#worker.dispatchFetch(`${ORIGIN}/api/gen/${path}`, {
@@ -159,9 +161,25 @@ async function hostileRequests({ ann, ben, nobody, ticket }: Hostile): Promise<v
       400,
       () => ann.post('images', { ...ask, ask: { prompt: 'a', all: { webhook_url: 'https://evil.test' } } }),
     ],
-    ['a body of 10 MB', 413, () => ann.post('images', { ...ask, ask: { prompt: 'a'.repeat(10_000_000) } })],
+    ['a body of 70 kB without a length', 413, () => ann.post('images', streamed(70_000))],
+    ['a body of 10 MB', 413, () => answeredOrCutOff(ann.post('images', { ...ask, ask: { prompt: 'a'.repeat(1e7) } }))],
   ];
   for (const [name, status, attack] of cases) equal(name, (await attack()).status, status);
+}
+
+function streamed(bytes: number): ReadableStream<Uint8Array> {
+  return new Blob([JSON.stringify({ key: `${KEY}2`, ask: { prompt: 'a'.repeat(bytes) } })]).stream();
+}
+
+/**
+ * A body that is refused by its length is not read. Where more than 64 KiB of it are left, workerd closes the connection,
+ * and whether the sender sees the answer before that is chance.
+ */
+async function answeredOrCutOff(answer: Promise<Answer>): Promise<Answer> {
+  return await answer.catch((error: Error & { cause?: { code?: string } }) => {
+    if (!['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(error.cause?.code ?? '')) throw error;
+    return { status: 413, body: {} };
+  });
 }
 
 /** The ticket for another job, under its old signature. */

@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
 import { packTarball } from '../support/build.js';
 import { startService } from './service.js';
 import type { Suite } from './suite.js';
@@ -67,7 +68,7 @@ async function attempt(suite: Suite): Promise<string | undefined> {
     service.settle();
     return undefined;
   } catch (error) {
-    let told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    let told = inspect(error);
     try {
       service.settle();
     } catch (wrongs) {
