@@ -88,7 +88,8 @@ export interface SpendingBudget extends Budget {
   usage(): Promise<BudgetUsage>;
   /**
    * Gives back what is reserved for a create whose answer was lost. Call it when you know that the service has made no job
-   * under the key. It does not free a create that is in flight. Rejects where the store does not answer.
+   * under the key, which the error names as `idempotencyKey`. It does not free a create that is in flight. Rejects where the
+   * store does not answer.
    */
   release(idempotencyKey: string): Promise<void>;
 }
@@ -128,11 +129,12 @@ export function createBudget(options: BudgetOptions): SpendingBudget {
       const queue = at.account(name, time);
       const holder = randomOf(time).uuid();
       const step = reserveStep(order, holder, options);
-      const { idempotencyKey: key, priceClass, signal, timeoutMs = PATIENCE_MS, isSent = () => true } = order;
+      const { idempotencyKey, priceClass, signal, timeoutMs = PATIENCE_MS, isSent = () => true } = order;
       const reply = await queue.reserve({ scope, step }, { signal, timeoutMs, isSent });
       if (reply.outcome !== 'reserved' && reply.outcome !== 'held') {
         throw budgetRefusal(name, maxTokens, reply, step.refusesUnknown);
       }
+      const key = reply.heldKey ?? idempotencyKey;
       return {
         async answered({ jobId, quotedTokens = null, balanceTokens, isUncharged }) {
           queue.ended(holder);
@@ -144,10 +146,10 @@ export function createBudget(options: BudgetOptions): SpendingBudget {
           });
           await at.soon(Promise.all([at.note(jobId, [name, key, per], time), settled]), time);
         },
-        async failed({ error, wasSent }) {
+        async failed({ error, wasSent, derivedKey }) {
           queue.ended(holder);
           const fate = wasSent ? fateInBudget(error) : 'unsent';
-          await at.soon(queue.change({ scope, step: { op: 'fail', key, holder, fate } }), time);
+          await at.soon(queue.change({ scope, step: { op: 'fail', key, holder, fate, derivedKey } }), time);
         },
       };
     },

@@ -62,6 +62,8 @@ export interface PendingCreate {
   readonly holders: ReadonlyMap<string, number>;
   /** An answer was lost, so a job may exist: until when the tokens stay reserved for it. Null: no answer was lost. */
   readonly lostUntilMs: number | null;
+  /** The key that the SDK has derived from this one and sent in its place: the user knows the create by it, too. */
+  readonly derivedKey?: string | undefined;
 }
 
 /** A create that was answered. It is kept under its key for {@link REMEMBERED_MS}. */
@@ -129,6 +131,7 @@ export type BudgetStep =
       readonly key: string;
       readonly holder: string;
       readonly fate: 'refused' | 'unsent' | 'lost';
+      readonly derivedKey?: string | undefined;
     }
   /** The service says what a job was charged in the end. */
   | { readonly op: 'charge'; readonly key: string; readonly jobId: string; readonly tokens: number }
@@ -156,6 +159,8 @@ export interface BudgetReply {
   readonly outcome: 'reserved' | 'held' | 'wait' | 'refused' | 'unknown' | 'unpriced' | 'done';
   /** What the create is taken to cost; null where that is unknown. */
   readonly tokens: number | null;
+  /** The key of the reservation that is held, where the key of the step was derived from it. */
+  readonly heldKey?: string | undefined;
   readonly spentTokens: number;
   readonly reservedTokens: number;
   readonly leftTokens: number;

@@ -46,11 +46,11 @@ export function takeBudgetStep(
     settled: new Map(state.settled),
   };
   passTime(draft, turn);
-  const { outcome, tokens } = change(draft, turn);
-  return { state: draft, reply: { outcome, tokens, ...standing(draft, turn) } };
+  const result = change(draft, turn);
+  return { state: draft, reply: { ...result, ...standing(draft, turn) } };
 }
 
-type Result = Pick<BudgetReply, 'outcome' | 'tokens'>;
+type Result = Pick<BudgetReply, 'outcome' | 'tokens' | 'heldKey'>;
 
 function change(draft: Draft, turn: BudgetTurn): Result {
   const { step } = turn;
@@ -102,12 +102,13 @@ function reserveShare(draft: Draft, { scope, nowMs }: BudgetTurn, step: ReserveS
   const settled = draft.settled.get(key);
   if (settled) return { outcome: 'held', tokens: settled.tokens };
   const learned = teaches ? (draft.prices.get(priceClass) ?? step.knownTokens) : null;
-  const pending = draft.pending.get(key);
+  const heldKey = reservedKey(draft, key);
+  const pending = draft.pending.get(heldKey);
   if (pending) {
     const tokens = pending.tokens ?? learned;
     const holders = new Map(pending.holders).set(holder, nowMs + LEASE_MS);
-    draft.pending.set(key, { ...pending, tokens, holders });
-    return { outcome: 'held', tokens };
+    draft.pending.set(heldKey, { ...pending, tokens, holders });
+    return { outcome: 'held', tokens, ...(heldKey !== key && { heldKey }) };
   }
   const create = { tokens: learned ?? step.guessedTokens, isSure: learned !== null };
   const outcome = admission(draft, scope, { ...create, refusesUnknown: step.refusesUnknown });
@@ -210,25 +211,42 @@ function charge(draft: Draft, turn: BudgetTurn, { key, jobId, tokens }: BudgetSt
   }
 }
 
-function failCreate(draft: Draft, turn: BudgetTurn, { key, holder, fate }: BudgetStep & { op: 'fail' }): void {
+/** The key under which a create has reserved: the one that the given key was derived from, where it was. */
+function reservedKey({ pending }: Draft, key: string): string {
+  if (pending.has(key)) return key;
+  return [...pending].find(([, { derivedKey }]) => derivedKey === key)?.[0] ?? key;
+}
+
+function failCreate(draft: Draft, turn: BudgetTurn, step: BudgetStep & { op: 'fail' }): void {
+  const { holder, fate } = step;
+  const key = reservedKey(draft, step.key);
   const create = draft.pending.get(key);
   if (!create) return;
+  const derivedKey = step.derivedKey ?? create.derivedKey;
   const holders = new Map(create.holders);
   holders.delete(holder);
   const { scope, nowMs } = turn;
   const lost = fate === 'lost' ? lostUntilMs(scope.per, nowMs, draft.startMs) : create.lostUntilMs;
   const untilMs = fate === 'refused' ? null : lost;
   if (holders.size === 0 && untilMs === null) draft.pending.delete(key);
-  else draft.pending.set(key, { ...create, holders, lostUntilMs: untilMs });
+  else
+    draft.pending.set(key, {
+      ...create,
+      holders,
+      lostUntilMs: untilMs,
+      ...(derivedKey !== undefined && { derivedKey }),
+    });
 }
 
-function renew(draft: Draft, key: string, holder: string, nowMs: number): void {
+function renew(draft: Draft, heldBy: string, holder: string, nowMs: number): void {
+  const key = reservedKey(draft, heldBy);
   const create = draft.pending.get(key);
   if (!create) return;
   draft.pending.set(key, { ...create, holders: new Map(create.holders).set(holder, nowMs + LEASE_MS) });
 }
 
-function release(draft: Draft, key: string): void {
+function release(draft: Draft, named: string): void {
+  const key = reservedKey(draft, named);
   const create = draft.pending.get(key);
   if (create && isOpen(create)) draft.pending.set(key, { ...create, lostUntilMs: null });
   else draft.pending.delete(key);

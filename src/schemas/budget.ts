@@ -57,6 +57,8 @@ export interface FailedCreate {
   readonly error: unknown;
   /** Whether the request was sent at all. */
   readonly wasSent: boolean;
+  /** The key that the SDK has derived from the one of the order and sent in its place; the error names it. */
+  readonly derivedKey?: string | undefined;
 }
 
 /** What a create has reserved. It is either answered or failed, and both return within two seconds. */

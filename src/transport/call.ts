@@ -111,7 +111,11 @@ export interface Call<T> {
   readonly trace: RequestTrace | undefined;
   readonly turn: Turn;
   /** Whether a request of the call may have made a job, for the layers above. */
-  readonly sent: { mayHaveArrived: boolean };
+  readonly sent: {
+    mayHaveArrived: boolean;
+    /** The last key that the SDK has derived from the call's own and sent in its place. */
+    derivedKey?: string;
+  };
 }
 
 /** What a call sends, and how its response is read. */

@@ -10,7 +10,8 @@ import { budgetsOf } from './jobs.js';
 export const budgeted: Layer = async (call, next) => {
   const reservations = await reserveInBoth(call);
   const failed = (error: unknown) => {
-    const failure = { error, wasSent: call.sent.mayHaveArrived };
+    const { mayHaveArrived: wasSent, derivedKey } = call.sent;
+    const failure = { error, wasSent, derivedKey };
     return Promise.all(reservations.map((it) => it.failed(failure)));
   };
   let answer: Awaited<ReturnType<typeof next>>;

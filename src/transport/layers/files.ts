@@ -41,6 +41,7 @@ async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFile
     return await send(key);
   } catch (error) {
     if (!isForgottenUpload(error) || key === undefined) throw error;
-    return send(derivedKey({ key, shortKey: shortenKey(key) }, ':f1'));
+    call.sent.derivedKey = derivedKey({ key, shortKey: shortenKey(key) }, ':f1');
+    return send(call.sent.derivedKey);
   }
 }
