@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Row, readRows } from '../../src/cli/batch/rows.js';
+import { attemptKey } from '../../src/cli/batch/standing.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 
 const place = cliOnSandbox();
@@ -29,6 +30,11 @@ const failed = (row: Row, errorCode = 'generation_failed') => [
   { phase: 'accepted', key: row.key, jobId: `job_${row.line}` },
   { phase: 'final', key: row.key, jobId: `job_${row.line}`, status: 'failed', errorCode },
 ];
+/** Makes the job of a row, as the earlier run has. */
+async function accepted({ key, params }: Row): Promise<string> {
+  const { job } = await sandbox.client().images.create(params as never, { idempotencyKey: key });
+  return job.id;
+}
 async function batch(...words: string[]) {
   const { code, stdout } = await cli('batch', 'prompts.jsonl', '--out', 'out/', '--poll', '100ms', '--json', ...words);
   const documents = stdout
@@ -61,6 +67,49 @@ describe('a row whose create may have reached the service', () => {
     const { code, rows, report } = await batch('--retry-failed', '--concurrency', '1');
     expect({ code, report }).toMatchObject({ code: 0, report: { completed: 3, tokens: 6 } });
     expect(rows.map(({ line }) => line)).toEqual([3, 1, 2]);
+  });
+});
+
+describe('a row whose job was running when its run ended', () => {
+  it('counts in --max-tokens by its charge where its price was not told, before another is paid for', async () => {
+    const [first, second, third] = (await images(3)) as [Row, Row, Row];
+    const jobId = await accepted(third);
+    journal([sent(first), sent(third), { phase: 'accepted', key: third.key, jobId }]);
+    const { report } = await batch('--max-tokens', '4', '--concurrency', '1');
+    expect(report).toMatchObject({ completed: 2, notStarted: 1, tokens: 4 });
+    expect(sandbox.ledger().spentTokens).toBe(4);
+    expect(keysSent()).not.toContain(second.key);
+  });
+
+  it('stops the rows that are still to be paid for where its price cannot be read', async () => {
+    const [first, second] = (await images(2)) as [Row, Row];
+    const jobId = await accepted(second);
+    journal([sent(first), sent(second), { phase: 'accepted', key: second.key, jobId }]);
+    sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 403, code: 'forbidden', times: 1 });
+    const { rows, report } = await batch('--max-tokens', '4', '--concurrency', '1');
+    expect(report).toMatchObject({ completed: 1, notStarted: 1, tokens: 2 });
+    expect(rows[0].error.message).toBe('The batch was stopped. It may have a job already: the next run finishes it.');
+    expect(keysSent()).toEqual([second.key]);
+  });
+
+  it('is made anew under its next key where its references were under review to the end', async () => {
+    const [row] = (await images(1)) as [Row];
+    sandbox.outcomes.next({ errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
+    const jobId = await accepted(row);
+    journal([sent(row), { phase: 'accepted', key: row.key, jobId }]);
+    expect((await batch()).report).toMatchObject({ completed: 1, tokens: 2 });
+    expect(keysSent()).toEqual([row.key, attemptKey(row, 1)]);
+  });
+});
+
+describe('a failed row', () => {
+  it('is made anew under a key of its own each time', async () => {
+    const [row] = (await images(1)) as [Row];
+    const generationFailed = { errorCode: 'generation_failed' };
+    for (let time = 0; time < 3; time++) sandbox.outcomes.next(generationFailed);
+    for (let time = 0; time < 3; time++) await batch('--retry-failed');
+    expect((await batch('--retry-failed')).report).toMatchObject({ completed: 1, tokens: 2 });
+    expect(keysSent()).toEqual([0, 1, 2, 3].map((attempt) => attemptKey(row, attempt)));
   });
 });
 

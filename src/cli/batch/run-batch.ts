@@ -1,6 +1,6 @@
 import { createBudget } from '../../budget/create-budget.js';
 import type { GenClient } from '../../client.js';
-import { GenError } from '../../errors/index.js';
+import { GenError, NotFoundError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
 import { isUploadField } from '../../rules/fields.js';
@@ -11,6 +11,7 @@ import type { Budget } from '../../schemas/budget.js';
 import { type Fields, isObject } from '../../schemas/envelope.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
 import { type KeptJournal, readJournal } from '../../shared/journal.js';
+import { chargedTokensOf } from '../../transport/job-log.js';
 import { errorDocument } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
@@ -178,8 +179,25 @@ class BatchRun {
   async #openBudget(): Promise<Budget | undefined> {
     const { maxTokens, journal } = this.#plan;
     if (maxTokens === undefined) return undefined;
-    const spent = (await readJournal(journal)).map(tokensOf).reduce((sum, tokens) => sum + tokens, 0);
-    return createBudget({ maxTokens: Math.max(0, maxTokens - spent) });
+    try {
+      const spent = await Promise.all((await readJournal(journal)).map((create) => this.#spentOn(create)));
+      return createBudget({ maxTokens: Math.max(0, maxTokens - spent.reduce((sum, tokens) => sum + tokens, 0)) });
+    } catch (error) {
+      this.stopped ??= error;
+      return undefined;
+    }
+  }
+
+  /** What a create counts. A running job is asked for its price where the answer to its create told none. */
+  async #spentOn(create: JournaledCreate): Promise<number> {
+    const { state, jobId, quotedTokens } = create;
+    if (state !== 'accepted' || jobId === undefined || quotedTokens !== undefined) return tokensOf(create);
+    const { client } = this.#plan;
+    const job = await client.jobs.get(jobId, { signal: this.#session.signal }).catch((error: unknown) => {
+      if (NotFoundError.isInstance(error)) return undefined;
+      throw error;
+    });
+    return (job && (chargedTokensOf(job) ?? job.quotedTokenCost)) ?? 0;
   }
 
   /** Creates and waits. A create whose answer was lost is sent again under its key, before others are paid for. */
