@@ -55,7 +55,9 @@ export const AREAS: Readonly<Record<string, Area>> = {
   ]),
   'cli/batch': folder(
     'cli/batch',
-    ['test/cli/{batch,batch-money,batch-places,batch-rows,batch-store,journal,progress,standing}.test.ts'],
+    [
+      'test/cli/{batch,batch-left-rows,batch-money,batch-places,batch-rows,batch-store,journal,progress,standing}.test.ts',
+    ],
     ['src/cli/batch/**/*.ts'],
   ),
   storage: folder('storage', inFolders('storage')),

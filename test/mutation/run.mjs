@@ -1,8 +1,9 @@
-// npm run mutate -- [area …] [--share 0.1] [--seed 1] [--continue | --untried] [--at-once 1]: breaks one place at a time, and asks
-// whether a test notices. With a share, a random sample of the mutants is tried; the seed says which. With `--continue` mutants
-// that an earlier run killed are not tried again: after new tests only the survivors are. With `--untried` survivors are not
-// tried again either: a run that was stopped goes on. `--at-once` says how many are tried side by side: more for an area whose
-// tests wait most of the time. The last lines are rows of CONTRIBUTING's table.
+// npm run mutate -- [area …] [--share 0.1] [--seed 1] [--since COMMIT] [--continue | --untried] [--at-once 1]: breaks one place at
+// a time, and asks whether a test notices. With a share, a random sample of the mutants is tried; the seed says which. With
+// `--since` only lines that the commit does not have are broken. With `--continue` mutants that an earlier run killed are not
+// tried again: after new tests only the survivors are. With `--untried` survivors are not tried again either: a run that was
+// stopped goes on. `--at-once` says how many are tried side by side: more for an area whose tests wait most of the time. The
+// last lines are rows of CONTRIBUTING's table.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -21,6 +22,7 @@ const { values, positionals } = parseArgs({
   options: {
     share: { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
+    since: { type: 'string', default: '' },
     continue: { type: 'boolean', default: false },
     untried: { type: 'boolean', default: false },
     'at-once': { type: 'string', default: '1' },
@@ -49,6 +51,7 @@ for (const area of positionals.length > 0 ? positionals : Object.keys(AREAS)) {
     MUTATE_LOG: log,
     MUTATE_SHARE: values.share,
     MUTATE_SEED: values.seed,
+    MUTATE_SINCE: values.since,
     MUTATE_UNTRIED: values.untried ? '1' : '',
     MUTATE_AT_ONCE: values['at-once'],
   };
@@ -84,8 +87,8 @@ function resultOf(area, { files }, log) {
   const untested = tried.filter(({ status }) => status === 'NoCoverage').length;
   const killed = tried.length === 0 ? 0 : killedCount / tried.length;
   const date = new Date().toISOString().slice(0, 10);
-  const extent =
-    known.length === all.length ? 'whole' : `sample, ${tried.length} of ${all.length}, seed ${values.seed}`;
+  const sample = values.since ? `lines since ${values.since}` : `seed ${values.seed}`;
+  const extent = known.length === all.length ? 'whole' : `sample, ${tried.length} of ${all.length}, ${sample}`;
   const percent = `${(100 * killed).toFixed(1)} %`;
   return { killed, row: `| ${area} | ${tried.length} | ${percent} | ${hung} | ${untested} | ${date} | ${extent} |` };
 }
