@@ -100,7 +100,9 @@ describe('a row is refused', () => {
 
   it('when it is not JSON, with what the parser says', async () => {
     expect(await refusal('{"prompt":')).toMatch(/^rows\.jsonl: line 1: not JSON: .*JSON/);
-    expect(await refusal('prompt,references\na,"[1"\n', 'rows.csv')).toMatch(/^rows\.csv: line 2: not JSON: .*JSON/);
+    expect(await refusal('prompt,references\na,"[1"\n', 'rows.csv')).toMatch(
+      /^rows\.csv: line 2: references: not JSON: .*JSON/,
+    );
   });
 });
 
@@ -201,7 +203,19 @@ describe('a cell of CSV', () => {
     ['version', '1e3', '1e3'],
     ['generate_audio', 'true', true],
     ['generate_audio', ' false', false],
-    ['generate_audio', 'True', 'True'],
+    ['generate_audio', 'TRUE', true],
+    ['watermark', 'False ', false],
+    ['safety_identifier', '20261123', '20261123'],
+    ['safety_identifier', '["a"]', '["a"]'],
+    ['aspect_ratio', 'true', 'true'],
+    ['first_frame_upload_id', '4711', '4711'],
+    ['character_ids', '12; 13', ['12', '13']],
+    ['character_ids', '["a;b"]', ['a;b']],
+    ['reference_images', 'https://x.test/a;https://x.test/b', ['https://x.test/a', 'https://x.test/b']],
+    ['referenceVideoUrls', 'https://x.test/a.mp4', ['https://x.test/a.mp4']],
+    ['content', '[{"type":"text","text":"b"}]', [{ type: 'text', text: 'b' }]],
+    ['undocumented', 'TRUE', true],
+    ['undocumented', '12345678901234567890', '12345678901234567890'],
     ['style', ' oil ', ' oil '],
     ['reference_image_urls', 'https://x.test/a ; https://x.test/b', ['https://x.test/a', 'https://x.test/b']],
     ['reference_video_upload_ids', 'upload_1', ['upload_1']],
@@ -213,6 +227,16 @@ describe('a cell of CSV', () => {
     const quoted = `"${cell.replaceAll('"', '""')}"`;
     const [row] = await read(` ${name} ,prompt\n${quoted},a\n`, 'rows.CSV');
     expect(row?.params).toEqual({ prompt: 'a', [name]: value });
+  });
+
+  it.each([
+    ['duration', 'five', '"five" is not a number of up to 15 digits, such as 5.'],
+    ['duration', '5 s', '"5 s" is not a number of up to 15 digits, such as 5.'],
+    ['seed', '12345678901234567890', '"12345678901234567890" is not a number of up to 15 digits, such as 5.'],
+    ['watermark', 'yes', '"yes" is neither true nor false.'],
+    ['references', 'https://x.test/a', '"https://x.test/a" is not a list of objects. Write it in JSON: [{"type":…}].'],
+  ])('%s with "%s" is refused with its line and its column', async (name, cell, problem) => {
+    expect(await refusal(`prompt,${name}\na,\nb,${cell}\n`, 'rows.csv')).toBe(`rows.csv: line 3: ${name}: ${problem}`);
   });
 
   it('stays text in prompt, id and label, whatever it looks like, and an empty one is not given', async () => {

@@ -151,7 +151,7 @@ describe('what is wrong in a prompts file is told before anything is sent', () =
     ['prompts.csv', 'prompt\n', 'prompts.csv is empty.'],
     ['prompts.csv', 'prompt\n"a', 'prompts.csv: not CSV: '],
     ['prompts.jsonl', '[1]', 'line 1: not a JSON object'],
-    ['prompts.csv', 'prompt,references\nfox,[1', 'line 2: not JSON: '],
+    ['prompts.csv', 'prompt,references\nfox,[1', 'line 2: references: not JSON: '],
   ])('%s with %j: %s', async (name, text, message) => {
     writeFileSync(join(place.folder, name), text);
     const { code, stderr } = await cli('batch', name, ...QUICK);
