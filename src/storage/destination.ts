@@ -81,8 +81,8 @@ export function objectJob({ metadata }: StoredObject): string | undefined {
 }
 
 /**
- * Thrown by a request that is to be repeated at once, a put with a new body: the store has moved, or the signature was made
- * with an old session or a wrong clock. It is not counted as a retry.
+ * Thrown by a put that is to be repeated at once with a new body: the store has moved, or the signature was made with an old
+ * session or a wrong clock. It is not counted as a retry. A request without a body repeats itself.
  */
 export class RepeatRequest extends StorageError {}
 

@@ -31,7 +31,7 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
   return {
     store: 's3',
     async head({ signal }) {
-      const found = await sender.look(signal);
+      const found = await repeating(() => sender.look(signal));
       return found && objectOf(found);
     },
     async put(body, put) {
@@ -44,17 +44,24 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
     },
     async get({ method, range, ifRange, signal }) {
       const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
-      const ask = async () => {
+      return repeating(async () => {
         const response = await sender.ask(method, headers, signal);
         if (response.ok || isUnsatisfiable(response.status)) return response;
         return sender.refuse(response);
-      };
-      return ask().catch((reason: unknown) => {
-        if (reason instanceof RepeatRequest) return ask();
-        throw reason;
       });
     },
   };
+}
+
+/** Asks again at once where the store has told how: each reason to repeat a request without a body comes once. */
+async function repeating<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (reason) {
+      if (!(reason instanceof RepeatRequest)) throw reason;
+    }
+  }
 }
 
 function objectOf({ headers }: Response): StoredObject {
