@@ -11,7 +11,9 @@ import {
   PayloadTooLargeError,
   PermissionDeniedError,
   PreflightError,
+  toHttp,
   UnprocessableEntityError,
+  UploadError,
   WebhookVerificationError,
 } from '../errors/index.js';
 
@@ -90,13 +92,25 @@ export function messageOf(error: unknown): string {
   return inFlags(error instanceof Error ? error.message : String(error));
 }
 
-/** An error for programs: its fields, with the message in the command line's words. */
+/** An error for programs: its fields and a code, with the message in the command line's words. */
 export function errorDocument(error: unknown): Record<string, unknown> {
   const message = messageOf(error);
   if (error instanceof CommanderError) {
     // The parser shows its help in place of a message.
     const isHelp = error.code === 'commander.help';
-    return { name: 'UsageError', message: isHelp ? 'A command is missing. See "gen-client --help".' : message };
+    const says = isHelp ? 'A command is missing. See "gen-client --help".' : message;
+    return { name: 'UsageError', message: says, code: 'usage_error' };
   }
-  return GenError.isInstance(error) ? { ...error.toJSON(), message } : { name: 'Error', message };
+  const fields = GenError.isInstance(error) ? error.toJSON() : { name: 'Error' };
+  return { ...fields, message, code: codeOf(error) };
+}
+
+/** What went wrong, as a value: the error's own code, or that of the refusal behind it, or else the one that `toHttp` gives. */
+function codeOf(error: unknown): string {
+  if (!GenError.isInstance(error)) return toHttp(error).code;
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  if (UploadError.isInstance(error) && GenError.isInstance(error.cause)) return codeOf(error.cause);
+  const { code, fault } = toHttp(error);
+  if (fault !== 'app') return code;
+  return UsageError.isInstance(error) ? 'usage_error' : 'client_error';
 }

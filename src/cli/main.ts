@@ -107,7 +107,8 @@ function asksForJson(words: readonly string[]): boolean {
 }
 
 function interrupted(terminal: Terminal, { hint, outcome }: Session): number {
-  if (terminal.isJson) terminal.result({ ...outcome, error: { name: 'Interrupted', message: hint } }, []);
+  if (terminal.isJson)
+    terminal.result({ ...outcome, error: { name: 'Interrupted', message: hint, code: 'interrupted' } }, []);
   else terminal.note(`Interrupted. ${hint}`);
   return EXIT.interrupted;
 }

@@ -1,4 +1,4 @@
-import { JobBlockedError, JobCanceledError, type JobError, JobFailedError, WaitTimeoutError } from '../errors/index.js';
+import { JobBlockedError, JobCanceledError, JobError, JobFailedError, WaitTimeoutError } from '../errors/index.js';
 import { backoff } from '../rules/backoff.js';
 import { endsWait } from '../rules/fate.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
@@ -252,16 +252,21 @@ const JOB_ADVICE: Readonly<Record<string, string>> = {
 
 /** The final job; throws its JobError where it did not complete, unless `throwOnFailure` is false. */
 export function outcomeOf(job: Job, throwOnFailure = true): CompletedJob {
-  const Failure = FAILURES[job.status];
-  if (!Failure || !throwOnFailure) return job as CompletedJob;
+  if (!FAILURES[job.status] || !throwOnFailure) return job as CompletedJob;
+  throw jobErrorOf(job);
+}
+
+/** The error of a job that has ended without a file. */
+export function jobErrorOf(job: Job): JobError {
   const { id, status, errorCode, errorMessage } = job;
+  const Failure = FAILURES[status] ?? JobError;
   const reason = [errorCode, errorMessage].filter(Boolean).join(': ');
   const error = new Failure(`Job ${id} ${status === 'failed' ? status : `was ${status}`}${reason && ` (${reason})`}.`, {
     job,
   });
   const advice = JOB_ADVICE[error.recovery];
   if (advice) error.message += ` ${advice}`;
-  throw error;
+  return error;
 }
 
 /** The error of a wait whose time is over. */

@@ -7,7 +7,6 @@ import {
   isSystemic,
   isTargetAway,
   isUnpaid,
-  jobFailure,
   journaledJob,
   standingOf,
   tokensOf,
@@ -27,7 +26,6 @@ import {
 } from '../../src/errors/index.js';
 import type { CreateState, JournaledCreate } from '../../src/rules/journal.js';
 import { nextKey } from '../../src/rules/run-state.js';
-import type { Job } from '../../src/schemas/job.js';
 import { shortenKey } from '../../src/transport/idempotency.js';
 
 const create = (fields: Partial<JournaledCreate>): JournaledCreate => ({
@@ -124,15 +122,6 @@ describe('a row', () => {
     [{ params: { model: 7 } }, { id: '', status: 'completed' }],
   ])('with %j has the job %j', (fields, job) => {
     expect(journaledJob(create(fields))).toEqual(job);
-  });
-
-  it.each([
-    [{ status: 'failed' }, 'Job job_1 failed.'],
-    [{ status: 'failed', errorCode: 'x', errorMessage: 'No.' }, 'Job job_1 failed (x: No.).'],
-    [{ status: 'blocked', errorMessage: 'No.' }, 'Job job_1 was blocked (No.).'],
-    [{ status: 'canceled' }, 'Job job_1 was canceled.'],
-  ])('whose job is %j fails with: %s', (fields, message) => {
-    expect(jobFailure({ id: 'job_1', ...fields } as Job)).toEqual(new GenError(message));
   });
 });
 

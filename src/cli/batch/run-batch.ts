@@ -12,6 +12,7 @@ import { type Fields, isObject } from '../../schemas/envelope.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
 import { type KeptJournal, readJournal } from '../../shared/journal.js';
 import { chargedTokensOf } from '../../transport/job-log.js';
+import { jobErrorOf } from '../../waiting/wait.js';
 import { errorDocument } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
@@ -26,8 +27,9 @@ import {
   isSystemic,
   isTargetAway,
   isUnpaid,
-  jobFailure,
   journaledJob,
+  type LeftOut,
+  leftOut,
   RESUBMITTED,
   type RowStanding,
   standingOf,
@@ -160,17 +162,18 @@ class BatchRun {
     if (!isOpen) await abortable(this.#resolved, this.#session.signal);
     this.#budget ??= this.#openBudget();
     const budget = await this.#budget;
-    const mayHaveJob = (remedy: string) => (isOpen ? ` It may have a job already: ${remedy} finishes it.` : '');
+    const leaveOut = (why: LeftOut) =>
+      this.#lose({ row, status: 'not_started', error: leftOut(why, { mayHaveJob: isOpen }) });
     for (;;) {
       if (this.#session.signal.aborted) return;
-      if (this.stopped !== undefined) return this.#leaveOut(row, `The batch was stopped.${mayHaveJob('the next run')}`);
+      if (this.stopped !== undefined) return leaveOut('batch_stopped');
       try {
         return await this.#ended(row, await this.#make(row, attempt, budget));
       } catch (error) {
         if (!isNotAdmitted(error)) throw error;
         // A job that fails gives its tokens back. Without one, the rows that wait do not fit either.
         const again = this.#running > 0 && (await new Promise<boolean>((resolve) => this.#waiting.push(resolve)));
-        if (!again) return this.#leaveOut(row, `It would pass --max-tokens.${mayHaveJob('a higher limit')}`);
+        if (!again) return leaveOut('budget_exceeded');
       }
     }
   }
@@ -278,7 +281,8 @@ class BatchRun {
   }
 
   #failed(row: Row, job: Job): void {
-    this.#lose({ row, status: 'failed', job, error: errorDocument(jobFailure(job)) });
+    // The job stands beside its error.
+    this.#lose({ row, status: 'failed', job, error: { ...errorDocument(jobErrorOf(job)), job: undefined } });
   }
 
   #fail(row: Row, error: unknown): void {
@@ -286,10 +290,6 @@ class BatchRun {
     const jobId = GenError.isInstance(error) && 'jobId' in error ? error.jobId : undefined;
     const next = typeof jobId === 'string' ? { next: resumeLine(jobId, { out: this.#plan.places.out }) } : {};
     this.#lose({ row, status: 'failed', error: errorDocument(error), ...next });
-  }
-
-  #leaveOut(row: Row, message: string): void {
-    this.#lose({ row, status: 'not_started', error: { name: 'GenError', message } });
   }
 
   #lose(result: RowResult): void {

@@ -99,10 +99,20 @@ export function isNotAdmitted(error: unknown): boolean {
   return BudgetExceededError.isInstance(error) || (ConnectionError.isInstance(error) && error.attempts === 0);
 }
 
-/** The error of a job that did not complete. */
-export function jobFailure({ id, status, errorCode, errorMessage }: Job): GenError {
-  const why = [errorCode, errorMessage].filter(Boolean).join(': ');
-  return new GenError(`Job ${id} ${status === 'failed' ? 'failed' : `was ${status}`}${why === '' ? '' : ` (${why})`}.`);
+/** Why a row is not started, and what finishes it. */
+const LEFT_OUT = {
+  batch_stopped: ['The batch was stopped.', 'the next run'],
+  budget_exceeded: ['It would pass --max-tokens.', 'a higher limit'],
+} as const;
+
+/** The code of a row that is not started. */
+export type LeftOut = keyof typeof LEFT_OUT;
+
+/** The error of a row that is not started. */
+export function leftOut(code: LeftOut, { mayHaveJob }: { readonly mayHaveJob: boolean }): Record<string, unknown> {
+  const [why, remedy] = LEFT_OUT[code];
+  const message = mayHaveJob ? `${why} It may have a job already: ${remedy} finishes it.` : why;
+  return { name: 'GenError', message, code };
 }
 
 /** Whether every other row would fail in the same way: a wrong key, no balance, a service that is away. */
