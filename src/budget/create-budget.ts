@@ -2,8 +2,8 @@ import * as z from 'zod/mini';
 import { BudgetExceededError } from '../errors/client-errors.js';
 import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
-import { fateInBudget } from '../rules/budget.js';
 import type { BudgetPeriod, BudgetReply, BudgetScope, ReserveStep } from '../rules/budget-state.js';
+import { outcomeUnderKey } from '../rules/fate.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import type { Budget, BudgetOrder, PricedCall } from '../schemas/budget.js';
@@ -148,7 +148,7 @@ export function createBudget(options: BudgetOptions): SpendingBudget {
         },
         async failed({ error, wasSent, derivedKey }) {
           queue.ended(holder);
-          const fate = wasSent ? fateInBudget(error) : 'unsent';
+          const fate = wasSent ? outcomeUnderKey(error) : 'unsent';
           await at.soon(queue.change({ scope, step: { op: 'fail', key, holder, fate, derivedKey } }), time);
         },
       };

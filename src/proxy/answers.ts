@@ -39,14 +39,11 @@ export function failureOf(error: unknown) {
     const { status, code, message, headers } = error;
     return { status, code, message, headers, isCallers: true };
   }
-  const told = toHttp(InsufficientBalanceError.isInstance(error) ? undefined : error);
-  // `toHttp` gives this code to what concerns the app's own key.
-  const isOwnAccount =
-    InsufficientBalanceError.isInstance(error) || (told.code === 'service_error' && told.fault === 'app');
-  if (isOwnAccount) {
+  if (InsufficientBalanceError.isInstance(error)) {
     const message = 'The generation service is not available. Try again later.';
     return { status: 502, code: 'service_error', message, headers: {}, isCallers: false };
   }
-  const { status, code, message, fault } = told;
+  // A refusal of the app's own key has that answer already.
+  const { status, code, message, fault } = toHttp(error);
   return { status, code, message, headers: {}, isCallers: fault === 'caller' };
 }

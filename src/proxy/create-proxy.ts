@@ -206,11 +206,11 @@ class ProxyServer<User extends ProxyUser> {
   }
 
   async #upload(body: Readonly<Record<string, unknown>>, user: User): Promise<object> {
-    const file = askedUpload(body);
-    if (!(await this.#options.upload?.(file, user))) {
+    const asked = askedUpload(body);
+    if (!(await this.#options.upload?.(asked.file, user))) {
       throw new Refused(400, 'upload_refused', 'This file is not accepted.');
     }
-    return beginUpload(this.#uploading(user), file);
+    return beginUpload(this.#uploading(user), asked);
   }
 
   async #create(verb: JobCall, body: Readonly<Record<string, unknown>>, user: User): Promise<object> {

@@ -1,7 +1,7 @@
 // The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy where it cannot.
 import { DAY_MS } from '../rules/limits.js';
 import { isFields } from '../schemas/envelope.js';
-import { uploadTypeOf } from '../schemas/media-type.js';
+import { type UploadType, uploadTypeOf } from '../schemas/media-type.js';
 import { putUrl } from '../uploading/upload.js';
 import { badTicket, Refused } from './answers.js';
 import type { AskedUpload, ProxyClient } from './proxy-options.js';
@@ -21,17 +21,20 @@ export interface UploadContext {
   readonly now: () => number;
 }
 
+/** What a page says of its file, and the kind of upload that it is. */
+interface CheckedUpload {
+  readonly file: AskedUpload;
+  readonly uploadType: UploadType;
+}
+
 /** The file that a page wants to upload. Refused where a field is missing. */
-export function askedUpload({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): AskedUpload {
+export function askedUpload({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): CheckedUpload {
   const isText = (value: unknown): value is string => typeof value === 'string' && value !== '' && value.length <= 255;
-  if (!isText(mime_type) || uploadTypeOf(mime_type) === undefined || typeof file_size !== 'number')
-    throw invalidUpload();
-  if (!Number.isSafeInteger(file_size) || file_size < 1) throw invalidUpload();
-  return {
-    file_name: isText(file_name) ? file_name.replace(/^.*[\\/]/, '') || 'upload' : 'upload',
-    mime_type,
-    file_size,
-  };
+  if (!isText(mime_type) || typeof file_size !== 'number') throw invalidUpload();
+  const uploadType = uploadTypeOf(mime_type);
+  if (uploadType === undefined || !Number.isSafeInteger(file_size) || file_size < 1) throw invalidUpload();
+  const name = isText(file_name) ? file_name.replace(/^.*[\\/]/, '') || 'upload' : 'upload';
+  return { file: { file_name: name, mime_type, file_size }, uploadType };
 }
 
 function invalidUpload(): Refused {
@@ -50,10 +53,12 @@ interface PutTarget {
 }
 
 /** Step 1: creates the upload. `direct` is where the page sends the bytes by itself, unless that needs a credential. */
-export async function beginUpload({ client, tickets, user, now }: UploadContext, file: AskedUpload): Promise<object> {
+export async function beginUpload(
+  { client, tickets, user, now }: UploadContext,
+  { file, uploadType }: CheckedUpload,
+): Promise<object> {
   const { file_name, mime_type, file_size } = file;
-  const upload_type = uploadTypeOf(mime_type) ?? 'IMAGE';
-  const created = await client.uploads.create({ file_name, mime_type, file_size, upload_type });
+  const created = await client.uploads.create({ file_name, mime_type, file_size, upload_type: uploadType });
   const { upload_id: id, headers } = created;
   const baseUrl = baseUrlOf(client);
   const { href: url } = putUrl(created, baseUrl);

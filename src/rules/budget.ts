@@ -11,7 +11,6 @@ import {
   type ReserveStep,
   type SettledCreate,
 } from './budget-state.js';
-import { fateOf, isBeforeTheKey } from './fate.js';
 
 /**
  * Creates go side by side while the budget would hold even if each cost this many times its learned price. After that they
@@ -140,14 +139,6 @@ function admission({ pending, unpriced, spentTokens }: Draft, scope: BudgetScope
   const holdsIfPricesRise = PRICE_MARGIN * (reserved + (isSure ? (tokens ?? 0) : 0)) <= left + reserved;
   if (isAlone || holdsIfPricesRise) return 'reserved';
   return open.length > 0 ? 'wait' : 'unknown';
-}
-
-/** What a failed create that was sent means for its reservation. */
-export function fateInBudget(error: unknown): 'refused' | 'unsent' | 'lost' {
-  const fate = fateOf(error);
-  if (fate === undefined || fate === 'lost') return 'lost';
-  // A refusal before the key says nothing about an earlier call under it.
-  return fate === 'unsent' || fate === 'full' || isBeforeTheKey(error) ? 'unsent' : 'refused';
 }
 
 function settleCreate(draft: Draft, turn: BudgetTurn, step: BudgetStep & { op: 'settle' }): Result {

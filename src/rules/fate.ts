@@ -121,11 +121,28 @@ export function mayHaveCreated(error: unknown): boolean {
 }
 
 /** Whether the refusal came before the service looked at the key: the key is not used up. */
-export function isBeforeTheKey(error: unknown): boolean {
+function isBeforeTheKey(error: unknown): boolean {
   return (
     APIError.isInstance(error) &&
     (error.code === 'dispatch_disabled' || BEFORE_THE_KEY.includes(documentedStatus(error)))
   );
+}
+
+/**
+ * What a failed create that was sent means for what is noted under its key: `refused`, no job exists under it; `unsent`, this
+ * call made none, which says nothing about an earlier one; `lost`, a job may exist.
+ */
+export function outcomeUnderKey(error: unknown): 'refused' | 'unsent' | 'lost' {
+  switch (fateOf(error)) {
+    case 'refused':
+    case 'review':
+      return isBeforeTheKey(error) ? 'unsent' : 'refused';
+    case 'unsent':
+    case 'full':
+      return 'unsent';
+    default:
+      return 'lost';
+  }
 }
 
 /** Whether a create was refused because the service does not know an upload. */

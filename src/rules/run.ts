@@ -147,7 +147,7 @@ function refusedForReview(run: JobRunState, step: CreateStep, { kind, retryAfter
   if (step.isSecondKey) return resubmit({ ...run, refusedKeys: run.refusedKeys + 1 }, { waitMs, late });
   const isRepeated = run.refusal !== null && run.refusal.askedMs === retryAfterMs;
   const refused: JobRunState = { ...run, refusal: { askedMs: retryAfterMs }, misses: 0 };
-  if (isRepeated && run.rules.resubmitPending && run.resubmissions <= RESUBMISSIONS) {
+  if (isRepeated && run.rules.resubmitPending) {
     return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
   }
   return resubmit(refused, { waitMs, late });

@@ -1,6 +1,6 @@
 import { GenError } from '../../errors/index.js';
-import { fateOf, isBeforeTheKey } from '../../rules/fate.js';
-import type { ClosedEntry, Journal, JournalEntry, OpenedEntry } from '../../rules/journal.js';
+import { outcomeUnderKey } from '../../rules/fate.js';
+import type { Journal, JournalEntry, OpenedEntry } from '../../rules/journal.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, wallOf } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
@@ -24,9 +24,10 @@ export const journaled: Layer = async (call, next) => {
   try {
     answer = await next(call);
   } catch (error) {
-    const reason = closingReason(call, error);
+    const reason = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
     const at = now(core);
-    if (reason) await noteIn(core, journal, { phase: 'closed', key, at, reason, ...errorCodeField(error) });
+    // Where a job may exist, the create stays open.
+    if (reason !== 'lost') await noteIn(core, journal, { phase: 'closed', key, at, reason, ...errorCodeField(error) });
     throw error;
   }
   // A response without the documented shape says nothing: the create stays open.
@@ -65,15 +66,6 @@ async function openEntry(call: Call<unknown>, journal: Journal, entry: OpenedEnt
   } finally {
     deadline.end();
   }
-}
-
-/** Why a failed create is closed; undefined where a job may exist. */
-function closingReason({ sent }: Call<unknown>, error: unknown): ClosedEntry['reason'] | undefined {
-  if (!sent.mayHaveArrived) return 'unsent';
-  const fate = fateOf(error);
-  if (fate === 'unsent' || fate === 'full') return 'unsent';
-  if (fate !== 'refused' && fate !== 'review') return undefined;
-  return isBeforeTheKey(error) ? 'unsent' : 'refused';
 }
 
 function errorCodeField(error: unknown): { readonly code?: string } {
