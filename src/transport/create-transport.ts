@@ -5,7 +5,7 @@ import { heard, openChannels, type RequestTrace, type TraceChannel, traced } fro
 import { startDeadline } from '../runtime/deadline.js';
 import { listIn } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/lists.js';
-import { accountFor, type ClientAccount } from '../shared/account.js';
+import type { ClientAccount } from '../shared/account.js';
 import { withText } from './answer.js';
 import type { Answer, Core, JobTeller } from './call.js';
 import { createCredentials } from './credentials.js';
@@ -95,9 +95,9 @@ async function askAccount({
   const url = config.baseUrl();
   const late = () => new TimeoutError(`apiKey did not give a key within ${timeoutMs} ms (timeoutMs)`, { timeoutMs });
   const deadline = startDeadline({ clock, ms: timeoutMs, signal: undefined, late });
-  const asked = async () => credentials.key({ method: 'GET', url });
-  const key = await deadline.race(asked()).finally(() => deadline.end());
-  return credentials.account() ?? accountFor(url, key, undefined, { clock });
+  const asked = async () => credentials.login({ method: 'GET', url });
+  const { account } = await deadline.race(asked()).finally(() => deadline.end());
+  return account;
 }
 
 /**

@@ -5,10 +5,16 @@ import type { AnyLimiter } from '../limits/rate-limiter.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { accountFor, type ClientAccount } from '../shared/account.js';
 
+/** A key, and the account that it belongs to. */
+interface Login {
+  readonly key: string;
+  readonly account: ClientAccount;
+}
+
 /** The key of the next attempt, and the account that it belongs to. */
 export interface Credentials {
   /** The key for an attempt, or a promise of it where a function gives it. Throws an AuthenticationError when there is none. */
-  key(call: KeyUse): string | Promise<string>;
+  login(call: KeyUse): Login | Promise<Login>;
   /** The account, as far as it is known without asking a key function. */
   account(): ClientAccount | undefined;
   /** The limiter of the calls, as far as it is known without asking a key function. */
@@ -26,28 +32,25 @@ const LOOPBACK = /^(.+\.)?localhost$|^127\.|^\[::1\]$/;
 
 /** Keeps the last key, so that a rotated one stays in the account of the one before. `warn` goes to the logger. */
 export function createCredentials(config: Config, warn: (message: string) => void): Credentials {
-  let last: string | undefined;
-  let account: ClientAccount | undefined;
+  let last: Login | undefined;
   let limited: { readonly account: ClientAccount; readonly limiter: AnyLimiter } | undefined;
-  const use = (key: string) => {
+  const use = (key: string): Login => {
+    if (last?.key === key) return last;
     if (last === undefined) {
       const { protocol, hostname, origin } = new URL(config.baseUrl());
       if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
         warn(`The API key is sent to ${origin} without encryption. Use an https:// baseUrl.`);
       }
     }
-    if (key !== last) {
-      const previous = account && last !== undefined ? { account, apiKey: last } : undefined;
-      account = accountFor(config.baseUrl(), key, previous, { clock: config.clock });
-    }
-    last = key;
-    return key;
+    const previous = last && { account: last.account, apiKey: last.key };
+    last = { key, account: accountFor(config.baseUrl(), key, previous, { clock: config.clock }) };
+    return last;
   };
   const check = (value: unknown, call: KeyUse) => {
-    if (!config.rotates && value === undefined) throw seenFromCallerOf(noKey(call), key);
+    if (!config.rotates && value === undefined) throw seenFromCallerOf(noKey(call), login);
     return use(config.rotates ? checkedKey(value, call) : String(value));
   };
-  const key = (call: KeyUse) => {
+  const login = (call: KeyUse) => {
     if (last !== undefined && !config.rotates) return last;
     let given: ReturnType<Config['apiKey']>;
     try {
@@ -68,10 +71,10 @@ export function createCredentials(config: Config, warn: (message: string) => voi
       const fixed = config.apiKey();
       if (typeof fixed === 'string') use(fixed);
     }
-    return account;
+    return last?.account;
   };
   return {
-    key,
+    login,
     account: accountOf,
     limiter() {
       const current = config.limiter ? undefined : accountOf();

@@ -25,9 +25,9 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
   let secret = turn.secret;
   try {
     if (secret === undefined && call.toService && !call.isPublic) {
-      const key = core.credentials.key(call);
+      const login = core.credentials.login(call);
       // A function is asked for it within the deadline.
-      secret = typeof key === 'string' ? key : await deadline.race(key);
+      secret = ('key' in login ? login : await deadline.race(login)).key;
     }
     call.sent.mayHaveArrived = true;
     if (turn.slot) turn.slot.isUsed = true;
@@ -54,7 +54,8 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
 export async function askKey(call: Call<unknown>): Promise<string> {
   const deadline = newDeadline(call);
   try {
-    return await deadline.race(Promise.resolve(call.core.credentials.key(call)));
+    const { key } = await deadline.race(Promise.resolve(call.core.credentials.login(call)));
+    return key;
   } finally {
     deadline.end();
   }
