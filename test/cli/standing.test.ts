@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   attemptKey,
   createsByRun,
+  createsOf,
   isNotAdmitted,
   isSystemic,
   isTargetAway,
@@ -44,7 +45,11 @@ const inUpload = (cause: unknown) => new UploadError('no', { step: 'put', cause 
 
 describe('a row', () => {
   it('stands where the last job of its last try stands', () => {
-    const creates = (...keys: string[]) => createsByRun(keys.map((key) => create({ key })));
+    const creates = (...keys: string[]) =>
+      createsByRun(
+        keys.map((key) => create({ key })),
+        [row],
+      );
     const [second, third] = [attemptKey(row, 1), attemptKey(row, 2)];
     expect(new Set(['row', second, third]).size).toBe(3);
     expect(attemptKey(row, 0)).toBe('row');
@@ -64,6 +69,20 @@ describe('a row', () => {
     expect(standing('row', second, third, `${third}:r2`)).toEqual([2, `${third}:r2`]);
   });
 
+  it('has none of the creates of a row whose own key is its key with such an ending', () => {
+    const other = { ...row, key: 'row:f1' };
+    const keys = ['row', 'row:f1', 'row:f1:r2', 'row:r2'];
+    const creates = createsByRun(
+      keys.map((key) => create({ key })),
+      [row, other],
+    );
+    expect([standingOf(row, creates).create?.key, standingOf(other, creates).create?.key]).toEqual([
+      'row:r2',
+      'row:f1:r2',
+    ]);
+    expect(createsOf('row', creates).map(({ key }) => key)).toEqual(['row', 'row:r2']);
+  });
+
   it.each([200, 201, 250, 255])('of a key of %i characters stands where a second key was accepted', (length) => {
     const key = 'k'.repeat(length);
     const run = { key, shortKey: shortenKey(key) };
@@ -76,7 +95,10 @@ describe('a row', () => {
     const standing = (...states: CreateState[]) =>
       standingOf(
         { ...row, key },
-        createsByRun(states.map((state, at) => create({ key: [key, ...later][at] ?? '', state }))),
+        createsByRun(
+          states.map((state, at) => create({ key: [key, ...later][at] ?? '', state })),
+          [{ key }],
+        ),
       );
     expect(standing('closed', 'stored').create).toMatchObject({ key: later[0], state: 'stored' });
     expect(standing('accepted', 'closed').create).toMatchObject({ key, state: 'accepted' });

@@ -102,7 +102,7 @@ class BatchRun {
   #waiting: ((again: boolean) => void)[] = [];
 
   constructor(session: Session, plan: BatchPlan, before: readonly JournaledCreate[]) {
-    const runs = createsByRun(before);
+    const runs = createsByRun(before, plan.rows);
     this.#session = session;
     this.#plan = plan;
     const keys = new Set<string>();
@@ -320,7 +320,7 @@ async function deleteUploadsOf(
   const open = creates.filter((create) => !isDone(create));
   const inUse = new Set(open.flatMap(({ params }) => [...uploadValues(params).values()]));
   const wasDone = new Set(before.filter(isDone).map(({ key }) => key));
-  const runs = createsByRun(creates);
+  const runs = createsByRun(creates, rows);
   const ended = withFiles.flatMap((row) => {
     const own = createsOf(row.key, runs);
     return own.filter(({ key }) => !wasDone.has(key)).flatMap(({ params }) => ownUploads(row, params));

@@ -37,11 +37,18 @@ export interface RowStanding {
 /** The creates of a journal, in its order, by the keys of the runs that they may belong to. */
 export type CreatesByRun = ReadonlyMap<string, readonly JournaledCreate[]>;
 
-/** Finds the creates of each run: one for each of its jobs, and for each key that was refused. */
-export function createsByRun(creates: readonly JournaledCreate[]): CreatesByRun {
+/**
+ * Finds the creates of each run: one for each of its jobs, and for each key that was refused. What was created under a row's
+ * own key belongs to no other row, whatever the key ends in.
+ */
+export function createsByRun(creates: readonly JournaledCreate[], rows: readonly Pick<Row, 'key'>[]): CreatesByRun {
+  const own = new Set(rows.map(({ key }) => key));
   const runs = new Map<string, JournaledCreate[]>();
   for (const create of creates) {
-    for (const key of originsOf(create.key)) runs.set(key, [...(runs.get(key) ?? []), create]);
+    for (const key of originsOf(create.key)) {
+      runs.set(key, [...(runs.get(key) ?? []), create]);
+      if (own.has(key)) break;
+    }
   }
   return runs;
 }

@@ -100,7 +100,7 @@ async function refuseTakenNames(
   { signal }: Session,
   { rows, journal, places, retryFailed }: Pick<BatchPlan, 'rows' | 'journal' | 'places' | 'retryFailed'>,
 ): Promise<void> {
-  const creates = createsByRun(await readJournal(journal));
+  const creates = createsByRun(await readJournal(journal), rows);
   const unpaid = rows.flatMap((row) => {
     const standing = standingOf(row, creates);
     return isUnpaid(standing, retryFailed) ? [{ row, create: standing.create }] : [];
