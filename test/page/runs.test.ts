@@ -1,125 +1,27 @@
-// The page part in process: a browser of doubles, and a proxy that answers as each test says. Chromium runs the same in chromium.test.ts.
-import { createGenPage, type Run, type RunState } from 'gen-client/page';
+// The page part in process, in a browser of doubles. Chromium runs the same in chromium.test.ts.
+import type { RunState } from 'gen-client/page';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  browser,
+  closeBrowser,
+  DONE,
+  endOf,
+  kept,
+  open,
+  openBrowser,
+  PROMPT,
+  paths,
+  refusal,
+  settled,
+  statesOf,
+} from './doubles.js';
 
-interface Asked {
-  readonly path: string;
-  readonly body: Record<string, unknown>;
-}
-type Answer = object | Response | Error;
-
-/** A page whose proxy gives the answers in their order, and the last one again and again. */
-let asked: Asked[];
-let inits: RequestInit[];
-let answers: Record<string, Answer[]>;
-let stored: Map<string, string>;
-let channels: Channel[];
-let sends: Sending[];
-/** What the storage and the proxy answer to bytes, by method: a status, or a connection that breaks. */
-let bytesStatus: Record<string, number | 'broken' | 'pending'>;
-
-class Channel {
-  onmessage: ((event: { data: unknown }) => void) | undefined;
-  readonly told: [string, RunState | null][] = [];
-  readonly name: string;
-  constructor(name: string) {
-    this.name = name;
-    channels.push(this);
-  }
-  postMessage(message: [string, RunState | null]) {
-    this.told.push(message);
-  }
-}
-
-class Sending {
-  method = '';
-  url = '';
-  file: Blob | undefined;
-  isAborted = false;
-  status = 0;
-  readonly headers: Record<string, string> = {};
-  readonly upload: { onprogress?: (event: { loaded: number }) => void } = {};
-  onload: (() => void) | undefined;
-  onerror: (() => void) | undefined;
-  onabort: (() => void) | undefined;
-  open(method: string, url: string) {
-    Object.assign(this, { method, url });
-  }
-  setRequestHeader(name: string, value: string) {
-    this.headers[name] = value;
-  }
-  abort() {
-    this.isAborted = true;
-    this.onabort?.();
-  }
-  send(file: Blob) {
-    this.file = file;
-    sends.push(this);
-    const status = bytesStatus[this.method] ?? 200;
-    if (status === 'pending') return;
-    queueMicrotask(() => {
-      if (status === 'broken') return this.onerror?.();
-      this.upload.onprogress?.({ loaded: file.size });
-      this.status = status;
-      this.onload?.();
-    });
-  }
-}
-
-const PROMPT = { prompt: 'a fox' };
-const DONE = { ticket: 't1', status: 'completed', file: 'f1' };
-const refusal = (status: number, body: object | string = { code: 'no_such', message: 'No.' }) =>
-  new Response(typeof body === 'string' ? body : JSON.stringify(body), { status });
-
-beforeEach(() => {
-  vi.useFakeTimers();
-  [asked, inits, answers, stored, channels, sends, bytesStatus] = [[], [], {}, new Map(), [], [], {}];
-  vi.stubGlobal('BroadcastChannel', Channel);
-  vi.stubGlobal('XMLHttpRequest', Sending);
-  vi.stubGlobal('sessionStorage', {
-    getItem: (name: string) => stored.get(name) ?? null,
-    setItem: (name: string, value: string) => stored.set(name, value),
-  });
-  vi.stubGlobal('fetch', async (url: string, init: RequestInit) => {
-    asked.push({ path: url, body: JSON.parse(String(init.body)) });
-    inits.push(init);
-    const next = answers[url.replace('/api/gen/', '')] ?? [];
-    const answer = (next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {});
-    if (answer instanceof Error) throw answer;
-    return answer instanceof Response ? answer.clone() : Response.json(await answer);
-  });
-});
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
-
-const open = (url = '/api/gen') => createGenPage({ url }) as ReturnType<typeof createGenPage<AnyProxy>>;
-type AnyProxy = import('gen-client/proxy').GenProxy<{
-  images: object;
-  videos: Record<string, unknown>;
-  videoEdits: object;
-  characters: object;
-}>;
-const settled = () => vi.advanceTimersByTimeAsync(0);
-const paths = () => asked.map(({ path }) => path.replace('/api/gen/', ''));
-/** Each state of a run, as far as it is seen from outside. */
-function statesOf(run: Run): RunState[] {
-  const states = [run.get()];
-  run.subscribe(() => states.push(run.get()));
-  return states;
-}
-/** How a run has ended: its state, its failure, or `open`. */
-const endOf = (run: Run | undefined) =>
-  Promise.race([
-    run?.done.catch(({ code, message }) => ({ code, message })),
-    vi.advanceTimersByTimeAsync(0).then(() => 'open'),
-  ]);
-const kept = () => JSON.parse(stored.get('gen-page:/api/gen') ?? '{}');
+beforeEach(openBrowser);
+afterEach(closeBrowser);
 
 describe('a run', () => {
   it('asks for a job under its key, waits for it, and ends with the URL of its file', async () => {
-    answers = {
+    browser.answers = {
       videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, share: 0.1, tokens: 50, againMs: 700 }],
       watch: [
         { status: 'processing', etaMs: 4_000, share: 0.5, tokens: 50 },
@@ -129,8 +31,8 @@ describe('a run', () => {
     const run = open('/api/gen/').videos.create(PROMPT);
     const states = statesOf(run);
     await settled();
-    expect(asked).toEqual([{ path: '/api/gen/videos', body: { key: run.id, ask: PROMPT } }]);
-    expect(inits[0]).toMatchObject({
+    expect(browser.asked).toEqual([{ path: '/api/gen/videos', body: { key: run.id, ask: PROMPT } }]);
+    expect(browser.inits[0]).toMatchObject({
       method: 'POST',
       credentials: 'include',
       headers: { 'x-gen-page': '1', 'content-type': 'application/json' },
@@ -141,7 +43,7 @@ describe('a run', () => {
     await vi.advanceTimersByTimeAsync(699);
     expect(paths()).toEqual(['videos']);
     await vi.advanceTimersByTimeAsync(1);
-    expect(asked.slice(1)).toEqual([
+    expect(browser.asked.slice(1)).toEqual([
       { path: '/api/gen/watch', body: { ticket: 't1', seen: 'queued' } },
       { path: '/api/gen/watch', body: { ticket: 't1', seen: 'processing' } },
     ]);
@@ -156,7 +58,7 @@ describe('a run', () => {
     expect(await endOf(run)).toBe(run.get());
     expect(run.get().url).toBe('/api/gen/file?t=f1');
     expect(vi.getTimerCount()).toBe(0);
-    expect(channels.map(({ name, told }) => [name, told.map(([key, state]) => [key, state?.phase])])).toEqual([
+    expect(browser.channels.map(({ name, told }) => [name, told.map(([key, state]) => [key, state?.phase])])).toEqual([
       [
         'gen-page:/api/gen',
         [
@@ -176,7 +78,7 @@ describe('a run', () => {
   });
 
   it('ends with the answer to its create where the job has ended already', async () => {
-    answers = { videos: [DONE] };
+    browser.answers = { videos: [DONE] };
     const run = open().videos.create(PROMPT);
     expect(await endOf(run)).toMatchObject({ phase: 'done' });
     expect(paths()).toEqual(['videos']);
@@ -184,7 +86,7 @@ describe('a run', () => {
 
   it('fails with what the job has failed with, and asks no more', async () => {
     const error = { code: 'content_rejected', message: 'The prompt was refused.' };
-    answers = { videos: [{ ticket: 't1', status: 'failed', error }] };
+    browser.answers = { videos: [{ ticket: 't1', status: 'failed', error }] };
     const run = open().videos.create(PROMPT);
     const failure = await endOf(run);
     expect(failure).toEqual(error);
@@ -194,16 +96,16 @@ describe('a run', () => {
   });
 
   it('is followed by the ticket of a job that the server has made', async () => {
-    answers = { watch: [{ status: 'completed', file: 'f9' }] };
+    browser.answers = { watch: [{ status: 'completed', file: 'f9' }] };
     const page = open();
     const run = page.watch('t9');
     expect([run.id, run.get().phase, page.watch('t9') === run]).toEqual(['t9', 'waiting', true]);
     expect(await endOf(run)).toMatchObject({ url: '/api/gen/file?t=f9' });
-    expect(asked).toEqual([{ path: '/api/gen/watch', body: { ticket: 't9' } }]);
+    expect(browser.asked).toEqual([{ path: '/api/gen/watch', body: { ticket: 't9' } }]);
   });
 
   it('calls each listener after each change, until it leaves, and has the same state between two changes', async () => {
-    answers = { videos: [{ ticket: 't1', status: 'queued' }] };
+    browser.answers = { videos: [{ ticket: 't1', status: 'queued' }] };
     const run = open().videos.create(PROMPT);
     expect(run.get()).toBe(run.get());
     const listener = vi.fn();
@@ -212,8 +114,8 @@ describe('a run', () => {
     await settled();
     expect(listener).toHaveBeenCalledTimes(4);
     leave();
-    answers.watch = [DONE];
-    channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
+    browser.answers.watch = [DONE];
+    browser.channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
     expect(listener).toHaveBeenCalledTimes(5);
   });
 });
@@ -228,7 +130,7 @@ describe('a request that fails', () => {
     [401, {}, { code: 'service_error', message: 'Try again later.' }],
     [499, '<html>', { code: 'service_error', message: 'Try again later.' }],
   ])('is a refusal with %i and %j: the run fails at once', async (status, body, expected) => {
-    answers = { videos: [refusal(status, body)] };
+    browser.answers = { videos: [refusal(status, body)] };
     const run = open().videos.create(PROMPT);
     expect(await endOf(run)).toEqual(expected);
     expect(run.get()).toMatchObject({ phase: 'failed', error: expected });
@@ -242,20 +144,20 @@ describe('a request that fails', () => {
   ])(
     'with %s repeats a create after 1, 2, 4, 8 and 16 s, and then fails; resume() asks under the same key',
     async (_, answer, expected) => {
-      answers = { videos: [answer()] };
+      browser.answers = { videos: [answer()] };
       const page = open();
       const run = page.videos.create(PROMPT);
       await settled();
       for (const [index, seconds] of [1, 2, 4, 8, 16].entries()) {
         await vi.advanceTimersByTimeAsync(seconds * 1_000 - 1);
-        expect(asked).toHaveLength(index + 1);
+        expect(browser.asked).toHaveLength(index + 1);
         await vi.advanceTimersByTimeAsync(1);
-        expect(asked).toHaveLength(index + 2);
+        expect(browser.asked).toHaveLength(index + 2);
       }
       expect(await endOf(run)).toEqual(expected);
       expect(vi.getTimerCount()).toBe(0);
-      expect(new Set(asked.map(({ body }) => body.key))).toEqual(new Set([run.id]));
-      answers = { videos: [DONE] };
+      expect(new Set(browser.asked.map(({ body }) => body.key))).toEqual(new Set([run.id]));
+      browser.answers = { videos: [DONE] };
       const [resumed] = open().resume();
       expect([resumed?.id, resumed?.get()]).toEqual([run.id, { phase: 'creating', uploaded: 1 }]);
       expect(await endOf(resumed)).toMatchObject({ phase: 'done' });
@@ -263,13 +165,13 @@ describe('a request that fails', () => {
   );
 
   it('repeats a wait for as long as it takes, at most half a minute apart', async () => {
-    answers = { watch: [refusal(503)] };
+    browser.answers = { watch: [refusal(503)] };
     const run = open().watch('t1');
     await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000 + 16_000);
-    expect(asked).toHaveLength(6);
+    expect(browser.asked).toHaveLength(6);
     await vi.advanceTimersByTimeAsync(300_000);
-    expect(asked).toHaveLength(16);
-    answers = { watch: [DONE] };
+    expect(browser.asked).toHaveLength(16);
+    browser.answers = { watch: [DONE] };
     await vi.advanceTimersByTimeAsync(30_000);
     expect(run.get().phase).toBe('done');
   });
@@ -283,7 +185,7 @@ describe('a request that fails', () => {
     });
     const run = open().videos.create(PROMPT);
     expect(await endOf(run)).toEqual({ code: 'network', message: 'The quota has been exceeded.' });
-    expect(asked).toEqual([]);
+    expect(browser.asked).toEqual([]);
   });
 });
 
@@ -295,10 +197,10 @@ describe('stop() and forget()', () => {
     const states = statesOf(run);
     run.stop();
     expect(await endOf(run)).toEqual({ code: 'stopped', message: 'This page no longer follows the job.' });
-    expect(inits[0]?.signal?.aborted).toBe(true);
-    channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
+    expect(browser.inits[0]?.signal?.aborted).toBe(true);
+    browser.channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
     expect(states).toHaveLength(1);
-    answers = { videos: [DONE] };
+    browser.answers = { videos: [DONE] };
     const [again] = page.resume();
     expect([again?.id, again === run]).toEqual([run.id, false]);
     expect(await endOf(again)).toMatchObject({ phase: 'done' });
@@ -313,7 +215,7 @@ describe('stop() and forget()', () => {
   });
 
   it('a run that is stopped between two requests asks no more', async () => {
-    answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [refusal(503)] };
+    browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [refusal(503)] };
     const run = open().videos.create(PROMPT);
     await settled();
     run.stop();
@@ -330,7 +232,7 @@ describe('stop() and forget()', () => {
 
   it('a run that is stopped while its request fails ends without a failure of its own', async () => {
     let fail = (_: Error) => {};
-    answers = { videos: [new Promise((_, reject) => (fail = reject)) as object] };
+    browser.answers = { videos: [new Promise((_, reject) => (fail = reject)) as object] };
     const run = open().videos.create(PROMPT);
     await settled();
     run.stop();
@@ -340,13 +242,13 @@ describe('stop() and forget()', () => {
   });
 
   it('a run that is stopped while its file is uploaded asks for nothing', async () => {
-    answers = { upload: [{ put: 'p1' }], uploaded: [{ upload: 'u1' }] };
-    bytesStatus = { POST: 'pending' };
+    browser.answers = { upload: [{ put: 'p1' }], uploaded: [{ upload: 'u1' }] };
+    browser.bytesStatus = { POST: 'pending' };
     const run = open().videos.create({ first_frame_upload_id: new Blob(['x']) });
     await settled();
     run.stop();
     await settled();
-    expect(sends.map(({ isAborted }) => isAborted)).toEqual([true]);
+    expect(browser.sends.map(({ isAborted }) => isAborted)).toEqual([true]);
     expect([paths(), kept()]).toEqual([['upload'], {}]);
   });
 
@@ -359,7 +261,7 @@ describe('stop() and forget()', () => {
     expect(await endOf(run)).toMatchObject({ code: 'stopped' });
     expect(Object.keys(kept())).toEqual([other.id]);
     expect(page.resume()).toEqual([other]);
-    expect(channels[0]?.told).toEqual([[run.id, null]]);
+    expect(browser.channels[0]?.told).toEqual([[run.id, null]]);
   });
 });
 
@@ -370,17 +272,17 @@ describe('several tabs', () => {
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
-    channels[0]?.onmessage?.({ data: [run.id, SEEN] });
+    browser.channels[0]?.onmessage?.({ data: [run.id, SEEN] });
     expect(run.get()).toEqual(SEEN);
-    channels[0]?.onmessage?.({ data: ['a run of another tab', SEEN] });
+    browser.channels[0]?.onmessage?.({ data: ['a run of another tab', SEEN] });
     expect(page.resume()).toEqual([run]);
   });
 
   it('ask no more for a run that has ended in another tab', async () => {
-    answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }] };
+    browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }] };
     const run = open().videos.create(PROMPT);
     await settled();
-    channels[0]?.onmessage?.({ data: [run.id, { phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' }] });
+    browser.channels[0]?.onmessage?.({ data: [run.id, { phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' }] });
     await vi.advanceTimersByTimeAsync(60_000);
     expect(await endOf(run)).toMatchObject({ phase: 'done', url: '/api/gen/file?t=f1' });
     expect(paths()).toEqual(['videos']);
@@ -390,18 +292,18 @@ describe('several tabs', () => {
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
-    channels[0]?.onmessage?.({ data: [run.id, null] });
+    browser.channels[0]?.onmessage?.({ data: [run.id, null] });
     expect(await endOf(run)).toMatchObject({ code: 'stopped' });
     expect([kept(), page.resume()]).toEqual([{}, []]);
-    channels[0]?.onmessage?.({ data: ['a run of another tab', null] });
+    browser.channels[0]?.onmessage?.({ data: ['a run of another tab', null] });
   });
 
   it('open no channel before the first run, and one for all', async () => {
     const page = open();
-    expect([page.resume(), channels]).toEqual([[], []]);
+    expect([page.resume(), browser.channels]).toEqual([[], []]);
     page.videos.create(PROMPT);
     page.watch('t1');
-    expect(channels).toHaveLength(1);
+    expect(browser.channels).toHaveLength(1);
   });
 });
 
@@ -417,7 +319,7 @@ it.each([
   ['does not exist', () => ({ value: undefined })],
 ])('works where sessionStorage %s, and then keeps nothing', async (_, property) => {
   Object.defineProperty(globalThis, 'sessionStorage', { configurable: true, ...property() });
-  answers = { videos: [DONE] };
+  browser.answers = { videos: [DONE] };
   const page = open();
   expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
   expect(page.resume()).toEqual([]);
@@ -427,7 +329,7 @@ describe('files', () => {
   const png = () => new File(['12345'], 'fox.png', { type: 'image/png' });
 
   it('go straight to the storage, and their tickets into their places', async () => {
-    answers = {
+    browser.answers = {
       upload: [{ put: 'p1', direct: { url: 'https://bucket/1', headers: { 'content-type': 'image/png' } } }],
       uploaded: [{ upload: 'u1' }],
       videos: [DONE],
@@ -436,12 +338,12 @@ describe('files', () => {
     const run = open().videos.create({ ...PROMPT, first_frame_upload_id: file, upload_ids: ['u0', file], n: 2 });
     const states = statesOf(run);
     await endOf(run);
-    expect(asked.map(({ path, body }) => [path.replace('/api/gen/', ''), body])).toEqual([
+    expect(browser.asked.map(({ path, body }) => [path.replace('/api/gen/', ''), body])).toEqual([
       ['upload', { file_name: 'fox.png', mime_type: 'image/png', file_size: 5 }],
       ['uploaded', { put: 'p1' }],
       ['videos', { key: run.id, ask: { ...PROMPT, first_frame_upload_id: 'u1', upload_ids: ['u0', 'u1'], n: 2 } }],
     ]);
-    expect(sends.map(({ method, url, headers, file: sent }) => [method, url, headers, sent === file])).toEqual([
+    expect(browser.sends.map(({ method, url, headers, file: sent }) => [method, url, headers, sent === file])).toEqual([
       ['PUT', 'https://bucket/1', { 'content-type': 'image/png' }, true],
     ]);
     expect(states.slice(0, 3).map(({ phase }) => phase)).toEqual(['uploading', 'uploading', 'creating']);
@@ -455,18 +357,21 @@ describe('files', () => {
     ['does not answer the page', 'broken' as const, ['PUT']],
   ])('go through the proxy where the storage %s', async (_, status, before) => {
     const direct = status === undefined ? undefined : { url: 'https://bucket/1', headers: {} };
-    bytesStatus = { PUT: status ?? 200 };
-    answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
+    browser.bytesStatus = { PUT: status ?? 200 };
+    browser.answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
     const run = open().videos.create({ first_frame_upload_id: new Blob(['1'], { type: 'image/png' }) });
     expect(await endOf(run)).toMatchObject({ phase: 'done' });
-    expect(asked[0]?.body).toEqual({ file_name: '', mime_type: 'image/png', file_size: 1 });
-    expect(sends.map(({ method }) => method)).toEqual([...before, 'POST']);
-    expect(sends.at(-1)).toMatchObject({ url: '/api/gen/bytes', headers: { 'x-gen-page': '1', 'x-gen-ticket': 'p1' } });
+    expect(browser.asked[0]?.body).toEqual({ file_name: '', mime_type: 'image/png', file_size: 1 });
+    expect(browser.sends.map(({ method }) => method)).toEqual([...before, 'POST']);
+    expect(browser.sends.at(-1)).toMatchObject({
+      url: '/api/gen/bytes',
+      headers: { 'x-gen-page': '1', 'x-gen-ticket': 'p1' },
+    });
   });
 
   it('fail the run where neither takes them', async () => {
-    bytesStatus = { POST: 500 };
-    answers = { upload: [{ put: 'p1' }] };
+    browser.bytesStatus = { POST: 500 };
+    browser.answers = { upload: [{ put: 'p1' }] };
     const run = open().videos.create({ first_frame_upload_id: png() });
     expect(await endOf(run)).toEqual({
       code: 'upload_failed',
@@ -476,15 +381,15 @@ describe('files', () => {
   });
 
   it('count together in what is uploaded', async () => {
-    bytesStatus = { POST: 'pending' };
-    answers = { upload: [{ put: 'p1' }, { put: 'p2' }] };
+    browser.bytesStatus = { POST: 'pending' };
+    browser.answers = { upload: [{ put: 'p1' }, { put: 'p2' }] };
     const run = open().videos.create({ first_frame_upload_id: new Blob(['123']), upload_ids: [new Blob(['1'])] });
     await settled();
-    sends[0]?.upload.onprogress?.({ loaded: 1 });
+    browser.sends[0]?.upload.onprogress?.({ loaded: 1 });
     expect(run.get().uploaded).toBe(0.25);
-    sends[1]?.upload.onprogress?.({ loaded: 1 });
+    browser.sends[1]?.upload.onprogress?.({ loaded: 1 });
     expect(run.get().uploaded).toBe(0.5);
-    sends[0]?.upload.onprogress?.({ loaded: 3 });
+    browser.sends[0]?.upload.onprogress?.({ loaded: 3 });
     expect(run.get()).toEqual({ phase: 'uploading', uploaded: 1 });
   });
 });

@@ -1,0 +1,144 @@
+// A browser of doubles, whose page asks a proxy that answers as each test says.
+import { createGenPage, type Run, type RunState } from 'gen-client/page';
+import type { GenProxy } from 'gen-client/proxy';
+import { vi } from 'vitest';
+
+interface Asked {
+  readonly path: string;
+  readonly body: Record<string, unknown>;
+}
+type Answer = object | Response | Error;
+
+class Channel {
+  onmessage: ((event: { data: unknown }) => void) | undefined;
+  readonly told: [string, RunState | null][] = [];
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+    browser.channels.push(this);
+  }
+  postMessage(message: [string, RunState | null]) {
+    this.told.push(message);
+  }
+}
+
+class Sending {
+  method = '';
+  url = '';
+  file: Blob | undefined;
+  isAborted = false;
+  status = 0;
+  readonly headers: Record<string, string> = {};
+  readonly upload: { onprogress?: (event: { loaded: number }) => void } = {};
+  onload: (() => void) | undefined;
+  onerror: (() => void) | undefined;
+  onabort: (() => void) | undefined;
+  open(method: string, url: string) {
+    Object.assign(this, { method, url });
+  }
+  setRequestHeader(name: string, value: string) {
+    this.headers[name] = value;
+  }
+  abort() {
+    this.isAborted = true;
+    this.onabort?.();
+  }
+  send(file: Blob) {
+    this.file = file;
+    browser.sends.push(this);
+    const status = browser.bytesStatus[this.method] ?? 200;
+    if (status === 'pending') return;
+    queueMicrotask(() => {
+      if (status === 'broken') return this.onerror?.();
+      this.upload.onprogress?.({ loaded: file.size });
+      this.status = status;
+      this.onload?.();
+    });
+  }
+}
+
+/** What the page has asked, and what it is answered: the answers of each path in their order, the last one again and again. */
+export const browser = {
+  asked: [] as Asked[],
+  inits: [] as RequestInit[],
+  answers: {} as Record<string, Answer[]>,
+  stored: new Map<string, string>(),
+  channels: [] as Channel[],
+  sends: [] as Sending[],
+  /** What the storage and the proxy answer to bytes, by method: a status, or a connection that breaks. */
+  bytesStatus: {} as Record<string, number | 'broken' | 'pending'>,
+};
+
+/** Opens an empty browser, whose clock stands still. */
+export function openBrowser(): void {
+  vi.useFakeTimers();
+  Object.assign(browser, {
+    asked: [],
+    inits: [],
+    answers: {},
+    stored: new Map(),
+    channels: [],
+    sends: [],
+    bytesStatus: {},
+  });
+  vi.stubGlobal('BroadcastChannel', Channel);
+  vi.stubGlobal('XMLHttpRequest', Sending);
+  vi.stubGlobal('sessionStorage', {
+    getItem: (name: string) => browser.stored.get(name) ?? null,
+    setItem: (name: string, value: string) => browser.stored.set(name, value),
+  });
+  vi.stubGlobal('fetch', async (url: string, init: RequestInit) => {
+    browser.asked.push({ path: url, body: JSON.parse(String(init.body)) });
+    browser.inits.push(init);
+    const next = browser.answers[url.replace('/api/gen/', '')] ?? [];
+    const answer = (next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {});
+    if (answer instanceof Error) throw answer;
+    return answer instanceof Response ? answer.clone() : Response.json(await answer);
+  });
+}
+
+/** Puts the globals and the clock back. */
+export function closeBrowser(): void {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+}
+
+export const PROMPT = { prompt: 'a fox' };
+export const DONE = { ticket: 't1', status: 'completed', file: 'f1' };
+
+/** An answer that is no success: JSON, or a text as it is. */
+export const refusal = (status: number, body: object | string = { code: 'no_such', message: 'No.' }) =>
+  new Response(typeof body === 'string' ? body : JSON.stringify(body), { status });
+
+type AnyProxy = GenProxy<{
+  images: object;
+  videos: Record<string, unknown>;
+  videoEdits: object;
+  characters: object;
+}>;
+
+/** A page with every verb. */
+export const open = (url = '/api/gen') => createGenPage<AnyProxy>({ url });
+
+/** Lets pass what needs no time. */
+export const settled = () => vi.advanceTimersByTimeAsync(0);
+
+/** The paths that were asked, in their order. */
+export const paths = () => browser.asked.map(({ path }) => path.replace('/api/gen/', ''));
+
+/** Each state of a run, as far as it is seen from outside. */
+export function statesOf(run: Run): RunState[] {
+  const states = [run.get()];
+  run.subscribe(() => states.push(run.get()));
+  return states;
+}
+
+/** How a run has ended: its state, its failure, or `open`. */
+export const endOf = (run: Run | undefined) =>
+  Promise.race([
+    run?.done.catch(({ code, message }) => ({ code, message })),
+    vi.advanceTimersByTimeAsync(0).then(() => 'open'),
+  ]);
+
+/** What the tab keeps over a reload. */
+export const kept = () => JSON.parse(browser.stored.get('gen-page:/api/gen') ?? '{}');
