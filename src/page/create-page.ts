@@ -106,11 +106,16 @@ interface PageContext {
   readonly kept: KeptRuns;
 }
 
+/** The proxy's answer to a create: how far the job is, and the ticket to ask for more. */
+interface CreateAnswer extends WatchAnswer {
+  readonly ticket: string;
+}
+
 /** Creates the job of a kept run, and follows it. */
 async function createAndFollow(page: PageContext, run: OpenRun, { verb, ask }: KeptRun): Promise<void> {
   run.set({ phase: 'creating', uploaded: 1 });
   const send = () =>
-    postJson<WatchAnswer & { readonly ticket: string }>(`${page.base}/${verb}`, { key: run.id, ask }, run.signal);
+    postJson<CreateAnswer>(`${page.base}/${verb}`, { key: run.id, ask }, { signal: run.signal, has: 'ticket' });
   const created = await withRetries(run, MOST_FAILURES, send);
   if (created) await follow(page, run, created.ticket, created);
 }
@@ -127,7 +132,8 @@ async function follow({ base, kept }: PageContext, run: OpenRun, ticket: string,
       answer = undefined;
       if (againMs) await pauseRun(againMs);
     } else {
-      const ask = () => postJson<WatchAnswer>(`${base}/watch`, { ticket, seen: run.get().status }, run.signal);
+      const asked = { ticket, seen: run.get().status };
+      const ask = () => postJson<WatchAnswer>(`${base}/watch`, asked, { signal: run.signal, has: 'status' });
       answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
     }
   }
@@ -195,21 +201,29 @@ class PageError extends Error {
 
 const PAGE_HEADERS = { 'x-gen-page': '1' };
 
-/** POSTs JSON to the proxy, and returns the JSON of its answer. Throws a {@link PageError}. */
-async function postJson<T>(url: string, body: unknown, signal: AbortSignal): Promise<T> {
+/**
+ * POSTs JSON to the proxy, and returns the JSON of its answer, in which the field `has` is a text. Throws a {@link PageError}.
+ * A success that says anything else, as where it is cut off or a login page, is a connection that failed.
+ */
+async function postJson<Answer>(
+  url: string,
+  body: unknown,
+  { signal, has }: { readonly signal: AbortSignal; readonly has: keyof Answer },
+): Promise<Answer> {
+  const failed = () => {
+    throw new PageError(0, 'network', 'The connection failed. Try again.');
+  };
   const response = await fetch(url, {
     method: 'POST',
     headers: { ...PAGE_HEADERS, 'content-type': 'application/json' },
     credentials: 'include',
     body: JSON.stringify(body),
     signal,
-  }).catch(() => {
-    throw new PageError(0, 'network', 'The connection failed. Try again.');
-  });
-  const answer = await response.json().catch(() => ({}));
+  }).catch(failed);
+  const answer = await response.json().catch(() => null);
   if (!response.ok)
-    throw new PageError(response.status, answer.code ?? 'service_error', answer.message ?? 'Try again later.');
-  return answer;
+    throw new PageError(response.status, answer?.code ?? 'service_error', answer?.message ?? 'Try again later.');
+  return typeof answer?.[has] === 'string' ? answer : failed();
 }
 
 /** Sends bytes. Resolves with false where the storage does not take them from a page. */
@@ -238,13 +252,13 @@ async function upload(
 ): Promise<string> {
   const { name: file_name = '' } = file as Partial<File>;
   const asked = { file_name, mime_type: file.type, file_size: file.size };
-  const { put, direct } = await postJson<BegunUpload>(`${url}/upload`, asked, signal);
+  const { put, direct } = await postJson<BegunUpload>(`${url}/upload`, asked, { signal, has: 'put' });
   const relay = { method: 'POST', url: `${url}/bytes`, headers: { ...PAGE_HEADERS, 'x-gen-ticket': put } };
   const isSent = direct !== undefined && (await sendBytes({ method: 'PUT', ...direct }, file, { signal, progress }));
   if (!isSent && !(await sendBytes(relay, file, { signal, progress }))) {
     throw new PageError(0, 'upload_failed', 'The file could not be uploaded. Try again.');
   }
-  const ended = await postJson<{ readonly upload: string }>(`${url}/uploaded`, { put }, signal);
+  const ended = await postJson<{ readonly upload: string }>(`${url}/uploaded`, { put }, { signal, has: 'upload' });
   return ended.upload;
 }
 
