@@ -1,3 +1,4 @@
+import { ConnectionError } from '../errors/client-errors.js';
 import { GenError } from '../errors/gen-error.js';
 import * as option from '../options.js';
 import { callObserver } from '../runtime/callbacks.js';
@@ -86,7 +87,7 @@ export function redisShared(redis: RedisClient, options: RedisSharedOptions = {}
   const ask = (keys: string[], values: readonly (string | number)[]) =>
     swap(keys, values).catch((error: unknown) => {
       failed(error);
-      throw redisMisconfiguration(error, prefix) ?? error;
+      throw redisRefusal(error, prefix) ?? error;
     });
   const keysOf = (group: string, keys: readonly string[]) => {
     // One hash tag: a cluster keeps the keys of a group together.
@@ -163,14 +164,21 @@ const FIXES: Readonly<Record<string, (prefix: string) => string>> = {
     `Give its user the commands eval, evalsha, publish and subscribe, and the keys and channels ${prefix}*.`,
   WRONGPASS: () => 'Correct the user name and the password of the Redis client.',
   NOAUTH: () => 'Give the Redis client its password.',
-  READONLY: () => 'Connect the Redis client to the primary: a replica cannot be written to.',
   CROSSSLOT: () => 'Choose a prefix without braces.',
 };
 
-/** Upstash puts words before the code. */
-function redisMisconfiguration(error: unknown, prefix: string): GenError | undefined {
+/** After a failover, the server that a client still reaches is a replica until it connects anew. */
+const REPLICA = 'READONLY';
+
+/** The error for what Redis refuses; undefined for a failure of another kind. Upstash puts words before the code. */
+function redisRefusal(error: unknown, prefix: string): GenError | undefined {
   const message = error instanceof Error ? error.message : String(error);
-  const [code = ''] = new RegExp(`\\b(${Object.keys(FIXES).join('|')})\\b`).exec(message) ?? [];
+  const [code = ''] = new RegExp(`\\b(${[...Object.keys(FIXES), REPLICA].join('|')})\\b`).exec(message) ?? [];
+  const refused = `Redis refuses gen-client (${code}).`;
+  if (code === REPLICA)
+    return new ConnectionError(`${refused} Connect the Redis client to the primary: a replica cannot be written to.`, {
+      cause: error,
+    });
   const fix = FIXES[code]?.(prefix);
-  return fix === undefined ? undefined : setupError(`Redis refuses gen-client (${code}). ${fix}`, error);
+  return fix === undefined ? undefined : setupError(`${refused} ${fix}`, error);
 }

@@ -103,7 +103,6 @@ describe('a store in Redis', () => {
     ],
     ['WRONGPASS no', 'WRONGPASS). Correct the user name and the password of the Redis client.'],
     ['Command failed: NOAUTH no', 'NOAUTH). Give the Redis client its password.'],
-    ['READONLY no', 'READONLY). Connect the Redis client to the primary: a replica cannot be written to.'],
     ['CROSSSLOT no', 'CROSSSLOT). Choose a prefix without braces.'],
   ])('that refuses with "%s" says what to set up', async (message, fix) => {
     const cause = new Error(message);
