@@ -215,13 +215,15 @@ function ofIoRedis(connection: IoRedisConnection, received: Received) {
 
 function ofNodeRedis(connection: NodeRedisConnection, received: Received) {
   let isConnected = false;
+  // One function for all: the client calls each that it was given, and keeps them over a break.
+  const heard = (message: string, channel: string) => received(channel, message);
   return {
     isReady: () => connection.isReady ?? isConnected,
     async open() {
       await connection.connect();
       isConnected = true;
     },
-    subscribe: (channel: string) => connection.subscribe(channel, (message, from) => received(from, message)),
+    subscribe: (channel: string) => connection.subscribe(channel, heard),
     end: () => (connection.destroy ? connection.destroy() : connection.disconnect?.()),
   };
 }

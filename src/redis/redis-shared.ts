@@ -174,11 +174,11 @@ const REPLICA = 'READONLY';
 function redisRefusal(error: unknown, prefix: string): GenError | undefined {
   const message = error instanceof Error ? error.message : String(error);
   const [code = ''] = new RegExp(`\\b(${[...Object.keys(FIXES), REPLICA].join('|')})\\b`).exec(message) ?? [];
-  const refused = `Redis refuses gen-client (${code}).`;
-  if (code === REPLICA)
-    return new ConnectionError(`${refused} Connect the Redis client to the primary: a replica cannot be written to.`, {
-      cause: error,
-    });
+  const refused = `Redis refuses gen-client (${code})`;
+  if (code === REPLICA) {
+    const fix = 'a replica cannot be written to, so connect the Redis client to the primary';
+    return new ConnectionError(`${refused}: ${fix}`, { cause: error });
+  }
   const fix = FIXES[code]?.(prefix);
-  return fix === undefined ? undefined : setupError(`${refused} ${fix}`, error);
+  return fix === undefined ? undefined : setupError(`${refused}. ${fix}`, error);
 }

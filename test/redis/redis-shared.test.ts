@@ -3,8 +3,10 @@
 import { pathToFileURL } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { GenClient } from '../../src/client.js';
 import type { RedisClient } from '../../src/redis/index.js';
 import { redisShared } from '../../src/redis/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { isSetupError } from '../../src/shared/shared-store.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
 import { PATIENCE_MS } from '../support/patience.js';
@@ -96,10 +98,34 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       const call = () => Promise.reject(new Error(text));
       return redisShared({ eval: call, evalsha: call });
     };
-    await expect(put(fails('READONLY You can’t write against a read only replica.'))).rejects.toThrow(/to the primary/);
     await expect(put(fails('NOAUTH Authentication required.'))).rejects.toThrow(/its password/);
     await expect(put(fails('Command failed: CROSSSLOT Keys in request'))).rejects.toThrow(/prefix without braces/);
     await expect(put(fails('LOADING Redis is loading'))).rejects.not.toSatisfy(isSetupError);
+  });
+
+  test('counts as away while it is a replica, as in a failover', async () => {
+    const sandbox = createSandbox();
+    const { baseUrl, fetch } = sandbox;
+    const logger = { error() {}, warn: vi.fn(), info() {}, debug() {} };
+    const client = new GenClient({
+      apiKey: sandbox.createKey(),
+      baseUrl,
+      fetch,
+      shared: redisShared(redis.ioredis),
+      logger,
+    });
+    await redis.ioredis.replicaof('127.0.0.1', 1);
+    try {
+      await client.videos.create({ prompt: 'a fox' });
+      await expect(put(redisShared(redis.ioredis))).rejects.toMatchObject({
+        name: 'ConnectionError',
+        message: expect.stringMatching(/^Redis refuses gen-client \(READONLY\): .* to the primary/),
+      });
+    } finally {
+      await redis.ioredis.replicaof('NO', 'ONE');
+    }
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(String(logger.warn.mock.calls)).toMatch(/to the primary/);
   });
 
   describe('its notifications', () => {
@@ -159,6 +185,27 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
       await store.close();
       await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
+      end();
+    });
+
+    test.each(['ioredis', 'node-redis'])('come once each after their connection broke, through %s', async (kind) => {
+      const { client, end } = (await pubsub[kind]?.()) ?? expect.unreachable();
+      const store = redisShared(client);
+      const heard: string[] = [];
+      store.subscribe?.('a', (message) => heard.push(message));
+      for (let broke = 0; broke < 3; broke++) {
+        await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
+        await redis.ioredis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+        await vi.waitFor(async () => {
+          await redis.ioredis.publish('gen-client:a', `${broke}`);
+          expect(heard).toContain(`${broke}`);
+        }, PATIENCE_MS);
+      }
+      await redis.ioredis.publish('gen-client:a', 'one');
+      await redis.ioredis.publish('gen-client:a', 'end');
+      await vi.waitFor(() => expect(heard).toContain('end'), PATIENCE_MS);
+      expect(heard.slice(heard.indexOf('one'))).toEqual(['one', 'end']);
+      await store.close();
       end();
     });
 
