@@ -43,6 +43,8 @@ export interface PageOptions {
 const CREATE_VERBS = ['images', 'videos', 'videoEdits', 'characters'] as const;
 /** Failures of the network and of the service in a row before a create is given up. It stays kept, for `resume()`. */
 const MOST_FAILURES = 6;
+/** A wait whose answers have no news asks at most once in so long, also where they are not held open. */
+const NO_NEWS_MS = 1_000;
 
 /**
  * The jobs of a page, created and followed through the proxy of the page's own server. It has no key and no dependency.
@@ -122,18 +124,23 @@ async function createAndFollow(page: PageContext, run: OpenRun, { verb, ask }: K
 
 /** Asks how far the job of a ticket is, until it is over. */
 async function follow({ base, kept }: PageContext, run: OpenRun, ticket: string, first?: WatchAnswer): Promise<void> {
+  const seen = new Set<string>();
   let answer = first;
+  let askedAtMs = 0;
   while (!run.signal.aborted && !isOver(run.get())) {
     if (answer) {
-      const { status, etaMs, share, tokens, file, error, againMs } = answer;
+      const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
       const phase = file ? 'done' : error ? 'failed' : 'waiting';
       run.set({ phase, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
       kept.announce(run.id, run.get());
+      const leastMs = seen.has(status) ? askedAtMs + NO_NEWS_MS - performance.now() : 0;
+      seen.add(status);
       answer = undefined;
-      if (againMs) await pauseRun(againMs);
+      await pauseRun(Math.max(againMs, leastMs));
     } else {
       const asked = { ticket, seen: run.get().status };
       const ask = () => postJson<WatchAnswer>(`${base}/watch`, asked, { signal: run.signal, has: 'status' });
+      askedAtMs = performance.now();
       answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
     }
   }
@@ -181,8 +188,8 @@ async function withRetries<T>(run: OpenRun, most: number, work: () => Promise<T>
   return undefined;
 }
 
-function pauseRun(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+async function pauseRun(ms: number): Promise<void> {
+  if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 // What a page sends: JSON by fetch, bytes by XMLHttpRequest, because fetch reports no upload progress.

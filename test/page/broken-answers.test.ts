@@ -75,3 +75,29 @@ describe('an answer that says nothing', () => {
     expect(paths()).toEqual(['videos']);
   });
 });
+
+describe('a wait whose answers have no news', () => {
+  it.each([
+    ['the same status', ['processing']],
+    ['two statuses in turn, as of replicas that disagree', ['processing', 'queued']],
+  ])('asks once a second while each comes at once with %s', async (_, statuses) => {
+    const answers = Array.from({ length: 500 }, (_, index) => ({ status: statuses[index % statuses.length] }));
+    browser.answers = { watch: [...answers, new Promise(() => {})] };
+    open().watch('t1');
+    await settled();
+    const atFirst = paths().length;
+    expect(atFirst).toBeLessThanOrEqual(statuses.length + 1);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(paths().length - atFirst).toBe(10);
+  });
+
+  it('asks again at once after one that was held for a second or more', async () => {
+    const held = new Promise((resolve) => setTimeout(() => resolve({ status: 'processing' }), 20_000));
+    browser.answers = { watch: [{ status: 'processing' }, held, DONE] };
+    const run = open().watch('t1');
+    await vi.advanceTimersByTimeAsync(19_999);
+    expect(paths()).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(run.get().phase).toBe('done');
+  });
+});
