@@ -14,7 +14,8 @@ export type PageAsk<Ask> = {
 /** One verb of a page. */
 export interface PageVerb<Ask> {
   /**
-   * Asks for a job. Returns at once; the run says how far it is. Files are uploaded first.
+   * Asks for a job. Returns at once; the run says how far it is. Files are uploaded first. The same ask again, with the
+   * same file objects, is the same run until its job is created: a double click makes one job. After that, it is another job.
    *
    * @example
    * const page = createGenPage<typeof proxy>({ url: '/api/gen' });
@@ -59,6 +60,8 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     throw new TypeError('createGenPage needs url, where your proxy is: { url: "/api/gen" }.');
   const base = url.replace(/\/$/, '');
   const runs = new Map<string, OpenRun>();
+  /** The last run of each ask. */
+  const lastRuns = new Map<string, OpenRun>();
   const kept = openKeptRuns(`gen-page:${base}`, (key, state) => {
     if (state) return runs.get(key)?.set(state);
     runs.get(key)?.stop();
@@ -67,7 +70,7 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   });
   const page = { base, kept };
 
-  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): Run {
+  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
     const known = runs.get(key);
     if (known && !known.signal.aborted) return known;
     kept.listen();
@@ -82,14 +85,19 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   }
 
   function create(verb: JobCall, ask: object): Run {
+    const text = textOf(verb, ask);
+    const last = lastRuns.get(text);
+    if (last && !last.signal.aborted && isUncreated(last.get())) return last;
     const key = crypto.randomUUID();
-    return begin(key, 'uploading', async (run) => {
+    const run = begin(key, 'uploading', async (run) => {
       const entry = { verb, ask: await uploaded(base, ask, run) };
       if (run.signal.aborted) return;
       // Kept before it is sent: after a reload at any moment the same key finds the same job.
       kept.keep(key, entry);
       await createAndFollow(page, run, entry);
     });
+    lastRuns.set(text, run);
+    return run;
   }
 
   return {
@@ -144,6 +152,22 @@ async function follow({ base, kept }: PageContext, run: OpenRun, ticket: string,
       answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
     }
   }
+}
+
+const fileNames = new WeakMap<Blob, string>();
+
+/** What tells one ask from another. A file is the same only where it is the same object. */
+function textOf(verb: JobCall, ask: object): string {
+  return JSON.stringify([verb, ask], (_, value) => {
+    if (!(value instanceof Blob)) return value;
+    const name = fileNames.get(value) ?? crypto.randomUUID();
+    fileNames.set(value, name);
+    return name;
+  });
+}
+
+function isUncreated({ phase }: RunState): boolean {
+  return phase === 'uploading' || phase === 'creating';
 }
 
 function isOver({ phase }: RunState): boolean {

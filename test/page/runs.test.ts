@@ -255,7 +255,7 @@ describe('stop() and forget()', () => {
   it('forget() removes the run here and in the other tabs', async () => {
     const page = open();
     const run = page.videos.create(PROMPT);
-    const other = page.videos.create(PROMPT);
+    const other = page.videos.create({ prompt: 'a crow' });
     await settled();
     run.forget();
     expect(await endOf(run)).toMatchObject({ code: 'stopped' });

@@ -16,7 +16,7 @@ export default function Gallery() {
       prompt: String(form.get('prompt')),
       ...(image.size > 0 && { first_frame_upload_id: image }),
     });
-    setRuns([run, ...runs]);
+    setRuns([...new Set([run, ...runs])]); // a double click: the same run
   };
   return (
     <main>
