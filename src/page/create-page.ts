@@ -29,7 +29,10 @@ type AsksOf<Proxy> = Proxy extends GenProxy<infer Asks> ? Asks : never;
 
 /** The proxy of a page. */
 export type GenPage<Proxy> = { readonly [Verb in keyof AsksOf<Proxy>]: PageVerb<AsksOf<Proxy>[Verb]> } & {
-  /** The runs of this tab from before a reload, under their own keys: no job is made twice. */
+  /**
+   * The runs of this tab from before a reload, under their own keys: no job is made twice. A run that goes on or whose job
+   * is over is returned as it is; one that has failed for another reason, as without a network or a session, begins anew.
+   */
   resume(): Run[];
   /** Follows a job that the server has created, by the ticket of `proxy.ticket(job, user)`. */
   watch(ticket: string): Run;
@@ -63,24 +66,31 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   /** The last run of each ask. */
   const lastRuns = new Map<string, OpenRun>();
   const kept = openKeptRuns(`gen-page:${base}`, (key, state) => {
-    if (state) return runs.get(key)?.set(state);
+    if (state) runs.get(key)?.set(state);
+    else drop(key);
+  });
+  const page = { base, kept };
+
+  function drop(key: string): void {
     runs.get(key)?.stop();
     runs.delete(key);
     kept.keep(key);
-  });
-  const page = { base, kept };
+  }
 
   function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
     const known = runs.get(key);
     if (known && !known.signal.aborted) return known;
     kept.listen();
     const run = openRun(key, phase, () => {
-      kept.keep(key);
-      runs.delete(key);
+      drop(key);
       kept.announce(key, null);
     });
     runs.set(key, run);
-    work(run).catch(({ code = 'network', message }) => run.set({ phase: 'failed', error: { code, message } }));
+    work(run).catch(({ code = 'network', message }) => {
+      // Its job is not over, as far as is known: resume() and watch() begin anew.
+      runs.delete(key);
+      run.set({ phase: 'failed', error: { code, message } });
+    });
     return run;
   }
 

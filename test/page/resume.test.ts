@@ -1,0 +1,59 @@
+// What resume() and watch() give back in a page that was not loaded again, and what stop() leaves unsent.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { browser, closeBrowser, DONE, endOf, open, openBrowser, PROMPT, paths, refusal, settled } from './doubles.js';
+
+beforeEach(openBrowser);
+afterEach(closeBrowser);
+
+describe('a run whose job is not known to be over', () => {
+  it.each([
+    ['after a network that failed for half a minute', { videos: [new TypeError('fetch')] }],
+    ['after a create without a session', { videos: [refusal(401)] }],
+    ['after a wait without a session', { videos: [{ ticket: 't1', status: 'queued' }], watch: [refusal(401)] }],
+  ])('%s is begun anew by resume(), under its key', async (_, answers) => {
+    browser.answers = answers;
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect(run.get().phase).toBe('failed');
+    browser.answers = { videos: [DONE] };
+    const [again] = page.resume();
+    expect([again?.id, again === run, again?.get().phase]).toEqual([run.id, false, 'creating']);
+    expect(page.resume()).toEqual([again]);
+    expect(await endOf(again)).toMatchObject({ phase: 'done' });
+    expect(browser.asked.at(-1)?.body).toEqual({ key: run.id, ask: PROMPT });
+    expect(run.get().phase).toBe('failed');
+  });
+
+  it('is forgotten as what it was and as what it is now', async () => {
+    browser.answers = { videos: [refusal(401)] };
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    const [again] = page.resume();
+    run.forget();
+    expect(await endOf(again)).toMatchObject({ code: 'stopped' });
+    expect(page.resume()).toEqual([]);
+  });
+
+  it('is begun anew by watch()', async () => {
+    browser.answers = { watch: [refusal(401), DONE] };
+    const page = open();
+    expect(await endOf(page.watch('t1'))).toMatchObject({ code: 'no_such' });
+    expect(await endOf(page.watch('t1'))).toMatchObject({ phase: 'done' });
+  });
+});
+
+it.each([
+  ['done', { file: 'f1' }],
+  ['failed', { error: { code: 'generation_rejected', message: 'No.' } }],
+])('a run whose job is %s is what resume() returns, and asks no more', async (phase, end) => {
+  browser.answers = { videos: [{ ticket: 't1', status: 'over', ...end }] };
+  const page = open();
+  const run = page.videos.create(PROMPT);
+  await settled();
+  expect(run.get().phase).toBe(phase);
+  expect(page.resume()).toEqual([run]);
+  await settled();
+  expect(paths()).toEqual(['videos']);
+});
