@@ -267,19 +267,21 @@ async function postJson<Answer>(
   return typeof answer?.[has] === 'string' ? answer : failed();
 }
 
-/** Sends bytes. Resolves with false where the storage does not take them from a page. */
+/** Sends bytes. Resolves with false where the storage does not take them from a page. Rejects when the run is stopped. */
 function sendBytes(
   to: { readonly method: string; readonly url: string; readonly headers: Readonly<Record<string, string>> },
   file: Blob,
   { signal, progress }: { readonly signal: AbortSignal; readonly progress: (sentBytes: number) => void },
 ): Promise<boolean> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
     const request = new XMLHttpRequest();
     request.open(to.method, to.url);
     for (const [name, value] of Object.entries(to.headers)) request.setRequestHeader(name, value);
     request.upload.onprogress = ({ loaded }) => progress(loaded);
     request.onload = () => resolve(request.status >= 200 && request.status < 300);
-    request.onerror = request.onabort = () => resolve(false);
+    request.onerror = () => resolve(false);
+    request.onabort = () => reject(signal.reason);
     signal.addEventListener('abort', () => request.abort());
     request.send(file);
   });

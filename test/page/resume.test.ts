@@ -57,3 +57,30 @@ it.each([
   await settled();
   expect(paths()).toEqual(['videos']);
 });
+
+describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
+  const direct = { url: 'https://bucket/1', headers: {} };
+  const ask = () => ({ first_frame_upload_id: new Blob(['1']) });
+
+  it('sends the file on no other way', async () => {
+    browser.bytesStatus = { PUT: 'pending' };
+    browser.answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
+    const run = open().videos.create(ask());
+    await settled();
+    run[end]();
+    await settled();
+    expect(browser.sends.map(({ method, isAborted }) => [method, isAborted])).toEqual([['PUT', true]]);
+    expect(paths()).toEqual(['upload']);
+  });
+
+  it('sends no byte where it has not begun to', async () => {
+    let begun = (_: object) => {};
+    browser.answers = { upload: [new Promise<object>((resolve) => (begun = resolve))] };
+    const run = open().videos.create(ask());
+    await settled();
+    run[end]();
+    begun({ put: 'p1', direct });
+    await settled();
+    expect([browser.sends, paths()]).toEqual([[], ['upload']]);
+  });
+});
