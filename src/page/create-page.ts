@@ -1,6 +1,15 @@
 import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
 import type { JobCall } from '../schemas/job.js';
-import { type KeptRun, type KeptRuns, type OpenRun, openKeptRuns, openRun, type Run, type RunState } from './run.js';
+import {
+  isOver,
+  type KeptRun,
+  type KeptRuns,
+  type OpenRun,
+  openKeptRuns,
+  openRun,
+  type Run,
+  type RunState,
+} from './run.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
 export type PageAsk<Ask> = {
@@ -62,42 +71,15 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   if (typeof url !== 'string')
     throw new TypeError('createGenPage needs url, where your proxy is: { url: "/api/gen" }.');
   const base = url.replace(/\/$/, '');
-  const runs = new Map<string, OpenRun>();
+  const { kept, begin } = openRuns(`gen-page:${base}`);
+  const page = { base, kept };
   /** The last run of each ask. */
   const lastRuns = new Map<string, OpenRun>();
-  const kept = openKeptRuns(`gen-page:${base}`, (key, state) => {
-    if (state) runs.get(key)?.set(state);
-    else drop(key);
-  });
-  const page = { base, kept };
-
-  function drop(key: string): void {
-    runs.get(key)?.stop();
-    runs.delete(key);
-    kept.keep(key);
-  }
-
-  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
-    const known = runs.get(key);
-    if (known && !known.signal.aborted) return known;
-    kept.listen();
-    const run = openRun(key, phase, () => {
-      drop(key);
-      kept.announce(key, null);
-    });
-    runs.set(key, run);
-    work(run).catch(({ code = 'network', message }) => {
-      // Its job is not over, as far as is known: resume() and watch() begin anew.
-      runs.delete(key);
-      run.set({ phase: 'failed', error: { code, message } });
-    });
-    return run;
-  }
 
   function create(verb: JobCall, ask: object): Run {
     const text = textOf(verb, ask);
     const last = lastRuns.get(text);
-    if (last && !last.signal.aborted && isUncreated(last.get())) return last;
+    if (last && !last.signal.aborted && last.get().phase !== 'waiting') return last;
     const key = crypto.randomUUID();
     const run = begin(key, 'uploading', async (run) => {
       const entry = { verb, ask: await uploaded(base, ask, run) };
@@ -118,6 +100,41 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
       ),
     watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(page, run, ticket)),
   } as GenPage<Proxy>;
+}
+
+/** The runs of a page by their keys, as far as it has begun them. */
+function openRuns(name: string) {
+  const runs = new Map<string, OpenRun>();
+  const kept = openKeptRuns(name, (key, state) => {
+    if (state) runs.get(key)?.set(state);
+    else drop(key);
+  });
+
+  function drop(key: string): void {
+    runs.get(key)?.stop();
+    runs.delete(key);
+    kept.keep(key);
+  }
+
+  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
+    const known = runs.get(key);
+    if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
+    kept.listen();
+    const run = openRun(key, phase, () => {
+      drop(key);
+      kept.announce(key, null);
+    });
+    runs.set(key, run);
+    work(run).catch(({ code, message }) => {
+      // Its job is not over, as far as is known: resume() and watch() begin anew.
+      runs.delete(key);
+      // A DOMException has a number.
+      run.set({ phase: 'failed', error: { code: typeof code === 'string' ? code : 'network', message } });
+    });
+    return run;
+  }
+
+  return { kept, begin };
 }
 
 /** Where the runs of a page are asked about and kept. */
@@ -145,7 +162,7 @@ async function follow({ base, kept }: PageContext, run: OpenRun, ticket: string,
   const seen = new Set<string>();
   let answer = first;
   let askedAtMs = 0;
-  while (!run.signal.aborted && !isOver(run.get())) {
+  while (!run.signal.aborted) {
     if (answer) {
       const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
       const phase = file ? 'done' : error ? 'failed' : 'waiting';
@@ -176,14 +193,6 @@ function textOf(verb: JobCall, ask: object): string {
   });
 }
 
-function isUncreated({ phase }: RunState): boolean {
-  return phase === 'uploading' || phase === 'creating';
-}
-
-function isOver({ phase }: RunState): boolean {
-  return phase === 'done' || phase === 'failed';
-}
-
 /** What is asked, with the tickets of its files in their place. */
 async function uploaded(base: string, ask: object, run: OpenRun): Promise<object> {
   const files = Object.values(ask)
@@ -196,7 +205,7 @@ async function uploaded(base: string, ask: object, run: OpenRun): Promise<object
       signal: run.signal,
       progress(bytes) {
         sent.set(file, bytes);
-        run.set({ uploaded: [...sent.values()].reduce((sum, one) => sum + one, 0) / totalBytes });
+        run.set({ uploaded: [...sent.values()].reduce((sum, one) => sum + one, 0) / (totalBytes || 1) });
       },
     });
   const tickets = new Map(
@@ -207,7 +216,7 @@ async function uploaded(base: string, ask: object, run: OpenRun): Promise<object
   return Object.fromEntries(Object.entries(ask).map(([field, value]) => [field, placed(value)]));
 }
 
-/** The outcome of `work`, repeated while the network or the service fails; undefined when the run has stopped. */
+/** The outcome of `work`, repeated while the network or the service fails; undefined when the run is over or stopped. */
 async function withRetries<T>(run: OpenRun, most: number, work: () => Promise<T>): Promise<T | undefined> {
   for (let failures = 1; !run.signal.aborted; failures++) {
     try {
@@ -228,16 +237,14 @@ async function pauseRun(ms: number): Promise<void> {
 
 // What a page sends: JSON by fetch, bytes by XMLHttpRequest, because fetch reports no upload progress.
 
-/** The proxy's refusal, or a network that failed. */
-class PageError extends Error {
+/** The proxy's refusal, or with the status 0 a network that failed. */
+interface PageError extends Error {
   readonly status: number;
   readonly code: string;
+}
 
-  constructor(status: number, code: string, message: string) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
+function pageError(status: number, code: string, message: string): PageError {
+  return Object.assign(new Error(message), { status, code });
 }
 
 const PAGE_HEADERS = { 'x-gen-page': '1' };
@@ -252,7 +259,7 @@ async function postJson<Answer>(
   { signal, has }: { readonly signal: AbortSignal; readonly has: keyof Answer },
 ): Promise<Answer> {
   const failed = () => {
-    throw new PageError(0, 'network', 'The connection failed. Try again.');
+    throw pageError(0, 'network', 'The connection failed. Try again.');
   };
   const response = await fetch(url, {
     method: 'POST',
@@ -263,7 +270,7 @@ async function postJson<Answer>(
   }).catch(failed);
   const answer = await response.json().catch(() => null);
   if (!response.ok)
-    throw new PageError(response.status, answer?.code ?? 'service_error', answer?.message ?? 'Try again later.');
+    throw pageError(response.status, answer?.code ?? 'service_error', answer?.message ?? 'Try again later.');
   return typeof answer?.[has] === 'string' ? answer : failed();
 }
 
@@ -299,7 +306,7 @@ async function upload(
   const relay = { method: 'POST', url: `${url}/bytes`, headers: { ...PAGE_HEADERS, 'x-gen-ticket': put } };
   const isSent = direct !== undefined && (await sendBytes({ method: 'PUT', ...direct }, file, { signal, progress }));
   if (!isSent && !(await sendBytes(relay, file, { signal, progress }))) {
-    throw new PageError(0, 'upload_failed', 'The file could not be uploaded. Try again.');
+    throw pageError(0, 'upload_failed', 'The file could not be uploaded. Try again.');
   }
   const ended = await postJson<{ readonly upload: string }>(`${url}/uploaded`, { put }, { signal, has: 'upload' });
   return ended.upload;

@@ -48,13 +48,14 @@ export interface Run {
 
 /** A run with what only its page does. */
 export interface OpenRun extends Run {
+  /** Aborted when the run is over or stopped: nothing is asked for it any more, and its state stays. */
   readonly signal: AbortSignal;
   set(change: Partial<RunState>): void;
 }
 
 /** Makes a run. `forget` is called once, when the run is forgotten. */
 export function openRun(id: string, phase: RunState['phase'], forget: () => void): OpenRun {
-  const stopped = new AbortController();
+  const ended = new AbortController();
   const listeners = new Set<() => void>();
   let state: RunState = { phase, uploaded: 0 };
   let settle: { resolve(state: RunState): void; reject(error: unknown): void };
@@ -65,12 +66,12 @@ export function openRun(id: string, phase: RunState['phase'], forget: () => void
   done.catch(() => {});
   const fail = ({ code, message }: RunError) => settle.reject(Object.assign(new Error(message), { code }));
   const stop = () => {
-    stopped.abort();
+    ended.abort();
     fail({ code: 'stopped', message: 'This page no longer follows the job.' });
   };
   return {
     id,
-    signal: stopped.signal,
+    signal: ended.signal,
     done,
     stop,
     get: () => state,
@@ -84,13 +85,29 @@ export function openRun(id: string, phase: RunState['phase'], forget: () => void
       forget();
     },
     set(change) {
-      if (stopped.signal.aborted) return;
+      if (ended.signal.aborted) return;
       state = { ...state, ...change };
-      for (const listener of [...listeners]) listener();
+      // Settled before the listeners are called: none of them can turn the end of the run into another.
       if (state.phase === 'done') settle.resolve(state);
       if (state.error) fail(state.error);
+      if (isOver(state)) ended.abort();
+      for (const listener of [...listeners]) callListener(listener);
     },
   };
+}
+
+/** Whether the run has ended by itself. */
+export function isOver({ phase }: RunState): boolean {
+  return phase === 'done' || phase === 'failed';
+}
+
+/** What a listener throws is reported as an error that nobody has caught, and goes no further. */
+function callListener(listener: () => void): void {
+  try {
+    listener();
+  } catch (error) {
+    globalThis.reportError?.(error);
+  }
 }
 
 /** A run as it is kept over a reload: its key, and what was asked with the uploads' tickets. */
@@ -122,9 +139,12 @@ export function openKeptRuns(name: string, heard: (key: string, state: RunState 
     },
     announce: (key, state) => tabs?.postMessage([key, state]),
     listen() {
-      if (tabs) return;
-      tabs = new BroadcastChannel(name);
-      tabs.onmessage = ({ data: [key, state] }: { data: [string, RunState | null] }) => heard(key, state);
+      try {
+        tabs ??= new BroadcastChannel(name);
+        tabs.onmessage = ({ data: [key, state] }: { data: [string, RunState | null] }) => heard(key, state);
+      } catch {
+        // The browser has none, or blocks it: each tab then asks by itself.
+      }
     },
   };
 }
