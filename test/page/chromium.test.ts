@@ -92,6 +92,32 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     expect(await page.evaluate('runs.length')).toBe(0);
   });
 
+  it('makes one job and one upload of a double click on a form with a file', async () => {
+    await open({ storage: 'same-origin', jobMs: 300, speed: 10 });
+    const [isOne, phase] = await page.evaluate<[boolean, string]>(`(async () => {
+      const files = new DataTransfer();
+      files.items.add(await ${file(10_000)});
+      const form = Object.assign(document.createElement('form'), { innerHTML: '<input type="file" name="image"><button>Make it</button>' });
+      form.elements.image.files = files.files;
+      const clicked = [];
+      form.onsubmit = (event) => {
+        event.preventDefault();
+        clicked.push(gen.videos.create({ prompt: 'a fox', first_frame_upload_id: new FormData(form).get('image') }));
+      };
+      document.body.append(form);
+      for (const _ of [1, 2]) form.querySelector('button').click();
+      return [clicked[0] === clicked[1], (await clicked[1].done).phase];
+    })()`);
+    expect([isOne, phase]).toEqual([true, 'done']);
+    expect(app.asked.filter((one) => one !== 'POST watch')).toEqual([
+      'POST upload',
+      'POST bytes',
+      'POST uploaded',
+      'POST videos',
+    ]);
+    expect(app.sandbox.jobs).toHaveLength(1);
+  });
+
   it('holds its requests instead of asking again and again', async () => {
     await open({ storage: 'same-origin', jobMs: 4_000 });
     await page.evaluate(`gen.videos.create({ prompt: 'a fox' }).done.then(({ phase }) => phase)`);
