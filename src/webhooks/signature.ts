@@ -87,22 +87,20 @@ async function bytesOf(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }
 
-/** The bytes that were signed, of a body as a caller has it. Throws an error that names the fix. */
+/**
+ * The bytes that were signed, of a body as a caller has it: a copy, because servers use a buffer again. Throws an error that
+ * names the fix.
+ */
 export function rawBody(body: unknown): RawBody {
   if (typeof body === 'string') return body;
-  // All that takes bytes here takes any view of them.
-  if (ArrayBuffer.isView(body)) return body as Uint8Array;
-  if (isBuffer(body)) return new Uint8Array(body);
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice();
+  // Of any realm.
+  if ({}.toString.call(body) === '[object ArrayBuffer]') return new Uint8Array(body as ArrayBuffer).slice();
   if (body == null || (typeof body === 'object' && Symbol.asyncIterator in body)) throw bodyUnavailable(NO_BYTES);
   throw refusal(
     'body_parsed',
     "The body was parsed, but its raw bytes are signed. Use express.raw({ type: '*/*' }), request.rawBody (Nest), file.buffer, a Fastify buffer parser or request.text().",
   );
-}
-
-/** Whether it is an ArrayBuffer, of any realm. */
-function isBuffer(body: unknown): body is ArrayBuffer {
-  return Object.prototype.toString.call(body) === '[object ArrayBuffer]';
 }
 
 const NO_BYTES = 'is missing, or was read before: verify first, or pass { body, headers } with its bytes';

@@ -1,9 +1,10 @@
 // A verified webhook ends a wait; everything else that looks like one has the job read.
 import { describe, expect, it } from 'vitest';
-import { JobFailedError } from '../../src/errors/index.js';
+import { JobFailedError, WaitTimeoutError } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import type { WaiterContext } from '../../src/waiting/wait-for-job.js';
+import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { measure } from './measure.js';
 import { BASE_URL, done, fullFor, running, startProcess, verified } from './processes.js';
@@ -101,6 +102,42 @@ describe('a verified webhook of a completed job', () => {
     await clock.advance(60_000);
     expect(reads).toEqual(['a']);
     expect(clock.timers).toBe(0);
+  });
+});
+
+describe('a verified webhook of bytes that its server uses again', () => {
+  const bytesOf = (id: string) => new TextEncoder().encode(JSON.stringify(completedEvent(id, BASE_URL)));
+  /** Verifies the event of job a in these bytes. */
+  async function verifiedBytes(body: Uint8Array | ArrayBuffer, clock: VirtualClock): Promise<WebhookEvent> {
+    const timestamp = Math.floor(clock.now() / 1000);
+    const { headers } = await signWebhook(new TextDecoder().decode(body), { secret: 'whsec_a', timestamp });
+    return verifyWebhook({ body, headers }, { secret: 'whsec_a', now: clock.now });
+  }
+
+  it.each<[string, (bytes: Uint8Array<ArrayBuffer>) => Uint8Array | ArrayBuffer]>([
+    ['a view', (bytes) => bytes],
+    ['a Buffer', (bytes) => Buffer.from(bytes.buffer)],
+    ['an ArrayBuffer', (bytes) => bytes.buffer],
+  ])('ends the wait for its own job only: %s', async (_, of) => {
+    const { waiter, clock, reads } = startProcess(running, { limiter: fullFor(() => 60_000) });
+    const [own, other] = [waiter.waitForJob(running('a')), waiter.waitForJob(running('b'), { timeoutMs: 1_000 })];
+    const bytes = bytesOf('a');
+    const event = await verifiedBytes(of(bytes), clock);
+    bytes.set(bytesOf('b'));
+    waiter.notify(event);
+    await expect(clock.until(own)).resolves.toMatchObject({ id: 'a', status: 'completed' });
+    await expect(clock.until(other)).rejects.toThrow(WaitTimeoutError);
+    expect(reads).toEqual([]);
+  });
+
+  it('ends the wait where its buffer is detached', async () => {
+    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const wait = waiter.waitForJob(running('a'));
+    const bytes = bytesOf('a');
+    const event = await verifiedBytes(bytes, clock);
+    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+    waiter.notify(event);
+    await expect(clock.until(wait)).resolves.toMatchObject({ id: 'a', status: 'completed' });
   });
 });
 
