@@ -274,7 +274,11 @@ export function workflowEngine(
     call: (_name, name, input) => activity(name, input),
     async wait(_name, jobId, ms) {
       if (jobId === null || hook === undefined) return sleepThrough(sleep(ms));
-      resumed ??= Promise.resolve(hook).then(() => true);
+      // A hook that is refused, because another run has its token, wakes nobody: the sleep ends the wait.
+      resumed ??= Promise.resolve(hook).then(
+        () => true,
+        () => new Promise<never>(() => {}),
+      );
       const isWoken = await Promise.race([resumed, sleepThrough(sleep(ms))]);
       if (isWoken) resumed = undefined;
       return isWoken;

@@ -119,8 +119,11 @@ const ENGINES = {
     ),
   workflowEngine: (asked, ended) =>
     workflowEngine((name, input) => ACTIVITIES[name](input), {
-      hook: ended() === 'broken' ? Promise.reject(BROKEN) : ended() === 'event' ? Promise.resolve() : NEVER,
-      sleep: async (...sleep) => void asked.push(['sleep', ...sleep]),
+      hook: ended() === 'event' ? Promise.resolve() : NEVER,
+      async sleep(...sleep) {
+        asked.push(['sleep', ...sleep]);
+        if (ended() === 'broken') throw BROKEN;
+      },
       FatalError: TerminalError,
     }),
 } satisfies Record<string, (asked: unknown[][], ended: () => Ended) => DurableEngine>;
@@ -200,6 +203,20 @@ it.each([
   ['workflowEngine', () => workflowEngine(async () => null, { FatalError: TerminalError } as never), 'sleep'],
 ])('%s is refused without what it takes of its engine', (_, make, option) => {
   expect(make).toThrow(`${option} must be the one of the engine, not undefined.`);
+});
+
+it('a hook of Vercel Workflow that another run has wakes nobody: the run sleeps each time', async () => {
+  const asked: unknown[] = [];
+  const engine = workflowEngine(async () => null, {
+    hook: Promise.reject(new Error('Hook token "order-1" is already in use by another workflow')),
+    sleep: async (ms) => void asked.push(ms),
+    FatalError: TerminalError,
+  });
+  expect([await engine.wait('wait 1', 'job_1', 5_000), await engine.wait('wait 2', 'job_1', 1_000)]).toEqual([
+    false,
+    false,
+  ]);
+  expect(asked).toEqual([5_000, 1_000]);
 });
 
 it('a promise of Restate wakes a run once: after it the run sleeps', async () => {

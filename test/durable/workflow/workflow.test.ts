@@ -68,6 +68,14 @@ describe.skipIf(reason !== undefined)('a run in Vercel Workflow', () => {
     expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
   });
 
+  it('that is started twice under one key has one job: the second run cannot have the hook and reads', async () => {
+    const runs = [await start(4, 'run four'), await start(4, 'run four')];
+    const [first, second] = await Promise.all(runs.map(ended));
+    expect(first).toMatchObject({ status: 'completed' });
+    expect(second).toMatchObject({ status: 'completed', id: first?.id });
+    expect(service.bill('run four')).toEqual({ jobs: 1, charges: 1 });
+  });
+
   it('reads its job when the webhook comes, and fails for good with the error of its job', async () => {
     const runs = [await start(2, 'run two'), await start(3, '[fail:generation_rejected] run three')];
     const [quick, refused] = await Promise.all(runs.map(ended));
