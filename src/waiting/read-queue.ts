@@ -1,8 +1,8 @@
 // The jobs that wait for a read: those that rest, by their time, and those that are due, by their rank and the pace.
 import type { LaneLimiter, LaneSnapshot, RateLimiter } from '../limits/rate-limiter.js';
+import { endsWait, isRateLimited } from '../rules/fate.js';
 import { DOCUMENTED_LIMITS, READ_SHARE } from '../rules/limits.js';
-import { type Candidate, type Model, rankOf } from '../rules/order.js';
-import { keepLast } from '../runtime/keep-last.js';
+import { type Candidate, type Model, rankOf, readPauseMs } from '../rules/order.js';
 
 /** Something that is due at a time. */
 interface Due {
@@ -68,9 +68,29 @@ type ReadLane = Pick<LaneSnapshot, 'limit' | 'windowMs' | 'nextFreeMs'>;
 const DOCUMENTED: ReadLane = { ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0 };
 const OFF: ReadLane = { limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 };
 
-/** Reads that nobody waits for, at most. The first ones are given up. */
+/** Reads that nobody waits for, at most. */
 const LATER_READS = 10_000;
-const LATER_TRIES = 3;
+/** One that fails is made again after a pause that doubles from this one up to a minute: for five minutes in all. */
+const LATER_PAUSE_MS = 10_000;
+const LATER_TRIES = 8;
+/** The longest that a lane is left alone after a 429. */
+const LONGEST_HOLD_MS = 60_000;
+
+/** A read that nobody waits for. */
+export interface LaterRead {
+  readonly id: string;
+  /** Rejects where it does not show the end of the job. */
+  read(): Promise<unknown>;
+  /** Milliseconds that the service asks to wait in an error. */
+  askedMs(error: unknown): number;
+  /** Called where it is given up. */
+  lost(): void;
+}
+
+interface KeptRead extends Due {
+  readonly later: LaterRead;
+  failures: number;
+}
 
 /** What is known of the jobs of one model; all of them share it. */
 export interface ModelRecord {
@@ -94,7 +114,7 @@ const RANKED_FOR_MS = 250;
 /** What is to be read now: a job, or something that nobody waits for. Where there is nothing, when there is. */
 interface NextRead<E> {
   readonly entry?: E | undefined;
-  readonly later?: (() => Promise<unknown>) | undefined;
+  readonly later?: ((now: () => number) => Promise<void>) | undefined;
   /** Milliseconds until something may be read; `Infinity` when nothing is due. */
   readonly waitMs: number;
 }
@@ -112,7 +132,9 @@ export class ReadQueue<E extends Ranked> {
   waits = 0;
   readonly #limiter: ReadLimiter;
   /** Reads that nobody waits for, by job: they are made when no other read is due. */
-  readonly #later = new Map<string, () => Promise<unknown>>();
+  readonly #later = new Map<string, KeptRead>();
+  /** Those that have failed, until they are made again. */
+  readonly #laterResting = new DueHeap<KeptRead>();
   readonly #due = new Set<E>();
   readonly #urgent = new Set<E>();
   /** The best of those that are due, the first one last. */
@@ -130,7 +152,7 @@ export class ReadQueue<E extends Ranked> {
 
   /** Whether there is nothing to read here, now or later. */
   get isIdle(): boolean {
-    return this.waits + this.#later.size === 0;
+    return this.waits + this.#later.size === 0 && this.#laterResting.first === undefined;
   }
 
   /** The job is due. */
@@ -146,22 +168,23 @@ export class ReadQueue<E extends Ranked> {
 
   /** Takes out what is to be read now. `reading`: reads under way. */
   next(now: number, reading: number): NextRead<E> {
+    const restsMs = this.#laterRestsMs(now);
     const [urgent] = this.#urgent;
     let waitMs = urgent ? this.#waitMs(now, true, reading) : Number.POSITIVE_INFINITY;
     const isUrgent = waitMs <= 0;
     if (!isUrgent && this.#due.size + this.#later.size > 0) {
       waitMs = Math.min(waitMs, this.#waitMs(now, false, reading));
     }
-    if (waitMs > 0) return { waitMs };
+    if (waitMs > 0) return { waitMs: Math.min(waitMs, restsMs) };
     this.#saved--;
     const entry = isUrgent ? urgent : this.#first(now);
     if (entry) {
       this.remove(entry);
       return { entry, waitMs: 0 };
     }
-    const [[id, later] = ['']] = this.#later;
+    const [[id, kept] = ['']] = this.#later;
     this.#later.delete(id);
-    return { later, waitMs: 0 };
+    return { later: kept && ((time) => this.#make(kept, time)), waitMs: 0 };
   }
 
   /** Takes a read for a job that is not in the queue. False where none is free. */
@@ -171,10 +194,36 @@ export class ReadQueue<E extends Ranked> {
     return true;
   }
 
-  /** Adds a read that nobody waits for. One that fails is made again, three times in all. */
-  addLater(id: string, read: () => Promise<unknown>, tries = LATER_TRIES): void {
-    const attempt = () => read().catch(() => tries > 1 && this.addLater(id, read, tries - 1));
-    keepLast(this.#later, id, attempt, LATER_READS);
+  /** Adds a read that nobody waits for. False where there are too many. */
+  addLater(later: LaterRead): boolean {
+    if (this.#later.size >= LATER_READS) return false;
+    this.#later.set(later.id, { later, failures: 0, dueMs: 0, place: -1 });
+    return true;
+  }
+
+  /** Makes a read that nobody waits for, and keeps one that has failed for another time, unless that cannot help. */
+  async #make(kept: KeptRead, time: () => number): Promise<void> {
+    const { later } = kept;
+    try {
+      await later.read();
+    } catch (error) {
+      kept.failures++;
+      if (endsWait(error) || kept.failures === LATER_TRIES) return later.lost();
+      const askedMs = later.askedMs(error);
+      if (isRateLimited(error)) this.hold(time(), askedMs);
+      kept.dueMs = time() + readPauseMs(LATER_PAUSE_MS, kept.failures, askedMs);
+      this.#laterResting.put(kept);
+    }
+  }
+
+  /** Takes those that have rested among the others. Gives the milliseconds until the next one has. */
+  #laterRestsMs(now: number): number {
+    for (let kept = this.#laterResting.first; kept; kept = this.#laterResting.first) {
+      if (kept.dueMs > now) return kept.dueMs - now;
+      this.#laterResting.remove(kept);
+      this.#later.set(kept.later.id, kept);
+    }
+    return Number.POSITIVE_INFINITY;
   }
 
   /** Milliseconds until an urgent read is free after those that are due, also in the rate limit itself. */
@@ -185,9 +234,9 @@ export class ReadQueue<E extends Ranked> {
     return Math.max(this.#waitMs(now, true, 0) + aheadMs, nextFreeMs);
   }
 
-  /** Lets nothing out until then: the limit was reached all the same, by others. */
-  hold(untilMs: number): void {
-    this.#heldUntilMs = Math.max(this.#heldUntilMs, untilMs);
+  /** Lets nothing out for as long as a 429 asks, a minute at most: the limit was reached all the same, by others. */
+  hold(now: number, askedMs: number): void {
+    this.#heldUntilMs = Math.max(this.#heldUntilMs, now + Math.min(askedMs, LONGEST_HOLD_MS));
   }
 
   /**

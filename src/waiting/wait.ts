@@ -192,7 +192,7 @@ interface ReadTurn {
 
 /** Reads the job and tells the watcher. Throws what ends the wait. */
 async function readOnce(
-  { readJob, maxRetryAfterMs: mostAskedMs = DEFAULT_MAX_RETRY_AFTER_MS }: FollowContext,
+  { readJob, maxRetryAfterMs }: FollowContext,
   { watcher, subscriber, wait, stop }: ReadTurn,
 ): Promise<void> {
   try {
@@ -201,12 +201,12 @@ async function readOnce(
     wait.throwIfEnded();
     const isRestart = stop.signal.aborted && stop.signal.reason === RESTART;
     const ends = !isRestart && endsWait(error);
-    watcher.missed(subscriber, { error: isRestart ? RESTART : error, ends, askedMs: askedMs(error, mostAskedMs) });
+    watcher.missed(subscriber, { error: isRestart ? RESTART : error, ends, askedMs: askedMs(error, maxRetryAfterMs) });
     if (ends) throw error;
   }
 }
 
-function askedMs(error: unknown, most: number): number {
+function askedMs(error: unknown, most = DEFAULT_MAX_RETRY_AFTER_MS): number {
   const asked: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'retryAfterMs') : undefined;
   return typeof asked === 'number' ? Math.min(asked, most) : 0;
 }
@@ -222,17 +222,24 @@ function inCallersContext(
   return (job, progress) => inContext(() => callObserver(() => onUpdate(job, progress), failed));
 }
 
-/** An event has ended the wait: the charge is learned by a read that nobody waits for, when one is free. */
+/**
+ * An event has ended the wait: the charge is learned by a read that nobody waits for, when one is free. Where no read shows
+ * it, the end is told without it.
+ */
 function learnCharge(
-  { learnsCharge, announced, readJob }: FollowContext,
+  { learnsCharge, announced, readJob, maxRetryAfterMs }: FollowContext,
   watcher: JobWatcher,
   subscriber: JobSubscriber,
   { id, status }: Job,
 ): void {
   if (!learnsCharge?.(id)) return;
   const inContext = callerContext();
-  const read = () => inContext(() => readJob(id, new AbortController().signal));
-  if (!watcher.readLater(subscriber, read)) announced?.({ id, status });
+  const lost = () => announced?.({ id, status });
+  const read = async () => {
+    const job = await inContext(() => readJob(id, new AbortController().signal));
+    if (!isSettled(job)) throw new Error('The job is still shown as running.');
+  };
+  if (!watcher.readLater(subscriber, { id, read, askedMs: (error) => askedMs(error, maxRetryAfterMs), lost })) lost();
 }
 
 const FAILURES: Readonly<Record<string, typeof JobError>> = {

@@ -5,7 +5,7 @@ import { keepLast } from '../runtime/keep-last.js';
 import { isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../shared/facts.js';
 import type { Notice } from './notices.js';
-import { DueHeap, ReadQueue } from './read-queue.js';
+import { DueHeap, type LaterRead, ReadQueue } from './read-queue.js';
 import {
   EAGER_READS,
   type Entry,
@@ -28,8 +28,6 @@ const REMEMBERED_NOTICES = 256;
 const REPEATED_MS = 2_500;
 /** On Workers a request may end without a word: what its wait has begun is waited for no longer than this. */
 const LOST_MS = 5_000;
-/** The longest that a lane is left alone after a 429. */
-const LONGEST_HOLD_MS = 60_000;
 
 /** Stand for what is not a limiter. */
 const NAMED = { documented: {}, off: {} } as const;
@@ -159,7 +157,7 @@ export class JobWatcher {
       entry.lastReadMs = now;
       entry.failures++;
       entry.lastError = error;
-      if (isRateLimited(error)) subscriber.queue.hold(now + Math.min(askedMs, LONGEST_HOLD_MS));
+      if (isRateLimited(error)) subscriber.queue.hold(now, askedMs);
       // Another wait on the job may have a client that works.
       entry.subscribers.push(...entry.subscribers.splice(entry.subscribers.indexOf(subscriber), 1));
       this.#rest(entry, now + readPauseMs(this.#rhythms.intervalMs(entry), entry.failures, askedMs));
@@ -197,9 +195,9 @@ export class JobWatcher {
   }
 
   /** Makes a read that nobody waits for when one is free. False where that is impossible. */
-  readLater({ entry, queue }: JobSubscriber, read: () => Promise<unknown>): boolean {
-    if (this.#clock.perRequest) return false;
-    queue.addLater(entry.id, read);
+  readLater({ queue }: JobSubscriber, later: LaterRead): boolean {
+    if (this.#clock.perRequest || !queue.addLater(later)) return false;
+    this.#busy.add(queue);
     this.#planTurn();
     return true;
   }
@@ -286,8 +284,10 @@ export class JobWatcher {
       if (subscriber) this.#grant(subscriber, now);
       if (!later) continue;
       this.#reading++;
-      later().finally(() => {
+      later(this.#clock.now).finally(() => {
         this.#reading--;
+        // One that has failed is made again.
+        this.#busy.add(queue);
         this.#planTurn();
       });
     }

@@ -1,7 +1,8 @@
 // Which jobs a queue lets out, how fast, and in which order; the time is an argument.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { GenError, RateLimitError } from '../../src/errors/index.js';
 import { rhythmOf } from '../../src/rules/order.js';
-import { DueHeap, type Ranked, type ReadLimiter, ReadQueue } from '../../src/waiting/read-queue.js';
+import { DueHeap, type LaterRead, type Ranked, type ReadLimiter, ReadQueue } from '../../src/waiting/read-queue.js';
 
 interface Entry extends Ranked {
   readonly id: string;
@@ -18,6 +19,13 @@ const entry = (id: string, { lastReadMs = 0, eager = 0 } = {}): Entry => ({
   rank: 0,
   dueMs: 0,
   place: -1,
+});
+const laterRead = (more: Partial<LaterRead> = {}): LaterRead => ({
+  id: 'job',
+  read: async () => {},
+  askedMs: () => 0,
+  lost() {},
+  ...more,
 });
 const laneOf = (lane: unknown) => ({ lane: () => lane }) as unknown as ReadLimiter;
 
@@ -56,8 +64,8 @@ describe('reads', () => {
 
   it('that are not limited all go out, except while the queue is held', () => {
     const queue = queueOn('off', { due: 50 });
-    queue.hold(NOW + 500);
-    queue.hold(NOW + 100);
+    queue.hold(NOW, 500);
+    queue.hold(NOW, 100);
     expect(letOut(queue)).toEqual({ out: [], waitMs: 500 });
     expect(letOut(queue, NOW + 500)).toEqual({ out: expect.any(Array), waitMs: Number.POSITIVE_INFINITY });
     for (const limiter of ['off', laneOf({ limit: Number.POSITIVE_INFINITY })] as const)
@@ -143,7 +151,7 @@ describe('the order of reads', () => {
 
   it('has urgent jobs first, and reads that nobody waits for last', () => {
     const queue = queueOn('off', { due: 1, urgent: 1 });
-    queue.addLater('job', async () => {});
+    queue.addLater(laterRead());
     const given = Array.from({ length: 3 }, () => queue.next(NOW, 0));
     expect(given.map(({ entry: next }) => next?.id)).toEqual(['urgent 0', 'due 0', undefined]);
     expect(given.map(({ later }) => later !== undefined)).toEqual([false, false, true]);
@@ -151,29 +159,72 @@ describe('the order of reads', () => {
 });
 
 describe('a read that nobody waits for', () => {
-  it('is made three times at most when it fails, and once when it does not', async () => {
-    for (const [isAway, expected] of [
-      [true, 3],
-      [false, 1],
-    ]) {
-      const queue = queueOn('off');
-      let reads = 0;
-      queue.addLater('job', async () => {
-        reads++;
-        if (isAway) throw new Error('away');
-      });
-      expect(queue.isIdle).toBe(false);
-      for (let at = 0; at < 5; at++) await queue.next(NOW, 0).later?.();
-      expect(reads).toBe(expected);
-      expect([queue.isIdle, queue.next(NOW, 0).waitMs]).toEqual([true, Number.POSITIVE_INFINITY]);
+  /** Makes what the queue lets out, until it is idle. The seconds at which it was made. */
+  async function made(queue: ReturnType<typeof queueOn>): Promise<number[]> {
+    const seconds: number[] = [];
+    let now = NOW;
+    for (let turn = 0; turn < 50 && !queue.isIdle; turn++) {
+      const { later, waitMs } = queue.next(now, 0);
+      now += waitMs;
+      if (!later) continue;
+      seconds.push((now - NOW) / 1_000);
+      await later(() => now);
     }
+    return seconds;
+  }
+  const fails = (error: Error) => async () => {
+    throw error;
+  };
+
+  it('is made once where it shows the end', async () => {
+    const [queue, lost] = [queueOn('off'), vi.fn()];
+    queue.addLater(laterRead({ lost }));
+    expect(await made(queue)).toEqual([0]);
+    expect(lost).not.toHaveBeenCalled();
+  });
+
+  it('that fails is made again for five minutes, at growing distances, and given up', async () => {
+    const [queue, lost] = [queueOn('off'), vi.fn()];
+    queue.addLater(laterRead({ read: fails(new Error('away')), lost }));
+    expect(await made(queue)).toEqual([0, 10, 30, 70, 130, 190, 250, 310]);
+    expect(lost).toHaveBeenCalledOnce();
+  });
+
+  it('is given up at once where another read would fail in the same way', async () => {
+    const [queue, lost] = [queueOn('off'), vi.fn()];
+    queue.addLater(laterRead({ read: fails(new GenError('There is no key.')), lost }));
+    expect(await made(queue)).toEqual([0]);
+    expect(lost).toHaveBeenCalledOnce();
+  });
+
+  it('waits as long as the service asks, and holds all others after a 429', async () => {
+    const queue = queueOn('off');
+    const full = new RateLimitError('Too many', {
+      status: 429,
+      method: 'GET',
+      url: 'https://api.test',
+      attempts: 1,
+    } as never);
+    const read = vi.fn().mockRejectedValueOnce(full);
+    queue.addLater(laterRead({ read, askedMs: () => 45_000 }));
+    await queue.next(NOW, 0).later?.(() => NOW);
+    queue.add(entry('a'));
+    expect(queue.next(NOW, 0).waitMs).toBe(45_000);
+    expect(queue.next(NOW + 45_000, 0).entry?.id).toBe('a');
+    expect(queue.next(NOW + 45_000, 0).later).toBeDefined();
+  });
+
+  it('is not taken where 10,000 wait already', () => {
+    const queue = queueOn('off');
+    const taken = Array.from({ length: 10_001 }, (_, at) => queue.addLater(laterRead({ id: `${at}` })));
+    expect(taken.indexOf(false)).toBe(10_000);
   });
 
   it('keeps the queue, as a wait does', () => {
     const queue = queueOn('off');
     queue.waits = 1;
     expect(queue.isIdle).toBe(false);
-    queue.addLater('job', async () => {});
+    queue.addLater(laterRead());
     expect(queue.isIdle).toBe(false);
   });
 });

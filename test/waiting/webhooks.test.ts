@@ -1,6 +1,6 @@
 // A verified webhook ends a wait; everything else that looks like one has the job read.
 import { describe, expect, it } from 'vitest';
-import { JobFailedError, WaitTimeoutError } from '../../src/errors/index.js';
+import { ConnectionError, JobFailedError, WaitTimeoutError } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import type { WaiterContext } from '../../src/waiting/wait-for-job.js';
@@ -102,6 +102,46 @@ describe('a verified webhook of a completed job', () => {
     await clock.advance(60_000);
     expect(reads).toEqual(['a']);
     expect(clock.timers).toBe(0);
+  });
+});
+
+describe('a later read', () => {
+  /** Ends a wait by an event while no read is free. */
+  async function endedByEvent(read: (id: string) => Job | Promise<Job>) {
+    let fullMs = 60_000;
+    const told: object[] = [];
+    const more = { learnsCharge: () => true, announced: (job: object) => void told.push(job) };
+    const process = startProcess(read, { limiter: fullFor(() => fullMs), ...more });
+    const { waiter, clock } = process;
+    const wait = waiter.waitForJob(running('a'));
+    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    await clock.until(wait);
+    fullMs = 0;
+    return { ...process, told };
+  }
+
+  it('that fails, or shows the job as running, is made again until it shows the charge', async () => {
+    const away = () => Promise.reject(new ConnectionError('The service is away'));
+    for (const miss of [away, running]) {
+      let misses = 3;
+      const { clock, reads, told } = await endedByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
+      await clock.advance(120_000);
+      expect(reads).toHaveLength(4);
+      await clock.advance(600_000);
+      expect({ reads: reads.length, told, timers: clock.timers }).toEqual({ reads: 4, told: [], timers: 0 });
+    }
+  });
+
+  it('that fails for five minutes is given up, and the end is told without the charge', async () => {
+    const { clock, reads, told } = await endedByEvent(() => Promise.reject(new ConnectionError('The service is away')));
+    await clock.advance(300_000);
+    expect(told).toEqual([]);
+    await clock.advance(60_000);
+    expect({ reads: reads.length, told, timers: clock.timers }).toEqual({
+      reads: 8,
+      told: [{ id: 'a', status: 'completed' }],
+      timers: 0,
+    });
   });
 });
 
