@@ -168,7 +168,7 @@ export class ReadQueue<E extends Ranked> {
 
   /** Takes out what is to be read now. `reading`: reads under way. */
   next(now: number, reading: number): NextRead<E> {
-    const restsMs = this.#laterRestsMs(now);
+    const restsMs = this.#laterResting.first ? this.#laterRestsMs(now) : Number.POSITIVE_INFINITY;
     const [urgent] = this.#urgent;
     let waitMs = urgent ? this.#waitMs(now, true, reading) : Number.POSITIVE_INFINITY;
     const isUrgent = waitMs <= 0;
