@@ -90,6 +90,7 @@ it('--json without a command is one document that says so', async () => {
   expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
   expect(JSON.parse(stdout).error).toEqual({
     name: 'UsageError',
+    code: 'usage_error',
     message: 'A command is missing. See "gen-client --help".',
   });
 });
