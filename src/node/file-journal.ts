@@ -21,7 +21,7 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { GenError } from '../errors/index.js';
-import { compactEntries, isEntry, type JournalEntry } from '../rules/journal.js';
+import { compactEntries, isEntry, type JournalEntry, type OpenedEntry } from '../rules/journal.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { show } from '../schemas/show.js';
 import { type KeptJournal, storedEntry } from '../shared/journal.js';
@@ -87,16 +87,22 @@ class JournalFile implements FileJournal {
 
   async append(entry: JournalEntry): Promise<void> {
     try {
-      const file = this.#write(`${JSON.stringify(entry)}\n`);
+      const file = this.#write(entry);
       try {
         // Only what comes before a create has to survive the machine; an end that is lost is learned again.
-        if (entry.phase === undefined) await flush(file);
+        if (entry.phase === undefined) await flush(file).catch((cause: unknown) => this.#takeBack(entry, cause));
       } finally {
         closeSync(file);
       }
     } catch (cause) {
       throw this.#failure('written', cause);
     }
+  }
+
+  /** The create is not sent, so its line, which may be in the file all the same, must not have `resume()` send it. */
+  #takeBack({ key, at }: OpenedEntry, cause: unknown): never {
+    closeSync(this.#write({ phase: 'closed', key, at, reason: 'unsent' }));
+    throw cause;
   }
 
   async entries(): Promise<JournalEntry[]> {
@@ -121,7 +127,8 @@ class JournalFile implements FileJournal {
   }
 
   /** Appends in one piece, without a pause in which this process could do something else to the file. */
-  #write(line: string): number {
+  #write(entry: JournalEntry): number {
+    const line = `${JSON.stringify(entry)}\n`;
     this.#takeLock();
     this.#compact();
     const file = openSync(this.name, 'a+', MODE);

@@ -7,10 +7,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { GenClient, GenError } from '../../src/index.js';
 import { fileJournal } from '../../src/node/index.js';
 import { foldJournal, type JournalEntry } from '../../src/rules/journal.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';
 
 /** A stand-in for a full disk, for machines on which none can be mounted: as on a real one, a part of a line may fit. */
-const double = vi.hoisted(() => ({ isFull: false }));
+const double = vi.hoisted(() => ({ isFull: false, failsToFlush: false }));
 vi.mock('node:fs', async (load) => {
   const fs = await load<typeof import('node:fs')>();
   const writeSync = (file: number, bytes: Uint8Array) => {
@@ -18,7 +19,12 @@ vi.mock('node:fs', async (load) => {
     fs.writeSync(file, bytes.subarray(0, 10));
     throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
   };
-  return { ...fs, writeSync };
+  // A disk of the network, or one with a quota, may say only here that it is full.
+  const fdatasync = (file: number, done: (error: Error | null) => void) => {
+    if (!double.failsToFlush) return fs.fdatasync(file, done);
+    done(Object.assign(new Error('EDQUOT: disk quota exceeded, fdatasync'), { code: 'EDQUOT' }));
+  };
+  return { ...fs, writeSync, fdatasync };
 });
 
 let folder = '';
@@ -173,6 +179,30 @@ describe('a full disk', () => {
     await journal.append(opened('two'));
     expect(readFileSync(file, 'utf8').startsWith(whole)).toBe(true);
     expect((await journal.entries()).slice(count)).toEqual([opened('two')]);
+    journal.close();
+  });
+
+  test('takes back a create whose line was written and not flushed: resume sends nothing of it', async () => {
+    const journal = fileJournal(path());
+    const { fetch, baseUrl, apiKey, requests } = createSandbox();
+    const client = new GenClient({ apiKey, baseUrl, fetch, journal });
+    double.failsToFlush = true;
+    const create = client.images.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
+    await expect(create).rejects.toThrow(/so the create was not sent: .*EDQUOT/);
+    double.failsToFlush = false;
+    expect(foldJournal(await journal.entries())).toMatchObject([{ key: 'order-1', state: 'closed' }]);
+    for await (const job of client.resume()) expect.unreachable(job.id);
+    expect(requests).toEqual([]);
+    journal.close();
+  });
+
+  test('keeps a create open that an earlier attempt may have sent, when the line of another is taken back', async () => {
+    const journal = fileJournal(path());
+    await journal.append(opened('order-1'));
+    double.failsToFlush = true;
+    await expect(journal.append(opened('order-1'))).rejects.toThrow('EDQUOT');
+    double.failsToFlush = false;
+    expect(foldJournal(await journal.entries())).toMatchObject([{ key: 'order-1', state: 'open' }]);
     journal.close();
   });
 
