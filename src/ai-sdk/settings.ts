@@ -10,6 +10,7 @@ import { GenError } from '../errors/index.js';
 import * as option from '../options.js';
 import type { CreateOptions } from '../resources/create.js';
 import { nearest, noSuchOption } from '../schemas/show.js';
+import { idempotencyKeyOf } from '../transport/idempotency.js';
 import { recoverRules } from '../waiting/wait-options.js';
 
 /** Settings under `providerOptions.gen`: options of the call with the same meaning as everywhere, and fields of the service. */
@@ -89,9 +90,11 @@ function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>)
     else if (name !== 'idempotency_key') fields[checkedField(name)] = value;
   }
   option.checkOptions(NAME, PROVIDER_OPTIONS, own);
-  const { idempotencyKey = Reflect.get(given, 'idempotency_key'), ...options } = own as GenProviderOptions;
+  const { idempotencyKey: key = Reflect.get(given, 'idempotency_key'), ...options } = own as GenProviderOptions;
   recoverRules(options.recover);
-  return { idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined, options, fields };
+  // As for the client's keys: null is refused and never left out.
+  const idempotencyKey = key === undefined ? undefined : idempotencyKeyOf(key, undefined);
+  return { idempotencyKey, options, fields };
 }
 
 /** Refuses the options that need the SDK's own wait, where the AI SDK's core waits, or another process. */

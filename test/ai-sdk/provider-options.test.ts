@@ -37,6 +37,9 @@ describe('providerOptions.gen', () => {
     [{ cleanup: true }, 'cleanup'],
     [{ recover: { generation_rejected: 1 } }, 'generation_rejected'],
     [{ idempotencyKey: '' }, 'idempotencyKey'],
+    [{ idempotencyKey: null }, 'idempotencyKey'],
+    [{ idempotency_key: null }, 'idempotencyKey must be a string'],
+    [{ idempotency_key: 17 }, 'idempotencyKey must be a string'],
     [{ label: 7 }, 'label'],
   ])('refuses a wrong value (%o), before anything is sent', async (options, named) => {
     const { gen, sandbox } = providerOnSandbox();
