@@ -108,7 +108,7 @@ export function openCreates(options: CreatesOptions): Creates {
       for (const { id = '', finishedOn = late } of await turns.getCompleted(0, CLEANED_AT_ONCE)) {
         if (finishedOn >= late) continue;
         const call = await calls.getJob(id);
-        if (call === undefined || call.finishedOn !== undefined) await remove(id);
+        if (!waitsForTurn(call)) await remove(id);
         // A call in trouble keeps its turn, and wakes by itself.
         else if (call.data.trouble === undefined) await wakeCall(calls, id, { lifo: false });
       }
@@ -128,8 +128,8 @@ function openLine({ names, calls, client, worker: options, onError }: CreatesOpt
   const turns = new Queue<CreateTurn>(names.creates, names.options);
   const give = async ({ id = '' }: { readonly id?: string | undefined }) => {
     const call = await calls.getJob(id);
-    // Without its call, a turn must not count: a backlog that was removed would delay the calls after it.
-    if (call === undefined || call.finishedOn !== undefined) await turns.removeRateLimitKey();
+    // A turn that no call waits for must not count: a backlog that was removed would delay the calls after it.
+    if (!waitsForTurn(call)) await turns.removeRateLimitKey();
     else await wakeCall(calls, id, { lifo: false });
   };
   const pace = paceOf(client);
@@ -150,9 +150,16 @@ export function needsTurn(call: CallKind): boolean {
   return call === 'videos';
 }
 
+/** Whether a call is still to create: it is neither removed nor ended, and has no job. */
+export function waitsForTurn(call: GenQueueJob | undefined): call is GenQueueJob {
+  return call !== undefined && call.finishedOn === undefined && call.data.jobId === undefined;
+}
+
 /** Puts a call in line for its create: by its priority, in the order in which the calls came. */
 export async function enterLine(turns: Queue<CreateTurn>, id: string, priority: number): Promise<void> {
-  const options = { jobId: id, removeOnFail: true, attempts: Number.MAX_SAFE_INTEGER, priority };
+  // A turn that was given stays until it is used, whatever the caller's worker keeps.
+  const kept = { removeOnComplete: false, removeOnFail: true };
+  const options = { jobId: id, ...kept, attempts: Number.MAX_SAFE_INTEGER, priority };
   await turns.add('create', { version: 1 }, options);
 }
 

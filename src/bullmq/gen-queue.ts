@@ -27,7 +27,7 @@ import {
   UNMADE_PRIORITY,
 } from './call-record.js';
 import { checkConnection, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
-import { type CreateTurn, enterLine, needsTurn } from './creates.js';
+import { type CreateTurn, enterLine, needsTurn, waitsForTurn } from './creates.js';
 import { openNotes, wakeCall } from './notes.js';
 
 /** How to open a queue. */
@@ -208,7 +208,7 @@ async function enqueueCall(
   const known = await queue.getJob(id);
   // The engine would give back a call that has ended, and do nothing.
   const ended = known?.finishedOn === undefined ? undefined : known;
-  if (ended && !again) throw hasEnded(name, id, ended.failedReason);
+  if (ended && !again) throw hasEnded(name, id, (await ended.isFailed()) ? ended.failedReason : undefined);
   const data: GenJobData = {
     version: RECORD_VERSION,
     call,
@@ -223,7 +223,8 @@ async function enqueueCall(
   const added = await queue.add(call, data, { ...DEFAULT_JOB_OPTIONS, ...engine, priority, jobId: id });
   // In line at once, so that the order is that of the calls. One that is not due yet gets in line when it is.
   const isDue = !engine.delay && !engine.parent && !engine.deduplication;
-  if (isDue && needsTurn(call)) await enterLine(turns, id, priority);
+  const isNew = known === undefined || waitsForTurn(known);
+  if (isNew && isDue && needsTurn(call)) await enterLine(turns, id, priority);
   return added;
 }
 
@@ -262,7 +263,8 @@ function hasEnded(name: string, id: string, failedReason: string | undefined): G
 /** Starts an ended call anew: a failed one as `retry()` does, a completed one with another create, under a key of its own. */
 async function startAgain(ended: GenQueueJob, data: GenJobData): Promise<GenQueueJob> {
   const { run } = ended.data;
-  if (ended.failedReason) {
+  // A completed call keeps the reason of an attempt that had failed.
+  if (await ended.isFailed()) {
     await ended.retry('failed');
   } else {
     await ended.updateData({ ...data, ...(run && { run: anotherRun(run) }) });

@@ -128,7 +128,9 @@ export function createGenWorker(
   const notes = openNotes(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   const closing = new AbortController();
-  const creates = openCreates({ names, calls: queue, client, worker: options.worker, onError });
+  // Nobody but this function can start the worker of the turns.
+  const ofTurns = { ...options.worker, autorun: true };
+  const creates = openCreates({ names, calls: queue, client, worker: ofTurns, onError });
   const work = createProcessor({
     onCompleted: options.onCompleted,
     onFailed: options.onFailed,

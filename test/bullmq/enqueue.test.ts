@@ -1,5 +1,5 @@
 // What a queue does with a call before a worker has it.
-import { Queue } from 'bullmq';
+import { Queue, Worker } from 'bullmq';
 import { GenClient } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
 import { describe, expect, it } from 'vitest';
@@ -27,6 +27,49 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
     expect(inLine.map(({ id, opts, name: kind }) => [id, opts.priority, kind])).toEqual([['video', 7, 'create']]);
     await turns.close();
     await parents.close();
+  });
+
+  it('puts a video that is queued again in line only while it has no job', async () => {
+    const { queue, name, connection, sandbox, work } = open({ jobDurationMs: 3_600_000 });
+    const turns = new Queue(queueNames(connection, { name }).creates, { connection });
+    await queue.videos.create({ prompt }, { jobId: 'video' });
+    await turns.obliterate({ force: true });
+    await queue.videos.create({ prompt }, { jobId: 'video' });
+    expect(await turns.getJobCountByTypes('waiting', 'prioritized')).toBe(1);
+    work({ pollIntervalMs: 3_600_000 });
+    await expect.poll(() => sandbox.jobs.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => turns.getJobCountByTypes('waiting', 'prioritized', 'active', 'completed')).toBe(0);
+    await queue.videos.create({ prompt }, { jobId: 'video' });
+    expect(await turns.getJobCountByTypes('waiting', 'prioritized', 'active', 'completed')).toBe(0);
+    await turns.close();
+  });
+
+  it.each([{ removeOnComplete: { count: 0 } }, { autorun: false }])(
+    'has its videos made by a worker with the options %j',
+    async (options) => {
+      const { queue, sandbox, work } = open();
+      const { worker } = work({ worker: options });
+      if ('autorun' in options) void worker.run();
+      await queue.videos.create({ prompt });
+      await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(1);
+    },
+  );
+
+  it('starts a completed call anew of which an attempt had failed', async () => {
+    const { queue, sandbox, work, ended, name, connection } = open();
+    await queue.images.create({ prompt }, { jobId: 'order', backoff: { type: 'fixed', delay: 10 } });
+    const fails = async () => {
+      throw new Error('READONLY');
+    };
+    const other = new Worker(name, fails, { connection });
+    await expect.poll(async () => (await queue.queue.getJob('order'))?.attemptsMade).toBeGreaterThan(0);
+    await other.close();
+    const { worker } = work();
+    await ended();
+    await expect(queue.images.create({ prompt }, { jobId: 'order' })).rejects.toThrow('"order" has completed');
+    await queue.images.create({ prompt }, { jobId: 'order', again: true });
+    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(2);
+    await worker.close();
   });
 
   it('closes its connections', async () => {
