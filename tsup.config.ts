@@ -1,24 +1,9 @@
 import { builtinModules } from 'node:module';
 import { defineConfig, type Options } from 'tsup';
+import { ENTRY_POINTS, sourceOf } from './scripts/entry-points.js';
 
 /** What `package.json` exports, by the file it is built into. */
-const DOORS = {
-  index: 'src/index.ts',
-  webhooks: 'src/webhooks/index.ts',
-  node: 'src/node/index.ts',
-  storage: 'src/storage/index.ts',
-  sandbox: 'src/sandbox/index.ts',
-  redis: 'src/redis/index.ts',
-  'ai-sdk': 'src/ai-sdk/index.ts',
-  bullmq: 'src/bullmq/index.ts',
-  cloudflare: 'src/cloudflare/index.ts',
-  durable: 'src/durable/index.ts',
-  otel: 'src/otel/index.ts',
-  proxy: 'src/proxy/index.ts',
-  page: 'src/page/index.ts',
-  react: 'src/react/index.ts',
-  schemas: 'src/schemas-door/index.ts',
-};
+const DOORS = Object.fromEntries(ENTRY_POINTS.map((name) => [name, sourceOf(name)]));
 
 /**
  * Workers and browsers load the sandbox too, so no `import 'node:http'` may stand in its files: what its packages need of

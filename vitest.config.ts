@@ -29,8 +29,8 @@ export default defineConfig({
     // Examples and README blocks say `gen-client`, as users do; in tests that is the source.
     alias: [
       { find: /^gen-client$/, replacement: source('index.ts') },
-      { find: /^gen-client\/schemas$/, replacement: source('schemas-door/index.ts') },
-      { find: /^gen-client\/([a-z-]+)$/, replacement: source('$1/index.ts') },
+      { find: /^gen-client\/(sandbox|webhooks)$/, replacement: source('$1/index.ts') },
+      { find: /^gen-client\/([a-z-]+)$/, replacement: source('adapters/$1/index.ts') },
       // What the recipes import is installed for their tests only.
       { find: '@vercel/blob', replacement: heavy('@vercel/blob/dist/index.js') },
       { find: '@supabase/storage-js', replacement: heavy('@supabase/storage-js/dist/index.mjs') },

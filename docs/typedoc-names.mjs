@@ -4,7 +4,7 @@ import { Converter, ReflectionKind } from 'typedoc';
 export function load(app) {
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
-      const folder = module.name.replace('schemas-door', 'schemas');
+      const folder = module.name.replace('adapters/', '');
       module.name = folder === 'index' ? 'gen-client' : `gen-client/${folder}`;
     }
   });

@@ -1,5 +1,6 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
 import { exportsAreDocumented } from './architecture/documented.js';
 import { isKnown } from './architecture/exceptions.js';
 import { arrowsPointDown, insidesStayInside, noCircles, resourcesSeeThePortOnly } from './architecture/floors.js';
@@ -59,8 +60,5 @@ test(`at most ${MOST_NAMES_IN_TWO_FILES} top-level names are defined in two file
 });
 
 test('no two entry points export one name with two meanings', () => {
-  const folders = readdirSync(`${ROOT}src`, { withFileTypes: true }).filter((it) => it.isDirectory());
-  const doors = folders.map(({ name }) => `src/${name}/index.ts`).filter((file) => existsSync(ROOT + file));
-  const found = namesWithTwoMeanings(['src/index.ts', ...doors.filter((file) => !/(errors|cli)\/index/.test(file))]);
-  expect(found).toEqual([]);
+  expect(namesWithTwoMeanings(ENTRY_POINTS.map(sourceOf))).toEqual([]);
 });

@@ -72,12 +72,12 @@ test('each of the calls that people type first has an example that runs', () => 
 test('every example compiles', async () => {
   const config = {
     extends: '../tsconfig.json',
-    include: ['*.ts', '../test/comment-examples/ambient.d.ts'],
+    include: ['*.ts', './comment-examples/ambient.d.ts'],
     exclude: [],
   };
   const paths = {
     'gen-client': ['../src/index.ts'],
-    'gen-client/schemas': ['../src/schemas-door/index.ts'],
+    'gen-client/schemas': ['../src/adapters/schemas/index.ts'],
     'gen-client/*': ['../src/*/index.ts'],
   };
   writeFileSync(join(FOLDER, 'tsconfig.json'), JSON.stringify({ ...config, compilerOptions: { paths } }));

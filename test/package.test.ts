@@ -7,15 +7,11 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
 import { importsOf, parse } from './architecture/source.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
-const DOORS =
-  'index webhooks node storage sandbox redis ai-sdk bullmq cloudflare durable otel proxy page react schemas'.split(' ');
-/** Where the source of an entry point is. */
-const sourceOf = (door: string) =>
-  door === 'index' ? 'index.ts' : `${door === 'schemas' ? 'schemas-door' : door}/index.ts`;
 
 let tarball = '';
 let unpacked = '';
@@ -52,7 +48,7 @@ test('the tarball contains the build, the documentation, the examples and nothin
 
 test('every door with a source is in the exports map, and every target of the map is in the tarball', () => {
   const { exports, typesVersions, bin } = manifest();
-  const doors = DOORS.filter((door) => existsSync(`${ROOT}src/${sourceOf(door)}`));
+  const doors = ENTRY_POINTS.filter((door) => existsSync(ROOT + sourceOf(door)));
   expect(Object.keys(exports).sort()).toEqual(
     [...doors.map((door) => (door === 'index' ? '.' : `./${door}`)), './package.json'].sort(),
   );

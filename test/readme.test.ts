@@ -81,7 +81,7 @@ test('every ts block compiles', async () => {
   };
   const paths = {
     'gen-client': ['../src/index.ts'],
-    'gen-client/schemas': ['../src/schemas-door/index.ts'],
+    'gen-client/schemas': ['../src/adapters/schemas/index.ts'],
     'gen-client/*': ['../src/*/index.ts'],
     // What two of the recipes import.
     '@trpc/server': ['../test/apps/node_modules/@trpc/server/dist/index.d.mts'],

@@ -12,10 +12,10 @@ interface Found {
 
 /** The files that make an expression at run time: of their own words, or of the caller's own expression. Read by hand. */
 const MAKERS = [
-  'src/redis/redis-shared.ts',
+  'src/adapters/redis/redis-shared.ts',
   'src/sandbox/world/choices.ts',
   'src/sandbox/world/faults.ts',
-  'src/storage/s3.ts',
+  'src/adapters/storage/s3.ts',
   'src/transport/decode-error.ts',
 ];
 

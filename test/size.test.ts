@@ -2,6 +2,7 @@
 import { build } from 'esbuild';
 import { beforeAll, expect, test } from 'vitest';
 import { bundleSize, OWN_PROGRAMS } from '../bench/size.js';
+import { sourceOf } from '../scripts/entry-points.js';
 import { ensureBuilt, ROOT } from './support/build.js';
 
 beforeAll(ensureBuilt, 180_000);
@@ -41,7 +42,7 @@ test('checking a webhook fits in 2.5 kB, gzipped', async () => {
 /** The sources of this package, and its packages, that a program contains. */
 async function inputsOf(code: string): Promise<string[]> {
   const alias = Object.fromEntries(
-    ['', '/page', '/webhooks'].map((door) => [`gen-client${door}`, `${ROOT}src${door}/index.ts`] as const),
+    ['', '/page', '/webhooks'].map((door) => [`gen-client${door}`, ROOT + sourceOf(door.slice(1) || 'index')] as const),
   );
   const { metafile } = await build({
     stdin: { contents: code, resolveDir: ROOT },

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
-import { GenClient } from '../client.js';
-import type { ClientOptions } from '../client-options.js';
+import { GenClient } from '../client/client.js';
+import type { ClientOptions } from '../client/client-options.js';
 import { GenError } from '../errors/index.js';
-import type { Hooks } from '../hooks.js';
+import type { Hooks } from '../transport/hooks.js';
 import { fateOf } from '../rules/fate.js';
 import { systemClock } from '../runtime/clock.js';
 import { startDeadline } from '../runtime/deadline.js';

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import { Format, SingleBar } from 'cli-progress';
-import type { JobProgress } from '../rules/order.js';
+import type { JobProgress } from '../rules/read-order.js';
 import { systemClock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';

@@ -1,4 +1,4 @@
-import { GenClient } from '../client.js';
+import { GenClient } from '../client/client.js';
 import { CLOCK } from '../runtime/clock.js';
 import type { SandboxService } from './control/contract.js';
 import { type OpenSandbox, openSandbox } from './sandbox.js';
@@ -17,7 +17,7 @@ export type { JobDuration, Rate, RateTable, SandboxOptions, StorageChoice } from
 export type { Outcome } from './world/outcomes.js';
 export type { PricedJob, PriceRow, Prices } from './world/prices.js';
 export type { ResponseShapes } from './world/shapes.js';
-export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob } from './world/store.js';
+export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob } from './world/state.js';
 
 type GenClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;
 

@@ -22,7 +22,7 @@ import {
 import { checkOutcome, endOf } from './world/outcomes.js';
 import type { Prices } from './world/prices.js';
 import { freshSeed, secretText } from './world/random.js';
-import { type Account, createState, overwriteState, type State, type StoredJob } from './world/store.js';
+import { type Account, createState, overwriteState, type State, type StoredJob } from './world/state.js';
 import { createWorld, type World } from './world/world.js';
 
 /** What stays the same through a reset, and in a copy. */

@@ -1,9 +1,9 @@
-import { type Config, checkApiKey, whyNotRead } from '../config.js';
+import { type Config, checkApiKey, whyNotRead } from '../client/config.js';
 import { markPassing, seenFromCallerOf } from '../errors/gen-error.js';
 import { AuthenticationError, ConnectionError, GenError } from '../errors/index.js';
-import type { AnyLimiter } from '../limits/rate-limiter.js';
+import type { AnyLimiter } from '../store/rate-limiter.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { accountFor, type ClientAccount } from '../shared/account.js';
+import { accountFor, type ClientAccount } from '../store/account.js';
 
 /** A key, and the account that it belongs to. */
 interface Login {

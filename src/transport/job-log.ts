@@ -1,6 +1,6 @@
 // What this process knows of the jobs of an account, so that each phase of a job is reported once.
-import type { JobTrace, TraceChannel } from '../events.js';
-import type { JobEvent } from '../hooks.js';
+import type { JobTrace, TraceChannel } from './events.js';
+import type { JobEvent } from './hooks.js';
 import type { Journal } from '../rules/journal.js';
 import { keepLast } from '../runtime/keep-last.js';
 import type { Budget } from '../schemas/budget.js';

@@ -1,11 +1,11 @@
 // The port that resources see: types only. http.ts stands behind it.
 
-import type { OptionsSchema, RequestOptions } from '../options.js';
+import type { OptionsSchema, RequestOptions } from '../rules/options.js';
 import type { Lane } from '../rules/limits.js';
 import type { CheckOptions } from '../rules/preflight.js';
 import type { Clock, Random } from '../runtime/clock.js';
 import type { Job, JobCall } from '../schemas/job.js';
-import type { ClientAccount } from '../shared/account.js';
+import type { ClientAccount } from '../store/account.js';
 import type { BodyFiles } from '../uploading/body-files.js';
 
 /** An answer beside its data. */

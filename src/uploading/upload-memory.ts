@@ -5,7 +5,7 @@ import { abortable } from '../runtime/deadline.js';
 import { sha256Of } from '../runtime/sha256.js';
 import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
-import { type SharedGroup, updateShared } from '../shared/shared-store.js';
+import { type SharedGroup, updateShared } from '../store/store.js';
 import { isMemory, recogniseSource } from './source.js';
 
 /** An upload that a call uses. */

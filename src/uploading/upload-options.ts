@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import type { RequestOptions } from '../options.js';
-import * as option from '../options.js';
+import type { RequestOptions } from '../rules/options.js';
+import * as option from '../rules/options.js';
 import type { UploadType } from '../schemas/media-type.js';
 
 /** How far an upload has come. */

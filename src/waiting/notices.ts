@@ -5,7 +5,7 @@ import { type Clock, wallOf } from '../runtime/clock.js';
 import { isFields, isText } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
-import type { SharedStore } from '../shared/shared-store.js';
+import type { SharedStore } from '../store/store.js';
 import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhooks/verify.js';
 
 /** A verified webhook event, or the part of it that says which job it is about. */

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import * as option from '../options.js';
-import type { JobProgress } from '../rules/order.js';
+import * as option from '../rules/options.js';
+import type { JobProgress } from '../rules/read-order.js';
 import type { Recover, RecoverRule } from '../rules/run-state.js';
 import type { Budget } from '../schemas/budget.js';
 import { isFields } from '../schemas/envelope.js';

@@ -1,8 +1,8 @@
 // A job that is waited for: what is known of it, how often it is read, and how far it is.
-import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from '../rules/order.js';
+import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from '../rules/read-order.js';
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
-import type { JobLengths } from '../shared/facts.js';
+import type { JobLengths } from '../store/facts.js';
 import type { ModelRecord, Ranked, ReadLimiter, ReadQueue } from './read-queue.js';
 
 /** A job that is waited for. */

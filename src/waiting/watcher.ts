@@ -1,9 +1,9 @@
 import { isRateLimited } from '../rules/fate.js';
-import { ENDED, readPauseMs } from '../rules/order.js';
+import { ENDED, readPauseMs } from '../rules/read-order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isSettled, type Job } from '../schemas/job.js';
-import type { JobLengths } from '../shared/facts.js';
+import type { JobLengths } from '../store/facts.js';
 import type { Notice } from './notices.js';
 import { DueHeap, type LaterRead, ReadQueue } from './read-queue.js';
 import {

@@ -10,7 +10,7 @@ import {
   type WebhookEventOf,
   type WebhookEventType,
 } from '../schemas/webhook-event.js';
-import { eventStore, type SharedStore, sharedOf } from '../shared/shared-store.js';
+import { eventStore, type SharedStore, sharedOf } from '../store/store.js';
 import { createInbox, type Verdict } from './inbox.js';
 import { secretsOf } from './signature.js';
 import { type VerifyWebhookOptions, verifyWebhook } from './verify.js';
@@ -82,7 +82,7 @@ export type Rule = readonly [what: string, fits: (value: unknown) => boolean];
 
 /**
  * Throws a GenError for an option that does not exist and for a value that an option cannot have. The words are those of
- * `src/options.ts`, without zod: a receiver on the edge loads this with every cold start.
+ * `src/rules/options.ts`, without zod: a receiver on the edge loads this with every cold start.
  */
 export function checkRules(owner: string, rules: Readonly<Record<string, Rule>>, given: unknown = {}): void {
   if (!isFields(given)) throw new GenError(mustBe('options', 'an object', given));

@@ -2,7 +2,7 @@ import { GenError } from '../errors/gen-error.js';
 import { systemClock, systemRandom } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
-import { type Decision, type SharedStore, updateShared } from '../shared/shared-store.js';
+import { type Decision, type SharedStore, updateShared } from '../store/store.js';
 
 /** What a claim found: the event is new, another copy of it is being handled, or it was handled. */
 type Claimed = 'new' | 'busy' | 'done';

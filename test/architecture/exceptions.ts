@@ -7,7 +7,7 @@ const KNOWN: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
     // The doctor reports what an answer shows, also one that the service's document does not describe.
     doctor: /^src\/cli\/doctor\/(checks|open-points)\.ts$/,
     // A page part contains no other code of the package.
-    page: /^src\/page\/create-page\.ts$/,
+    page: /^src\/adapters\/page\/create-page\.ts$/,
   },
   'time comes from a clock that a test can hold': {
     // Its option `now` is the clock. The runtime's would be 7 % of the 2.5 kB that checking a webhook may take.

@@ -59,7 +59,7 @@ const SEEN_BY_SANDBOX =
 /** The one file that talks to the network: resources never reach it, not even through another file. */
 const BEHIND_THE_PORT = 'src/transport/create-transport.ts';
 
-/** The folder or file below `src` that a path belongs to: `src/limits/x.ts` is of `limits`, `src/client.ts` of `client`. */
+/** The folder or file below `src` that a path belongs to: `src/limits/x.ts` is of `limits`, `src/client/client.ts` of `client`. */
 function unitOf(path: string): string {
   return path.replace(/^src\//, '').replace(/(\/.*|\.ts)$/, '');
 }
@@ -82,7 +82,7 @@ export const arrowsPointDown = overArrows((arrow, target) => {
     return isUp ? `${arrow.from.path} must not import ${target}: it stands above it` : undefined;
   }
   if (from === to) return undefined;
-  if (arrow.from.path === SANDBOX_DOOR && target === 'src/client.ts') return undefined;
+  if (arrow.from.path === SANDBOX_DOOR && target === 'src/client/client.ts') return undefined;
   if (SIMULATION.test(arrow.from.path) && SEEN_BY_SIMULATION.test(target)) return undefined;
   if (from === 'sandbox') return SEEN_BY_SANDBOX.test(target) ? undefined : `the sandbox must not see ${target}`;
   if (to === 'sandbox') return from === 'cli' ? undefined : `only the command line sees the sandbox, not ${from}`;
@@ -101,8 +101,8 @@ export const arrowsPointDown = overArrows((arrow, target) => {
 export const insidesStayInside = overArrows((arrow, target) => {
   const from = unitOf(arrow.from.path);
   const ofSandbox = arrow.from.path === SANDBOX_DOOR || SIMULATION.test(arrow.from.path);
-  const isDoor = ofSandbox || floorOf(arrow.from.path) >= floorOf('src/client.ts');
-  if (target === 'src/client.ts' && !isDoor) return `${from} must not import the client`;
+  const isDoor = ofSandbox || floorOf(arrow.from.path) >= floorOf('src/client/client.ts');
+  if (target === 'src/client/client.ts' && !isDoor) return `${from} must not import the client`;
   const isResource = (path: string) => /^src\/resources\/(characters|uploads|jobs|models)\.ts$/.test(path);
   return isResource(arrow.from.path) && isResource(target) ? 'resources must not import each other' : undefined;
 });

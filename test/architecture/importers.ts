@@ -6,27 +6,27 @@ import { eachNode, importsOf, walk } from './source.js';
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/http\.ts$/,
   'p-retry': /^src\/transport\/layers\/retry\.ts$/,
-  '@noble/hashes': /^src\/(shared\/account|transport\/idempotency|(storage|otel|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
+  '@noble/hashes': /^src\/(store\/account|transport\/idempotency|((adapters\/(storage|otel))|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
   'zod/mini':
-    /^src\/(schemas\/|(client-)?options\.ts$|(durable|sandbox)\/|(budget\/create-budget|cloudflare\/durable-object-shared|limits\/in-process-limiter|resources\/create)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
+    /^src\/(schemas\/|sandbox\/|adapters\/durable\/|(ledger\/create-budget|adapters\/cloudflare\/durable-object-shared|store\/in-process-limiter|client\/create)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
-  zod: /^src\/schemas-door\//,
+  zod: /^src\/adapters\/schemas\//,
   hono: /^src\/sandbox\//,
   '@hono/node-server': /^src\/sandbox\/http\/serve\.ts$/,
   'fast-png': /^src\/sandbox\/media\//,
   mediabunny: /^src\/sandbox\/media\//,
-  '@ai-sdk/provider': /^src\/ai-sdk\//,
-  '@workflow/serde': /^src\/ai-sdk\//,
-  bullmq: /^src\/bullmq\//,
-  ioredis: /^src\/bullmq\//,
-  react: /^src\/react\//,
-  'cloudflare:workers': /^src\/cloudflare\//,
-  '@opentelemetry/api': /^src\/otel\//,
-  aws4fetch: /^src\/storage\/s3\.ts$/,
+  '@ai-sdk/provider': /^src\/adapters\/ai-sdk\//,
+  '@workflow/serde': /^src\/adapters\/ai-sdk\//,
+  bullmq: /^src\/adapters\/bullmq\//,
+  ioredis: /^src\/adapters\/bullmq\//,
+  react: /^src\/adapters\/react\//,
+  'cloudflare:workers': /^src\/adapters\/cloudflare\//,
+  '@opentelemetry/api': /^src\/adapters\/otel\//,
+  aws4fetch: /^src\/adapters\/storage\/s3\.ts$/,
 };
 
 /** Where Node's own modules may be imported: the client runs on the edge too. */
-const NODE_MODULES = /^src\/(node\/|cli\/|sandbox\/http\/serve\.ts$)/;
+const NODE_MODULES = /^src\/(adapters\/node\/|cli\/|sandbox\/http\/serve\.ts$)/;
 /** What the command line bundles beside the rest: its parser and its progress bar. */
 const CLI_PACKAGES = /^src\/cli\//;
 
@@ -48,14 +48,14 @@ function relativeForm(specifier: string): string | undefined {
   return specifier.endsWith('.js') ? undefined : `${specifier} must end in .js`;
 }
 
-const ENVIRONMENT = /^src\/(config\.ts|cli\/)/;
+const ENVIRONMENT = /^src\/(client\/config\.ts|cli\/)/;
 const RUNTIME_OBJECTS = /^(globalThis\.)?(process|Deno|Bun|import\.meta)$/;
 
 /** Law 3: the environment is read in config.ts and the command line. */
 export const environmentHasOneReader = eachNode((node, { path }) => {
   if (!ts.isPropertyAccessExpression(node) || node.name.text !== 'env' || ENVIRONMENT.test(path)) return undefined;
   const owner = node.expression.getText().replaceAll('?', '');
-  return RUNTIME_OBJECTS.test(owner) ? `${owner}.env is read in config.ts and cli/ only` : undefined;
+  return RUNTIME_OBJECTS.test(owner) ? `${owner}.env is read in client/config.ts and cli/ only` : undefined;
 });
 
 const NODE_GLOBALS = ['process', 'Buffer', 'require', 'module', '__dirname', '__filename', 'global'];
@@ -69,7 +69,7 @@ export const nodeGlobalsStayOut = eachNode((node, { path, ast }) => {
 });
 
 /** The page runs in a browser and shares no code with the rest. */
-const TIME_KEEPERS = /^src\/(runtime\/clock\.ts|sandbox\/world\/real-time\.ts|page\/)/;
+const TIME_KEEPERS = /^src\/(runtime\/clock\.ts|sandbox\/world\/real-time\.ts|adapters\/page\/)/;
 const TIMERS = ['setTimeout', 'setInterval', 'setImmediate', 'requestAnimationFrame', 'performance'];
 
 /** Law 4: time comes from a clock that a test can hold. */
@@ -84,7 +84,7 @@ export const timeHasAClock = eachNode((node, { path }) => {
   return called === 'Date.now' || called === 'AbortSignal.timeout' ? `${called} outside of a clock` : undefined;
 });
 
-const RANDOM_SOURCES = /^src\/(runtime\/clock\.ts|sandbox\/world\/random\.ts|page\/)/;
+const RANDOM_SOURCES = /^src\/(runtime\/clock\.ts|sandbox\/world\/random\.ts|adapters\/page\/)/;
 
 /** Law 4: chance comes from one place, so that a simulation can seed it. */
 export const chanceHasASource = eachNode((node, { path }) => {

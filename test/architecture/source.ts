@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import ts from 'typescript';
 import { ROOT } from '../support/build.js';
 
-/** A parsed file, by its path below the repository's root: `src/client.ts`. */
+/** A parsed file, by its path below the repository's root: `src/client/client.ts`. */
 export interface Source {
   readonly path: string;
   readonly ast: ts.SourceFile;
@@ -53,7 +53,7 @@ export function sourcesBelow(folder: string): Source[] {
   );
 }
 
-/** Each breach as an editor can open it: `src/client.ts:12 what is wrong`. */
+/** Each breach as an editor can open it: `src/client/client.ts:12 what is wrong`. */
 export function told(breaches: readonly Breach[]): string[] {
   return breaches.map((breach) => `${breach.path}:${breach.line} ${breach.message}`);
 }

@@ -50,7 +50,7 @@ export const commentsHideNothing: Law = (sources) =>
   );
 
 /** The one exception of law 6: what all clients of an account share has to live somewhere. */
-const REGISTRY = 'src/shared/account.ts';
+const REGISTRY = 'src/store/account.ts';
 /** A WeakMap is none: what it holds belongs to an object of the caller's, and goes with it. */
 const CONTAINERS = /^(Map|Set|Array)$/;
 

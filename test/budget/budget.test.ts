@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { groupOf, scopeOf } from '../../src/budget/ledger.js';
+import { groupOf, scopeOf } from '../../src/ledger/ledger.js';
 import {
   BudgetExceededError,
   type BudgetOptions,
@@ -9,7 +9,7 @@ import {
   InsufficientBalanceError,
 } from '../../src/index.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
-import { memoryShared, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryShared, type SharedStore } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { json, stubbed } from '../transport/support.js';
 

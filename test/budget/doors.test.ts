@@ -1,8 +1,8 @@
 // A budget is the client's, so it holds wherever a client works: in the queue, the AI SDK and durable runs.
 import { experimental_generateVideo as generateVideo } from 'ai';
 import { expect, test } from 'vitest';
-import { createGen } from '../../src/ai-sdk/index.js';
-import { createActivities, type DurableEngine, generate } from '../../src/durable/index.js';
+import { createGen } from '../../src/adapters/ai-sdk/index.js';
+import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import { BudgetExceededError, createBudget, GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { noRedis, queuesOnSandboxes } from '../bullmq/queue-on-sandbox.js';

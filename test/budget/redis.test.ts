@@ -3,7 +3,7 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBudget } from '../../src/index.js';
-import { redisShared } from '../../src/redis/index.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { inTurn, openService, spenderOn, VIDEO } from './service.js';
 

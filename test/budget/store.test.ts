@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, GenClient, GenError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { memoryShared, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryShared, type SharedStore } from '../../src/store/store.js';
 import { rejection } from '../transport/support.js';
 import { openService, spenderOn, VIDEO } from './service.js';
 

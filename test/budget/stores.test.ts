@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BudgetExceededError, createBudget, type SpendingBudget } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import type { SharedStore } from '../../src/shared/shared-store.js';
+import type { SharedStore } from '../../src/store/store.js';
 import { type OpenStore, STORES } from '../shared/stores.js';
 import { inTurn, openService, spenderOn, VIDEO } from './service.js';
 

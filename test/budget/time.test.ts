@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type BudgetOptions, createBudget } from '../../src/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import { HeldClock } from './held-clock.js';
 import { VIDEO } from './service.js';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, RateLimitError } from '../../src/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import type { BudgetOrder } from '../../src/schemas/budget.js';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import { HeldClock, turn } from './held-clock.js';
 
 const START = Date.UTC(2026, 0, 1);

@@ -4,7 +4,7 @@ import { ConnectionError, GenError, RateLimitError } from '../../src/errors/inde
 import { createBudget } from '../../src/index.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import type { BudgetOrder } from '../../src/schemas/budget.js';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import { HeldClock, turn } from './held-clock.js';
 
 /** What the service does with a create. `late`: the answer is lost, and the job is made a while later. */

@@ -2,8 +2,8 @@
 import { type Job, Queue, Worker, type WorkerOptions } from 'bullmq';
 import { type ClientOptions, GenClient, InProcessLimiter } from 'gen-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { queueNames } from '../../src/bullmq/connection.js';
-import { type CreateTurn, enterLine, needsTurn, openCreates } from '../../src/bullmq/creates.js';
+import { queueNames } from '../../src/adapters/bullmq/connection.js';
+import { type CreateTurn, enterLine, needsTurn, openCreates } from '../../src/adapters/bullmq/creates.js';
 import { freePort } from '../support/free-port.js';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 

@@ -3,8 +3,8 @@ import { Queue, Worker } from 'bullmq';
 import { GenClient } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
 import { describe, expect, it } from 'vitest';
-import { queueNames } from '../../src/bullmq/connection.js';
-import { openNotes } from '../../src/bullmq/notes.js';
+import { queueNames } from '../../src/adapters/bullmq/connection.js';
+import { openNotes } from '../../src/adapters/bullmq/notes.js';
 import { eventOf, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const prompt = 'a fox at dawn';

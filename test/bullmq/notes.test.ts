@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openNotes } from '../../src/bullmq/notes.js';
+import { openNotes } from '../../src/adapters/bullmq/notes.js';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 describe.skipIf(noRedis !== undefined)('a queued call', () => {

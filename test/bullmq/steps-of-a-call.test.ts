@@ -1,8 +1,8 @@
 // What a worker does with a call, step by step, and in which order. Needs no Redis.
 import { DelayedError, UnrecoverableError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
-import { type GenJobData, isKnownRecord } from '../../src/bullmq/call-record.js';
-import { createProcessor } from '../../src/bullmq/process-call.js';
+import { type GenJobData, isKnownRecord } from '../../src/adapters/bullmq/call-record.js';
+import { createProcessor } from '../../src/adapters/bullmq/process-call.js';
 import { BudgetExceededError, type ClientOptions, createBudget, GenError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { discardUploads, storeFiles, uploadFiles, withUploads } from '../../src/bullmq/call-files.js';
+import { discardUploads, storeFiles, uploadFiles, withUploads } from '../../src/adapters/bullmq/call-files.js';
 import {
   type GenJobData,
   hasFailed,
@@ -12,11 +12,11 @@ import {
   loadRun,
   storedError,
   storeRun,
-} from '../../src/bullmq/call-record.js';
-import { queueNames } from '../../src/bullmq/connection.js';
-import { wakeCall } from '../../src/bullmq/notes.js';
+} from '../../src/adapters/bullmq/call-record.js';
+import { queueNames } from '../../src/adapters/bullmq/connection.js';
+import { wakeCall } from '../../src/adapters/bullmq/notes.js';
 import { GenError } from '../../src/index.js';
-import { fromPath } from '../../src/node/index.js';
+import { fromPath } from '../../src/adapters/node/index.js';
 import { rejection } from '../transport/support.js';
 
 const RULES = {

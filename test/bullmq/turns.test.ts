@@ -1,9 +1,9 @@
 import { InProcessLimiter } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it, vi } from 'vitest';
-import { openNotes } from '../../src/bullmq/notes.js';
+import { openNotes } from '../../src/adapters/bullmq/notes.js';
 import type { LaneLimit } from '../../src/rules/limits.js';
-import { queuedReadMs } from '../../src/rules/order.js';
+import { queuedReadMs } from '../../src/rules/read-order.js';
 import { isTooSlow } from '../support/core-share.js';
 import { freePort } from '../support/free-port.js';
 import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';

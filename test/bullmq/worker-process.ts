@@ -1,8 +1,8 @@
 // One worker process of the campaign, killed or stopped at any moment.
 import { Redis } from 'ioredis';
-import { createGenWorker } from '../../src/bullmq/index.js';
+import { createGenWorker } from '../../src/adapters/bullmq/index.js';
 import { GenClient } from '../../src/index.js';
-import { redisShared } from '../../src/redis/index.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
 
 const { REDIS_PORT, BASE_URL, API_KEY, QUEUE, SPEED } = process.env;
 const connection = { host: '127.0.0.1', port: Number(REDIS_PORT), retryStrategy: () => 100 };

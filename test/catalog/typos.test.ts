@@ -1,19 +1,19 @@
 // What plain JavaScript, or a body that came as JSON, gets wrong without a compiler: nothing of it is paid for.
 import { describe, expect, it, test } from 'vitest';
-import { createGen } from '../../src/ai-sdk/index.js';
-import { createGenQueue, createGenWorker } from '../../src/bullmq/index.js';
+import { createGen } from '../../src/adapters/ai-sdk/index.js';
+import { createGenQueue, createGenWorker } from '../../src/adapters/bullmq/index.js';
 import {
   cloudflareEngine,
   createActivities,
   generate,
   inngestEngine,
   workflowEngine,
-} from '../../src/durable/index.js';
+} from '../../src/adapters/durable/index.js';
 import { GenClient, GenError, InProcessLimiter, verifyWebhook } from '../../src/index.js';
-import { saveOutput, toNodeHandler } from '../../src/node/index.js';
-import { redisShared } from '../../src/redis/index.js';
+import { saveOutput, toNodeHandler } from '../../src/adapters/node/index.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { copyOutput, createOutputHandler, r2, s3 } from '../../src/storage/index.js';
+import { copyOutput, createOutputHandler, r2, s3 } from '../../src/adapters/storage/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import fields from '../fixtures/fields.json' with { type: 'json' };
 import { created, json, rejection, stubbed } from '../transport/support.js';

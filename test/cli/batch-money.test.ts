@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Machine } from '../../src/cli/session.js';
 import type { JobEvent } from '../../src/index.js';
-import { PartFile } from '../../src/node/part-file.js';
+import { PartFile } from '../../src/adapters/node/part-file.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 

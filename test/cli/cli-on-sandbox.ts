@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach } from 'vitest';
-import { GenClient } from '../../src/client.js';
-import type { ClientOptions } from '../../src/client-options.js';
+import { GenClient } from '../../src/client/client.js';
+import type { ClientOptions } from '../../src/client/client-options.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { type Outcome, type Running, type RunOptions, runCli, startCli } from './run-cli.js';
 

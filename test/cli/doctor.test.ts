@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { type DoctorPlan, runDoctor } from '../../src/cli/commands/doctor.js';
 import type { Check } from '../../src/cli/doctor/checks.js';
 import type { Machine } from '../../src/cli/session.js';
-import { GenClient } from '../../src/client.js';
+import { GenClient } from '../../src/client/client.js';
 import { serve } from '../../src/sandbox/http/serve.js';
 import { createSandbox, type ResponseShapes, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { SHAPES } from '../../src/sandbox/world/shapes.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { VERSION } from '../../src/version.js';
+import { VERSION } from '../../src/runtime/version.js';
 import { runCli } from './run-cli.js';
 
 const COMMANDS = [

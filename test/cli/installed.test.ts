@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { VERSION } from '../../src/version.js';
+import { VERSION } from '../../src/runtime/version.js';
 import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
 import { ROOT } from '../support/build.js';
 import { type Consumer, createConsumer } from '../support/consumer.js';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fileJournal } from '../../src/node/index.js';
+import { fileJournal } from '../../src/adapters/node/index.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 
 const place = cliOnSandbox();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { GenClient } from '../../src/client.js';
+import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';

@@ -1,7 +1,7 @@
 // The Durable Object and its store in process, beside a runtime of doubles and a real SQLite. workerd runs the same in one-account.test.ts.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openGroupTable } from '../../src/cloudflare/group-table.js';
-import { durableObjectShared, GenAccount } from '../../src/cloudflare/index.js';
+import { openGroupTable } from '../../src/adapters/cloudflare/group-table.js';
+import { durableObjectShared, GenAccount } from '../../src/adapters/cloudflare/index.js';
 import { GenError } from '../../src/errors/index.js';
 import { openSql } from './sqlite.js';
 

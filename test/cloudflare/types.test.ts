@@ -21,7 +21,7 @@ test.skipIf(whyNoStores() !== undefined)(
       `${folder}probe.ts`,
       `import type { DurableObjectNamespace, DurableObjectState } from '@cloudflare/workers-types';
      import { createBudget, GenClient } from '${ROOT}src/index.js';
-     import { durableObjectShared, GenAccount } from '${ROOT}src/cloudflare/index.js';
+     import { durableObjectShared, GenAccount } from '${ROOT}src/adapters/cloudflare/index.js';
      import { createWebhookHandler } from '${ROOT}src/webhooks/index.js';
      declare const typed: DurableObjectNamespace<GenAccount>;
      declare const plain: DurableObjectNamespace;
@@ -41,7 +41,7 @@ test.skipIf(whyNoStores() !== undefined)(
       `${ROOT}node_modules/@types`,
       '--lib',
       'es2023,es2024.arraybuffer,esnext.disposable,dom,dom.iterable,dom.asynciterable',
-      `${ROOT}src/cloudflare/workers.d.ts`,
+      `${ROOT}src/adapters/cloudflare/workers.d.ts`,
       `${folder}probe.ts`,
     ]).catch((failed: { stdout: string }) => failed);
     expect(stdout).toBe('');
@@ -62,7 +62,7 @@ test.skipIf(whyNoStores() !== undefined)("the example for Workers fits Cloudflar
       noImplicitOverride: true,
     },
     ...{ lib: ['esnext'], types: ['node'], typeRoots: [`${ROOT}node_modules/@types`] },
-    paths: { 'gen-client': [`${ROOT}src/index.ts`], 'gen-client/*': [`${ROOT}src/*/index.ts`] },
+    paths: { 'gen-client': [`${ROOT}src/index.ts`], 'gen-client/webhooks': [`${ROOT}src/webhooks/index.ts`], 'gen-client/*': [`${ROOT}src/adapters/*/index.ts`] },
   };
   const files = [`${packages}@cloudflare/workers-types/index.d.ts`, `${ROOT}examples/workers/worker.ts`];
   writeFileSync(config, JSON.stringify({ compilerOptions, files }));

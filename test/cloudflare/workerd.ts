@@ -1,9 +1,10 @@
 // Programs of this source in real workerd, as Cloudflare's own tools bundle and run them.
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
+import { sourceOf } from '../../scripts/entry-points.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
 
-const source = (path: string) => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
+const root = fileURLToPath(new URL('../../', import.meta.url));
 const DOORS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];
 
 /** Why there is no workerd here, or undefined where there is one. In CI it must be there. */
@@ -36,8 +37,8 @@ export async function bundle(program: Program): Promise<string> {
     conditions: ['workerd', 'worker', 'browser'],
     external: ['cloudflare:*', 'node:*'],
     alias: {
-      'gen-client': source('index.ts'),
-      ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, source(`${door}/index.ts`)])),
+      'gen-client': root + sourceOf('index'),
+      ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, root + sourceOf(door)])),
     },
     tsconfigRaw: {},
     logLevel: 'silent',

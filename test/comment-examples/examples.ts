@@ -1,6 +1,7 @@
 // The code that stands under `@example` in the doc comments of the sources.
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
+import { sourceOf } from '../../scripts/entry-points.js';
 import { sourcesBelow, walk } from '../architecture/source.js';
 import { ROOT } from '../support/build.js';
 import { manifest } from '../support/consumer.js';
@@ -40,8 +41,7 @@ function exportsOfDoors(): Map<string, string> {
   const names = new Map<string, string>();
   const doors = Object.keys(manifest().exports).flatMap((door) => (door === './package.json' ? [] : [door.slice(2)]));
   for (const door of doors) {
-    const folder = door === 'schemas' ? 'schemas-door' : door;
-    const path = `${ROOT}src/${folder && `${folder}/`}index.ts`;
+    const path = ROOT + sourceOf(door || 'index');
     const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
     const add = (name: string, isType: boolean) => {
       const from = `from 'gen-client${door && `/${door}`}';`;

@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
+import { sourceOf } from '../../scripts/entry-points.js';
 import { ROOT } from '../support/build.js';
 
 /** The engines whose packages have a folder here. */
@@ -67,7 +68,7 @@ const DOORS = ['durable', 'webhooks', 'storage', 'sandbox'];
 /** `gen-client` in a bundle is this source. */
 const alias = {
   'gen-client': `${ROOT}src/index.ts`,
-  ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, `${ROOT}src/${door}/index.ts`])),
+  ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, ROOT + sourceOf(door)])),
 };
 
 /** An example as one file for workerd. */

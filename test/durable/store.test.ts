@@ -7,7 +7,7 @@ import {
   type DurableEngine,
   generate,
   type Json,
-} from '../../src/durable/index.js';
+} from '../../src/adapters/durable/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { MemoryStore } from '../storage/memory-store.js';
 import { rejection } from '../transport/support.js';

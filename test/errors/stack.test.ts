@@ -14,7 +14,7 @@ const loader = new URL('../../scripts/typescript.mjs', import.meta.url).href;
 const HEAD = [
   `import { inspect } from 'node:util';`,
   `import { GenClient } from '${source('index.ts')}';`,
-  `import { saveOutput } from '${source('node/index.ts')}';`,
+  `import { saveOutput } from '${source('adapters/node/index.ts')}';`,
   `const no = { success: false, error: { code: 'forbidden', message: 'no' } };`,
   'const make = (fetch) => new GenClient({ apiKey: "sk-stack", baseUrl: "http://127.0.0.1:9", maxRetries: 0, fetch });',
   'const client = make(async () => Response.json(no, { status: 403 }));',

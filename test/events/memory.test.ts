@@ -1,7 +1,7 @@
 import diagnostics from 'node:diagnostics_channel';
 import { afterEach, describe, expect, test } from 'vitest';
 import { GenClient, type JobEvent } from '../../src/index.js';
-import { accountFor } from '../../src/shared/account.js';
+import { accountFor } from '../../src/store/account.js';
 import { JobMemory } from '../../src/transport/job-log.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { memoryShared, type SharedStore, sharedJournal } from '../../src/index.js';
-import { fromPath } from '../../src/node/index.js';
+import { fromPath } from '../../src/adapters/node/index.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 
 const prompt = 'the fox runs';

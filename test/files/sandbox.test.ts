@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { GenClient } from '../../src/index.js';
-import { fromPath, saveOutput } from '../../src/node/index.js';
+import { fromPath, saveOutput } from '../../src/adapters/node/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
 it('takes a local file into a job and brings its file home, through the sandbox', async () => {

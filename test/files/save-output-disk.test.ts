@@ -21,7 +21,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { DownloadError } from '../../src/errors/index.js';
-import { saveOutput } from '../../src/node/index.js';
+import { saveOutput } from '../../src/adapters/node/index.js';
 import { ROOT } from '../support/build.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
@@ -219,7 +219,7 @@ describe('what the service sends in place of the file', () => {
 describe('a run that was killed', () => {
   const PROGRAM = (baseUrl: string, path: string) => `
     import { GenClient } from '${ROOT}src/index.ts';
-    import { saveOutput } from '${ROOT}src/node/index.ts';
+    import { saveOutput } from '${ROOT}src/adapters/node/index.ts';
     const client = new GenClient({ apiKey: 'k', baseUrl: '${baseUrl}' });
     await saveOutput(client, 'job_1', '${path}', {
       onProgress: ({ receivedBytes }) => receivedBytes >= 2_000_000 && setTimeout(() => process.kill(process.pid, 'SIGKILL'), 500),

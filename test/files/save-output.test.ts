@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DownloadError } from '../../src/errors/index.js';
-import { saveOutput } from '../../src/node/index.js';
+import { saveOutput } from '../../src/adapters/node/index.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
 

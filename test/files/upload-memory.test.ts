@@ -1,6 +1,6 @@
 // Which uploads are known: by the object in this process, and by the content of the file in a store that processes share.
 import { describe, expect, it, vi } from 'vitest';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import {
   contentKey,
   type KnownUpload,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PreflightError, UploadError } from '../../src/errors/index.js';
-import { fromPath } from '../../src/node/index.js';
+import { fromPath } from '../../src/adapters/node/index.js';
 import type { UploadSource } from '../../src/schemas/upload.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';

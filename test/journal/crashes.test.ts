@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Journal, JournalEntry } from '../../src/index.js';
-import { fileJournal } from '../../src/node/index.js';
+import { fileJournal } from '../../src/adapters/node/index.js';
 import { foldJournal } from '../../src/rules/journal.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { ROOT } from '../support/build.js';

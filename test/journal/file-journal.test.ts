@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { GenClient, GenError } from '../../src/index.js';
-import { fileJournal } from '../../src/node/index.js';
+import { fileJournal } from '../../src/adapters/node/index.js';
 import { foldJournal, type JournalEntry } from '../../src/rules/journal.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';

@@ -15,10 +15,10 @@ import {
   sharedJournal,
   usdOf,
 } from '../../src/index.js';
-import { fileJournal, saveOutput } from '../../src/node/index.js';
+import { fileJournal, saveOutput } from '../../src/adapters/node/index.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
-import { memoryShared } from '../../src/shared/shared-store.js';
-import { copyOutput } from '../../src/storage/index.js';
+import { memoryShared } from '../../src/store/store.js';
+import { copyOutput } from '../../src/adapters/storage/index.js';
 
 /** A journal of two functions, as a user writes it. */
 function listJournal() {

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { expect, it, vi } from 'vitest';
-import { accountFor } from '../../src/shared/account.js';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { accountFor } from '../../src/store/account.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const REGISTRY = Symbol.for('gen-client.accounts');
@@ -39,7 +39,7 @@ it('gives all clients of one base URL and key the same account, and others anoth
 it('is shared with another copy of the package', async () => {
   const account = accountFor('https://copy.example', 'key');
   vi.resetModules();
-  const copy = await import('../../src/shared/account.js');
+  const copy = await import('../../src/store/account.js');
   expect(copy.accountFor).not.toBe(accountFor);
   expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
 });

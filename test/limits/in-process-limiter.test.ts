@@ -2,8 +2,8 @@ import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
-import type { LaneWait, Release } from '../../src/limits/rate-limiter.js';
+import { InProcessLimiter } from '../../src/store/in-process-limiter.js';
+import type { LaneWait, Release } from '../../src/store/rate-limiter.js';
 import { seeded } from '../support/seeded.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 

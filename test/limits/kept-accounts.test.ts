@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/index.js';
-import { accountFor } from '../../src/shared/account.js';
+import { accountFor } from '../../src/store/account.js';
 import { BASE_URL, created, freshKey, json, stubbed } from '../transport/support.js';
 
 const REGISTRY = Symbol.for('gen-client.accounts');

@@ -79,7 +79,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'test/waiting/{webhooks,create-and-wait,traces}.test.ts',
       'test/catalog/preflight.test.ts',
     ],
-    ['src/events.ts', 'src/hooks.ts', 'src/transport/job-log.ts', 'src/transport/layers/{events,jobs}.ts'],
+    ['src/transport/events.ts', 'src/transport/hooks.ts', 'src/transport/job-log.ts', 'src/transport/layers/{events,jobs}.ts'],
   ),
   durable: folder('durable', inFolders('durable')),
   cloudflare: folder('cloudflare', ['test/cloudflare/gen-account.test.ts']),

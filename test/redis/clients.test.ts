@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { redisShared } from '../../src/redis/index.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
 
 type Asked = unknown[];
 const SHA1 = /^[\da-f]{40}$/;

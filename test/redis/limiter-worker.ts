@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { GenClient } from '../../src/index.js';
-import { redisShared } from '../../src/redis/index.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
 
 const [, , baseUrl = '', port = '', windowMs = '', count = '', kind = ''] = process.argv;
 const url = `redis://127.0.0.1:${port}`;

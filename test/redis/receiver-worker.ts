@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { Redis } from 'ioredis';
-import { redisShared } from '../../src/redis/index.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
 
 const [, , port = '', secret = '', leaseMs = '', fate = ''] = process.argv;

@@ -3,11 +3,11 @@
 import { pathToFileURL } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { GenClient } from '../../src/client.js';
-import type { RedisClient } from '../../src/redis/index.js';
-import { redisShared } from '../../src/redis/index.js';
+import { GenClient } from '../../src/client/client.js';
+import type { RedisClient } from '../../src/adapters/redis/index.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { isSetupError } from '../../src/shared/shared-store.js';
+import { isSetupError } from '../../src/store/store.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';

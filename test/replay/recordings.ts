@@ -1,12 +1,12 @@
 // What a version leaves in a user's engine and queue: step lists of durable runs, and records of queued calls.
-import { loadRun, storeRun } from '../../src/bullmq/call-record.js';
+import { loadRun, storeRun } from '../../src/adapters/bullmq/call-record.js';
 import {
   createActivities,
   type DurableEngine,
   type GenerateOptions,
   generate,
   type Json,
-} from '../../src/durable/index.js';
+} from '../../src/adapters/durable/index.js';
 import { nextStep } from '../../src/rules/run.js';
 import type { RunEvent, RunRules } from '../../src/rules/run-state.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';

@@ -1,7 +1,7 @@
 // What is in a user's engine or queue survives the next version.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { isKnownRecord, loadRun } from '../../src/bullmq/call-record.js';
+import { isKnownRecord, loadRun } from '../../src/adapters/bullmq/call-record.js';
 import { nextStep } from '../../src/rules/run.js';
 import { endOf, json, type Recordings, replayingEngine, WORKER_RULES } from './recordings.js';
 

@@ -4,7 +4,7 @@ import { takeBudgetStep } from '../../src/rules/budget.js';
 import { type BudgetState, type BudgetStep, EMPTY_BUDGET, type ReserveStep } from '../../src/rules/budget-state.js';
 import type { Fate } from '../../src/rules/fate.js';
 import { refuseField, refuseTwins, undocumentedFields } from '../../src/rules/fields.js';
-import { queuedReadMs } from '../../src/rules/order.js';
+import { queuedReadMs } from '../../src/rules/read-order.js';
 import { nextStep } from '../../src/rules/run.js';
 import {
   anotherRun,

@@ -26,7 +26,7 @@ import {
   readPauseMs,
   rhythmOf,
   withLength,
-} from '../../src/rules/order.js';
+} from '../../src/rules/read-order.js';
 import { takePlace } from '../../src/rules/places.js';
 import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
 import type { Job, JobCall } from '../../src/schemas/job.js';

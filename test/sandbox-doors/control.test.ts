@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { GenClient } from '../../src/client.js';
+import { GenClient } from '../../src/client/client.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 
 let sandbox: Sandbox;

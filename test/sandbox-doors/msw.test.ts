@@ -1,7 +1,7 @@
 import { HttpResponse, http } from 'msw';
 import { setupServer } from 'msw/node';
 import { afterEach, expect, it } from 'vitest';
-import { GenClient } from '../../src/client.js';
+import { GenClient } from '../../src/client/client.js';
 import { createSandbox, sandboxHandlers } from '../../src/sandbox/index.js';
 import { cutBody } from './cut-body.js';
 

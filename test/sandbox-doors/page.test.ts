@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { GenClient } from '../../src/client.js';
+import { GenClient } from '../../src/client/client.js';
 import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { type Browser, hasChromium, launch, type Page } from './browser.js';

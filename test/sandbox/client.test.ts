@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { GenClient } from '../../src/client.js';
+import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';

@@ -1,6 +1,6 @@
 // Tests of an app that makes its own client, which does not take its time from the sandbox.
 import { afterEach, expect, test, vi } from 'vitest';
-import { GenClient } from '../../src/client.js';
+import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
 /** An app that makes its own client and waits for a job. */

@@ -1,6 +1,6 @@
 // Every shape is one that the real service may have, so the SDK has to read all of them alike.
 import { describe, expect, test } from 'vitest';
-import { GenClient } from '../../src/client.js';
+import { GenClient } from '../../src/client/client.js';
 import { RateLimitError } from '../../src/errors/index.js';
 import { createSandbox, type ResponseShapes } from '../../src/sandbox/index.js';
 import { png, receiver, setUp } from './plain-client.js';

@@ -11,8 +11,8 @@ import {
   type SharedStore,
   setupError,
   updateShared,
-} from '../../src/shared/shared-store.js';
-import { createOutage, StoredLane } from '../../src/shared/stored-lane.js';
+} from '../../src/store/store.js';
+import { createOutage, StoredLane } from '../../src/store/stored-lane.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 
 const random = { next: () => 0.5, uuid: () => 'id' };

@@ -4,8 +4,8 @@ import { expect, it, vi } from 'vitest';
 import { GenClient, memoryShared, type SharedStore } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { Facts, JobLengths } from '../../src/shared/facts.js';
-import { memoryStore } from '../../src/shared/shared-store.js';
+import { Facts, JobLengths } from '../../src/store/facts.js';
+import { memoryStore } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/errors/index.js';
 import type { Journal, JournalEntry } from '../../src/rules/journal.js';
 import { CLOCK } from '../../src/runtime/clock.js';
-import { journalName, readJournal, sharedJournal, storedEntry } from '../../src/shared/journal.js';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { journalName, readJournal, sharedJournal, storedEntry } from '../../src/ledger/shared-journal.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import { HeldClock } from '../budget/held-clock.js';
 
 const START = Date.UTC(2026, 0, 1);

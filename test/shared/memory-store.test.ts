@@ -1,7 +1,7 @@
 // The store in the memory of a process, on a clock that the test holds.
 
 import { describe, expect, it, vi } from 'vitest';
-import { eventStore, isInProcess, memoryShared, memoryStore, SHARED, sharedOf } from '../../src/shared/shared-store.js';
+import { eventStore, isInProcess, memoryShared, memoryStore, SHARED, sharedOf } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });
@@ -129,7 +129,7 @@ it('the events of this process are in one store for each clock, whichever copy o
   const store = eventStore();
   expect(eventStore()).toBe(store);
   vi.resetModules();
-  const copy = await import('../../src/shared/shared-store.js');
+  const copy = await import('../../src/store/store.js');
   const clock = virtualClock();
   expect(copy.eventStore).not.toBe(eventStore);
   expect(copy.eventStore(clock)).toBe(eventStore(clock));

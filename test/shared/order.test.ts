@@ -1,7 +1,7 @@
 // In which order the calls of many processes are served, and what they are told meanwhile.
 
 import { describe, expect, it } from 'vitest';
-import type { AnyLimiter, LaneWait } from '../../src/limits/rate-limiter.js';
+import type { AnyLimiter, LaneWait } from '../../src/store/rate-limiter.js';
 import type { VirtualClock } from '../waiting/virtual-clock.js';
 import { LANE, tried, world } from './world.js';
 

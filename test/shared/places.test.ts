@@ -1,7 +1,7 @@
 // The line of durable runs that wait for one rate limit, on a held clock.
 import { describe, expect, it } from 'vitest';
-import { AccountPlaces } from '../../src/shared/account.js';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { AccountPlaces } from '../../src/store/account.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import { HeldClock } from '../budget/held-clock.js';
 
 const START = Date.UTC(2026, 0, 1);

@@ -1,8 +1,8 @@
 // What a process knows of the limits that it shares, on a clock that the test holds.
 
 import { expect, it } from 'vitest';
-import { SharedLimiter } from '../../src/shared/shared-limiter.js';
-import { memoryStore } from '../../src/shared/shared-store.js';
+import { SharedLimiter } from '../../src/store/shared-limiter.js';
+import { memoryStore } from '../../src/store/store.js';
 import { seeded } from '../support/seeded.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { LANE, world } from './world.js';

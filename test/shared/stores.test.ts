@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/index.js';
 import { systemClock, systemRandom } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { type SharedStore, updateShared } from '../../src/shared/shared-store.js';
+import { type SharedStore, updateShared } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { type OpenStore, STORES } from './stores.js';
 

@@ -1,10 +1,10 @@
 // Every store that the tables of cases run over.
 
 import { pathToFileURL } from 'node:url';
-import { openGroupTable } from '../../src/cloudflare/group-table.js';
-import { redisShared } from '../../src/redis/index.js';
+import { openGroupTable } from '../../src/adapters/cloudflare/group-table.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
 import { systemClock } from '../../src/runtime/clock.js';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import { openSql } from '../cloudflare/sqlite.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { startUpstash } from '../redis/upstash-bridge.js';

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { ConnectionError } from '../../src/errors/index.js';
-import type { LanePool } from '../../src/limits/in-process-limiter.js';
-import type { LaneWait, Release } from '../../src/limits/rate-limiter.js';
+import type { LanePool } from '../../src/store/in-process-limiter.js';
+import type { LaneWait, Release } from '../../src/store/rate-limiter.js';
 import { LANE, tried, world } from './world.js';
 
 const away = () => Promise.reject(new Error('the store is gone'));

@@ -1,11 +1,11 @@
 // Processes that share the limits of one account over a store, on a clock that the test holds.
 
-import { InProcessLimiter, type LanePool } from '../../src/limits/in-process-limiter.js';
-import type { AnyLimiter, Release } from '../../src/limits/rate-limiter.js';
+import { InProcessLimiter, type LanePool } from '../../src/store/in-process-limiter.js';
+import type { AnyLimiter, Release } from '../../src/store/rate-limiter.js';
 import type { LaneLimit } from '../../src/rules/limits.js';
 import type { Random } from '../../src/runtime/clock.js';
-import { SharedLimiter } from '../../src/shared/shared-limiter.js';
-import { memoryStore, type SharedStore } from '../../src/shared/shared-store.js';
+import { SharedLimiter } from '../../src/store/shared-limiter.js';
+import { memoryStore, type SharedStore } from '../../src/store/store.js';
 import { seeded } from '../support/seeded.js';
 import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 

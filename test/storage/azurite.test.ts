@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { azureBlob } from '../../examples/storage/azure-blob.js';
-import { copyOutput } from '../../src/storage/index.js';
+import { copyOutput } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { freePort } from '../support/free-port.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { rangeIn } from '../../src/storage/output-response.js';
+import { rangeIn } from '../../src/adapters/storage/output-response.js';
 
 it.each<[string | undefined, ReturnType<typeof rangeIn>]>([
   ['bytes=0-9', { start: 0, end: 9 }],

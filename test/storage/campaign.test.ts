@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { copyOutput, s3 } from '../../src/storage/index.js';
+import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { ROOT } from '../support/build.js';
@@ -41,7 +41,7 @@ describe('a program that is killed', () => {
     async (bytes) => {
       const program = `
       import { GenClient } from '${ROOT}src/index.ts';
-      import { copyOutput, s3 } from '${ROOT}src/storage/index.ts';
+      import { copyOutput, s3 } from '${ROOT}src/adapters/storage/index.ts';
       const client = new GenClient({ apiKey: 'k', baseUrl: '${service.baseUrl}' });
       await copyOutput(client, 'job_1', s3(${JSON.stringify(store.at('fox.mp4'))}));`;
       const flags = ['--import', `${ROOT}scripts/typescript.mjs`, '--input-type=module-typescript', '-e', program];

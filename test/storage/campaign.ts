@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
 import { GenClient } from '../../src/index.js';
-import { copyOutput, s3 } from '../../src/storage/index.js';
+import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { seeded } from '../support/seeded.js';
 import { S3Double, type S3Fault } from './s3-double.js';

@@ -8,7 +8,7 @@ import {
   copyOutput,
   type OutputDestination,
   type StoredObject,
-} from '../../src/storage/index.js';
+} from '../../src/adapters/storage/index.js';
 import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 
 export const FILE = new Uint8Array(1_000_000).fill(7);

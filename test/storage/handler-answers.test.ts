@@ -1,8 +1,8 @@
 // What a handler asks the service and the copy of a file, and what it answers, without a connection.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { APIError, RateLimitError } from '../../src/errors/index.js';
-import { createOutputHandler, type OutputHandlerOptions, type OutputSource, r2 } from '../../src/storage/index.js';
-import { fileResponse } from '../../src/storage/output-response.js';
+import { createOutputHandler, type OutputHandlerOptions, type OutputSource, r2 } from '../../src/adapters/storage/index.js';
+import { fileResponse } from '../../src/adapters/storage/output-response.js';
 
 afterEach(() => {
   vi.unstubAllGlobals();

@@ -3,7 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { copyOutput, s3 } from '../../src/storage/index.js';
+import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { ensureBuilt, ROOT } from '../support/build.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { OutputDestination, PutObjectOptions, StoredObject } from '../../src/storage/index.js';
+import type { OutputDestination, PutObjectOptions, StoredObject } from '../../src/adapters/storage/index.js';
 
 /** A store of one's own, as the simplest `put` and `head` make it. */
 export class MemoryStore {

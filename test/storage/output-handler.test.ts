@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createOutputHandler, type OutputHandlerOptions } from '../../src/storage/index.js';
+import { createOutputHandler, type OutputHandlerOptions } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 

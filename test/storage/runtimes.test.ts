@@ -98,7 +98,7 @@ it.skipIf(whyNoStores() !== undefined)(
       `${here}probe.ts`,
       `import type { R2Bucket } from '@cloudflare/workers-types';
      import { GenClient } from '${ROOT}src/index.js';
-     import { copyOutput, createOutputHandler, r2, type StoredOutput } from '${ROOT}src/storage/index.js';
+     import { copyOutput, createOutputHandler, r2, type StoredOutput } from '${ROOT}src/adapters/storage/index.js';
      declare const bucket: R2Bucket;
      const object = r2(bucket, 'x');
      export const stored: Promise<StoredOutput> = copyOutput(new GenClient(), { id: 'job_1' }, object);

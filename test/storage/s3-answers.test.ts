@@ -1,6 +1,6 @@
 // What an S3 store is asked word for word, and what each of its answers means.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type S3Options, s3 } from '../../src/storage/index.js';
+import { type S3Options, s3 } from '../../src/adapters/storage/index.js';
 import { rejection } from '../transport/support.js';
 
 const KEY = 'videos/fox 1.mp4';

@@ -2,7 +2,7 @@
 // Only so far is what the double says of our own requests worth something.
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { copyOutput, s3 } from '../../src/storage/index.js';
+import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { heavy, whyNoStores } from './heavy.js';

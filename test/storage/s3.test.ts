@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { copyOutput, createOutputHandler, type S3Options, StorageError, s3 } from '../../src/storage/index.js';
+import { copyOutput, createOutputHandler, type S3Options, StorageError, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { S3Double } from './s3-double.js';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { copyOutput, createOutputHandler, s3 } from '../../src/storage/index.js';
+import { copyOutput, createOutputHandler, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { heavy, whyNoStores } from './heavy.js';

@@ -1,7 +1,7 @@
 // What a store cannot be made with, and what is shown of it: never a secret.
 import { describe, expect, it } from 'vitest';
-import { asStorageError, objectJob } from '../../src/storage/destination.js';
-import { type OutputDestination, r2, type S3Options, s3 } from '../../src/storage/index.js';
+import { asStorageError, objectJob } from '../../src/adapters/storage/destination.js';
+import { type OutputDestination, r2, type S3Options, s3 } from '../../src/adapters/storage/index.js';
 
 const CREDENTIALS = { accessKeyId: 'AKID', secretAccessKey: 'pa55' };
 const RIGHT = { bucket: 'media', key: 'fox.mp4', credentials: CREDENTIALS };

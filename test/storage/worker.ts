@@ -44,7 +44,7 @@ export async function startWorker(
     conditions: ['workerd', 'worker', 'browser'],
     alias: {
       'gen-client': source('index.ts'),
-      'gen-client/storage': source('storage/index.ts'),
+      'gen-client/storage': source('adapters/storage/index.ts'),
       'gen-client/webhooks': source('webhooks/index.ts'),
     },
     tsconfigRaw: {},

@@ -1,6 +1,6 @@
 // How the body of an answer is read: whole and up to a bound, or as a stream under a deadline.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/client/config.js';
 import { type ClientOptions, ConnectionError, type ResponseEvent, TimeoutError } from '../../src/index.js';
 import { readerOf } from '../../src/runtime/bytes.js';
 import { createTransport } from '../../src/transport/create-transport.js';

@@ -1,7 +1,7 @@
 // Forms that refusals take, and the ways to read an answer: each value to the letter.
 import { tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/client/config.js';
 import { type APIError, idempotencyKeyFrom, type Logger, type RequestTrace } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import { virtualClock } from '../waiting/virtual-clock.js';

@@ -1,6 +1,6 @@
 // Clients are made at module level: in a build, in CI, on a machine without the variables. That never fails.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createGen } from '../../src/ai-sdk/index.js';
+import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { type ClientOptions, GenClient } from '../../src/index.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
 import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/client/config.js';
 import { APIError, GenClient } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import { BASE_URL, created, freshKey, httpServer, json, rejection, seenOf, stubbed } from './support.js';

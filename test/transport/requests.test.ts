@@ -1,9 +1,9 @@
 // What goes out: methods, paths, queries, headers and bodies, to the service and to the storage.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/client/config.js';
 import { type ClientOptions, GenClient, type RawRequest, type RequestEvent } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
-import { VERSION } from '../../src/version.js';
+import { VERSION } from '../../src/runtime/version.js';
 import { BASE_URL, created, freshKey, httpServer, json, rejection, type Seen, seenOf, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/client/config.js';
 import { ConnectionError, GenClient, NotFoundError, TimeoutError } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Budget, BudgetOrder, ClientOptions, JobEvent, JobTrace, RequestTrace } from '../../src/index.js';
-import { saveOutput } from '../../src/node/index.js';
+import { saveOutput } from '../../src/adapters/node/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { PATIENCE_MS } from '../support/patience.js';

@@ -1,4 +1,4 @@
-import { InProcessLimiter } from '../../src/limits/in-process-limiter.js';
+import { InProcessLimiter } from '../../src/store/in-process-limiter.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';

@@ -1,7 +1,7 @@
 // The processes of an account notify each other through their store that jobs have ended.
 import { describe, expect, it } from 'vitest';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
-import { memoryShared, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryShared, type SharedStore } from '../../src/store/store.js';
 import type { WaiterContext } from '../../src/waiting/wait-for-job.js';
 import { signWebhook } from '../../src/webhooks/sign.js';
 import { verifyWebhook } from '../../src/webhooks/verify.js';

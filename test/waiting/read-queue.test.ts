@@ -1,7 +1,7 @@
 // Which jobs a queue lets out, how fast, and in which order; the time is an argument.
 import { describe, expect, it, vi } from 'vitest';
 import { GenError, RateLimitError } from '../../src/errors/index.js';
-import { rhythmOf } from '../../src/rules/order.js';
+import { rhythmOf } from '../../src/rules/read-order.js';
 import { DueHeap, type LaterRead, type Ranked, type ReadLimiter, ReadQueue } from '../../src/waiting/read-queue.js';
 
 interface Entry extends Ranked {

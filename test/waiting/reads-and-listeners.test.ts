@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RateLimitError, WaitTimeoutError } from '../../src/index.js';
 import type { Job } from '../../src/schemas/job.js';
-import { accountFor } from '../../src/shared/account.js';
+import { accountFor } from '../../src/store/account.js';
 import { waitForJobs } from '../../src/waiting/job-iterables.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';

@@ -1,7 +1,7 @@
 // How often a job is read, and what its reads teach about the length of jobs; the time is an argument.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
-import { JobLengths } from '../../src/shared/facts.js';
+import { JobLengths } from '../../src/store/facts.js';
 import { ReadQueue } from '../../src/waiting/read-queue.js';
 import { type Entry, HEARD, JobRhythms, type JobSubscriber } from '../../src/waiting/waited-job.js';
 import { virtualClock } from './virtual-clock.js';

@@ -1,4 +1,4 @@
-import { rhythmOf } from '../../src/rules/order.js';
+import { rhythmOf } from '../../src/rules/read-order.js';
 import { type Figures, figures, type Load } from './measure.js';
 import { type SimulatedJob, simulatedService } from './simulation.js';
 

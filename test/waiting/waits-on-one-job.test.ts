@@ -1,7 +1,7 @@
 // Several waits on one job: one of them reads, all see what it has read, and each ends by itself.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
-import { JobLengths } from '../../src/shared/facts.js';
+import { JobLengths } from '../../src/store/facts.js';
 import { createWaiter, type WaiterContext } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
 import { completedEvent } from '../support/completed-event.js';

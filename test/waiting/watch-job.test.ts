@@ -1,7 +1,7 @@
 // How far a job is: watchJob, onUpdate and estimate.
 import { describe, expect, it } from 'vitest';
 import { JobFailedError } from '../../src/errors/index.js';
-import { expectedMs, progressOf, withLength } from '../../src/rules/order.js';
+import { expectedMs, progressOf, withLength } from '../../src/rules/read-order.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import type { Job } from '../../src/schemas/job.js';
 import { type JobUpdate, watchJob } from '../../src/waiting/job-iterables.js';

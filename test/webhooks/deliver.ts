@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { memoryShared } from '../../src/shared/shared-store.js';
+import { memoryShared } from '../../src/store/store.js';
 import { createWebhookHandler, signWebhook, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { memoryShared, memoryStore, SHARED, type SharedStore } from '../../src/shared/shared-store.js';
+import { memoryShared, memoryStore, SHARED, type SharedStore } from '../../src/store/store.js';
 import { createWebhookHandler, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { toNodeHandler } from '../../src/node/index.js';
+import { toNodeHandler } from '../../src/adapters/node/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { event, SECRET } from './deliver.js';
 import { listen } from './node-server.js';

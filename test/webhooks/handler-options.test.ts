@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { redisShared } from '../../src/redis/index.js';
-import { memoryShared } from '../../src/shared/shared-store.js';
+import { redisShared } from '../../src/adapters/redis/index.js';
+import { memoryShared } from '../../src/store/store.js';
 import { createWebhookHandler, signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, SECRET } from './deliver.js';

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect } from 'node:net';
-import { type NodeHandlerOptions, toNodeHandler, type WebHandler } from '../../src/node/index.js';
+import { type NodeHandlerOptions, toNodeHandler, type WebHandler } from '../../src/adapters/node/index.js';
 
 /** A server on a loopback port. */
 export interface Served {

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { memoryShared } from '../../src/shared/shared-store.js';
+import { memoryShared } from '../../src/store/store.js';
 import { signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';

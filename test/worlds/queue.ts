@@ -1,9 +1,9 @@
 // The queue's own run, as `createGenWorker` does it, over records that a double of the engine keeps: locks, delays, kills.
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
-import { type GenJobData, type GenJobResult, type GenQueueJob, RECORD_VERSION } from '../../src/bullmq/call-record.js';
-import type { Creates } from '../../src/bullmq/creates.js';
-import type { Notes } from '../../src/bullmq/notes.js';
-import { createProcessor } from '../../src/bullmq/process-call.js';
+import { type GenJobData, type GenJobResult, type GenQueueJob, RECORD_VERSION } from '../../src/adapters/bullmq/call-record.js';
+import type { Creates } from '../../src/adapters/bullmq/creates.js';
+import type { Notes } from '../../src/adapters/bullmq/notes.js';
+import { createProcessor } from '../../src/adapters/bullmq/process-call.js';
 import { GenError } from '../../src/index.js';
 import type { RunRules } from '../../src/rules/run-state.js';
 import type { ProcessLife } from '../../src/sandbox/simulate/process.js';

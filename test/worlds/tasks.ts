@@ -1,7 +1,7 @@
 // What the processes of a world do. A task is written down before it begins, and begins again after a kill.
 
 import { getEventListeners } from 'node:events';
-import { createActivities, type DurableEngine, generate, type Json } from '../../src/durable/index.js';
+import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
 import { APIError, BudgetExceededError, createBudget, GenError, JobError, sharedJournal } from '../../src/index.js';
 import type { ProcessLife } from '../../src/sandbox/simulate/process.js';
 import { COMPLETED, enqueue, type QueueDisk } from './queue.js';

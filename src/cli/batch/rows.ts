@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { fromPath } from '../../node/index.js';
+import { fromPath } from '../../adapters/node/index.js';
 import { isUploadField } from '../../rules/fields.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';

@@ -1,5 +1,5 @@
-import { createBudget } from '../../budget/create-budget.js';
-import type { GenClient } from '../../client.js';
+import { createBudget } from '../../ledger/create-budget.js';
+import type { GenClient } from '../../client/client.js';
 import { GenError, NotFoundError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
@@ -10,7 +10,7 @@ import { abortable, sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type Fields, isObject } from '../../schemas/envelope.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
-import { type KeptJournal, readJournal } from '../../shared/journal.js';
+import { type KeptJournal, readJournal } from '../../ledger/shared-journal.js';
 import { chargedTokensOf } from '../../transport/job-log.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { errorDocument } from '../errors.js';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { GenClient } from '../../client.js';
+import { GenClient } from '../../client/client.js';
 import type { APIError } from '../../errors/index.js';
 import { isRateLimited } from '../../rules/fate.js';
 import { doing, type OpenSession, withExamples } from '../command.js';

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
-import { fromPath } from '../../node/index.js';
+import { fromPath } from '../../adapters/node/index.js';
 import type { UploadType } from '../../schemas/media-type.js';
 import type { Upload } from '../../schemas/upload.js';
 import type { FileOptions } from '../../uploading/upload-options.js';

@@ -1,6 +1,6 @@
-import type { GenClient } from '../../client.js';
-import type { ClientOptions } from '../../client-options.js';
-import type { RequestOptions } from '../../options.js';
+import type { GenClient } from '../../client/client.js';
+import type { ClientOptions } from '../../client/client-options.js';
+import type { RequestOptions } from '../../rules/options.js';
 import { joinBytes } from '../../runtime/bytes.js';
 import { systemClock } from '../../runtime/clock.js';
 

@@ -4,7 +4,7 @@ import type { KeyOptions } from '../service/accounts.js';
 import type { FaultRule } from '../world/faults.js';
 import type { Outcome } from '../world/outcomes.js';
 import type { Prices } from '../world/prices.js';
-import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/store.js';
+import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/state.js';
 
 /** A moment of a sandbox, for {@link SandboxService.restore}. */
 export interface SandboxSnapshot {

@@ -3,7 +3,7 @@ import { type FileSpec, fileTitle } from '../media/index.js';
 import { Refusal, type RefusalDetails } from '../service/request.js';
 import { hashOf } from '../world/random.js';
 import type { Shapes } from '../world/shapes.js';
-import type { StoredJob } from '../world/store.js';
+import type { StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 
 // The bodies of answers. Where the document leaves their form open, the shapes decide (see world/shapes.ts).

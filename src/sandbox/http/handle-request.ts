@@ -2,7 +2,7 @@ import { Hono } from 'hono';
 import { accountOfKey } from '../service/accounts.js';
 import { codeForStatus, Refusal } from '../service/request.js';
 import { type FaultRule, faultFor } from '../world/faults.js';
-import { keepLatest, type RequestRecord } from '../world/store.js';
+import { keepLatest, type RequestRecord } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { answerTo, errorResponse } from './answers.js';
 import { envOf, prefixOf, type RequestEnv, readPostBody } from './caller.js';

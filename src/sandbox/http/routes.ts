@@ -17,13 +17,13 @@ import {
   readImageOrder,
   readSpeechOrder,
   readVideoOrder,
-} from '../service/order.js';
+} from '../service/create-request.js';
 import { checkUploads } from '../service/references.js';
 import { Refusal, type RequestFields } from '../service/request.js';
 import { viewJob } from '../service/view-job.js';
 import { DEFAULTS, MAX_PROMPT_CHARS, SPEECH_PATH, VIDEO_RATIOS, VOICES } from '../world/choices.js';
 import type { Shapes } from '../world/shapes.js';
-import type { StoredJob } from '../world/store.js';
+import type { StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { acknowledge, servedFile, serveFile, succeed, succeedList } from './answers.js';
 import { type Access, admit, createOnce, fieldsIn } from './caller.js';

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
-import { checkOptions, must, text } from '../../options.js';
+import { checkOptions, must, text } from '../../rules/options.js';
 import { systemClock } from '../../runtime/clock.js';
 import { ConnectionDropped } from './network.js';
 

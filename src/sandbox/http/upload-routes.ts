@@ -13,7 +13,7 @@ import {
   viewUpload,
 } from '../service/uploads.js';
 import type { Shapes } from '../world/shapes.js';
-import type { StoredUpload } from '../world/store.js';
+import type { StoredUpload } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { acknowledge, servedFile, serveFile, succeed } from './answers.js';
 import { admit, createOnce, fieldsIn, uploadBody } from './caller.js';

@@ -1,12 +1,12 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
-import { checkOptions, flag, must, text } from '../../options.js';
+import { checkOptions, flag, must, text } from '../../rules/options.js';
 import { type Lane, USD_PER_TOKEN } from '../../rules/limits.js';
 import { didYouMean, show } from '../../schemas/show.js';
 import { SCOPES, type Scope } from '../world/choices.js';
 import { MOST_TOKENS } from '../world/prices.js';
 import { secretText } from '../world/random.js';
-import type { Account, LedgerEntry } from '../world/store.js';
+import type { Account, LedgerEntry } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { Refusal } from './request.js';
 

@@ -2,7 +2,7 @@ import { CHARACTER_WIDTH } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
 import { REVIEW_WORDS } from '../world/choices.js';
 import { randomId } from '../world/random.js';
-import type { StoredCharacter } from '../world/store.js';
+import type { StoredCharacter } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { type Caller, secondsFor } from './accounts.js';
 import type { RequestFields } from './request.js';

@@ -3,7 +3,7 @@ import { show } from '../../schemas/show.js';
 import { IMAGE_HEADER_BYTES, imageSize } from '../../uploading/sniff.js';
 import { UPLOAD_URL_TTL_MS } from '../world/choices.js';
 import { randomId } from '../world/random.js';
-import type { StoredUpload } from '../world/store.js';
+import type { StoredUpload } from '../world/state.js';
 import type { World } from '../world/world.js';
 import type { RequestFields } from './request.js';
 import { Refusal } from './request.js';

@@ -1,5 +1,5 @@
 import type { Shapes } from '../world/shapes.js';
-import type { SandboxJob, StoredJob } from '../world/store.js';
+import type { SandboxJob, StoredJob } from '../world/state.js';
 
 /** The output link of a completed job; null for any other. */
 export function outputUrl(job: StoredJob, baseUrl: string): string | null {

@@ -2,8 +2,8 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { signatureOf, WEBHOOK_HEADERS } from '../../webhooks/signature.js';
 import { DELIVERY_DELAYS_MS, DELIVERY_TIMEOUT_MS, EVENT_OBJECT } from '../world/choices.js';
 import { deadline, realNow } from '../world/real-time.js';
-import type { DeliveryRecord } from '../world/store.js';
-import { keepLatest, type StoredJob } from '../world/store.js';
+import type { DeliveryRecord } from '../world/state.js';
+import { keepLatest, type StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { linkOf, outputUrl } from './view-job.js';
 

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import type { ClientOptions } from '../../client-options.js';
+import type { ClientOptions } from '../../client/client-options.js';
 import { GenError } from '../../errors/index.js';
-import { anObject, checkOptions, must, text } from '../../options.js';
+import { anObject, checkOptions, must, text } from '../../rules/options.js';
 import { systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import { isWhole, type SandboxOptions } from '../world/options.js';

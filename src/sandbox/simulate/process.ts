@@ -1,6 +1,6 @@
-import { GenClient } from '../../client.js';
+import { GenClient } from '../../client/client.js';
 import { CLOCK, type Clock, type Random } from '../../runtime/clock.js';
-import type { NotifyingStore } from '../../shared/shared-store.js';
+import type { NotifyingStore } from '../../store/store.js';
 import { type Fault, type OutageKind, randomFor } from './chance.js';
 import type { SimulatedLife, SimulatedWorld } from './world.js';
 

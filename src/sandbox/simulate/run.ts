@@ -1,8 +1,8 @@
-import type { GenClient } from '../../client.js';
+import type { GenClient } from '../../client/client.js';
 import { GenError } from '../../errors/index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import type { Random } from '../../runtime/clock.js';
-import type { NotifyingStore } from '../../shared/shared-store.js';
+import type { NotifyingStore } from '../../store/store.js';
 import type { SandboxService } from '../control/contract.js';
 import { randomFor } from './chance.js';
 import { ProcessLife } from './process.js';

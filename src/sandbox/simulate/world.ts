@@ -1,16 +1,16 @@
-import { readBudget, scopeOf } from '../../budget/ledger.js';
-import type { GenClient } from '../../client.js';
-import type { ClientOptions } from '../../client-options.js';
+import { readBudget, scopeOf } from '../../ledger/ledger.js';
+import type { GenClient } from '../../client/client.js';
+import type { ClientOptions } from '../../client/client-options.js';
 import type { PendingCreate, SettledCreate } from '../../rules/budget-state.js';
 import { DOCUMENTED_LIMITS } from '../../rules/limits.js';
 import type { Clock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
-import type { SharedChanges } from '../../shared/shared-store.js';
-import { memoryStore, type NotifyingStore } from '../../shared/shared-store.js';
+import type { SharedChanges } from '../../store/store.js';
+import { memoryStore, type NotifyingStore } from '../../store/store.js';
 import type { SandboxService } from '../control/contract.js';
 import { type OpenSandbox, openSandbox } from '../sandbox.js';
 import type { SandboxOptions } from '../world/options.js';
-import type { SandboxJob } from '../world/store.js';
+import type { SandboxJob } from '../world/state.js';
 import { type Chances, type Fault, type FaultPlace, type OutageKind, randomFor } from './chance.js';
 
 /** What a world is made of. */

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
-import { checkOptions, flag, must, text } from '../../options.js';
+import { checkOptions, flag, must, text } from '../../rules/options.js';
 import { period, whole } from './options.js';
 import type { RandomSource } from './random.js';
 

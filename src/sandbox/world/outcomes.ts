@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { JOB_ERRORS } from '../../errors/codes.js';
-import { checkOptions, flag, must, oneOf, optional, text } from '../../options.js';
+import { checkOptions, flag, must, oneOf, optional, text } from '../../rules/options.js';
 import { LONGEST_MS } from './choices.js';
 import { duration, tokens, whole } from './options.js';
 

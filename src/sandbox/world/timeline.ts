@@ -3,7 +3,7 @@ import { sleep } from '../../runtime/deadline.js';
 import { LATEST } from './choices.js';
 import type { Activity } from './real-time.js';
 import { afterReal, realNow } from './real-time.js';
-import type { DueEvent, DueTask, State } from './store.js';
+import type { DueEvent, DueTask, State } from './state.js';
 
 /** How many times as fast the waits of the sandbox's own clients pass. */
 const SKIP_SPEED = 1000;

@@ -3,7 +3,7 @@ import type { Settings } from './options.js';
 import type { Prices } from './prices.js';
 import { createRandom, freshSeed, type RandomSource, secretText } from './random.js';
 import { Activity } from './real-time.js';
-import { createState, type DueEvent, type State } from './store.js';
+import { createState, type DueEvent, type State } from './state.js';
 import { Timeline } from './timeline.js';
 
 /** What every part of one sandbox works on. */

@@ -1,5 +1,5 @@
 import { TimeoutError } from '../../errors/index.js';
-import type { ResponseEvent } from '../../hooks.js';
+import type { ResponseEvent } from '../hooks.js';
 import { isUncounted } from '../../rules/fate.js';
 import { type Deadline, startDeadline } from '../../runtime/deadline.js';
 import { requestIdOf } from '../../schemas/envelope.js';

@@ -1,7 +1,7 @@
-import { LOG_LEVELS } from '../../client-options.js';
-import type { Config } from '../../config.js';
-import { heard, type JobTrace, type RequestTrace, traced, tracedStart } from '../../events.js';
-import type { LogLevel } from '../../hooks.js';
+import { LOG_LEVELS } from '../../client/client-options.js';
+import type { Config } from '../../client/config.js';
+import { heard, type JobTrace, type RequestTrace, traced, tracedStart } from '../events.js';
+import type { LogLevel } from '../hooks.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import type { Layer, Observer } from '../call.js';
 

@@ -1,0 +1,243 @@
+import {
+  type Experimental_VideoModelV4,
+  type Experimental_VideoModelV4OperationStartResult,
+  type Experimental_VideoModelV4OperationStatusResult,
+  type Experimental_VideoModelV4Result,
+  type ImageModelV4,
+  type ImageModelV4CallOptions,
+  type ImageModelV4Result,
+  NoSuchModelError,
+  type ProviderV4,
+} from '@ai-sdk/provider';
+import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
+import type { ImageModel, VideoModel } from '../../catalog.js';
+import type { GenClient } from '../../client/client.js';
+import { type ClientOptions, checkClientOptions } from '../../client/client-options.js';
+import * as option from '../../rules/options.js';
+import { createOutputKeys, createWebhookOpener } from './output-keys.js';
+import { type KeyedCall, makeOutputs, responseMetadata } from './outputs.js';
+import { prepareImage, prepareVideo, refuseWaitingOptions, type VideoCall } from './settings.js';
+import { operationStatus, startJobs, toVideo } from './video-operation.js';
+
+/** A ready client, else the options for one; left out, everything comes from the environment. */
+export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;
+
+/** The options of a client that may leave the process: no key, no secret, no header, no function. */
+type PlainOptions = Pick<
+  ClientOptions,
+  'baseUrl' | 'timeoutMs' | 'maxRetries' | 'maxRetryAfterMs' | 'preflight' | 'rateLimit'
+>;
+
+/** A model as a workflow stores it. The API key is never part of it: the other process takes it from its environment. */
+interface SerializedModel {
+  readonly modelId: string;
+  readonly config: PlainOptions;
+}
+
+/** Where the models of a provider get their client from. */
+interface ModelSource {
+  /** Made when it is first needed, so that a missing option is an error of that call and not of the import. */
+  readonly client: () => Promise<GenClient>;
+  /** What another process needs to make the same client with its own key. */
+  readonly config: () => PlainOptions;
+}
+
+/** The source for the settings of a provider. */
+function modelSource(settings: GenProviderSettings): ModelSource {
+  let made: GenClient | undefined;
+  return {
+    async client() {
+      if ('client' in settings) return settings.client;
+      // A workflow loads this door to name its models, in a VM that refuses the stream which ky makes when it loads.
+      const { GenClient } = await import('../../client/client.js');
+      made ??= new GenClient(settings);
+      return made;
+    },
+    config: () =>
+      'client' in settings ? plainOptions({ baseUrl: clientBaseUrl(settings.client) }) : plainOptions(settings),
+  };
+}
+
+/** The options that may leave the process, without those that were left out. */
+function plainOptions(options: ClientOptions): PlainOptions {
+  const { baseUrl, timeoutMs, maxRetries, maxRetryAfterMs, preflight, rateLimit } = options;
+  const all = { baseUrl: baseUrl && String(baseUrl), timeoutMs, maxRetries, maxRetryAfterMs, preflight, rateLimit };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+}
+
+function clientBaseUrl(client: GenClient): string | undefined {
+  const { baseUrl } = client.toJSON();
+  return typeof baseUrl === 'string' ? baseUrl : undefined;
+}
+
+/**
+ * An image model of the service for `generateImage`. All outputs of a call come from one `doGenerate`. A workflow may hand
+ * the model from one step to another: it takes its model id and its base URL along, and never the API key.
+ */
+class GenImageModel implements ImageModelV4 {
+  readonly specificationVersion = 'v4';
+  readonly provider = 'gen.image';
+  readonly modelId: string;
+  /** One call makes all outputs, so that one failing cannot lose the others that are paid for. */
+  readonly maxImagesPerCall = Number.MAX_SAFE_INTEGER;
+  readonly supportsFileInputs = true;
+  readonly supportsMaskInputs = false;
+  readonly #source: ModelSource;
+  readonly #outputKeys = createOutputKeys();
+
+  constructor(source: ModelSource, modelId: string) {
+    this.#source = source;
+    this.modelId = modelId;
+  }
+
+  static [WORKFLOW_SERIALIZE](model: GenImageModel): SerializedModel {
+    return { modelId: model.modelId, config: model.#source.config() };
+  }
+
+  static [WORKFLOW_DESERIALIZE]({ modelId, config }: SerializedModel): GenImageModel {
+    return new GenImageModel(modelSource(config), modelId);
+  }
+
+  async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
+    const image = prepareImage(this.modelId, call);
+    const { keys, settled } = this.#outputKeys(call, image.own.idempotencyKey, 'calls');
+    try {
+      const { done, metadata, ...result } = await makeOutputs(await this.#source.client(), 'image', {
+        call,
+        keys,
+        ...image,
+      });
+      return {
+        ...result,
+        images: done.map((output) => output.bytes),
+        isRetryable: false,
+        providerMetadata: { gen: { images: metadata } },
+        response: responseMetadata(this.modelId),
+      };
+    } finally {
+      settled();
+    }
+  }
+}
+
+/**
+ * A video model of the service for `experimental_generateVideo` and the start and status calls. A workflow may hand the
+ * model from one step to another: it takes its model id and its base URL along, and never the API key.
+ */
+class GenVideoModel implements Experimental_VideoModelV4 {
+  readonly specificationVersion = 'v4';
+  readonly provider = 'gen.video';
+  readonly modelId: string;
+  /** One call makes all outputs, so that one failing cannot lose the others that are paid for. */
+  readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
+  readonly #source: ModelSource;
+  readonly #outputKeys = createOutputKeys();
+  readonly #openWebhook = createWebhookOpener();
+
+  constructor(source: ModelSource, modelId: string) {
+    this.#source = source;
+    this.modelId = modelId;
+  }
+
+  static [WORKFLOW_SERIALIZE](model: GenVideoModel): SerializedModel {
+    return { modelId: model.modelId, config: model.#source.config() };
+  }
+
+  static [WORKFLOW_DESERIALIZE]({ modelId, config }: SerializedModel): GenVideoModel {
+    return new GenVideoModel(modelSource(config), modelId);
+  }
+
+  async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
+    return this.#withKeys(call, 'calls', async (client, video) => {
+      const { done, metadata, ...result } = await makeOutputs(client, 'video', video);
+      return {
+        ...result,
+        videos: done.map(toVideo),
+        providerMetadata: { gen: { videos: metadata } },
+        response: responseMetadata(this.modelId),
+      };
+    });
+  }
+
+  async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
+    return this.#withKeys(call, 'starts', (client, video) => {
+      refuseWaitingOptions(video.own);
+      return startJobs(client, this.modelId, video);
+    });
+  }
+
+  async doStatus({ operation, abortSignal }: StatusCall): Promise<Experimental_VideoModelV4OperationStatusResult> {
+    return operationStatus(await this.#source.client(), this.modelId, { operation, signal: abortSignal });
+  }
+
+  async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookAnswer> {
+    const { url, received } = await this.#openWebhook(webhook);
+    return { webhookUrl: url, received };
+  }
+
+  /** Runs one call with a key for each output. The keys are taken before anything is awaited: parts of a call come together. */
+  async #withKeys<T>(
+    call: VideoCall,
+    split: 'calls' | 'starts',
+    run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>,
+  ): Promise<T> {
+    const video = prepareVideo(this.modelId, call);
+    const { keys, settled } = this.#outputKeys(call, video.own.idempotencyKey, split);
+    try {
+      return await run(await this.#source.client(), { call, keys, ...video });
+    } finally {
+      settled();
+    }
+  }
+}
+
+type StatusCall = Parameters<NonNullable<Experimental_VideoModelV4['doStatus']>>[0];
+type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption']>;
+type WebhookOption = Parameters<HandleWebhook>[0];
+type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
+
+/** The service as an AI SDK provider: `generateImage`, `experimental_generateVideo` and a provider registry take it. */
+export interface GenProvider extends ProviderV4 {
+  /** An image model, for example `gen.image('svc-image-pro')`. */
+  image(modelId: ImageModel | (string & {})): ImageModelV4;
+  /** The same as `image`, under the name that registries use. */
+  imageModel(modelId: ImageModel | (string & {})): ImageModelV4;
+  /** A video model, for example `gen.video('svc-video-pro')`. */
+  video(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
+  /** The same as `video`, under the name that registries use. */
+  videoModel(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
+}
+
+/**
+ * Makes a provider. The client is made on the first call, so that a missing option is an error of that call and not of
+ * the import. Throws a GenError for a setting that does not exist.
+ */
+export function createGen(settings: GenProviderSettings = {}): GenProvider {
+  checkProviderSettings(settings);
+  const source = modelSource(settings);
+  const image = (modelId: string) => new GenImageModel(source, modelId);
+  const video = (modelId: string) => new GenVideoModel(source, modelId);
+  const refuse = (modelType: 'languageModel' | 'embeddingModel') => (modelId: string) => {
+    throw new NoSuchModelError({ modelId, modelType });
+  };
+  return {
+    specificationVersion: 'v4',
+    image,
+    imageModel: image,
+    video,
+    videoModel: video,
+    languageModel: refuse('languageModel'),
+    embeddingModel: refuse('embeddingModel'),
+  };
+}
+
+const WITH_CLIENT = option.optionsOf({ client: option.methods<GenClient>('withOptions', 'waitForJob') });
+
+/** Throws a GenError for a setting that does not exist, or that cannot be right. What is missing shows at the first call. */
+function checkProviderSettings(settings: GenProviderSettings): void {
+  if ('client' in settings) option.checkOptions('createGen', WITH_CLIENT, settings);
+  else checkClientOptions(settings);
+}
+
+/** The provider with everything from the environment (GEN_API_KEY, GEN_BASE_URL). */
+export const gen: GenProvider = createGen();

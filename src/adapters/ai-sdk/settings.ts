@@ -1,0 +1,251 @@
+// The settings and files of a call of the AI SDK, in the service's own words.
+import type {
+  Experimental_VideoModelV4CallOptions,
+  ImageModelV4CallOptions,
+  SharedV4ProviderOptions,
+  SharedV4Warning,
+} from '@ai-sdk/provider';
+import { modelCapabilities } from '../../catalog.js';
+import { GenError } from '../../errors/index.js';
+import * as option from '../../rules/options.js';
+import type { CreateOptions } from '../../client/create.js';
+import { nearest, noSuchOption } from '../../schemas/show.js';
+import { idempotencyKeyOf } from '../../transport/idempotency.js';
+import { recoverRules } from '../../waiting/wait-options.js';
+
+/** Settings under `providerOptions.gen`: options of the call with the same meaning as everywhere, and fields of the service. */
+export interface GenProviderOptions {
+  /** At most one job is made under it. Several outputs get keys derived from it. @default a fresh UUID per call */
+  readonly idempotencyKey?: string;
+  /** Milliseconds between two reads of the job. @default the client's own schedule */
+  readonly pollIntervalMs?: number;
+  /** Milliseconds to wait for the job at most; `false` for no limit. @default 1_800_000 (30 min) */
+  readonly timeoutMs?: number | false;
+  /** How many failures of a request are retried. @default the client's (3) */
+  readonly maxRetries?: number;
+  /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
+  readonly preflight?: boolean | 'strict';
+  /** How to go on after a failed job, as in `createAndWait`. Not with `poll`, `webhook` or `startVideo`. */
+  readonly recover?: CreateOptions['recover'];
+  /** Whether what waits for a review is sent again, as in `createAndWait`. @default true */
+  readonly resubmitPending?: boolean;
+  /** `after-job` deletes the uploads of the call when its job has ended. Not with `poll`, `webhook` or `startVideo`. */
+  readonly cleanup?: 'after-job';
+  /** A name of your own for the job, in events, the journal and spans. It is never sent to the service. */
+  readonly label?: string;
+  /** Fields of the service, sent as given: `resolution`, `character_ids`, `camera_fixed`, … */
+  readonly [field: string]: unknown;
+}
+
+/** The options of a call and of its wait. */
+export type CallOptions = Pick<
+  GenProviderOptions,
+  'pollIntervalMs' | 'timeoutMs' | 'maxRetries' | 'preflight' | 'recover' | 'resubmitPending' | 'cleanup' | 'label'
+>;
+
+/** The options of a call apart from the fields that go to the service. */
+export interface ReadProviderOptions {
+  readonly idempotencyKey: string | undefined;
+  readonly options: CallOptions;
+  readonly fields: Record<string, unknown>;
+}
+
+const NAME = 'providerOptions.gen';
+const PROVIDER_OPTIONS = option.optionsOf({
+  idempotencyKey: option.text,
+  pollIntervalMs: option.milliseconds,
+  timeoutMs: option.must<number | false>(
+    'a positive number of milliseconds, or false for no limit',
+    (value) => value === false || (typeof value === 'number' && value > 0),
+  ),
+  maxRetries: option.count,
+  preflight: option.preflight,
+  recover: option.anything,
+  resubmitPending: option.flag,
+  cleanup: option.oneOf('after-job'),
+  label: option.text,
+});
+const OPTION_NAMES = Object.keys(PROVIDER_OPTIONS.shape);
+/** Options of other calls of this package, which would mean nothing to the service. */
+const OF_OTHER_CALLS: ReadonlyMap<string, string> = new Map([
+  ['signal', 'Pass abortSignal beside providerOptions.'],
+  ['abortSignal', 'Pass abortSignal beside providerOptions.'],
+  ['headers', 'Pass headers beside providerOptions.'],
+  ['budget', 'Give the client a budget: createGen({ client }).'],
+  ['onJob', 'Give the client hooks: createGen({ client }).'],
+  ['onCreated', 'providerMetadata.gen names each job.'],
+  ['onUpdate', 'Use the client itself to follow a job.'],
+  ['onUploadProgress', 'Use the client itself to follow an upload.'],
+  ['throwOnFailure', 'A failed job rejects the call.'],
+]);
+
+/** Reads `providerOptions.gen`. Throws a GenError that names the option for a misspelt name and for a wrong value. */
+function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ReadProviderOptions {
+  const given = providerOptions.gen ?? {};
+  if (typeof given !== 'object' || Array.isArray(given)) throw new GenError(`${NAME} must be an object.`);
+  const own: Record<string, unknown> = {};
+  const fields: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (OPTION_NAMES.includes(name)) own[name] = value;
+    else if (name !== 'idempotency_key') fields[checkedField(name)] = value;
+  }
+  option.checkOptions(NAME, PROVIDER_OPTIONS, own);
+  const { idempotencyKey: key = Reflect.get(given, 'idempotency_key'), ...options } = own as GenProviderOptions;
+  recoverRules(options.recover);
+  // As for the client's keys: null is refused and never left out.
+  const idempotencyKey = key === undefined ? undefined : idempotencyKeyOf(key, undefined);
+  return { idempotencyKey, options, fields };
+}
+
+/** Refuses the options that need the SDK's own wait, where the AI SDK's core waits, or another process. */
+export function refuseWaitingOptions({ options }: ReadProviderOptions): void {
+  for (const name of ['recover', 'cleanup'] as const) {
+    if (options[name] === undefined) continue;
+    throw new GenError(
+      `${NAME}.${name} needs generateVideo without poll and webhook: with them, or with startVideo, the AI SDK waits for the job itself.`,
+    );
+  }
+}
+
+/** The name of a field for the service. An option of another call, or a slip in one of ours, must not get there unseen. */
+function checkedField(name: string): string {
+  const instead = OF_OTHER_CALLS.get(name);
+  if (instead !== undefined) throw new GenError(`${NAME} has no option "${name}". ${instead}`);
+  if (nearest(name, OPTION_NAMES) !== undefined) throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
+  return name;
+}
+
+/** How far a size may be off a ratio and still mean it: encoders round sizes to multiples of 8 or 16. */
+const RATIO_TOLERANCE = 0.02;
+/** Ratios that the spec names for videos. */
+const VIDEO_RATIOS = ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'];
+/** The shorter side of a frame, in pixels, and the resolution the service calls it. */
+const RESOLUTION_OF: Readonly<Record<number, string>> = { 480: '480p', 720: '720p', 1080: '1080p', 2160: '4k' };
+
+/** A call of the AI SDK's core for videos. */
+export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
+
+/** A call as the service takes it. */
+export interface PreparedCall {
+  readonly body: Record<string, unknown>;
+  readonly own: ReadProviderOptions;
+  /** What had to be left out. */
+  readonly warnings: SharedV4Warning[];
+}
+
+/** The body of POST /v1/images. */
+export function prepareImage(modelId: string, call: ImageModelV4CallOptions): PreparedCall {
+  const { size, aspectRatio, seed, mask, files = [] } = call;
+  const warnings: SharedV4Warning[] = [];
+  const fields: Record<string, unknown> = {};
+  if (seed !== undefined) warnings.push(unsupported('seed', 'The service takes no seed for images.'));
+  if (aspectRatio !== undefined) fields.ratio = aspectRatio;
+  if (size !== undefined) {
+    const ratio = ratioOf(size, modelCapabilities(modelId)?.aspectRatios ?? VIDEO_RATIOS);
+    if (aspectRatio !== undefined) warnings.push(unsupported('size', 'aspectRatio was given and decides.'));
+    else if (ratio === undefined) warnings.push(unsupported('size', `${size} is none of the model's ratios.`));
+    else {
+      fields.ratio = ratio;
+      warnings.push({ type: 'compatibility', feature: 'size', details: `${size} was asked for as ratio ${ratio}.` });
+    }
+  }
+  if (mask) warnings.push(unsupported('mask', 'The service documents no masked edits.'));
+  const references = referenceFields(files, () => ['reference_upload_ids', 'reference_image_urls']);
+  return prepared(modelId, call, { ...fields, ...references }, warnings);
+}
+
+/** The body of POST /v1/videos: a `{width}x{height}` becomes a resolution and, when no ratio was given, its ratio. */
+export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
+  const { aspectRatio, resolution, duration, fps, seed, generateAudio, webhookUrl } = call;
+  const warnings: SharedV4Warning[] = [];
+  const fields: Record<string, unknown> = {};
+  if (fps !== undefined) warnings.push(unsupported('fps', 'The service takes no frame rate.'));
+  if (duration !== undefined) fields.duration = duration;
+  if (seed !== undefined) fields.seed = seed;
+  if (generateAudio !== undefined) fields.generate_audio = generateAudio;
+  if (aspectRatio === 'adaptive') {
+    warnings.push(unsupported('aspectRatio', 'Leave it out: the service documents no adaptive ratio for new videos.'));
+  } else if (aspectRatio !== undefined) fields.aspect_ratio = aspectRatio;
+  if (resolution !== undefined) {
+    const [width = 0, height = 0] = resolution.split('x').map(Number);
+    const name = RESOLUTION_OF[Math.min(width, height)];
+    if (name === undefined) {
+      warnings.push(unsupported('resolution', `${resolution} is none of 480p, 720p, 1080p and 4k.`));
+    } else {
+      fields.resolution = name;
+      const ratio = ratioOf(resolution, VIDEO_RATIOS);
+      if (ratio !== undefined && aspectRatio === undefined) fields.aspect_ratio = ratio;
+    }
+  }
+  if (webhookUrl !== undefined) fields.webhook_url = webhookUrl;
+  return prepared(modelId, call, { ...fields, ...videoFiles(call) }, warnings);
+}
+
+/** The fields of the service among the call's own options come last: they are sent as given. */
+function prepared(
+  modelId: string,
+  call: { readonly prompt: string | undefined; readonly providerOptions: SharedV4ProviderOptions },
+  fields: Readonly<Record<string, unknown>>,
+  warnings: SharedV4Warning[],
+): PreparedCall {
+  const own = readProviderOptions(call.providerOptions);
+  return { body: { model: modelId, prompt: call.prompt ?? '', ...fields, ...own.fields }, own, warnings };
+}
+
+/** The setting is left out of the request, and why. */
+function unsupported(feature: string, details: string): SharedV4Warning {
+  return { type: 'unsupported', feature, details };
+}
+
+/** Which of the ratios a `{width}x{height}` means. */
+function ratioOf(size: string, ratios: readonly string[]): string | undefined {
+  const wanted = quotient(size, 'x');
+  return ratios.find((ratio) => Math.abs(quotient(ratio, ':') / wanted - 1) <= RATIO_TOLERANCE);
+}
+
+function quotient(text: string, separator: string): number {
+  const [left = 0, right = 0] = text.split(separator).map(Number);
+  return left / right;
+}
+
+/** A file as the AI SDK hands it over: bytes, base64 text, or an address. */
+type ModelFile =
+  | { readonly type: 'file'; readonly mediaType: string; readonly data: string | Uint8Array }
+  | { readonly type: 'url'; readonly url: string; readonly mediaType?: string };
+
+/** The start image comes once, whether the core gives it as `image`, as a frame, or as both. */
+function videoFiles({ frameImages = [], image, inputReferences = [] }: VideoCall): Record<string, unknown> {
+  const frame = (type: string) => frameImages.find(({ frameType }) => frameType === type)?.image;
+  return {
+    ...frameField('first_frame', frame('first_frame') ?? image),
+    ...frameField('last_frame', frame('last_frame')),
+    ...referenceFields(inputReferences, ({ mediaType = '' }) => {
+      const kind = /^(video|audio)\//.exec(mediaType)?.[1] ?? 'image';
+      return [`reference_${kind}_upload_ids`, `reference_${kind}_urls`];
+    }),
+  };
+}
+
+function frameField(name: string, file: ModelFile | undefined): Record<string, unknown> {
+  if (file === undefined) return {};
+  return file.type === 'url' ? { [`${name}_url`]: file.url } : { [`${name}_upload_id`]: blobOf(file) };
+}
+
+/** References under the field that takes their bytes or their URL. The client uploads the Blobs, as for every caller. */
+function referenceFields(
+  files: readonly ModelFile[],
+  fieldsOf: (file: ModelFile) => readonly [uploads: string, urls: string],
+): Record<string, unknown[]> {
+  const fields: Record<string, unknown[]> = {};
+  for (const file of files) {
+    const [uploads, urls] = fieldsOf(file);
+    const [name, value] = file.type === 'url' ? [urls, file.url] : [uploads, blobOf(file)];
+    fields[name] = [...(fields[name] ?? []), value];
+  }
+  return fields;
+}
+
+function blobOf({ data, mediaType }: ModelFile & { readonly type: 'file' }): Blob {
+  const bytes = typeof data === 'string' ? Uint8Array.from(atob(data), (char) => char.charCodeAt(0)) : data;
+  return new Blob([new Uint8Array(bytes)], { type: mediaType });
+}

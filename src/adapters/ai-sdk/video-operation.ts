@@ -1,0 +1,157 @@
+import type {
+  Experimental_VideoModelV4OperationStartResult,
+  Experimental_VideoModelV4OperationStatusResult,
+  JSONValue,
+} from '@ai-sdk/provider';
+import type { GenClient } from '../../client/client.js';
+import { APIError, GenError } from '../../errors/index.js';
+import { readFailure } from '../../rules/fate.js';
+import { systemClock } from '../../runtime/clock.js';
+import { isFields } from '../../schemas/envelope.js';
+import { isFinal, type Job } from '../../schemas/job.js';
+import { timedOut } from '../../waiting/wait.js';
+import { plainHeaders } from './output-keys.js';
+import {
+  jobMetadata,
+  type KeyedCall,
+  type Output,
+  type OutputOutcome,
+  readOutput,
+  responseMetadata,
+  serviceWarnings,
+  settleOutputs,
+} from './outputs.js';
+import type { VideoCall } from './settings.js';
+
+/** What `experimental_startVideo` gives and `experimental_getVideoStatus` takes, in any process. */
+interface Operation {
+  readonly jobIds: readonly string[];
+  readonly idempotencyKeys: readonly (string | undefined)[];
+  /** The core reads an operation once after its webhook, and takes "pending" for a failure then. */
+  readonly webhook: boolean;
+  readonly pollIntervalMs: number | undefined;
+  /** When the wait ends, in milliseconds since the epoch, and how long it may last; undefined for no limit. */
+  readonly limit: { readonly untilMs: number; readonly timeoutMs: number } | undefined;
+}
+
+/** Starts one job for each key. Jobs that were made count even when others were refused. */
+export async function startJobs(
+  client: GenClient,
+  modelId: string,
+  video: KeyedCall<VideoCall>,
+): Promise<Experimental_VideoModelV4OperationStartResult> {
+  const { keys, call } = video;
+  const { maxRetries, preflight, label, timeoutMs, pollIntervalMs } = video.own.options;
+  const options = {
+    ...(maxRetries !== undefined && { maxRetries }),
+    ...(preflight !== undefined && { preflight }),
+    ...(label !== undefined && { label }),
+    headers: plainHeaders(call.headers),
+    signal: call.abortSignal,
+  };
+  const tasks = keys.map(async (idempotencyKey) => ({
+    done: await client.videos.create(video.body as never, { ...options, idempotencyKey }),
+  }));
+  const { done, warnings } = await settleOutputs(tasks, call.abortSignal);
+  return {
+    operation: {
+      jobIds: done.map(({ job }) => job.id),
+      idempotencyKeys: done.map((created) => created.idempotencyKey),
+      webhook: call.webhookUrl !== undefined,
+      ...(pollIntervalMs !== undefined && { pollIntervalMs }),
+      ...(typeof timeoutMs === 'number' && { limit: { untilMs: systemClock.now() + timeoutMs, timeoutMs } }),
+    },
+    warnings: [...video.warnings, ...done.flatMap(serviceWarnings), ...warnings],
+    // Not `videos`: the core appends the `videos` of the end to those of the start, and each job would be in it twice.
+    providerMetadata: { gen: { jobs: done.map((created) => jobMetadata(created.job, created)) } },
+    response: responseMetadata(modelId),
+  };
+}
+
+/**
+ * Reads where an operation stands. A read that fails is "pending" and not the end, unless no other read can change it: the
+ * jobs are paid for. Jobs that ended otherwise throw their own JobError when none completed.
+ */
+export async function operationStatus(
+  client: GenClient,
+  modelId: string,
+  asked: { readonly operation: JSONValue; readonly signal: AbortSignal | undefined },
+): Promise<Experimental_VideoModelV4OperationStatusResult> {
+  const operation = readOperation(asked.operation);
+  const { jobIds, idempotencyKeys } = operation;
+  const { signal } = asked;
+  const jobs = await Promise.all(jobIds.map((id) => readJob(client, id, { operation, signal })));
+  const keyOf = (at: number) => ({ idempotencyKey: idempotencyKeys[at] });
+  const ended = jobs.filter((job) => job !== undefined).filter(isFinal);
+  if (ended.length < jobs.length) {
+    const known = jobs.flatMap((job, at) => (job === undefined ? [] : [jobMetadata(job, keyOf(at))]));
+    return {
+      status: 'pending',
+      ...(known.length === jobs.length && { providerMetadata: { gen: { jobs: known } } }),
+      response: responseMetadata(modelId),
+    };
+  }
+  const outcomes = ended.map((job, at) => finish(client, job, { signal, ...keyOf(at) }));
+  const { done, warnings, unread } = await settleOutputs(outcomes, signal);
+  return {
+    status: 'completed',
+    videos: done.map(toVideo),
+    warnings: [...warnings],
+    providerMetadata: { gen: { videos: [...done.map((output) => output.metadata), ...unread] } },
+    response: responseMetadata(modelId),
+  };
+}
+
+/** An output in the core's form. */
+export function toVideo(output: Output): { type: 'binary'; data: Uint8Array; mediaType: string } {
+  return { type: 'binary', data: output.bytes, mediaType: output.mediaType };
+}
+
+/** The job; undefined where the read failed and another one may succeed. */
+async function readJob(
+  client: GenClient,
+  id: string,
+  { operation, signal }: { readonly operation: Operation; readonly signal: AbortSignal | undefined },
+): Promise<Job | undefined> {
+  const { webhook, limit, pollIntervalMs } = operation;
+  const leftMs = limit && Math.max(1, limit.untilMs - systemClock.now());
+  if (webhook) return client.waitForJob(id, { signal, pollIntervalMs, timeoutMs: leftMs, throwOnFailure: false });
+  const job = await client.jobs.get(id, { signal }).catch((error: unknown) => {
+    signal?.throwIfAborted();
+    const kind = readFailure(error)?.kind;
+    if (kind === 'lost' || kind === 'full') return undefined;
+    if (GenError.isInstance(error) && APIError.isInstance(error)) error.message = `Job ${id}: ${error.message}`;
+    throw error;
+  });
+  const isOver = limit !== undefined && limit.untilMs <= systemClock.now() && !(job && isFinal(job));
+  if (isOver) throw timedOut({ id, job, timeoutMs: limit.timeoutMs, cause: undefined });
+  return job;
+}
+
+async function finish(
+  client: GenClient,
+  job: Job,
+  { signal, idempotencyKey }: { readonly signal: AbortSignal | undefined; readonly idempotencyKey: string | undefined },
+): Promise<OutputOutcome<Output>> {
+  const completed = await client.waitForJob(job, { signal });
+  return readOutput(client, completed, { mediaType: 'video', signal, idempotencyKey });
+}
+
+function readOperation(operation: JSONValue): Operation {
+  const { jobIds, idempotencyKeys, webhook, pollIntervalMs, limit } = isFields(operation) ? operation : {};
+  if (!isTexts(jobIds) || jobIds.length === 0) {
+    throw new GenError('operation must be what experimental_startVideo gave for this provider: { jobIds, webhook }.');
+  }
+  const { untilMs, timeoutMs } = isFields(limit) ? limit : {};
+  return {
+    jobIds,
+    idempotencyKeys: isTexts(idempotencyKeys) ? idempotencyKeys : [],
+    webhook: webhook === true,
+    pollIntervalMs: typeof pollIntervalMs === 'number' ? pollIntervalMs : undefined,
+    limit: typeof untilMs === 'number' && typeof timeoutMs === 'number' ? { untilMs, timeoutMs } : undefined,
+  };
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}

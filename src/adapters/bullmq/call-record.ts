@@ -1,0 +1,177 @@
+import type { Job as BullJob } from 'bullmq';
+import { GenError } from '../../errors/index.js';
+import type { CallKind } from '../../client/run-calls.js';
+import type { GenErrorJson } from '../../rules/fate.js';
+import { type JobRunState, type Recover, type RunRules, resumeRun, startRun } from '../../rules/run-state.js';
+import type { Clock } from '../../runtime/clock.js';
+import { JOB_CALLS, type Job } from '../../schemas/job.js';
+import { shortenKey } from '../../transport/idempotency.js';
+import type { Notes } from './notes.js';
+
+/** A queued call as the engine holds it. */
+export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
+
+/**
+ * The engine takes jobs without a priority first. Calls get one until their job is made, so that running jobs are read
+ * before new ones are created.
+ */
+export const UNMADE_PRIORITY = 1000;
+
+/** The version of the records that this version of the package writes, and the newest that it reads. */
+export const RECORD_VERSION = 1;
+
+/** Where a call stands, without the rules, which are the worker's. Its form may change between versions. */
+export type StoredRun = Omit<JobRunState, 'rules'>;
+
+/** A file as the record of a call keeps it: its path, or all of its bytes. */
+export type KeptFile =
+  | { readonly path: string }
+  | { readonly base64: string; readonly type: string; readonly name?: string };
+
+/** What a queue job carries: the call, and what has become of it. Everything needed to go on after a crash is here. */
+export interface GenJobData {
+  /** The version of the record. A worker leaves a newer one for another worker. @default 1 */
+  readonly version?: number | undefined;
+  /** Which `create` it is. */
+  readonly call: CallKind;
+  /** The body of the call, as the service takes it. */
+  readonly params: Readonly<Record<string, unknown>>;
+  /** The files of the call, until the service has accepted it. `params` refers to them as `{ $file: 0 }`. */
+  readonly files?: readonly KeptFile[] | undefined;
+  /** The uploads that were made of them, in the same order. */
+  readonly uploads?: readonly string[] | undefined;
+  /** `after-job` where the uploads are deleted when the call has ended. */
+  readonly cleanup?: 'after-job' | undefined;
+  /** `false` where the call is made without the check of the documented rules. */
+  readonly preflight?: boolean;
+  /** How to go on after a failed job, where the call says it. */
+  readonly recover?: Recover;
+  /** The service's job that the call waits for. Stored before anything else is done with it. */
+  readonly jobId?: string | undefined;
+  /** Where the call stands. */
+  readonly run?: StoredRun;
+  /** When `run` was stored, in milliseconds since the epoch. */
+  readonly storedAt?: number;
+  /** Whose budget the call is for. */
+  readonly budgetScope?: string | undefined;
+  /** What keeps the call from going on, for example an `onCompleted` that throws. */
+  readonly trouble?: Trouble | undefined;
+  /** Why the call failed, as the error's JSON form. */
+  readonly failure?: Readonly<Record<string, unknown>> | undefined;
+  /** How often a worker had died with the call when it failed. */
+  readonly stalls?: number | undefined;
+}
+
+/** Failures in a row that say nothing about the job: an upload, a callback, the connection. */
+export interface Trouble {
+  /** When the first of them was, in milliseconds since the epoch. */
+  readonly since: number;
+  /** How many there were. */
+  readonly failures: number;
+}
+
+/** The progress of a queue job: where the service's job stands, and what it costs. */
+export interface GenJobProgress {
+  /** The service's job id. */
+  readonly jobId: string;
+  /** Its status. */
+  readonly status: string;
+  /** Tokens reserved for the job. */
+  readonly quotedTokenCost?: number;
+  /** Tokens charged, once the job has ended. */
+  readonly finalTokenCost?: number;
+}
+
+/** The result of a queue job: the completed job of the service. */
+export type GenJobResult = Job;
+
+/** The progress that a job amounts to. */
+export function jobProgress({ id, status, quotedTokenCost, finalTokenCost }: Job): GenJobProgress {
+  return {
+    jobId: id,
+    status,
+    ...(typeof quotedTokenCost === 'number' && { quotedTokenCost }),
+    ...(typeof finalTokenCost === 'number' && { finalTokenCost }),
+  };
+}
+
+/** The version of a run in a record. */
+const RUN_VERSION: JobRunState['version'] = 1;
+
+/** Whether this version of the package knows the record. A newer one may have written another, and goes on with it. */
+export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobData): boolean {
+  return version <= RECORD_VERSION && JOB_CALLS.includes(call) && (run === undefined || run.version === RUN_VERSION);
+}
+
+/**
+ * Where a call stands, from its record and the worker's rules. A call that had failed is here because an operator retries it:
+ * it goes on with its job, or with a new key.
+ */
+export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rules: RunRules): JobRunState {
+  const own = { ...rules, recover: data.recover ?? rules.recover };
+  const run = data.run ? { ...data.run, rules: own } : startRun({ key: id, shortKey: shortenKey(id), rules: own });
+  return data.failure === undefined ? run : resumeRun(run);
+}
+
+/** Whether a call has failed, and its worker died before the engine knew: nobody has had it tried again. */
+export function hasFailed({ data, stalledCounter }: Pick<GenQueueJob, 'data' | 'stalledCounter'>): boolean {
+  const { failure, stalls } = data;
+  return failure !== undefined && stalls !== undefined && stalledCounter > stalls;
+}
+
+/**
+ * Stores where a call stands. The engine takes calls whose job is made before the others, and notes of a job that the call
+ * has left are forgotten.
+ */
+export async function storeRun(
+  { at, queueJob }: { readonly at: CallPlace; readonly queueJob: GenQueueJob },
+  run: JobRunState,
+  failure?: GenJobData['failure'],
+): Promise<void> {
+  const { jobId: before } = queueJob.data;
+  const data = runRecord(queueJob.data, run, at.clock.now());
+  await queueJob.updateData(failure === undefined ? data : { ...data, failure, stalls: queueJob.stalledCounter });
+  const isOver = failure !== undefined;
+  if (before !== undefined && (isOver || before !== data.jobId)) await at.notes.forget(before);
+  const priority = data.jobId === undefined ? queueJob.opts.priority || UNMADE_PRIORITY : 0;
+  if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
+}
+
+interface CallPlace {
+  readonly clock: Clock;
+  readonly notes: Notes;
+}
+
+/** The record of a call that stands where `run` says. Whatever went wrong before is over. */
+function runRecord(data: GenJobData, run: JobRunState, now: number): GenJobData {
+  const { rules: _, ...stored } = run;
+  const { files, uploads, trouble: _trouble, failure: _failure, stalls: _stalls, jobId: _jobId, ...asked } = data;
+  const jobId = liveJobOf(run);
+  return {
+    ...asked,
+    version: RECORD_VERSION,
+    // Needed again only while the service has made no job of them.
+    ...(files !== undefined && run.tries.length === 0 && { files }),
+    ...(uploads !== undefined && { uploads }),
+    ...(jobId !== undefined && { jobId }),
+    run: stored,
+    storedAt: now,
+  };
+}
+
+/** The job that a run waits for, or has ended with. */
+function liveJobOf({ step }: JobRunState): string | undefined {
+  if (step.type === 'wait' || step.type === 'read') return step.jobId ?? undefined;
+  if (step.type === 'end') return step.job.id;
+  return step.type === 'fail' && step.again?.type === 'read' ? step.again.jobId : undefined;
+}
+
+/** The error with which a call has failed, out of its record. */
+export function storedError({ failure = {} }: GenJobData): GenError {
+  return revived({ ...failure, name: String(failure.name), message: String(failure.message) });
+}
+
+/** An error whose call was made before the sleep, in this process or another. */
+export function revived({ name, message, ...fields }: GenErrorJson): GenError {
+  return Object.assign(new GenError(message), { name, ...fields });
+}

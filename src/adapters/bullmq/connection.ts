@@ -1,0 +1,53 @@
+import type { ConnectionOptions } from 'bullmq';
+import { GenError } from '../../errors/index.js';
+import * as option from '../../rules/options.js';
+
+/** The name of the queue when none is given. */
+const DEFAULT_QUEUE = 'gen-client';
+
+/** What queue and worker must agree on. */
+export interface QueueLocation {
+  /** The queue's name. @default 'gen-client' */
+  readonly name?: string | undefined;
+  /** The prefix of all keys in Redis. On a Redis Cluster it needs a hash tag: `'{gen}'`. @default 'bull' */
+  readonly prefix?: string | undefined;
+}
+
+/** The options that say where a queue is, as fields of a schema. */
+export const LOCATION_FIELDS = { name: option.text, prefix: option.text } as const;
+
+/** The queues behind one name: the calls, those of them that wait for their create, and the notes by which a webhook finds its call. */
+export interface QueueNames {
+  readonly calls: string;
+  readonly creates: string;
+  readonly notes: string;
+  readonly options: { readonly connection: ConnectionOptions; readonly prefix?: string };
+}
+
+/** Where the calls and the notes of a queue are. */
+export function queueNames(connection: ConnectionOptions, location: QueueLocation): QueueNames {
+  const calls = location.name ?? DEFAULT_QUEUE;
+  return {
+    calls,
+    creates: `${calls}-creates`,
+    notes: `${calls}-notes`,
+    options: { connection, ...(location.prefix !== undefined && { prefix: location.prefix }) },
+  };
+}
+
+/** Throws a GenError for a connection that can never work, before one is opened. */
+export function checkConnection(owner: string, connection: unknown, { prefix = '' }: QueueLocation): void {
+  if (typeof connection !== 'object' || connection === null || connection instanceof URL) {
+    // The URL may hold a password, so it is not repeated.
+    const isNothing = connection === undefined || connection === null;
+    const given = isNothing ? 'nothing' : connection instanceof URL ? 'a URL' : `a ${typeof connection}`;
+    throw new GenError(
+      `${owner} takes the connection as BullMQ does, not ${given}: pass { url: 'redis://…' }, or a client of Redis.`,
+    );
+  }
+  if (Reflect.get(connection, 'isCluster') === true && !/\{[^{}]+\}/.test(prefix)) {
+    throw new GenError(
+      `${owner}: on a Redis Cluster, all keys of a queue have to be on one node. Pass a prefix with a hash tag to the queue and to every worker: { prefix: '{gen}' }.`,
+    );
+  }
+}

@@ -1,0 +1,221 @@
+import { type ConnectionOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
+import type { GenClient } from '../../client/client.js';
+import { GenError } from '../../errors/index.js';
+import * as option from '../../rules/options.js';
+import { checkClient } from '../../client/run-calls.js';
+import { DAY_MS } from '../../rules/limits.js';
+import type { Recover, RunRules } from '../../rules/run-state.js';
+import { callObserver } from '../../runtime/callbacks.js';
+import { systemClock } from '../../runtime/clock.js';
+import { sleep } from '../../runtime/deadline.js';
+import type { Budget } from '../../schemas/budget.js';
+import type { CompletedJob } from '../../schemas/job.js';
+import { recoverRules } from '../../waiting/wait-options.js';
+import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
+import { checkConnection, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
+import { openCreates } from './creates.js';
+import { openNotes } from './notes.js';
+import { createProcessor } from './process-call.js';
+
+/** How a worker runs. */
+export interface GenWorkerOptions extends QueueLocation {
+  /**
+   * Called with the completed job, and awaited, before the queue job ends: the place to copy the file to your own storage.
+   * Called at least once, because a crash in between calls it again. When it throws, it is called again for a day, with
+   * pauses up to `retryDelayMs`, and uses up none of the engine's `attempts`; then the call fails. The job is not created
+   * again. The engine's UnrecoverableError ends the call at once.
+   */
+  readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
+  /**
+   * Called with the error that ended a call, and awaited, before the queue job fails; at least once. When it throws, it is
+   * called again, for a day.
+   */
+  readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
+  /** Called with errors of the worker's connection. The engine reconnects by itself. @default nothing is done with them */
+  readonly onError?: ((error: Error) => void) | undefined;
+  /** How many calls this process works on at once. Sleeping calls do not count. @default 10 */
+  readonly concurrency?: number | undefined;
+  /**
+   * Milliseconds between two reads of a job.
+   * @default 10-15 s for video and edits, 3-4.5 s for images, more when many jobs are waited for
+   */
+  readonly pollIntervalMs?: number | undefined;
+  /**
+   * The longest pause, in milliseconds, after the service or the connection failed without naming a time. The first pause
+   * is a second, and each one after it is twice as long.
+   * @default 30_000
+   */
+  readonly retryDelayMs?: number | undefined;
+  /**
+   * Milliseconds from the service's first answer at which a call that has not ended fails with a WaitTimeoutError; its job
+   * goes on. Time in the queue does not count. `retry()` of the queue job takes the job up again.
+   * @default 86_400_000 (24 h)
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * How to go on after a failed job, by its error code, for calls that do not say it themselves: a number of further tries,
+   * or one try with each of some models.
+   * @default {}: a failed job ends the call
+   */
+  readonly recover?: Recover | undefined;
+  /**
+   * Gives the budget of a call's `budgetScope`.
+   * @default the budget of the client, under that scope
+   */
+  readonly budget?: ((scope: string) => Budget) | undefined;
+  /** Further options of the engine’s Worker, for example `lockDuration` and `stalledInterval`. */
+  readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'> | undefined;
+}
+
+/** The options of `createGenWorker`. */
+const WORKER_OPTIONS = option.optionsOf({
+  ...LOCATION_FIELDS,
+  onCompleted: option.callback,
+  onFailed: option.callback,
+  onError: option.callback,
+  concurrency: option.must<number>(
+    'a whole number above 0',
+    (value) => typeof value === 'number' && Number.isInteger(value) && value > 0,
+  ),
+  pollIntervalMs: option.milliseconds,
+  retryDelayMs: option.milliseconds,
+  timeoutMs: option.milliseconds,
+  recover: option.anything,
+  budget: option.callback,
+  worker: option.anObject,
+});
+
+/** A running worker. */
+export interface GenWorker {
+  /** The engine's own worker, for its events. */
+  readonly worker: Worker<GenJobData, GenJobResult>;
+  /**
+   * Ends within five seconds. Calls to the service are broken off, and other workers take them up under their own keys.
+   * An `onCompleted` that takes longer goes on as long as the process lives.
+   */
+  close(): Promise<void>;
+}
+
+/** A call whose worker died is taken up again however often that happens: its job is paid for. */
+const NEVER_GIVEN_UP = Number.MAX_SAFE_INTEGER;
+const CONCURRENCY = 10;
+const DEFAULT_RETRY_MS = 30_000;
+/** The engine's own default. */
+const LOCK_MS = 30_000;
+const CLOSE_MS = 4_500;
+const CLEAN_EVERY_MS = 10 * 60 * 1000;
+const REMIND_EVERY_MS = 5_000;
+
+/**
+ * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
+ * sleeps as a delayed job and ends with the completed job or its error. Kill it at any point; another goes on.
+ * Give the client a `shared` store when several processes share an account.
+ *
+ * @example
+ * createGenWorker(connection, client, { onCompleted: (job) => saveOutput(client, job, `${job.id}.mp4`) });
+ */
+export function createGenWorker(
+  connection: ConnectionOptions,
+  client: GenClient,
+  options: GenWorkerOptions = {},
+): GenWorker {
+  option.checkOptions('createGenWorker', WORKER_OPTIONS, options);
+  checkConnection('createGenWorker', connection, options);
+  checkClient('createGenWorker', client);
+  const names = queueNames(connection, options);
+  const { calls, options: base } = names;
+  const onError = (error: Error) => callObserver(() => options.onError?.(error));
+  const notes = openNotes(connection, options);
+  const queue = new Queue<GenJobData, GenJobResult>(calls, base);
+  const closing = new AbortController();
+  // Nobody but this function can start the worker of the turns.
+  const ofTurns = { ...options.worker, autorun: true };
+  const creates = openCreates({ names, calls: queue, client, worker: ofTurns, onError });
+  const work = createProcessor({
+    onCompleted: options.onCompleted,
+    onFailed: options.onFailed,
+    pollIntervalMs: options.pollIntervalMs,
+    rules: rulesOf(options),
+    client: client.withoutQueue({ maxRetries: 0 }),
+    uploader: client,
+    notes,
+    queue,
+    clock: systemClock,
+    creates,
+    budgetOf: options.budget ?? ((scope) => budgetOf(client, scope)),
+    onError,
+    lockMs: options.worker?.lockDuration ?? LOCK_MS,
+    closing: closing.signal,
+  });
+  const worker = new Worker<GenJobData, GenJobResult>(calls, work, {
+    maxStalledCount: NEVER_GIVEN_UP,
+    ...options.worker,
+    ...base,
+    concurrency: options.concurrency ?? CONCURRENCY,
+  });
+  worker.on('error', onError);
+  queue.on('error', onError);
+  regularly(CLEAN_EVERY_MS, [notes.clean, creates.clean], { closing: closing.signal, onError });
+  regularly(REMIND_EVERY_MS, [creates.remind], { closing: closing.signal, onError });
+  const closeAll = async () => {
+    await creates.close();
+    await worker.close();
+    await queue.close();
+    await notes.close();
+  };
+  return {
+    worker,
+    async close() {
+      closing.abort(new Error('The worker is closing.'));
+      await closedInTime(closeAll().catch(onError));
+    },
+  };
+}
+
+/** Ends when it is closed, or when that takes too long. */
+async function closedInTime(closed: Promise<void>): Promise<void> {
+  const isClosed = new AbortController();
+  const late = sleep(systemClock, CLOSE_MS, isClosed.signal).catch(() => {});
+  await Promise.race([closed, late]);
+  isClosed.abort();
+}
+
+/** The rules of every run of the worker. */
+function rulesOf({
+  timeoutMs = DAY_MS,
+  retryDelayMs: retryMs = DEFAULT_RETRY_MS,
+  recover,
+}: GenWorkerOptions): RunRules {
+  return {
+    timeoutMs: Number.isFinite(timeoutMs) ? timeoutMs : null,
+    resubmitPending: true,
+    recover: recoverRules(recover),
+    persistent: true,
+    stores: false,
+    pollMs: null,
+    retryMs,
+  };
+}
+
+/** Does something at once and then now and again, until it is closed. */
+async function regularly(
+  everyMs: number,
+  acts: readonly (() => Promise<void>)[],
+  { closing, onError }: { readonly closing: AbortSignal; readonly onError: (error: Error) => void },
+): Promise<void> {
+  while (!closing.aborted) {
+    for (const act of acts) {
+      await act().catch((error: unknown) => closing.aborted || onError(error as Error));
+    }
+    await sleep(systemClock, everyMs, closing).catch(() => {});
+  }
+}
+
+/** The budget of a scope, made of the client's own. */
+function budgetOf(client: GenClient, scope: string): Budget {
+  const budget = client.budgetOf(scope);
+  if (budget) return budget;
+  throw new GenError(
+    `budgetScope "${scope}" needs a budget: give the worker's client one made by createBudget, or createGenWorker the option budget: (scope) => Budget.`,
+  );
+}

@@ -1,0 +1,95 @@
+import * as workers from 'cloudflare:workers';
+import * as z from 'zod/mini';
+import * as option from '../../rules/options.js';
+import { backoff, spread } from '../../rules/backoff.js';
+import { callObserver, reasonOf } from '../../runtime/callbacks.js';
+import { systemClock, systemRandom } from '../../runtime/clock.js';
+import { sleep } from '../../runtime/deadline.js';
+import { type SharedStore, setupError } from '../../store/store.js';
+import type { GenAccount } from './gen-account.js';
+
+/** What is used of the binding of a {@link GenAccount}. `env.ACCOUNT` has it. */
+export interface GenAccountNamespace {
+  /** The id of the object with a name. */
+  idFromName(name: string): unknown;
+  /** The object with an id. */
+  get(id: never): unknown;
+}
+
+/** The object as another isolate sees it. */
+interface GenAccountStub {
+  read(...values: Parameters<GenAccount['read']>): Promise<ReturnType<GenAccount['read']>>;
+  write(...values: Parameters<GenAccount['write']>): Promise<ReturnType<GenAccount['write']>>;
+}
+
+const ARGUMENTS = z.strictObject({
+  namespace: z.custom<object>(
+    (value) => typeof value === 'object' && value !== null && 'idFromName' in value && 'get' in value,
+    'the binding of a Durable Object, such as env.ACCOUNT',
+  ),
+  name: z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')),
+});
+
+/** How often an object is asked in all, when it fails. */
+const OBJECT_TRIES = 5;
+const PAUSE = { firstMs: 20, mostMs: 320 } as const;
+
+/**
+ * A {@link SharedStore} in one {@link GenAccount} object, for any number of Workers and isolates. `name` is your name for the
+ * account: all clients that use the store count together, also with several keys, as during a rotation. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
+ *
+ * @example
+ * const client = new GenClient({ shared: durableObjectShared(env.ACCOUNT, 'main') });
+ */
+export function durableObjectShared(namespace: GenAccountNamespace, name: string): SharedStore {
+  option.checkOptions('durableObjectShared(namespace, name)', ARGUMENTS, { namespace, name });
+  const ask = <T>(act: (stub: GenAccountStub) => Promise<T>): Promise<T> => {
+    const answer = askObject(() => act(namespace.get(namespace.idFromName(name) as never) as GenAccountStub));
+    // The runtime lets it end, also when the request that asks has been answered.
+    callObserver(() => workers.waitUntil?.(answer.catch(() => {})));
+    return answer;
+  };
+  return {
+    account: name,
+    read: (group, keys) => ask((stub) => stub.read(group, keys)),
+    write: (group, version, changes) => ask((stub) => stub.write(group, version, changes)),
+  };
+}
+
+/**
+ * Asks again when the object fails: it may be moved, restarted or updated at any time. A write that had arrived all the same
+ * is then refused, and its rule runs again on what it has written.
+ */
+async function askObject<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask();
+    } catch (error) {
+      const setup = objectMisconfiguration(error);
+      if (setup) throw setup;
+      if (tries >= OBJECT_TRIES || isOverloaded(error)) throw error;
+    }
+    await sleep(systemClock, spread(backoff(PAUSE, tries), systemRandom.next()));
+  }
+}
+
+/** An object that has too much to do must not be asked more often for it. */
+function isOverloaded(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && Reflect.get(error, 'overloaded') === true;
+}
+
+function objectMisconfiguration(error: unknown): Error | undefined {
+  const reason = reasonOf(error);
+  if (/SQL is not enabled/i.test(reason))
+    return setupError(
+      'The Durable Object has no SQLite. List GenAccount under new_sqlite_classes in the migrations of the Wrangler configuration, not under new_classes.',
+      error,
+    );
+  const lacksMethod = /does not (implement|have)\b/i.test(reason) && /method/i.test(reason);
+  if (lacksMethod || /not support RPC/i.test(reason))
+    return setupError(
+      'The binding is not one of GenAccount. Bind a class that is exported with: export { GenAccount } from "gen-client/cloudflare".',
+      error,
+    );
+  return undefined;
+}

@@ -1,0 +1,127 @@
+import * as z from 'zod/mini';
+import type { GenClient } from '../../client/client.js';
+import { ConnectionError, GenError } from '../../errors/index.js';
+import { callback, checkOptions } from '../../rules/options.js';
+import { type CallKind, checkClient, seeCall, sendRunCreate } from '../../client/run-calls.js';
+import { errorJson } from '../../rules/fate.js';
+import type { RunEvent } from '../../rules/run-state.js';
+import { mayCopyLater } from '../../rules/object-storage.js';
+import { isFields } from '../../schemas/envelope.js';
+import { isFinal, type Job } from '../../schemas/job.js';
+import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
+import type { OutputDestination } from '../storage/destination.js';
+import type { Activities, Json } from './engines.js';
+
+/** What the activities of durable runs are made with. */
+export interface ActivityOptions {
+  /**
+   * Where the file of a completed job is copied to, for runs with `store: true`: `s3()`, `r2()` or a destination of your own.
+   * Its name must follow from the job alone, so that a copy which is repeated finds its object.
+   * @default undefined: a run with `store: true` fails
+   */
+  readonly destination?: ((job: Job) => OutputDestination) | undefined;
+}
+
+const ACTIVITY_OPTIONS = z.strictObject({ destination: callback });
+
+/**
+ * The activities of durable runs, done by `client`. Each gives what it saw as JSON, an error too, so that the run decides
+ * about it and not the engine: nothing here has to be repeated by the engine, and everything may be.
+ *
+ * A call whose rate limit is full is not held: it says when to come back, and the run waits.
+ *
+ * @example
+ * const activities = createActivities(new GenClient());
+ */
+export function createActivities(client: GenClient, options: ActivityOptions = {}): Activities {
+  checkOptions('createActivities', ACTIVITY_OPTIONS, options);
+  checkClient('createActivities', client);
+  const unqueued = client.withoutQueue();
+  return {
+    async create(input) {
+      const { call, params, key, model, isPlaced } = neededFields(input, ['call', 'params', 'key']);
+      const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
+      const send = async () => {
+        const { job } = await sendRunCreate(unqueued, { ...create, model: typeof model === 'string' ? model : null });
+        return job;
+      };
+      // Creates of other kinds have no rate limit.
+      const event =
+        create.call === 'videos'
+          ? await inLine(client, { key: create.key, isPlaced: isPlaced === true }, send)
+          : (await seeCall(send)).event;
+      return toJson(await told(client, event));
+    },
+    async read(input) {
+      const { jobId } = neededFields(input, ['jobId']);
+      const { event } = await seeCall(() => unqueued.jobs.get(String(jobId)));
+      return toJson(await told(client, event));
+    },
+    async store(input) {
+      const { job } = neededFields(input, ['job']);
+      return toJson(await stored(client, job as object as Job, options));
+    },
+  };
+}
+
+/**
+ * Sends a create when its place has come. Where the rate limit is full, the run gets a place in the line of all runs and is
+ * told when it comes, so that it waits once and not in a crowd. A run that has waited is not asked for the time again: its
+ * engine's clock counts.
+ */
+async function inLine(
+  client: GenClient,
+  { key, isPlaced }: { readonly key: string; readonly isPlaced: boolean },
+  send: () => Promise<Job>,
+): Promise<RunEvent> {
+  const waitMs = isPlaced ? 0 : await createPlace(client, key, undefined);
+  if (waitMs > 0) return { type: 'failed', failure: { kind: 'full', retryAfterMs: waitMs, error: IN_LINE } };
+  const { event } = await seeCall(send);
+  if (event.type !== 'failed' || event.failure.kind !== 'full') return event;
+  const retryAfterMs = await createPlace(client, key, event.failure.retryAfterMs ?? 0);
+  return { ...event, failure: { ...event.failure, retryAfterMs: retryAfterMs || null } };
+}
+
+const IN_LINE = { name: 'RateLimitError', message: 'The rate limit is full. The create waits for its place.' };
+
+/** The place of a create. A store that is away gives none: the rate limit itself then says when to come back. */
+async function createPlace(client: GenClient, key: string, retryAfterMs: number | undefined): Promise<number> {
+  return client.placeOf('videos.create', key, retryAfterMs).catch((error: unknown) => {
+    if (ConnectionError.isInstance(error)) return retryAfterMs ?? 0;
+    throw error;
+  });
+}
+
+/** What a copy came to: the run's event, with the file in the store. */
+type StoreEvent = RunEvent & { readonly stored?: StoredOutput };
+
+/** Copies the file of a job. Repeated, it finds the object and moves no byte. */
+async function stored(client: GenClient, job: Job, { destination }: ActivityOptions): Promise<StoreEvent> {
+  try {
+    if (destination === undefined) {
+      throw new GenError('The run has store: true, but createActivities has no destination.');
+    }
+    return { type: 'stored', stored: await copyOutput(client, job, destination(job)) };
+  } catch (error) {
+    if (!GenError.isInstance(error)) throw error;
+    const kind = mayCopyLater(error) ? 'lost' : 'unsent';
+    return { type: 'failed', failure: { kind, retryAfterMs: null, error: errorJson(error) } };
+  }
+}
+
+/** An event with the error that a final job without a file amounts to. */
+async function told(client: GenClient, event: RunEvent): Promise<RunEvent> {
+  if (event.type !== 'job' || !isFinal(event.job) || event.job.status === 'completed') return event;
+  // A final job is not read again.
+  const error: unknown = await client.waitForJob(event.job).catch((thrown: unknown) => thrown);
+  return { ...event, ...(GenError.isInstance(error) && { error: errorJson(error) }) };
+}
+
+function neededFields(input: Json, needed: readonly string[]): Record<string, unknown> {
+  if (isFields(input) && needed.every((name) => input[name] !== undefined)) return input;
+  throw new GenError(`An activity needs ${needed.join(', ')}. Hand it the input that the run gives to call().`);
+}
+
+function toJson(value: RunEvent): Json {
+  return JSON.parse(JSON.stringify(value)) as Json;
+}

@@ -1,0 +1,183 @@
+import * as z from 'zod/mini';
+import { GenError } from '../../errors/index.js';
+import * as option from '../../rules/options.js';
+import type { CallKind } from '../../client/run-calls.js';
+import { DEFAULT_WAIT_MS } from '../../rules/limits.js';
+import { nextStep } from '../../rules/run.js';
+import { type Recover, type RunEvent, startRun } from '../../rules/run-state.js';
+import { extra, isFields } from '../../schemas/envelope.js';
+import { type CompletedJob, JOB_CALLS } from '../../schemas/job.js';
+import { mustBe } from '../../schemas/show.js';
+import { shortenKey } from '../../transport/idempotency.js';
+import { recoverRules } from '../../waiting/wait-options.js';
+import type { DurableEngine, Json } from './engines.js';
+
+/** What a durable run makes, and how. */
+export interface GenerateOptions {
+  /** Whose `create` it is: `images`, `videos`, `videoEdits` or `characters`. */
+  readonly call: CallKind;
+  /** The body of the create, as JSON. Files are given as upload ids or URLs. */
+  readonly params: object;
+  /** The key of the first create. Take the id of the workflow's run: a key makes one job, however often it is sent. */
+  readonly key: string;
+  /**
+   * Milliseconds that the waits of the run may add up to before it fails with a WaitTimeoutError; its job goes on. `false`
+   * for no limit. It is for the run, not for a try.
+   * @default 1_800_000 (30 min)
+   */
+  readonly timeoutMs?: number | false | undefined;
+  /**
+   * How to go on after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try with
+   * each of some models.
+   * @default {}: a failed job ends the run
+   */
+  readonly recover?: Recover | undefined;
+  /** Whether the file is copied to the `destination` of the activities before the run ends. @default false */
+  readonly store?: boolean | undefined;
+}
+
+const GENERATE_OPTIONS = z.strictObject({
+  call: option.oneOf(...JOB_CALLS),
+  params: option.anObject,
+  key: option.text,
+  timeoutMs: option.must<number | false>(
+    'a number of milliseconds above 0, or false for no limit',
+    (value) => value === false || (typeof value === 'number' && value > 0),
+  ),
+  recover: z.optional(z.any()),
+  store: option.flag,
+});
+
+/** The file in the store, as the `store` activity tells it. */
+export interface StoredFile {
+  /** Its size in bytes. */
+  readonly sizeBytes: number;
+  /** Its media type. */
+  readonly contentType?: string;
+  /** SHA-256 of its bytes as hex digits. A copy that existed before is not read, and has none. */
+  readonly sha256?: string;
+  /** The store's entity tag. */
+  readonly etag?: string;
+  /** Whether it was there already. */
+  readonly existed: boolean;
+}
+
+/** What a durable run gives. */
+export interface GeneratedJob extends CompletedJob {
+  /** The file in the store, where `store` was asked for. */
+  stored?: StoredFile;
+}
+
+/** The names of the steps begin with their version. Names of a version never change, so that old runs can be replayed. */
+const STEP_VERSION = 'gen1';
+
+/**
+ * Makes a job and waits for its end inside a workflow. It can be replayed at any point: it uses no clock, no random number
+ * and no network of its own, only the engine. However often the engine repeats or forgets an activity, a run makes one job
+ * and is charged once.
+ *
+ * A webhook wakes a wait early. When it is lost, the next read finds the job: waits grow from ten seconds to at most five
+ * minutes, so that a run of half an hour takes at most 60 steps.
+ *
+ * Throws, by `engine.fail`, the error of the job, of a refused create or of the time limit.
+ *
+ * @example
+ * const job = await generate(cloudflareEngine(step, activities, { NonRetryableError }), {
+ *   call: 'videos',
+ *   params: { prompt: 'a fox at dawn', webhook_url: `https://example.com/hook?run=${event.instanceId}` },
+ *   key: event.instanceId,
+ * });
+ */
+export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
+  const { call, params, key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = checkedOptions(options);
+  checkEngine(engine);
+  const rules = {
+    timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
+    resubmitPending: true,
+    recover: recoverRules(recover),
+    persistent: true,
+    stores: store,
+    pollMs: null,
+    retryMs: null,
+  };
+  const name = stepNames(key);
+  let run = startRun({ key, shortKey: shortenKey(key), rules });
+  let stored: StoredFile | undefined;
+  /** The run has waited for its place in the line of a rate limit. */
+  let isPlaced = false;
+  for (;;) {
+    const { step, tries } = run;
+    switch (step.type) {
+      case 'create': {
+        const input = { call, params, key: step.key, model: step.model, ...(isPlaced && { isPlaced }) } as Json;
+        const event = rememberedEvent(await engine.call(name('create'), 'create', input));
+        isPlaced = event.type === 'failed' && event.failure.kind === 'full';
+        run = nextStep(run, event);
+        break;
+      }
+      case 'read':
+        run = nextStep(run, rememberedEvent(await engine.call(name('read'), 'read', { jobId: step.jobId })));
+        break;
+      case 'store': {
+        const output = await engine.call(name('store'), 'store', { job: extra(step.job) } as Json);
+        run = nextStep(run, rememberedEvent(output));
+        stored = storedFile(output);
+        break;
+      }
+      case 'wait':
+        run = nextStep(run, { type: 'waited', woken: await engine.wait(name('wait'), step.jobId, step.ms) });
+        break;
+      default:
+        if (step.type === 'fail') throw engine.fail(step.error);
+        if (step.error !== null) throw engine.fail(step.error);
+        return { ...(step.job as CompletedJob), tries, ...(stored && { stored }) };
+    }
+  }
+}
+
+function checkEngine(engine: unknown): void {
+  const isEngine = ['call', 'wait', 'fail'].every(
+    (name) => typeof engine === 'object' && engine !== null && typeof Reflect.get(engine, name) === 'function',
+  );
+  if (isEngine) return;
+  throw new GenError(
+    mustBe('generate: engine', 'an adapter such as inngestEngine(…), or an object with call, wait and fail', engine),
+  );
+}
+
+function checkedOptions(options: GenerateOptions): GenerateOptions {
+  option.checkOptions('generate', GENERATE_OPTIONS, options);
+  for (const [name, example] of NEEDED) {
+    if (options?.[name] === undefined) throw new GenError(`generate needs ${name}, for example ${example}.`);
+  }
+  return options;
+}
+
+const NEEDED = [
+  ['call', `call: 'videos'`],
+  ['params', `params: { prompt: 'a fox at dawn' }`],
+  ['key', 'the id of the workflow’s run'],
+] as const;
+
+/** What the engine remembers of an activity. */
+function rememberedEvent(output: Json): RunEvent {
+  if (isFields(output) && EVENTS.includes(String(output.type))) return output as RunEvent;
+  throw new GenError(
+    'The engine gave back something that is not the result of an activity. Return it from call() as it is.',
+  );
+}
+
+const EVENTS: readonly string[] = ['job', 'failed', 'stored'];
+
+function storedFile(output: Json): StoredFile | undefined {
+  return isFields(output) && isFields(output.stored) ? (output.stored as Partial<StoredFile> as StoredFile) : undefined;
+}
+
+/** The names of the steps of a run. They hold its key, so that a workflow can have several runs. */
+function stepNames(key: string): (kind: string) => string {
+  const counts: Record<string, number> = {};
+  return (kind) => {
+    counts[kind] = (counts[kind] ?? 0) + 1;
+    return `${STEP_VERSION} ${kind} ${counts[kind]} ${shortenKey(key)}`;
+  };
+}

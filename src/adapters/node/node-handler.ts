@@ -1,0 +1,207 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GenError } from '../../errors/gen-error.js';
+import { callback, checkOptions, optionsOf } from '../../rules/options.js';
+import { callObserver } from '../../runtime/callbacks.js';
+import { mustBe } from '../../schemas/show.js';
+
+/** A handler of web requests, such as those of `createWebhookHandler` and `createOutputHandler`. */
+export type WebHandler = (request: Request) => Response | Promise<Response>;
+
+/** A request of node:http or Express, of Nest with its `rawBody`, or a Fastify request. */
+export type NodeRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
+  /** What a body parser left. Bytes and text are passed on. */
+  readonly body?: unknown;
+  /** The bytes as received, which Nest keeps with `{ rawBody: true }`. */
+  readonly rawBody?: unknown;
+};
+
+/** A response of node:http, Express or Nest, or a Fastify reply. */
+export type NodeResponse = ServerResponse | { readonly raw: ServerResponse; hijack(): unknown };
+
+/** What node:http, Express, Nest and Fastify call. */
+export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void) => void;
+
+/** How to serve a web handler under Node. */
+export interface NodeHandlerOptions {
+  /**
+   * Told of what the handler throws where there is no `next`, and of a response body that breaks off. The handlers of
+   * this package tell their own `onError`. @default nothing
+   */
+  readonly onError?: ((error: unknown) => unknown) | undefined;
+}
+
+const NODE_HANDLER_OPTIONS = optionsOf({ onError: callback });
+
+/**
+ * Serves a web handler under node:http, Express, Nest or Fastify. Bodies stream in both directions and hold no more in
+ * memory than the socket takes. The request's `signal` aborts when the client goes away. What the handler throws goes to
+ * `next`; without it the answer is 500. An error after the headers went out destroys the socket.
+ *
+ * A handler that reads the body, as that of a webhook, needs its raw bytes: mount it before `express.json()`, or keep
+ * them as `request.rawBody`.
+ *
+ * @example
+ * app.post('/webhooks', toNodeHandler(createWebhookHandler({ secret, on })));
+ * app.use(express.json());
+ */
+export function toNodeHandler(handler: WebHandler, options: NodeHandlerOptions = {}): NodeHandler {
+  checkOptions('toNodeHandler', NODE_HANDLER_OPTIONS, options);
+  if (typeof handler !== 'function') throw new GenError(mustBe('handler', 'a function that takes a Request', handler));
+  const report = (error: unknown) => callObserver(() => options.onError?.(error));
+  return async (given, response, next) => {
+    const incoming = 'raw' in given ? given.raw : given;
+    const outgoing = 'raw' in response ? response.raw : response;
+    // Fastify keeps its hands off a reply that was hijacked.
+    if ('hijack' in response) response.hijack();
+    let answer: Response;
+    try {
+      const request = webRequest(incoming, given, closeSignal(outgoing));
+      answer = request === undefined ? new Response(null, { status: 400 }) : checkedResponse(await handler(request));
+    } catch (error) {
+      if (next !== undefined) return next(error);
+      report(error);
+      answer = new Response(null, { status: 500 });
+    }
+    try {
+      await sendResponse(answer, outgoing, incoming.method === 'HEAD');
+    } catch (error) {
+      outgoing.destroy();
+      report(error);
+    }
+  };
+}
+
+/** Aborts when the connection closes before the answer is out. */
+function closeSignal(outgoing: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) controller.abort(new GenError('The client closed the connection.'));
+  });
+  return controller.signal;
+}
+
+/** The request as the web has it; undefined for one that the web cannot express. */
+function webRequest(incoming: IncomingMessage, given: NodeRequest, signal: AbortSignal): Request | undefined {
+  const { method = 'GET' } = incoming;
+  try {
+    return new Request(incomingUrl(incoming), {
+      method,
+      headers: incomingHeaders(incoming),
+      body: method === 'GET' || method === 'HEAD' ? null : incomingBody(incoming, given),
+      duplex: 'half',
+      signal,
+    } as RequestInit);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Express and others leave in `url` only what stands behind the place where the handler is mounted. */
+function incomingUrl(incoming: IncomingMessage & { readonly originalUrl?: string }): string {
+  const target = incoming.originalUrl ?? incoming.url ?? '/';
+  const scheme = 'encrypted' in incoming.socket ? 'https' : 'http';
+  const { origin } = new URL(`${scheme}://${incoming.headers.host ?? incoming.headers[':authority'] ?? 'localhost'}`);
+  return target.startsWith('/') ? origin + target : new URL(target, origin).href;
+}
+
+function incomingHeaders({ rawHeaders }: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
+    // HTTP/2 has names such as ":path", which are not headers.
+    if (!name.startsWith(':')) headers.append(name, value);
+  }
+  return headers;
+}
+
+/** The bytes as received: those that a parser kept, else those that nobody has read yet. */
+function incomingBody(
+  incoming: IncomingMessage,
+  given: NodeRequest,
+): string | Uint8Array<ArrayBuffer> | ReadableStream {
+  for (const kept of [given.rawBody, given.body]) {
+    if (typeof kept === 'string') return kept;
+    if (kept instanceof Uint8Array) return kept as Uint8Array<ArrayBuffer>;
+  }
+  return incoming.readableDidRead ? parsedBody() : unreadBody(incoming);
+}
+
+/** Reads nothing before it is asked to, and no more than it is asked for. */
+function unreadBody(incoming: IncomingMessage): ReadableStream {
+  let chunks: AsyncIterator<Uint8Array> | undefined;
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        chunks ??= incoming.iterator({ destroyOnReturn: false });
+        const { done, value } = await chunks.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      async cancel() {
+        await chunks?.return?.();
+        // The rest flows away, so that the client hears the answer and the connection can carry the next request.
+        incoming.resume();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Fails when it is read, and only then: most requests that a parser had in hand are not read. */
+function parsedBody(): ReadableStream {
+  return new ReadableStream(
+    {
+      pull() {
+        throw new GenError(
+          'A body parser has taken the raw bytes. Express: mount the handler before express.json(), or keep them with express.json({ verify: (request, _, bytes) => { request.rawBody = bytes; } }). Nest: NestFactory.create(AppModule, { rawBody: true }). Fastify: a content type parser with parseAs: "buffer", and toNodeHandler(handler) as the route\'s handler.',
+        );
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** What a handler gave, if it is a Response, of any realm, whose body is still there. */
+function checkedResponse(answer: Response): Response {
+  const isResponse = typeof answer?.status === 'number' && typeof answer.headers?.getSetCookie === 'function';
+  if (isResponse && !answer.bodyUsed && !answer.body?.locked) return answer;
+  throw new GenError(mustBe('What the handler returns', 'a Response whose body was not read', answer));
+}
+
+async function sendResponse(answer: Response, outgoing: ServerResponse, isHead: boolean): Promise<void> {
+  if (outgoing.destroyed) return answer.body?.cancel();
+  outgoing.statusCode = answer.status;
+  if (answer.statusText) outgoing.statusMessage = answer.statusText;
+  for (const [name, value] of answer.headers) if (name !== 'set-cookie') outgoing.setHeader(name, value);
+  const cookies = answer.headers.getSetCookie();
+  if (cookies.length > 0) outgoing.appendHeader('set-cookie', cookies);
+  if (answer.body !== null && !isHead) return pipeBody(answer.body, outgoing);
+  outgoing.end();
+  await answer.body?.cancel();
+}
+
+async function pipeBody(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+  // A body that is shorter or longer than its Content-Length throws, and does not leave the client waiting.
+  outgoing.strictContentLength = true;
+  outgoing.flushHeaders();
+  const reader = body.getReader();
+  const leave = () => reader.cancel(new GenError('The client closed the connection.')).catch(() => {});
+  outgoing.once('close', leave);
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    if (!outgoing.write(next.value)) await drained(outgoing);
+  }
+  outgoing.off('close', leave);
+  if (!outgoing.destroyed) outgoing.end();
+}
+
+/** When there is room again, or nobody to write for. */
+function drained(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const goOn = () => {
+      outgoing.off('drain', goOn).off('close', goOn);
+      resolve();
+    };
+    outgoing.once('drain', goOn).once('close', goOn);
+    if (outgoing.destroyed) goOn();
+  });
+}

@@ -1,0 +1,303 @@
+import { constants, type Stats } from 'node:fs';
+import { access, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
+import { dirname, join, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { atCaller } from '../../errors/gen-error.js';
+import { DownloadError, GenError } from '../../errors/index.js';
+import { abortSignal, callback, checkOptions, flag, optionsOf } from '../../rules/options.js';
+import { extensionFor, type JobRef, type OutputVersion, requireJobId } from '../../client/output.js';
+import {
+  explained,
+  type OutputClient,
+  outputReader,
+  requireOutputClient,
+  type SourceOptions,
+  storing,
+} from '../../downloading/output-source.js';
+import { callerContext, callObserver, type RunInContext, reasonOf } from '../../runtime/callbacks.js';
+import { clockOf } from '../../runtime/clock.js';
+import { safeFileName } from '../../schemas/media-type.js';
+import { show } from '../../schemas/show.js';
+import { fileSystemCode, PartFile } from './part-file.js';
+
+/** How far a download has come. */
+export interface SaveProgress {
+  /** Bytes that are there so far; begins at 0 again when the download has to start over. */
+  readonly receivedBytes: number;
+  /** Size of the file in bytes, where the service says it. */
+  readonly totalBytes: number | undefined;
+}
+
+/** What `saveOutput` takes beside the job and the path. */
+export interface SaveOutputOptions {
+  /** Told how far the download has come, after each piece. It only observes: what it throws changes nothing. */
+  readonly onProgress?: ((progress: SaveProgress) => unknown) | undefined;
+  /** Ends the download at once; it rejects with the signal's own reason and leaves no file. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether a file that is already there is replaced. Its mode stays, and a link to it stays a link. @default false */
+  readonly overwrite?: boolean | undefined;
+}
+
+const SAVE_OPTIONS = optionsOf({ onProgress: callback, signal: abortSignal, overwrite: flag });
+
+/** A file that was saved. */
+export interface SavedOutput {
+  /** Absolute path of the file. */
+  readonly path: string;
+  /** Its size in bytes. */
+  readonly sizeBytes: number;
+  /** Its media type, as the service gave it. */
+  readonly contentType: string | undefined;
+  /** Whether the file of this job was there already, so that nothing was written. */
+  readonly existed?: true;
+}
+
+/**
+ * Saves a finished job's file. The bytes are written beside the target under a hidden
+ * name, checked, flushed to the disk and only then renamed, so that the path holds the whole file or none. After a cut the
+ * download goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise. So it
+ * does when the program was killed and saves the same job to the same path again.
+ *
+ * A path that is a directory, or ends in `/`, gets a file named after the job; a missing directory is made for the latter.
+ * Where a file of that name and of the right size is there, it is the job's own: the call resolves with `existed: true`.
+ * Throws a {@link DownloadError} when the file cannot be fetched or written, or another is there.
+ *
+ * @example
+ * const { path } = await saveOutput(client, job, 'videos/');
+ */
+export async function saveOutput(
+  client: OutputClient,
+  job: JobRef,
+  path: string | URL,
+  options: SaveOutputOptions = {},
+): Promise<SavedOutput> {
+  requireOutputClient('saveOutput(client, job, path)', client);
+  const jobId = requireJobId('saveOutput(client, job, path)', job);
+  checkOptions('saveOutput', SAVE_OPTIONS, options);
+  options.signal?.throwIfAborted();
+  const saving = new Saving(client, { jobId, clock: clockOf(client), signal: options.signal }, options);
+  return await atCaller(storing(client, { name: 'saveOutput', jobId }, () => saving.to(path)));
+}
+
+/** A version of the file, and where it is to go. */
+interface Fetched extends OutputVersion {
+  readonly path: string;
+  /** The file of this job, where it was there already. */
+  readonly existed: SavedOutput | undefined;
+}
+
+/** One download on its way: the client's calls and the disk, with failures told in the user's words. */
+class Saving {
+  readonly #client: OutputClient;
+  readonly #source: SourceOptions;
+  readonly #options: SaveOutputOptions;
+  readonly #inContext: RunInContext = callerContext();
+  #part: PartFile | undefined;
+
+  constructor(client: OutputClient, source: SourceOptions, options: SaveOutputOptions) {
+    this.#client = client;
+    this.#source = source;
+    this.#options = options;
+  }
+
+  /** Saves the file to the path that the caller gave. */
+  async to(given: unknown): Promise<SavedOutput> {
+    const { overwrite = false } = this.#options;
+    const target = await this.#inDisk(() => saveTarget(given));
+    if ('file' in target) await this.#refuseTaken(target.file);
+    try {
+      const { contentType, path, existed } = await explained(this.#client, this.#source, () => this.#fetch(target));
+      if (existed !== undefined) return existed;
+      const part = this.#part;
+      if (part === undefined) throw new GenError('The file ended before it began.');
+      const { sizeBytes } = part;
+      await this.#inDisk(async () => {
+        const mode = overwrite ? (await statsOfRegular(path))?.mode : undefined;
+        await part.commit(overwrite ? await linkedPath(path) : path, { overwrite, mode });
+      }, path);
+      return { path, sizeBytes, contentType };
+    } catch (cause) {
+      await this.#part?.abandon();
+      throw cause;
+    }
+  }
+
+  /** Fetches the file into a part beside its target; gives the path that it is to have. */
+  async #fetch(target: SaveTarget): Promise<Fetched> {
+    const reader = outputReader(this.#client, this.#source);
+    let version: Fetched | undefined;
+    try {
+      for (;;) {
+        const piece = await reader.read();
+        if (piece.type === 'end' && version !== undefined) return version;
+        if (piece.type === 'version') {
+          const path = 'file' in target ? target.file : join(target.directory, this.#name(piece));
+          const existed = 'file' in target ? undefined : await this.#existing(path, piece);
+          version = { ...piece, path, existed };
+          if (existed !== undefined) return version;
+          await this.#begin(path, piece);
+          reader.skip(this.#part?.sizeBytes ?? 0);
+        } else if (piece.type === 'bytes') {
+          const written = this.#part?.write(piece.bytes, piece.isOwned);
+          if (written !== undefined) await this.#inDisk(() => written);
+          this.#tell(version?.sizeBytes);
+        }
+      }
+    } finally {
+      reader.cancel();
+    }
+  }
+
+  #name({ contentType }: OutputVersion): string {
+    return `${safeFileName(this.#source.jobId, '')}${extensionFor(contentType)}`;
+  }
+
+  /** The file of this job, where it is in the directory: no other file has the job's name and the file's size. */
+  async #existing(path: string, { sizeBytes, contentType }: OutputVersion): Promise<SavedOutput | undefined> {
+    const stats = await this.#inDisk(() => statsOfRegular(path));
+    const isOwn = stats !== undefined && stats.size === sizeBytes && this.#options.overwrite !== true;
+    if (isOwn) return { path, sizeBytes, contentType, existed: true };
+    await this.#refuseTaken(path);
+    return undefined;
+  }
+
+  /** Opens the part for a version of the file. */
+  async #begin(path: string, { sizeBytes, etag }: OutputVersion): Promise<void> {
+    await this.#part?.abandon();
+    this.#part = undefined;
+    const beside = this.#options.overwrite === true ? await this.#inDisk(() => linkedPath(path)) : path;
+    this.#part = await this.#inDisk(() =>
+      PartFile.open({ target: beside, jobId: this.#source.jobId, sizeBytes, etag }),
+    );
+  }
+
+  #tell(totalBytes: number | undefined): void {
+    const { onProgress } = this.#options;
+    const receivedBytes = this.#part?.sizeBytes ?? 0;
+    if (onProgress) this.#inContext(() => callObserver(() => onProgress({ receivedBytes, totalBytes })));
+  }
+
+  async #refuseTaken(path: string): Promise<void> {
+    if (this.#options.overwrite === true) await this.#inDisk(() => statsOfRegular(path));
+    else if (await this.#inDisk(() => isPathTaken(path))) throw this.#taken(path);
+  }
+
+  /** Does something on the disk; its failure is a DownloadError that names the place. */
+  async #inDisk<T>(work: () => Promise<T>, target?: string): Promise<T> {
+    try {
+      return await work();
+    } catch (cause) {
+      if (GenError.isInstance(cause)) throw cause;
+      if (fileSystemCode(cause) === 'EEXIST' && target !== undefined) throw this.#taken(target, cause);
+      const { jobId } = this.#source;
+      throw new DownloadError(`The file of job ${jobId} cannot be written: ${reasonOf(cause)}`, {
+        jobId,
+        code: 'cannot_write',
+        cause,
+      });
+    }
+  }
+
+  #taken(path: string, cause?: unknown): DownloadError {
+    return new DownloadError(`"${path}" is already there. Pass overwrite: true to replace it.`, {
+      jobId: this.#source.jobId,
+      code: 'file_exists',
+      cause,
+    });
+  }
+}
+
+/** Links to links that are followed. */
+const MOST_LINKS = 40;
+
+/** Where a file is to go, as far as it is known before its type is. */
+type SaveTarget = { readonly directory: string } | { readonly file: string };
+
+/**
+ * Reads the path: one that ends in a separator is a directory, which is made; so is one where a directory is. Throws for a
+ * place where no file can be made, before a byte is fetched.
+ */
+async function saveTarget(path: unknown): Promise<SaveTarget> {
+  const given = path instanceof URL ? fileURLToPath(path) : path;
+  if (typeof given !== 'string' || given === '') {
+    throw new GenError(
+      `saveOutput(client, job, path): path must be a non-empty string or a file: URL, not ${show(path)}.`,
+    );
+  }
+  if (given.includes('\0')) throw new Error('the path contains a null character.');
+  const wanted = resolve(given);
+  if (given.endsWith('/') || given.endsWith(sep)) await makeDirectories(wanted);
+  const isTargetDirectory = (await statsAt(wanted))?.isDirectory() === true;
+  const directory = isTargetDirectory ? wanted : dirname(wanted);
+  if (!(await stat(directory)).isDirectory()) throw new Error(`"${directory}" is not a directory.`);
+  await access(directory, constants.W_OK);
+  if (isTargetDirectory) return { directory };
+  await statsOfRegular(wanted);
+  return { file: wanted };
+}
+
+/** What is at `path`; undefined where nothing is. Throws for a device, a pipe or a socket: a file must not replace it. */
+async function statsOfRegular(path: string): Promise<Stats | undefined> {
+  const stats = await statsAt(path);
+  if (stats === undefined || stats.isFile()) return stats;
+  throw new Error(`"${path}" is ${kindOf(stats)}, not a regular file.`);
+}
+
+/** Whether anything is at `path`, a dangling link too. */
+async function isPathTaken(path: string): Promise<boolean> {
+  return (await ifThere(lstat(path))) !== undefined;
+}
+
+/** The path behind links, whose last one may lead to a file that is not there yet. */
+async function linkedPath(path: string, links = 0): Promise<string> {
+  const real = await ifThere(realpath(path));
+  if (real !== undefined) return real;
+  const isLink = (await ifThere(lstat(path)))?.isSymbolicLink() ?? false;
+  if (!isLink) return join(await realpath(dirname(path)), path.slice(dirname(path).length));
+  if (links > MOST_LINKS) throw new Error(`"${path}" leads through too many links.`);
+  return linkedPath(resolve(dirname(path), await readlink(path)), links + 1);
+}
+
+function statsAt(path: string): Promise<Stats | undefined> {
+  return ifThere(stat(path));
+}
+
+async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (reason) {
+    if (fileSystemCode(reason) === 'ENOENT') return undefined;
+    throw reason;
+  }
+}
+
+function kindOf(stats: Stats): string {
+  if (stats.isDirectory()) return 'a directory';
+  if (stats.isFIFO()) return 'a pipe';
+  if (stats.isSocket()) return 'a socket';
+  return stats.isCharacterDevice() || stats.isBlockDevice() ? 'a device' : 'something else';
+}
+
+/**
+ * Makes a directory and those above it. Not with `recursive: true`, which never ends where the file system denies that a
+ * parent is there, as /proc does.
+ */
+export async function makeDirectories(path: string): Promise<void> {
+  if (await isDirectory(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) await makeDirectories(parent);
+  try {
+    await mkdir(path);
+  } catch (reason) {
+    // Another process was faster.
+    if (!(await isDirectory(path))) throw reason;
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    return false;
+  }
+}

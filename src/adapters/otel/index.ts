@@ -1,0 +1,135 @@
+import {
+  type Attributes,
+  type Meter,
+  type MeterProvider,
+  metrics,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api';
+import { GenError } from '../../errors/gen-error.js';
+import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
+import type { JobEvent } from '../../transport/hooks.js';
+import * as option from '../../rules/options.js';
+import { callObserver } from '../../runtime/callbacks.js';
+import { VERSION } from '../../runtime/version.js';
+import { attributesOf, SpanRecorder } from './spans.js';
+
+const OTEL_OPTIONS = option.optionsOf({
+  tracerProvider: option.methods('getTracer'),
+  meterProvider: option.methods('getMeter'),
+  capturePrompt: option.flag,
+});
+
+/** The options of {@link instrumentGenClient}. */
+export interface InstrumentOptions {
+  /** Makes the tracer. @default the global one */
+  readonly tracerProvider?: TracerProvider | undefined;
+  /** Makes the meter. @default the global one */
+  readonly meterProvider?: MeterProvider | undefined;
+  /** Whether the prompt stands in the `gen_client.prompt` attribute of `generate` spans. @default false */
+  readonly capturePrompt?: boolean | undefined;
+}
+
+/**
+ * Traces and measures every GenClient of this process with OpenTelemetry. Spans: `generate`, from the create of a job to its
+ * end, over `create`, `wait`, `download` (`saveOutput`, `jobs.output`) and `copy` (`copyOutput`), under the span of whoever
+ * makes the call. Spans of other processes about the same job have the same `gen_client.job.id` and the same link.
+ *
+ * Returns the function that ends it. Call it before the exporter is shut down: it ends the spans of jobs that still run.
+ * Throws a GenError for a wrong option, and on a runtime without `node:diagnostics_channel`.
+ *
+ * @example
+ * const stop = instrumentGenClient();
+ */
+export function instrumentGenClient(options: InstrumentOptions = {}): () => void {
+  option.checkOptions('instrumentGenClient', OTEL_OPTIONS, options);
+  const { tracerProvider = trace, meterProvider = metrics, capturePrompt = false } = options;
+  const diagnostics = diagnosticsChannel();
+  const spans = new SpanRecorder(tracerProvider.getTracer('gen-client', VERSION), { capturePrompt });
+  const meters = createMeters(meterProvider.getMeter('gen-client', VERSION));
+  const listen = <T>(channel: string, subscriber: (message: T) => void) =>
+    subscribeTo(diagnostics, channel, subscriber);
+  const stops = [
+    listen<JobTrace>('tracing:gen-client:job:start', (job) => spans.jobStarted(job)),
+    listen<JobTrace>('tracing:gen-client:job:asyncEnd', (job) => spans.jobEnded(job)),
+    listen<RequestTrace>('tracing:gen-client:request:start', (request) => spans.requestStarted(request)),
+    listen<RequestTrace>('tracing:gen-client:request:asyncEnd', (request) => spans.requestEnded(request)),
+    listen<RequestTrace>('tracing:gen-client:request:asyncEnd', meters.request),
+    listen<WaitTrace>('tracing:gen-client:wait:start', (wait) => spans.waitStarted(wait)),
+    listen<WaitTrace>('tracing:gen-client:wait:asyncEnd', (wait) => spans.waitEnded(wait)),
+    listen<JobEvent>('gen-client:job', (event) => spans.event(event)),
+    listen<JobEvent>('gen-client:job', meters.job),
+  ];
+  return () => {
+    for (const stop of stops) stop();
+    spans.stop();
+  };
+}
+
+type DiagnosticsSubscriber = (message: unknown) => void;
+
+interface Diagnostics {
+  subscribe(name: string, subscriber: DiagnosticsSubscriber): void;
+  unsubscribe(name: string, subscriber: DiagnosticsSubscriber): void;
+}
+
+/** Listens to a channel until the returned function is called. What a subscriber throws changes nothing for the call. */
+function subscribeTo<T>(diagnostics: Diagnostics, channel: string, subscriber: (message: T) => void): () => void {
+  const safe = (message: unknown) => callObserver(() => subscriber(message as T));
+  diagnostics.subscribe(channel, safe);
+  return () => diagnostics.unsubscribe(channel, safe);
+}
+
+function diagnosticsChannel(): Diagnostics {
+  const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
+  const diagnostics = runtime?.getBuiltinModule?.('node:diagnostics_channel') as Diagnostics | undefined;
+  if (diagnostics) return diagnostics;
+  throw new GenError(
+    'instrumentGenClient needs node:diagnostics_channel: Node.js, Bun, Deno, or Cloudflare Workers with the nodejs_compat flag.',
+  );
+}
+
+/** Makes the instruments. Times are in seconds, as the semantic conventions have them. */
+function createMeters(meter: Meter) {
+  const duration = meter.createHistogram('gen_client.job.duration', {
+    description: 'Time from the creation of a job to its end, by the clock of the service.',
+    unit: 's',
+  });
+  const tokens = meter.createCounter('gen_client.tokens', {
+    description: 'Tokens of money that the service has quoted or charged.',
+    unit: '{token}',
+  });
+  const balance = meter.createGauge('gen_client.balance', {
+    description: 'Tokens left on the account after the last create.',
+    unit: '{token}',
+  });
+  const laneWait = meter.createHistogram('gen_client.lane.wait', {
+    description: 'Time that calls have waited for a rate limit.',
+    unit: 's',
+  });
+  const polls = meter.createCounter('gen_client.polls', { description: 'Reads of jobs.', unit: '{request}' });
+  const retries = meter.createCounter('gen_client.retries', {
+    description: 'Attempts after the first one of a call.',
+    unit: '{request}',
+  });
+  return {
+    job(event: JobEvent) {
+      const of: Attributes = attributesOf(event);
+      const { phase, quotedTokens, chargedTokens, balanceTokens, createdAt = '', endedAt = '' } = event;
+      if (phase === 'accepted') {
+        if (quotedTokens !== undefined) tokens.add(quotedTokens, { ...of, 'gen_client.tokens.kind': 'quoted' });
+        if (balanceTokens !== undefined) balance.record(balanceTokens);
+      }
+      if (phase !== 'final') return;
+      if (chargedTokens !== undefined) tokens.add(chargedTokens, { ...of, 'gen_client.tokens.kind': 'charged' });
+      const tookMs = Date.parse(endedAt) - Date.parse(createdAt);
+      if (tookMs >= 0) duration.record(tookMs / 1000, { ...of, 'gen_client.job.status': event.status });
+    },
+    request({ name, attempts, laneWaitMs }: RequestTrace) {
+      const of = { 'gen_client.request': name };
+      if (name === 'jobs.get') polls.add(1);
+      if (attempts > 1) retries.add(attempts - 1, of);
+      if (laneWaitMs > 0) laneWait.record(laneWaitMs / 1000, of);
+    },
+  };
+}

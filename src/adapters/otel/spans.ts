@@ -1,0 +1,251 @@
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Link,
+  type Span,
+  type SpanContext,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
+import type { JobEvent } from '../../transport/hooks.js';
+import { systemClock } from '../../runtime/clock.js';
+import { isFields } from '../../schemas/envelope.js';
+
+/** Jobs whose span context is remembered, for what comes after their create. The oldest are forgotten. */
+const REMEMBERED_SPANS = 1_000;
+/** Calls that are spans below a job's. */
+const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
+  ['saveOutput', 'download'],
+  ['jobs.output', 'download'],
+  ['copyOutput', 'copy'],
+]);
+
+/** The span of a job that is being created, or waited for by the call that has created it. */
+interface Generate {
+  readonly span: Span;
+  /** The create below it, once it has ended. It is exported with its parent, so that none is exported without it. */
+  created?: () => void;
+}
+
+/**
+ * Makes the spans of what the channels publish. A span stays open only while a call of this process is pending: `generate`
+ * ends with the create's answer, or with the call where `createAndWait` waits for the job. A job that ends later, or in
+ * another process, has a span of its own there.
+ */
+export class SpanRecorder {
+  readonly #tracer: Tracer;
+  readonly #capturePrompt: boolean;
+  readonly #generates = new WeakMap<JobTrace, Generate>();
+  readonly #calls = new WeakMap<object, Span>();
+  /** What ends the spans of calls that are pending, for `stop`. */
+  readonly #pending = new Set<() => void>();
+  /** Where the spans about a job belong. */
+  readonly #contexts = new Map<string, SpanContext>();
+  /** Jobs whose file is being fetched, and those that a call of this process waits for, with how many do. */
+  readonly #fetched = new Map<string, number>();
+  readonly #waited = new Map<string, number>();
+
+  constructor(tracer: Tracer, { capturePrompt }: { readonly capturePrompt: boolean }) {
+    this.#tracer = tracer;
+    this.#capturePrompt = capturePrompt;
+  }
+
+  /** A job is about to be created. */
+  jobStarted(job: JobTrace): void {
+    const { call, params } = job;
+    const { model, prompt }: Record<string, unknown> = isFields(params) ? params : {};
+    const attributes = {
+      ...attributesOf({ call, model: typeof model === 'string' ? model : undefined }),
+      'gen_ai.output.type': call === 'videos' || call === 'videoEdits' ? 'video' : 'image',
+      ...(this.#capturePrompt && typeof prompt === 'string' && { 'gen_client.prompt': prompt }),
+    };
+    this.#generates.set(job, { span: this.#tracer.startSpan('generate', { attributes }) });
+  }
+
+  /** A job has ended, or its create has failed. */
+  jobEnded(job: JobTrace): void {
+    const { event, error } = job;
+    const generate = this.#generates.get(job);
+    if (!generate) return;
+    if (error !== undefined) failSpan(generate.span, errorType(error));
+    else if (event?.phase === 'final' && event.status !== 'completed') failSpan(generate.span, event.status);
+    this.#endJob(job);
+  }
+
+  /** A call begins. */
+  requestStarted(request: RequestTrace): void {
+    const { job, path } = request;
+    if (job) {
+      const parent = this.#generates.get(job)?.span.spanContext();
+      this.#calls.set(request, this.#tracer.startSpan('create', {}, below(parent)));
+      return;
+    }
+    const name = SPAN_OF_CALL.get(request.name);
+    const jobId = jobIdInPath(path);
+    // What saveOutput and copyOutput download is part of their own span.
+    if (name === undefined || jobId === undefined || this.#fetched.has(jobId)) return;
+    countJob(this.#fetched, jobId, 1);
+    this.#calls.set(request, this.#about(name, jobId));
+  }
+
+  /** A call has ended. */
+  requestEnded(request: RequestTrace): void {
+    const { job, path, attempts, laneWaitMs, error } = request;
+    const span = this.#calls.get(request);
+    if (!span) return;
+    span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.lane.wait_ms': laneWaitMs });
+    if (error !== undefined) failSpan(span, errorType(error));
+    if (job) {
+      this.#answered(job, span);
+      return;
+    }
+    const jobId = jobIdInPath(path);
+    if (jobId !== undefined) countJob(this.#fetched, jobId, -1);
+    span.end();
+  }
+
+  /** A wait begins. */
+  waitStarted(wait: WaitTrace): void {
+    countJob(this.#waited, wait.jobId, 1);
+    this.#calls.set(wait, this.#about('wait', wait.jobId));
+  }
+
+  /** A wait has ended. */
+  waitEnded(wait: WaitTrace): void {
+    countJob(this.#waited, wait.jobId, -1);
+    const span = this.#calls.get(wait);
+    if (wait.error !== undefined && span) failSpan(span, errorType(wait.error));
+    span?.end();
+  }
+
+  /** Something has happened to a job. The end of a job that no call here waits for is a span of its own. */
+  event(event: JobEvent): void {
+    const { phase, jobId } = event;
+    if (phase !== 'final' || this.#waited.has(jobId)) return;
+    const span = this.#about('final', jobId);
+    span.setAttributes(jobAttributes(event));
+    if (event.status !== 'completed') failSpan(span, event.status);
+    span.end();
+  }
+
+  /** Ends the spans of calls that are pending. */
+  stop(): void {
+    for (const end of this.#pending) end();
+  }
+
+  /** The create has its answer. `generate` ends with it, unless the same call waits for the job. */
+  #answered(job: JobTrace, span: Span): void {
+    const generate = this.#generates.get(job);
+    const now = systemClock.now();
+    if (job.jobId === undefined || !generate) {
+      // A create that failed ends with its job.
+      span.end();
+      return;
+    }
+    span.setAttribute('gen_client.job.id', job.jobId);
+    generate.span.addLink(jobLink(job.jobId));
+    generate.created = () => span.end(now);
+    this.#remember(job.jobId, generate.span.spanContext());
+    const end = () => {
+      this.#pending.delete(end);
+      this.#endJob(job);
+    };
+    if (job.waits) {
+      this.#pending.add(end);
+      job.waits.then(end, end);
+    } else end();
+  }
+
+  #endJob(job: JobTrace): void {
+    const generate = this.#generates.get(job);
+    if (!generate) return;
+    this.#generates.delete(job);
+    if (job.event) generate.span.setAttributes(jobAttributes(job.event));
+    generate.created?.();
+    generate.span.end();
+  }
+
+  /** A span about a job: below the job's own, but in the trace of whoever calls. */
+  #about(name: string, jobId: string): Span {
+    const attributes = { 'gen_client.job.id': jobId };
+    return this.#tracer.startSpan(name, { attributes, links: [jobLink(jobId)] }, parentFor(this.#contexts.get(jobId)));
+  }
+
+  #remember(jobId: string, spanContext: SpanContext): void {
+    this.#contexts.delete(jobId);
+    this.#contexts.set(jobId, spanContext);
+    const [oldest] = this.#contexts.keys();
+    if (this.#contexts.size > REMEMBERED_SPANS && oldest !== undefined) this.#contexts.delete(oldest);
+  }
+}
+
+function countJob(counts: Map<string, number>, jobId: string, by: number): void {
+  const now = (counts.get(jobId) ?? 0) + by;
+  if (now > 0) counts.set(jobId, now);
+  else counts.delete(jobId);
+}
+
+/** Below the job's span, where the caller is in its trace or in none; else below the caller's own. */
+function parentFor(job: SpanContext | undefined): Context {
+  const caller = trace.getSpanContext(context.active());
+  const isSame = caller === undefined || caller.traceId === job?.traceId;
+  return isSame ? below(job) : context.active();
+}
+
+function below(parent: SpanContext | undefined): Context {
+  return parent ? trace.setSpanContext(context.active(), parent) : context.active();
+}
+
+function failSpan(span: Span, type: string): void {
+  span.setAttribute('error.type', type);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+function jobIdInPath(path = ''): string | undefined {
+  const id = /^\/v1\/jobs\/([^/]+)/.exec(path)?.[1];
+  return id === undefined ? undefined : decodeURIComponent(id);
+}
+
+/** What a job is, for a metric: few values each. */
+export function attributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
+  return {
+    'gen_ai.operation.name': 'generate_content',
+    ...(model !== undefined && { 'gen_ai.request.model': model }),
+    ...(call !== undefined && { 'gen_client.call': call }),
+  };
+}
+
+/** What an event says of a job. Tokens are money here, and not the `gen_ai.usage.*` of a language model. */
+function jobAttributes(event: JobEvent): Attributes {
+  const { jobId, status, label, quotedTokens, chargedTokens, balanceTokens } = event;
+  return {
+    ...attributesOf(event),
+    'gen_client.job.id': jobId,
+    'gen_client.job.status': status,
+    'gen_client.label': label,
+    'gen_client.tokens.quoted': quotedTokens,
+    'gen_client.tokens.charged': chargedTokens,
+    'gen_client.tokens.balance': balanceTokens,
+  };
+}
+
+/** The kind of an error. Messages stay out: one may repeat a prompt or a file name. */
+function errorType(error: unknown): string {
+  const code = isFields(error) ? error.code : undefined;
+  if (typeof code === 'string' && /^\w{1,64}$/.test(code)) return code;
+  return error instanceof Error ? error.name : 'unknown';
+}
+
+/** The same link in every process: made of the job's id alone, so that all spans about one job can be found by it. */
+function jobLink(jobId: string): Link {
+  const hash = bytesToHex(sha256(utf8ToBytes(`gen-client job ${jobId}`)));
+  return {
+    context: { traceId: hash.slice(0, 32), spanId: hash.slice(32, 48), traceFlags: 0, isRemote: true },
+    attributes: { 'gen_client.job.id': jobId },
+  };
+}

@@ -1,0 +1,319 @@
+import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
+import type { JobCall } from '../../schemas/job.js';
+import {
+  isOver,
+  type KeptRun,
+  type KeptRuns,
+  type OpenRun,
+  openKeptRuns,
+  openRun,
+  type Run,
+  type RunState,
+} from './run.js';
+
+/** The fields of a verb, with a file wherever an upload goes. */
+export type PageAsk<Ask> = {
+  [Field in keyof Ask]: Field extends `${string}upload_id`
+    ? Ask[Field] | Blob
+    : Field extends `${string}upload_ids`
+      ? readonly (string | Blob)[] | Extract<Ask[Field], undefined>
+      : Ask[Field];
+};
+
+/** One verb of a page. */
+export interface PageVerb<Ask> {
+  /**
+   * Asks for a job. Returns at once; the run says how far it is. Files are uploaded first. The same ask again, with the
+   * same file objects, is the same run until its job is created: a double click makes one job. After that, it is another job.
+   *
+   * @example
+   * const page = createGenPage<typeof proxy>({ url: '/api/gen' });
+   * const run = page.videos.create({ prompt: 'a fox at dawn' });
+   * run.subscribe(() => console.log(run.get().phase));
+   */
+  create(ask: PageAsk<Ask>): Run;
+}
+
+type AsksOf<Proxy> = Proxy extends GenProxy<infer Asks> ? Asks : never;
+
+/** The proxy of a page. */
+export type GenPage<Proxy> = { readonly [Verb in keyof AsksOf<Proxy>]: PageVerb<AsksOf<Proxy>[Verb]> } & {
+  /**
+   * The runs of this tab from before a reload, under their own keys: no job is made twice. A run that goes on or whose job
+   * is over is returned as it is; one that has failed for another reason, as without a network or a session, begins anew.
+   */
+  resume(): Run[];
+  /** Follows a job that the server has created, by the ticket of `proxy.ticket(job, user)`. */
+  watch(ticket: string): Run;
+};
+
+/** How to reach the proxy. */
+export interface PageOptions {
+  /** The path or URL at which the proxy is mounted. */
+  readonly url: string;
+}
+
+const CREATE_VERBS = ['images', 'videos', 'videoEdits', 'characters'] as const;
+/** Failures of the network and of the service in a row before a create is given up. It stays kept, for `resume()`. */
+const MOST_FAILURES = 6;
+/** A wait whose answers have no news asks at most once in so long, also where they are not held open. */
+const NO_NEWS_MS = 1_000;
+
+/**
+ * The jobs of a page, created and followed through the proxy of the page's own server. It has no key and no dependency.
+ *
+ * @example
+ * const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
+ * const run = gen.videos.create({ prompt: 'a fox at dawn' });
+ * const { url } = await run.done;
+ */
+export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
+  if (typeof url !== 'string')
+    throw new TypeError('createGenPage needs url, where your proxy is: { url: "/api/gen" }.');
+  const base = url.replace(/\/$/, '');
+  const { kept, begin } = openRuns(`gen-page:${base}`);
+  const page = { base, kept };
+  /** The last run of each ask. */
+  const lastRuns = new Map<string, OpenRun>();
+
+  function create(verb: JobCall, ask: object): Run {
+    const text = textOf(verb, ask);
+    const last = lastRuns.get(text);
+    if (last && !last.signal.aborted && last.get().phase !== 'waiting') return last;
+    const key = crypto.randomUUID();
+    const run = begin(key, 'uploading', async (run) => {
+      const entry = { verb, ask: await uploaded(base, ask, run) };
+      if (run.signal.aborted) return;
+      // Kept before it is sent: after a reload at any moment the same key finds the same job.
+      kept.keep(key, entry);
+      await createAndFollow(page, run, entry);
+    });
+    lastRuns.set(text, run);
+    return run;
+  }
+
+  return {
+    ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
+    resume: () =>
+      Object.entries(kept.all()).map(([key, entry]) =>
+        begin(key, 'creating', (run) => createAndFollow(page, run, entry)),
+      ),
+    watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(page, run, ticket)),
+  } as GenPage<Proxy>;
+}
+
+/** The runs of a page by their keys, as far as it has begun them. */
+function openRuns(name: string) {
+  const runs = new Map<string, OpenRun>();
+  const kept = openKeptRuns(name, (key, state) => {
+    if (state) runs.get(key)?.set(state);
+    else drop(key);
+  });
+
+  function drop(key: string): void {
+    runs.get(key)?.stop();
+    runs.delete(key);
+    kept.keep(key);
+  }
+
+  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
+    const known = runs.get(key);
+    if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
+    kept.listen();
+    const run = openRun(key, phase, () => {
+      drop(key);
+      kept.announce(key, null);
+    });
+    runs.set(key, run);
+    work(run).catch(({ code, message }) => {
+      // Its job is not over, as far as is known: resume() and watch() begin anew.
+      runs.delete(key);
+      // A DOMException has a number.
+      run.set({ phase: 'failed', error: { code: typeof code === 'string' ? code : 'network', message } });
+    });
+    return run;
+  }
+
+  return { kept, begin };
+}
+
+/** Where the runs of a page are asked about and kept. */
+interface PageContext {
+  readonly base: string;
+  readonly kept: KeptRuns;
+}
+
+/** The proxy's answer to a create: how far the job is, and the ticket to ask for more. */
+interface CreateAnswer extends WatchAnswer {
+  readonly ticket: string;
+}
+
+/** Creates the job of a kept run, and follows it. */
+async function createAndFollow(page: PageContext, run: OpenRun, { verb, ask }: KeptRun): Promise<void> {
+  run.set({ phase: 'creating', uploaded: 1 });
+  const send = () =>
+    postJson<CreateAnswer>(`${page.base}/${verb}`, { key: run.id, ask }, { signal: run.signal, has: 'ticket' });
+  const created = await withRetries(run, MOST_FAILURES, send);
+  if (created) await follow(page, run, created.ticket, created);
+}
+
+/** Asks how far the job of a ticket is, until it is over. */
+async function follow({ base, kept }: PageContext, run: OpenRun, ticket: string, first?: WatchAnswer): Promise<void> {
+  const seen = new Set<string>();
+  let answer = first;
+  let askedAtMs = 0;
+  while (!run.signal.aborted) {
+    if (answer) {
+      const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
+      const phase = file ? 'done' : error ? 'failed' : 'waiting';
+      run.set({ phase, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
+      kept.announce(run.id, run.get());
+      const leastMs = seen.has(status) ? askedAtMs + NO_NEWS_MS - performance.now() : 0;
+      seen.add(status);
+      answer = undefined;
+      await pauseRun(Math.max(againMs, leastMs));
+    } else {
+      const asked = { ticket, seen: run.get().status };
+      const ask = () => postJson<WatchAnswer>(`${base}/watch`, asked, { signal: run.signal, has: 'status' });
+      askedAtMs = performance.now();
+      answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
+    }
+  }
+}
+
+const fileNames = new WeakMap<Blob, string>();
+
+/** What tells one ask from another. A file is the same only where it is the same object. */
+function textOf(verb: JobCall, ask: object): string {
+  return JSON.stringify([verb, ask], (_, value) => {
+    if (!(value instanceof Blob)) return value;
+    const name = fileNames.get(value) ?? crypto.randomUUID();
+    fileNames.set(value, name);
+    return name;
+  });
+}
+
+/** What is asked, with the tickets of its files in their place. */
+async function uploaded(base: string, ask: object, run: OpenRun): Promise<object> {
+  const files = Object.values(ask)
+    .flat()
+    .filter((value): value is Blob => value instanceof Blob);
+  const totalBytes = files.reduce((sum, { size }) => sum + size, 0);
+  const sent = new Map<Blob, number>();
+  const send = (file: Blob) =>
+    upload(base, file, {
+      signal: run.signal,
+      progress(bytes) {
+        sent.set(file, bytes);
+        run.set({ uploaded: [...sent.values()].reduce((sum, one) => sum + one, 0) / (totalBytes || 1) });
+      },
+    });
+  const tickets = new Map(
+    await Promise.all([...new Set(files)].map(async (file) => [file, await send(file)] as const)),
+  );
+  const placed = (value: unknown): unknown =>
+    value instanceof Blob ? tickets.get(value) : Array.isArray(value) ? value.map(placed) : value;
+  return Object.fromEntries(Object.entries(ask).map(([field, value]) => [field, placed(value)]));
+}
+
+/** The outcome of `work`, repeated while the network or the service fails; undefined when the run is over or stopped. */
+async function withRetries<T>(run: OpenRun, most: number, work: () => Promise<T>): Promise<T | undefined> {
+  for (let failures = 1; !run.signal.aborted; failures++) {
+    try {
+      return await work();
+    } catch (error) {
+      const { status = 0 } = error as PageError;
+      if (run.signal.aborted) return undefined;
+      if ((status > 0 && status < 500 && status !== 429) || failures >= most) throw error;
+      await pauseRun(Math.min(500 * 2 ** failures, 30_000));
+    }
+  }
+  return undefined;
+}
+
+async function pauseRun(ms: number): Promise<void> {
+  if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+// What a page sends: JSON by fetch, bytes by XMLHttpRequest, because fetch reports no upload progress.
+
+/** The proxy's refusal, or with the status 0 a network that failed. */
+interface PageError extends Error {
+  readonly status: number;
+  readonly code: string;
+}
+
+function pageError(status: number, code: string, message: string): PageError {
+  return Object.assign(new Error(message), { status, code });
+}
+
+const PAGE_HEADERS = { 'x-gen-page': '1' };
+
+/**
+ * POSTs JSON to the proxy, and returns the JSON of its answer, in which the field `has` is a text. Throws a {@link PageError}.
+ * A success that says anything else, as where it is cut off or a login page, is a connection that failed.
+ */
+async function postJson<Answer>(
+  url: string,
+  body: unknown,
+  { signal, has }: { readonly signal: AbortSignal; readonly has: keyof Answer },
+): Promise<Answer> {
+  const failed = () => {
+    throw pageError(0, 'network', 'The connection failed. Try again.');
+  };
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { ...PAGE_HEADERS, 'content-type': 'application/json' },
+    credentials: 'include',
+    body: JSON.stringify(body),
+    signal,
+  }).catch(failed);
+  const answer = await response.json().catch(() => null);
+  if (!response.ok)
+    throw pageError(response.status, answer?.code ?? 'service_error', answer?.message ?? 'Try again later.');
+  return typeof answer?.[has] === 'string' ? answer : failed();
+}
+
+/** Sends bytes. Resolves with false where the storage does not take them from a page. Rejects when the run is stopped. */
+function sendBytes(
+  to: { readonly method: string; readonly url: string; readonly headers: Readonly<Record<string, string>> },
+  file: Blob,
+  { signal, progress }: { readonly signal: AbortSignal; readonly progress: (sentBytes: number) => void },
+): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const request = new XMLHttpRequest();
+    request.open(to.method, to.url);
+    for (const [name, value] of Object.entries(to.headers)) request.setRequestHeader(name, value);
+    request.upload.onprogress = ({ loaded }) => progress(loaded);
+    request.onload = () => resolve(request.status >= 200 && request.status < 300);
+    request.onerror = () => resolve(false);
+    request.onabort = () => reject(signal.reason);
+    signal.addEventListener('abort', () => request.abort());
+    request.send(file);
+  });
+}
+
+/** Uploads a file: straight to the storage, and through the proxy where the storage does not admit pages. */
+async function upload(
+  url: string,
+  file: Blob,
+  { signal, progress }: { readonly signal: AbortSignal; readonly progress: (sentBytes: number) => void },
+): Promise<string> {
+  const { name: file_name = '' } = file as Partial<File>;
+  const asked = { file_name, mime_type: file.type, file_size: file.size };
+  const { put, direct } = await postJson<BegunUpload>(`${url}/upload`, asked, { signal, has: 'put' });
+  const relay = { method: 'POST', url: `${url}/bytes`, headers: { ...PAGE_HEADERS, 'x-gen-ticket': put } };
+  const isSent = direct !== undefined && (await sendBytes({ method: 'PUT', ...direct }, file, { signal, progress }));
+  if (!isSent && !(await sendBytes(relay, file, { signal, progress }))) {
+    throw pageError(0, 'upload_failed', 'The file could not be uploaded. Try again.');
+  }
+  const ended = await postJson<{ readonly upload: string }>(`${url}/uploaded`, { put }, { signal, has: 'upload' });
+  return ended.upload;
+}
+
+/** The proxy's answer to step 1: a ticket for the bytes, and where they go directly if the storage admits pages. */
+interface BegunUpload {
+  readonly put: string;
+  readonly direct?: { readonly url: string; readonly headers: Readonly<Record<string, string>> };
+}

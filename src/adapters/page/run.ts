@@ -1,0 +1,159 @@
+// The jobs of a page. Each is a store with `get` and `subscribe`, which every framework can read; a reload keeps them.
+
+import type { JobCall } from '../../schemas/job.js';
+
+/** Why a run has failed. */
+export interface RunError {
+  /** A value to switch on: `unauthorized`, `budget_exceeded`, `prompt_required`, `network`. */
+  readonly code: string;
+  /** What happened, for the user. */
+  readonly message: string;
+}
+
+/** How far a run is. The same object between two changes. */
+export interface RunState {
+  /** Where the run stands. */
+  readonly phase: 'uploading' | 'creating' | 'waiting' | 'done' | 'failed';
+  /** How much of the files is uploaded, from 0 to 1. */
+  readonly uploaded: number;
+  /** The status of the job. */
+  readonly status?: string | undefined;
+  /** Milliseconds to the end of the job, where they can be estimated. */
+  readonly etaMs?: number | undefined;
+  /** How much of the job is done, from 0 to 1, where it can be estimated. */
+  readonly share?: number | undefined;
+  /** Tokens that the job costs, as far as is known. */
+  readonly tokens?: number | undefined;
+  /** The URL of the finished file, for `<video src>` and `<img src>`. */
+  readonly url?: string | undefined;
+  /** Why the run has failed. */
+  readonly error?: RunError | undefined;
+}
+
+/** A job that the page has asked for. */
+export interface Run {
+  /** The key of the run: the same after a reload. */
+  readonly id: string;
+  /** The state now. The same object until something changes. */
+  get(): RunState;
+  /** Calls the listener after each change, until the returned function is called. */
+  subscribe(listener: () => void): () => void;
+  /** The final state. Rejects with an Error that has the `code` of the failure, also after `stop()`. */
+  readonly done: Promise<RunState>;
+  /** Stops following the job on this page. The job continues, and `resume()` follows it again. */
+  stop(): void;
+  /** Stops, and removes the run from what `resume()` returns, in every tab. */
+  forget(): void;
+}
+
+/** A run with what only its page does. */
+export interface OpenRun extends Run {
+  /** Aborted when the run is over or stopped: nothing is asked for it any more, and its state stays. */
+  readonly signal: AbortSignal;
+  set(change: Partial<RunState>): void;
+}
+
+/** Makes a run. `forget` is called once, when the run is forgotten. */
+export function openRun(id: string, phase: RunState['phase'], forget: () => void): OpenRun {
+  const ended = new AbortController();
+  const listeners = new Set<() => void>();
+  let state: RunState = { phase, uploaded: 0 };
+  let settle: { resolve(state: RunState): void; reject(error: unknown): void };
+  const done = new Promise<RunState>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  // A page that only subscribes must not see an unhandled rejection.
+  done.catch(() => {});
+  const fail = ({ code, message }: RunError) => settle.reject(Object.assign(new Error(message), { code }));
+  const stop = () => {
+    ended.abort();
+    fail({ code: 'stopped', message: 'This page no longer follows the job.' });
+  };
+  return {
+    id,
+    signal: ended.signal,
+    done,
+    stop,
+    get: () => state,
+    subscribe(listener) {
+      const own = () => listener();
+      listeners.add(own);
+      return () => listeners.delete(own);
+    },
+    forget() {
+      stop();
+      forget();
+    },
+    set(change) {
+      if (ended.signal.aborted) return;
+      state = { ...state, ...change };
+      // Settled before the listeners are called: none of them can turn the end of the run into another.
+      if (state.phase === 'done') settle.resolve(state);
+      if (state.error) fail(state.error);
+      if (isOver(state)) ended.abort();
+      for (const listener of [...listeners]) callListener(listener);
+    },
+  };
+}
+
+/** Whether the run has ended by itself. */
+export function isOver({ phase }: RunState): boolean {
+  return phase === 'done' || phase === 'failed';
+}
+
+/** What a listener throws is reported as an error that nobody has caught, and goes no further. */
+function callListener(listener: () => void): void {
+  try {
+    listener();
+  } catch (error) {
+    globalThis.reportError?.(error);
+  }
+}
+
+/** A run as it is kept over a reload: its key, and what was asked with the uploads' tickets. */
+export interface KeptRun {
+  readonly verb: JobCall;
+  readonly ask: unknown;
+}
+
+/** The runs of a tab, kept over reloads and shown alike in every tab that has them. */
+export interface KeptRuns {
+  all(): Record<string, KeptRun>;
+  /** Keeps a run, or removes it. */
+  keep(key: string, run?: KeptRun): void;
+  /** Tells the other tabs what this one has learned; null: the run is forgotten. */
+  announce(key: string, state: RunState | null): void;
+  /** Listens to the other tabs. Called with the first run, and so never where a server renders the page. */
+  listen(): void;
+}
+
+/** Opens the runs under a name. `heard` is called with what another tab announces: a duplicated tab has the same keys. */
+export function openKeptRuns(name: string, heard: (key: string, state: RunState | null) => void): KeptRuns {
+  let tabs: BroadcastChannel | undefined;
+  const all = (): Record<string, KeptRun> => JSON.parse(storage()?.getItem(name) ?? '{}');
+  return {
+    all,
+    keep(key, run) {
+      const { [key]: _, ...others } = all();
+      storage()?.setItem(name, JSON.stringify(run ? { ...others, [key]: run } : others));
+    },
+    announce: (key, state) => tabs?.postMessage([key, state]),
+    listen() {
+      try {
+        tabs ??= new BroadcastChannel(name);
+        tabs.onmessage = ({ data: [key, state] }: { data: [string, RunState | null] }) => heard(key, state);
+      } catch {
+        // The browser has none, or blocks it: each tab then asks by itself.
+      }
+    },
+  };
+}
+
+/** Undefined on a server, and where the browser blocks it: a reload then starts anew. */
+function storage(): Storage | undefined {
+  try {
+    return globalThis.sessionStorage;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,189 @@
+// What a page may send: requests of the app's own pages and of listed origins, as JSON, with tickets of its own uploads and never an id,
+// a webhook or a key. No other page gets an answer, or has an effect.
+import { isUploadField } from '../../rules/fields.js';
+import { joinBytes } from '../../runtime/bytes.js';
+import type { Clock } from '../../runtime/clock.js';
+import { isFields } from '../../schemas/envelope.js';
+import { badTicket, Refused } from './answers.js';
+import type { Tickets } from './tickets.js';
+
+/** The header that every request of `gen-client/page` carries: no form and no simple cross-site request can set it. */
+const PAGE_HEADER = 'x-gen-page';
+
+/** Refuses a request that another site has made its visitor's browser send. */
+export function requireOwnPage(request: Request, origins: readonly string[]): void {
+  const { headers } = request;
+  const origin = headers.get('origin');
+  const site = headers.get('sec-fetch-site');
+  const isOwn = site === null ? origin === null || isOwnHost(origin, request) : site === 'same-origin';
+  if (!isOwn && !isAllowedOrigin(origin, origins))
+    throw new Refused(403, 'foreign_origin', 'This page may not use this address.');
+  if (headers.get(PAGE_HEADER) === null)
+    throw new Refused(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
+}
+
+/** The answer to a preflight of a listed origin. Nobody else gets CORS headers. */
+export function preflightAnswer(request: Request, origins: readonly string[]): Response {
+  const origin = request.headers.get('origin');
+  if (!isAllowedOrigin(origin, origins))
+    throw new Refused(405, 'method_not_allowed', 'Use POST, GET or HEAD.', { allow: 'POST, GET, HEAD' });
+  return new Response(null, {
+    status: 204,
+    headers: {
+      'access-control-allow-methods': 'POST, GET, HEAD',
+      'access-control-allow-headers': `content-type, ${PAGE_HEADER}, x-gen-ticket`,
+      'access-control-max-age': '600',
+    },
+  });
+}
+
+/** The answer with what a listed origin needs to read it. */
+export function withCors(response: Response, request: Request, origins: readonly string[]): Response {
+  const origin = request.headers.get('origin');
+  if (origins.length > 0) response.headers.append('vary', 'Origin');
+  if (origin === null || !isAllowedOrigin(origin, origins)) return response;
+  response.headers.set('access-control-allow-origin', origin);
+  response.headers.set('access-control-allow-credentials', 'true');
+  response.headers.set('access-control-expose-headers', 'retry-after');
+  return response;
+}
+
+function isAllowedOrigin(origin: string | null, origins: readonly string[]): boolean {
+  return origin !== null && origins.includes(origin);
+}
+
+/** Whether the origin has the host that was asked. Behind a TLS proxy only the host is the same, not the scheme. */
+function isOwnHost(origin: string, request: Request): boolean {
+  try {
+    const asked = request.headers.get('host') ?? new URL(request.url).host;
+    return new URL(origin).host === asked;
+  } catch {
+    return false;
+  }
+}
+
+/** Most bytes of a JSON body. */
+const MOST_BODY_BYTES = 64 * 1024;
+/** Most milliseconds that a JSON body may take. */
+const BODY_MS = 10_000;
+
+/** The JSON object that a page has sent. Refused before more than the bound is read. */
+export async function pageBody(request: Request, clock: Clock): Promise<Record<string, unknown>> {
+  const type = request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== 'application/json') throw new Refused(415, 'json_required', 'Send JSON.');
+  if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw bodyTooLarge();
+  const bytes = await readBounded(request, clock);
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new Refused(400, 'invalid_json', 'The body is not JSON.');
+  }
+  if (!isFields(value)) throw new Refused(400, 'invalid_json', 'The body is not a JSON object.');
+  refusePrototypes(value, 0);
+  return value;
+}
+
+function bodyTooLarge(): Refused {
+  return new Refused(413, 'body_too_large', 'The body is too large.');
+}
+
+async function readBounded(request: Request, clock: Clock): Promise<Uint8Array<ArrayBuffer>> {
+  const reader = request.body?.getReader();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let size = 0;
+  let isLate = false;
+  const stopTimer = clock.after(BODY_MS, () => {
+    isLate = true;
+    reader?.cancel().catch(() => {});
+  });
+  try {
+    for (;;) {
+      const part = await reader?.read();
+      if (isLate) throw new Refused(408, 'body_timeout', 'The body did not arrive in time.');
+      if (!part || part.done) break;
+      size += part.value.byteLength;
+      if (size > MOST_BODY_BYTES) {
+        await reader?.cancel().catch(() => {});
+        throw bodyTooLarge();
+      }
+      chunks.push(part.value);
+    }
+  } finally {
+    stopTimer();
+  }
+  return joinBytes(chunks);
+}
+
+const DEEPEST = 12;
+const PROTOTYPES: readonly string[] = ['__proto__', 'constructor', 'prototype'];
+
+/** `JSON.parse` makes such a name an own property, and a careless copy of the object makes it a prototype. */
+function refusePrototypes(value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (depth > DEEPEST) throw new Refused(400, 'invalid_json', 'The body is nested too deeply.');
+  for (const [name, inner] of Object.entries(value)) {
+    if (PROTOTYPES.includes(name)) throw new Refused(400, 'invalid_field', `The field ${name} is not accepted.`);
+    refusePrototypes(inner, depth + 1);
+  }
+}
+
+/** Fields of a create that only the app may set. */
+const APPS_OWN: readonly string[] = ['webhook_url', 'callback_url', 'idempotency_key'];
+
+/** What a page asks for. Refused where it names what only the app may set. */
+export function askOf(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { ask } = body;
+  if (!isFields(ask)) throw new Refused(400, 'invalid_ask', 'Send an object as "ask".');
+  const own = APPS_OWN.find((name) => Object.hasOwn(ask, name));
+  if (own !== undefined) throw new Refused(400, 'field_not_accepted', `A page cannot set ${own}.`);
+  return ask;
+}
+
+/**
+ * The params to send: what the app's function returned, with the ids of the page's own uploads in place of their tickets.
+ * An id, a webhook or a key that came from the page by another way is refused.
+ */
+export async function askedParams(
+  returned: unknown,
+  ask: Readonly<Record<string, unknown>>,
+  { tickets, user }: { readonly tickets: Tickets; readonly user: string },
+): Promise<Record<string, unknown>> {
+  if (!isFields(returned)) throw new TypeError('A function of `create` must return the params of the call.');
+  const { idempotency_key: _, ...params } = returned;
+  const asked = textsIn(ask);
+  // A part of what the page has sent, too: the function may have trimmed it.
+  const isAsked = (value: string) => value !== '' && asked.some((text) => text.includes(value));
+  for (const name of ['webhook_url', 'callback_url']) {
+    const url = params[name];
+    if (typeof url === 'string' && isAsked(url))
+      throw new Refused(400, 'field_not_accepted', `A page cannot set ${name}.`);
+  }
+  const uploadId = async (value: unknown): Promise<unknown> => {
+    if (typeof value !== 'string') {
+      if (isPlain(value)) throw new Refused(400, 'upload_invalid', 'An upload field takes tickets of uploads.');
+      return value;
+    }
+    const ticket = await tickets.open(value, { kind: 'upload', user });
+    if (ticket) return ticket.id;
+    if (isAsked(value)) throw badTicket();
+    return value;
+  };
+  for (const [name, value] of Object.entries(params)) {
+    if (!isUploadField(name) || value === undefined || value === null) continue;
+    params[name] = Array.isArray(value) ? await Promise.all(value.map(uploadId)) : await uploadId(value);
+  }
+  return params;
+}
+
+/** JSON that is no string: a page cannot send a file in this way, and the app passes files of its own classes. */
+function isPlain(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return value !== undefined;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return Array.isArray(value) || prototype === Object.prototype;
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}

@@ -1,0 +1,187 @@
+import * as z from 'zod/mini';
+import { GenError } from '../../errors/index.js';
+import * as option from '../../rules/options.js';
+import type { CreateCallOptions } from '../../client/create.js';
+import type { Budget } from '../../schemas/budget.js';
+import type { CharacterParams } from '../../schemas/character.js';
+import type { CreatedJob, Job, JobCall } from '../../schemas/job.js';
+import type { ImageParams } from '../../schemas/params.js';
+import type { CreatedUpload, CreateUploadParams, Upload } from '../../schemas/upload.js';
+import type { VideoEditParams, VideoParams } from '../../schemas/video-params.js';
+import type { OutputSource } from '../storage/destination.js';
+import type { OutputHandlerClient } from '../storage/output-handler.js';
+import type { RequestPromise } from '../../transport/transport.js';
+import type { UploadTarget } from '../../uploading/upload.js';
+import type { PutOptions } from '../../uploading/upload-options.js';
+import type { WaitOptions } from '../../waiting/wait-options.js';
+
+/** What the proxy needs of a client; a GenClient has it. */
+export interface ProxyClient extends OutputHandlerClient {
+  /** Creates image jobs. */
+  readonly images: ProxyCreates;
+  /** Creates video jobs. */
+  readonly videos: ProxyCreates;
+  /** Creates edits. */
+  readonly videoEdits: ProxyCreates;
+  /** Creates character images. */
+  readonly characters: ProxyCreates;
+  /** The steps of an upload. */
+  readonly uploads: {
+    create(params: CreateUploadParams): PromiseLike<CreatedUpload>;
+    put(upload: UploadTarget, source: ReadableStream<Uint8Array>, options?: PutOptions): Promise<Response>;
+    complete(uploadId: string): PromiseLike<Upload>;
+  };
+  /** Follows the jobs that pages look at. */
+  waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
+  /** Its `baseUrl` tells which uploads need the key. */
+  toJSON(): Record<string, unknown>;
+}
+
+interface ProxyCreates {
+  create(params: never, options?: CreateCallOptions): RequestPromise<CreatedJob> | Promise<CreatedJob>;
+}
+
+/** A user of your app. */
+export interface ProxyUser {
+  /** Stable and unique. Tickets, budgets and idempotency keys are bound to it. */
+  readonly id: string;
+}
+
+/** Fields that take a finished upload. A page passes a file; your function gets a ticket, which the proxy replaces. */
+interface AskedUploads {
+  readonly first_frame_upload_id?: string;
+  readonly last_frame_upload_id?: string;
+  readonly source_video_upload_id?: string;
+  readonly reference_upload_ids?: readonly string[];
+  readonly reference_image_upload_ids?: readonly string[];
+  readonly reference_video_upload_ids?: readonly string[];
+  readonly reference_audio_upload_ids?: readonly string[];
+}
+
+/** What a page may ask for where your function does not say: fields without a URL, a webhook or a scope. */
+export interface DefaultAsk extends AskedUploads {
+  /** What to make. */
+  readonly prompt: string;
+  /** Name of a character. */
+  readonly name?: string;
+  /** Aspect ratio of a video or a character, for example `16:9`. */
+  readonly aspect_ratio?: string;
+  /** Aspect ratio of an image or an edit. */
+  readonly ratio?: string;
+  /** Whether the video has sound. */
+  readonly generate_audio?: boolean;
+  /** Fixes the seed for a similar result. */
+  readonly seed?: number;
+}
+
+/** What your app creates for each verb. The return value is what is sent. A verb that is not there does not exist. */
+export interface ProxyCreate<User, Images, Videos, Edits, Characters> {
+  /** `POST …/images` */
+  readonly images?: (ask: Images, user: User) => ImageParams | Promise<ImageParams>;
+  /** `POST …/videos` */
+  readonly videos?: (ask: Videos, user: User) => VideoParams | Promise<VideoParams>;
+  /** `POST …/videoEdits` */
+  readonly videoEdits?: (ask: Edits, user: User) => VideoEditParams | Promise<VideoEditParams>;
+  /** `POST …/characters` */
+  readonly characters?: (ask: Characters, user: User) => CharacterParams | Promise<CharacterParams>;
+}
+
+/** What a page can ask for, for `limit`. */
+export type ProxyVerb = JobCall | 'upload' | 'uploaded' | 'bytes' | 'watch' | 'file';
+
+/** What a page says of a file that it wants to upload. */
+export interface AskedUpload {
+  /** Media type, for example `image/png`. */
+  readonly mime_type: string;
+  /** Size in bytes. */
+  readonly file_size: number;
+  /** File name, without its folder. */
+  readonly file_name: string;
+}
+
+/** What {@link createGenProxy} takes. */
+export interface ProxyOptions<User extends ProxyUser, Images, Videos, Edits, Characters> {
+  /** The client, with the key that pages never see. */
+  readonly client: ProxyClient;
+  /** 32 characters or more. Signs tickets. Several during a rotation: the first signs, all open. */
+  readonly secret: string | readonly string[];
+  /** The user whose session the request has; null without one. What it throws is answered with 500. */
+  readonly authorize: (request: Request) => User | null | undefined | Promise<User | null | undefined>;
+  /** What your app creates. A page cannot send anything that these functions do not return. */
+  readonly create: ProxyCreate<User, Images, Videos, Edits, Characters>;
+  /** Whether a user may upload a file. @default no uploads */
+  readonly upload?: ((file: AskedUpload, user: User) => boolean | Promise<boolean>) | undefined;
+  /** The budget that a user's creates are charged to. @default only the client's own */
+  readonly budget?: ((user: User) => Budget | Promise<Budget>) | undefined;
+  /** Whether a user may make this request now; false is answered with 429. @default always */
+  readonly limit?:
+    | ((request: { readonly user: User; readonly verb: ProxyVerb }) => boolean | Promise<boolean>)
+    | undefined;
+  /** Where a copy of a job's file is: `r2(…)`, `s3(…)`. @default the service */
+  readonly source?: ((jobId: string) => OutputSource | undefined | Promise<OutputSource | undefined>) | undefined;
+  /** The longest time that a request for progress is held open, in milliseconds. 0: the page polls. @default 20_000 */
+  readonly holdMs?: number | undefined;
+  /** Origins other than your own whose pages may use the proxy, for example `https://app.example`. @default none */
+  readonly origins?: readonly string[] | undefined;
+  /** The public URL of the proxy. With it, `link` returns whole URLs. @default links are relative to the proxy's URL */
+  readonly url?: string | undefined;
+  /** Called with errors that are not the page's. What it throws is ignored. @default nothing is reported */
+  readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
+}
+
+const LEAST_SECRET = 32;
+const isSecret = (value: unknown) => typeof value === 'string' && value.length >= LEAST_SECRET;
+const VERBS = {
+  images: option.callback,
+  videos: option.callback,
+  videoEdits: option.callback,
+  characters: option.callback,
+};
+
+const PROXY_OPTIONS = z.strictObject({
+  client: option.methods('waitForJob'),
+  secret: option.anything,
+  authorize: option.callback,
+  create: option.optional(z.strictObject(VERBS, 'an object')),
+  upload: option.callback,
+  budget: option.callback,
+  limit: option.callback,
+  source: option.callback,
+  holdMs: option.millisecondsOrZero,
+  origins: option.must("a list of origins, for example ['https://app.example']", (value) => {
+    return Array.isArray(value) && value.every(isOrigin);
+  }),
+  url: option.must('an absolute URL', (value) => typeof value === 'string' && URL.canParse(value)),
+  onError: option.callback,
+});
+
+const LIFETIME = 'a finite number of milliseconds above 0';
+const isLifetime = (value: unknown) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY;
+/** The options of `proxy.ticket`. */
+export const TICKET_OPTIONS = z.strictObject({ expiresInMs: option.must<number>(LIFETIME, isLifetime) });
+/** The options of `proxy.link`. */
+export const LINK_OPTIONS = z.strictObject({ expiresInMs: option.required<number>(LIFETIME, isLifetime) });
+
+/** Throws a GenError that names the option and the fix. */
+export function checkProxyOptions(options: object): void {
+  option.checkOptions('createGenProxy', PROXY_OPTIONS, options);
+  const given: Readonly<Record<string, unknown>> = { ...options };
+  const NEEDED = {
+    client: 'the GenClient that creates the jobs',
+    secret: `a random string of ${LEAST_SECRET} characters or more, from your configuration`,
+    authorize: 'a function that returns the user of a request, or null',
+    create: 'the verbs of your pages, for example { videos: (ask) => ({ prompt: ask.prompt }) }',
+  };
+  for (const [name, what] of Object.entries(NEEDED)) {
+    if (given[name] === undefined) throw new GenError(`createGenProxy needs ${name}: ${what}.`);
+  }
+  const secrets = [given.secret].flat();
+  // Not by `option.must`, whose message shows the value.
+  if (secrets.length === 0 || secrets.length > 8 || !secrets.every(isSecret)) {
+    throw new GenError(`secret must be a string of ${LEAST_SECRET} characters or more, or a list of up to 8 of them.`);
+  }
+}
+
+function isOrigin(value: unknown): boolean {
+  return typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value;
+}

@@ -1,0 +1,146 @@
+// What a page holds in place of ids, keys and URLs: signed, bound to its use, its user and a time.
+import { joinBytes } from '../../runtime/bytes.js';
+import { secretBytes } from '../../runtime/clock.js';
+import { isFields } from '../../schemas/envelope.js';
+
+/**
+ * What a ticket opens. `job`: progress of a job. `file`: its file, for its user. `link`: its file, for anyone. `put`: the
+ * bytes of one upload. `upload`: a finished upload, where a field takes an upload id.
+ */
+type TicketKind = 'job' | 'file' | 'link' | 'put' | 'upload';
+
+/** What a ticket says. */
+interface Ticket {
+  readonly kind: TicketKind;
+  /** Id of the job or upload. */
+  readonly id: string;
+  /** The user that it belongs to; null where anyone may use it. */
+  readonly user: string | null;
+  /** Milliseconds since the epoch. */
+  readonly expiresMs: number;
+  /** What only the server may read, such as the URL and headers of an upload. */
+  readonly sealed?: unknown;
+}
+
+/** Signs and opens tickets. */
+export interface Tickets {
+  /** Makes a ticket. */
+  sign(ticket: Ticket): Promise<string>;
+  /** What a ticket says; undefined for one that is forged, expired, of another kind or of another user. */
+  open(ticket: unknown, as: { readonly kind: TicketKind; readonly user: string | null }): Promise<Ticket | undefined>;
+  /** A keyed hash of a user's id, to be told to the service. */
+  userHash(user: string): Promise<string>;
+}
+
+/** Longest ticket that is looked at. The URL and headers of an upload are inside. */
+const MOST_CHARACTERS = 16_384;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** A ticket as it is signed. The user is a keyed hash. */
+interface SignedContent {
+  readonly k: TicketKind;
+  readonly i: string;
+  readonly u: string | null;
+  readonly e: number;
+  readonly s?: string;
+}
+
+/** Makes tickets under the first secret, and opens those of every secret, so that a secret can be rotated. */
+export function createTickets(secrets: readonly string[], now: () => number): Tickets {
+  const derived = new Map<string, Awaited<ReturnType<typeof deriveKeys>>>();
+  const first = secrets[0] ?? '';
+
+  // The keys are kept and not their promise: on Workers a promise belongs to the request that made it.
+  async function keysOf(secret: string) {
+    const known = derived.get(secret) ?? (await deriveKeys(secret));
+    derived.set(secret, known);
+    return known;
+  }
+
+  async function hash(secret: string, user: string): Promise<string> {
+    const { sign } = await keysOf(secret);
+    const digest = await crypto.subtle.sign('HMAC', sign, encoder.encode(`user.${user}`));
+    return toBase64url(new Uint8Array(digest).subarray(0, 24));
+  }
+
+  return {
+    async sign({ kind, id, user, expiresMs, sealed }) {
+      const keys = await keysOf(first);
+      const content: SignedContent = {
+        k: kind,
+        i: id,
+        u: user === null ? null : await hash(first, user),
+        e: expiresMs,
+        ...(sealed !== undefined && { s: await seal(keys.seal, sealed) }),
+      };
+      const body = toBase64url(encoder.encode(JSON.stringify(content)));
+      const signature = await crypto.subtle.sign('HMAC', keys.sign, signedBytes(body));
+      return `${body}.${toBase64url(new Uint8Array(signature))}`;
+    },
+    async open(ticket, { kind, user }) {
+      if (typeof ticket !== 'string' || ticket.length > MOST_CHARACTERS) return undefined;
+      const [body = '', signature = '', ...more] = ticket.split('.');
+      const bytes = fromBase64url(signature);
+      if (more.length > 0 || !bytes) return undefined;
+      for (const secret of secrets) {
+        const keys = await keysOf(secret);
+        // Verified by the runtime, in a time that does not depend on where the digests differ.
+        if (!(await crypto.subtle.verify('HMAC', keys.sign, bytes, signedBytes(body)))) continue;
+        const { k, i: id, u, e: expiresMs, s }: SignedContent = JSON.parse(decoder.decode(fromBase64url(body)));
+        const owner = user === null ? null : await hash(secret, user);
+        if (k !== kind || u !== owner || !(expiresMs > now())) return undefined;
+        return { kind, id, user, expiresMs, ...(s !== undefined && { sealed: await unseal(keys.seal, s) }) };
+      }
+      return undefined;
+    },
+    userHash: (user) => hash(first, user),
+  };
+}
+
+/** The keys of a secret: one to sign, one to seal. */
+async function deriveKeys(secret: string) {
+  const hmac = { name: 'HMAC', hash: 'SHA-256' };
+  const sign = await crypto.subtle.importKey('raw', encoder.encode(secret), hmac, false, ['sign', 'verify']);
+  const sealBytes = await crypto.subtle.sign('HMAC', sign, encoder.encode('seal'));
+  const seal = await crypto.subtle.importKey('raw', sealBytes, 'AES-GCM', false, ['encrypt', 'decrypt']);
+  return { sign, seal };
+}
+
+/** A signature under the same key for another purpose can never be one of a ticket. */
+function signedBytes(body: string): Uint8Array<ArrayBuffer> {
+  return encoder.encode(`ticket.${body}`);
+}
+
+const NONCE_BYTES = 12;
+
+async function seal(key: CryptoKey, value: unknown): Promise<string> {
+  const iv = secretBytes(NONCE_BYTES);
+  const closed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, key, encoder.encode(JSON.stringify(value)));
+  return toBase64url(joinBytes([iv, new Uint8Array(closed)]));
+}
+
+async function unseal(key: CryptoKey, sealed: string): Promise<unknown> {
+  const bytes = fromBase64url(sealed) ?? new Uint8Array();
+  const iv = bytes.subarray(0, NONCE_BYTES);
+  const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, bytes.subarray(NONCE_BYTES));
+  const value: unknown = JSON.parse(decoder.decode(plain));
+  return isFields(value) ? value : undefined;
+}
+
+function toBase64url(bytes: Uint8Array): string {
+  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
+  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+function fromBase64url(value: string): Uint8Array<ArrayBuffer> | undefined {
+  // Strict, so that no ticket has two forms.
+  if (!/^[\w-]+$/.test(value)) return undefined;
+  try {
+    const binary = atob(value.replaceAll('-', '+').replaceAll('_', '/'));
+    const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
+    return toBase64url(bytes) === value ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,134 @@
+// The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy where it cannot.
+import { DAY_MS } from '../../rules/limits.js';
+import { isFields } from '../../schemas/envelope.js';
+import { type UploadType, uploadTypeOf } from '../../schemas/media-type.js';
+import { putUrl } from '../../uploading/upload.js';
+import { badTicket, Refused } from './answers.js';
+import type { AskedUpload, ProxyClient } from './proxy-options.js';
+import type { Tickets } from './tickets.js';
+
+/** A ticket to send bytes lives so long, and this much longer for each byte: 100 kB a second. */
+const PUT_MS = 600_000;
+const PUT_MS_PER_BYTE = 1 / 100;
+/** A finished upload can be used for so long. */
+const UPLOAD_MS = DAY_MS;
+
+/** What the steps need. */
+export interface UploadContext {
+  readonly client: ProxyClient;
+  readonly tickets: Tickets;
+  readonly user: string;
+  readonly now: () => number;
+}
+
+/** What a page says of its file, and the kind of upload that it is. */
+interface CheckedUpload {
+  readonly file: AskedUpload;
+  readonly uploadType: UploadType;
+}
+
+/** The file that a page wants to upload. Refused where a field is missing. */
+export function askedUpload({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): CheckedUpload {
+  const isText = (value: unknown): value is string => typeof value === 'string' && value !== '' && value.length <= 255;
+  if (!isText(mime_type) || typeof file_size !== 'number') throw invalidUpload();
+  const uploadType = uploadTypeOf(mime_type);
+  if (uploadType === undefined || !Number.isSafeInteger(file_size) || file_size < 1) throw invalidUpload();
+  const name = isText(file_name) ? file_name.replace(/^.*[\\/]/, '') || 'upload' : 'upload';
+  return { file: { file_name: name, mime_type, file_size }, uploadType };
+}
+
+function invalidUpload(): Refused {
+  return new Refused(
+    400,
+    'upload_invalid',
+    'Send file_name, mime_type of an image, a video or a sound, and file_size in bytes.',
+  );
+}
+
+/** Where and how the bytes go, as a `put` ticket contains it. */
+interface PutTarget {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly sizeBytes: number;
+}
+
+/** Step 1: creates the upload. `direct` is where the page sends the bytes by itself, unless that needs a credential. */
+export async function beginUpload(
+  { client, tickets, user, now }: UploadContext,
+  { file, uploadType }: CheckedUpload,
+): Promise<object> {
+  const { file_name, mime_type, file_size } = file;
+  const created = await client.uploads.create({ file_name, mime_type, file_size, upload_type: uploadType });
+  const { upload_id: id, headers } = created;
+  const baseUrl = baseUrlOf(client);
+  const { href: url } = putUrl(created, baseUrl);
+  const target: PutTarget = { url, headers, sizeBytes: file_size };
+  const expiresMs = now() + PUT_MS + file_size * PUT_MS_PER_BYTE;
+  const put = await tickets.sign({ kind: 'put', id, user, expiresMs, sealed: target });
+  return { put, ...(needsCredential(target, baseUrl) ? {} : { direct: { url, headers } }) };
+}
+
+/** Whether the bytes can only be sent with a credential, which a page must not have. */
+function needsCredential({ url, headers }: PutTarget, baseUrl: string | undefined): boolean {
+  const isServices = baseUrl !== undefined && new URL(url).origin === new URL(baseUrl).origin;
+  return isServices || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));
+}
+
+function baseUrlOf(client: ProxyClient): string | undefined {
+  const { baseUrl } = client.toJSON();
+  return typeof baseUrl === 'string' ? baseUrl : undefined;
+}
+
+/** Step 2, where the storage does not admit pages: sends the body of the request to the storage, as it comes. */
+export async function relayBytes({ client, tickets, user }: UploadContext, request: Request): Promise<object> {
+  const ticket = await tickets.open(request.headers.get('x-gen-ticket'), { kind: 'put', user });
+  const sealed = ticket && targetIn(ticket.sealed);
+  if (!ticket || !sealed) throw badTicket();
+  const { url: direct_upload_url, headers, sizeBytes } = sealed;
+  const length = request.headers.get('content-length');
+  if (length !== null && Number(length) !== sizeBytes) {
+    throw new Refused(
+      Number(length) > sizeBytes ? 413 : 400,
+      'size_mismatch',
+      'The file is not as large as announced.',
+    );
+  }
+  if (!request.body) throw new Refused(400, 'size_mismatch', 'The file is empty.');
+  const { body, isTooLarge } = bounded(request.body, sizeBytes);
+  const target = { upload_id: ticket.id, direct_upload_url, headers };
+  await client.uploads.put(target, body, { sizeBytes }).catch((error: unknown) => {
+    throw isTooLarge() ? fileTooLarge() : error;
+  });
+  return {};
+}
+
+/** Step 3: completes the upload. The answer's ticket goes where a field takes an upload id. */
+export async function endUpload({ client, tickets, user, now }: UploadContext, given: unknown): Promise<object> {
+  const ticket = await tickets.open(given, { kind: 'put', user });
+  if (!ticket) throw badTicket();
+  await client.uploads.complete(ticket.id);
+  return { upload: await tickets.sign({ kind: 'upload', id: ticket.id, user, expiresMs: now() + UPLOAD_MS }) };
+}
+
+function targetIn(sealed: unknown): PutTarget | undefined {
+  return isFields(sealed) && typeof sealed.url === 'string' && isFields(sealed.headers) ? (sealed as never) : undefined;
+}
+
+/** The stream, ended with an error as soon as it is longer than announced. */
+function bounded(body: ReadableStream<Uint8Array>, most: number) {
+  let size = 0;
+  const counted = body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        size += chunk.byteLength;
+        if (size > most) controller.error(fileTooLarge());
+        else controller.enqueue(chunk);
+      },
+    }),
+  );
+  return { body: counted, isTooLarge: () => size > most };
+}
+
+function fileTooLarge(): Refused {
+  return new Refused(413, 'size_mismatch', 'The file is larger than announced.');
+}

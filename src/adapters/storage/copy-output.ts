@@ -1,0 +1,322 @@
+import { DownloadError, StorageError } from '../../errors/index.js';
+import { abortSignal, callback, checkOptions, count, flag, methods, milliseconds, optionsOf } from '../../rules/options.js';
+import { type JobRef, requireJobId } from '../../client/output.js';
+import {
+  explained,
+  type OutputClient,
+  requireOutputClient,
+  type SourceOptions,
+  storing,
+} from '../../downloading/output-source.js';
+import { backoff, FILE_BACKOFF, spread } from '../../rules/backoff.js';
+import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from '../../rules/object-storage.js';
+import { callerContext, callObserver, type RunInContext } from '../../runtime/callbacks.js';
+import { clockOf, systemClock, systemRandom } from '../../runtime/clock.js';
+import { type Deadline, sleep, startDeadline } from '../../runtime/deadline.js';
+import { isFields } from '../../schemas/envelope.js';
+import { type CopyBody, copyBody, type OpenOutput, openOutput } from './copy-body.js';
+import {
+  asStorageError,
+  JOB_METADATA,
+  type OutputDestination,
+  objectJob,
+  RepeatRequest,
+  type StoredObject,
+  UnconfirmedPut,
+} from './destination.js';
+
+const CALL = 'copyOutput(client, job, destination)';
+/** Puts that a store may ask to be repeated at once: a redirect that is seen, followed, and a clock that is set. */
+const MOST_REPEATS = 4;
+const STORE_TIMEOUT_MS = 60_000;
+/** A store that gathers the bytes first is given time for them, after the last one. */
+const STORE_BYTES_PER_MS = 1_000;
+
+/** How far a copy has come. */
+export interface CopyProgress {
+  /** Bytes that the store has taken in this attempt; begins at 0 again when the put is repeated. */
+  readonly receivedBytes: number;
+  /** Size of the file in bytes. */
+  readonly totalBytes: number;
+}
+
+/** What `copyOutput` takes beside the job and the destination. */
+export interface CopyOutputOptions {
+  /** Told how far the copy has come, after each piece. It only observes: what it throws changes nothing. */
+  readonly onProgress?: ((progress: CopyProgress) => unknown) | undefined;
+  /** Ends the copy at once; it rejects with the signal's own reason, and no object is there. */
+  readonly signal?: AbortSignal | undefined;
+  /** Whether an object of another job, or another size, is replaced. @default false */
+  readonly overwrite?: boolean | undefined;
+  /** How often a request to the store that failed is sent again. The download heals itself besides. @default 5 */
+  readonly retries?: number | undefined;
+  /**
+   * Milliseconds in which the store must take the next bytes, or answer; after the last byte a second more for each
+   * megabyte. @default 60_000
+   */
+  readonly timeoutMs?: number | undefined;
+}
+
+const COPY_OPTIONS = optionsOf({
+  onProgress: callback,
+  signal: abortSignal,
+  overwrite: flag,
+  retries: count,
+  timeoutMs: milliseconds,
+});
+
+/** The members of a destination. Others may stand beside them: a destination is often an object with a life of its own. */
+const DESTINATION = optionsOf({ destination: methods<OutputDestination>('put') });
+
+/** A file that is in the store. */
+export interface StoredOutput {
+  /** Its size in bytes. */
+  readonly sizeBytes: number;
+  /** Its media type. */
+  readonly contentType: string | undefined;
+  /** SHA-256 of its bytes as 64 hex digits; undefined when the object existed, because no byte was read. */
+  readonly sha256: string | undefined;
+  /** The store's entity tag, where it tells one. */
+  readonly etag: string | undefined;
+  /** Whether the object of this job was there already, so that nothing was copied. */
+  readonly existed: boolean;
+}
+
+/**
+ * Copies a finished job's file to a store of yours. The file is one
+ * put of known length, so that the object is there whole or not at all. A download that is cut goes on where it was, and a
+ * put that fails is sent again. An object that is there with the same job and size resolves with `existed: true` and moves
+ * no byte, so that the call may be repeated at any time. The store never sees the API key.
+ *
+ * Throws a {@link StorageError} when the store refuses the file or holds another object under the same name, and a
+ * {@link DownloadError} when the file cannot be read.
+ *
+ * @example
+ * const stored = await copyOutput(client, job, r2(env.BUCKET, `videos/${job.id}.mp4`));
+ */
+export async function copyOutput(
+  client: OutputClient,
+  job: JobRef,
+  destination: OutputDestination,
+  options: CopyOutputOptions = {},
+): Promise<StoredOutput> {
+  requireOutputClient(CALL, client);
+  const jobId = requireJobId(CALL, job);
+  checkOptions(CALL, DESTINATION, { destination });
+  checkOptions('copyOutput', COPY_OPTIONS, options);
+  options.signal?.throwIfAborted();
+  const source = { jobId, clock: clockOf(client), signal: options.signal };
+  const copy = new Copy(client, source, { destination, options });
+  return storing(client, { name: 'copyOutput', jobId }, () => copy.run());
+}
+
+/** One copy on its way. */
+class Copy {
+  readonly #client: OutputClient;
+  readonly #source: SourceOptions;
+  readonly #destination: OutputDestination;
+  readonly #options: CopyOutputOptions;
+  readonly #store: string;
+  readonly #inContext: RunInContext = callerContext();
+  #retriesLeft: number;
+  #repeatsLeft = MOST_REPEATS;
+  #failures = 0;
+  /** A body that the store took whole, in a put whose outcome is not known. */
+  #unanswered: CopyBody | undefined;
+
+  constructor(
+    client: OutputClient,
+    source: SourceOptions,
+    { destination, options }: { readonly destination: OutputDestination; readonly options: CopyOutputOptions },
+  ) {
+    this.#client = client;
+    this.#source = source;
+    this.#destination = destination;
+    this.#options = options;
+    this.#store = destination.store ?? 'custom';
+    this.#retriesLeft = options.retries ?? 5;
+  }
+
+  async run(): Promise<StoredOutput> {
+    let output: OpenOutput | undefined;
+    try {
+      for (;;) {
+        const found = await this.#found();
+        if (found) return found;
+        output ??= await this.#explained(() => openOutput(this.#client, this.#source));
+        const { reader, sizeBytes } = output;
+        const { jobId } = this.#source;
+        const body = copyBody(reader, { jobId, sizeBytes, handed: (bytes) => this.#tell(bytes, sizeBytes) });
+        try {
+          return await this.#put(output, body);
+        } catch (thrown) {
+          output = await this.#next(output, { body, thrown });
+        }
+      }
+    } finally {
+      output?.reader.cancel();
+    }
+  }
+
+  /** The object of this job, where it is there. Throws for another object, unless it may be replaced. */
+  async #found(): Promise<StoredOutput | undefined> {
+    const object = await this.#head();
+    if (object === undefined) return undefined;
+    const { sizeBytes, contentType, etag } = object;
+    const own = this.#unanswered;
+    if (own !== undefined && own.sizeBytes === sizeBytes && objectJob(object) === this.#source.jobId) {
+      return { sizeBytes, contentType, sha256: await own.sha256(), etag, existed: false };
+    }
+    if (await this.#isSameFile(object)) return { sizeBytes, contentType, sha256: undefined, etag, existed: true };
+    if (this.#options.overwrite === true) return undefined;
+    throw this.#taken();
+  }
+
+  async #head(): Promise<StoredObject | undefined> {
+    const { head } = this.#destination;
+    for (;;) {
+      try {
+        return head && ((await this.#attempt(({ signal }) => head({ signal }))) ?? undefined);
+      } catch (thrown) {
+        const error = asStorageError(thrown, this.#store, 'to tell about the object');
+        if (isAbsent(error) || isUnknown(error)) return undefined;
+        await this.#again(error, false);
+      }
+    }
+  }
+
+  async #isSameFile(object: StoredObject): Promise<boolean> {
+    if (objectJob(object) !== this.#source.jobId) return false;
+    const { signal } = this.#options;
+    try {
+      const info = await this.#explained(async () => this.#client.jobs.outputInfo(this.#source.jobId, { signal }));
+      return info.sizeBytes === undefined || info.sizeBytes === object.sizeBytes;
+    } catch (cause) {
+      // The service no longer tells the size once the link has expired, and an object with the job's name is always whole.
+      if (DownloadError.isInstance(cause) && cause.code === 'output_expired') return true;
+      throw cause;
+    }
+  }
+
+  async #put({ version, sizeBytes }: OpenOutput, body: CopyBody): Promise<StoredOutput> {
+    const { overwrite = false, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
+    const { contentType } = version;
+    let etag: string | undefined;
+    let doubt: StorageError | undefined;
+    try {
+      const answer = await this.#attempt(async ({ signal, restart, pause }) => {
+        // A store that gathers all bytes first sends them after the last one.
+        body.onTurn((whose) => {
+          if (whose === 'source') pause();
+          else restart(timeoutMs + (body.isWhole() ? sizeBytes / STORE_BYTES_PER_MS : 0));
+        });
+        return this.#destination.put(body.stream, {
+          contentType: contentType ?? 'application/octet-stream',
+          sizeBytes,
+          metadata: { [JOB_METADATA]: this.#source.jobId },
+          signal,
+          overwrite,
+        });
+      });
+      doubt = this.#doubtAbout(body, answer);
+      etag = answer?.etag;
+    } catch (thrown) {
+      if (!(thrown instanceof UnconfirmedPut)) throw thrown;
+      doubt = thrown;
+    }
+    if (doubt === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
+    // The put does not prove that the object is stored. One look decides.
+    if (body.isWhole()) this.#unanswered = body;
+    const found = await this.#found();
+    if (found) return found;
+    throw doubt;
+  }
+
+  /** Why a put that resolved does not prove that the object is stored. */
+  #doubtAbout(body: CopyBody, answer: unknown): StorageError | undefined {
+    if (!body.isWhole()) return this.#error('body_not_read', 'says that it has the file, and has not read all of it');
+    if (!isFields(answer) || answer.ok !== false || typeof answer.status !== 'number') return undefined;
+    const { status } = answer;
+    return this.#error(`http_${status}`, `answers the put with HTTP status ${status}`, { status });
+  }
+
+  /** What to put after a put that failed: undefined for the file from its beginning. Throws where it would fail again. */
+  async #next(
+    { reader }: OpenOutput,
+    { body, thrown }: { readonly body: CopyBody; readonly thrown: unknown },
+  ): Promise<OpenOutput | undefined> {
+    this.#options.signal?.throwIfAborted();
+    const broken = body.source();
+    if (broken && 'version' in broken) {
+      const { version } = broken;
+      if (version.sizeBytes !== undefined) return { reader, version, sizeBytes: version.sizeBytes };
+    }
+    reader.cancel();
+    if (broken && 'failure' in broken) {
+      const { failure } = broken;
+      // The file has changed after its bytes were counted.
+      const isChanged = DownloadError.isInstance(failure) && failure.code === 'file_changed';
+      if (!isChanged || this.#repeatsLeft <= 0) return this.#explained(() => Promise.reject(failure));
+      this.#repeatsLeft -= 1;
+    }
+    if (broken) return undefined;
+    const error = asStorageError(thrown, this.#store, 'to take the file');
+    if (error.code === 'body_not_read') throw error;
+    if (body.isWhole() && mayHaveStored(error)) this.#unanswered = body;
+    const isLost = isTaken(error) && this.#options.overwrite !== true;
+    if (isLost && this.#destination.head === undefined) throw this.#taken(error);
+    // Another was faster: what the store holds now is looked at before anything else.
+    await this.#again(error, isLost);
+    return undefined;
+  }
+
+  /** Waits before a request is sent again, unless it is to be repeated at once. Throws what would fail in the same way. */
+  async #again(error: StorageError, atOnce: boolean): Promise<void> {
+    this.#options.signal?.throwIfAborted();
+    if ((atOnce || error instanceof RepeatRequest) && this.#repeatsLeft > 0) {
+      this.#repeatsLeft -= 1;
+      return;
+    }
+    if (!isPassingStore(error) || this.#retriesLeft <= 0) throw error;
+    this.#retriesLeft -= 1;
+    this.#failures += 1;
+    // Copies that failed together must not come back together.
+    const pauseMs = spread(backoff(FILE_BACKOFF, this.#failures), systemRandom.next());
+    await sleep(this.#source.clock, pauseMs, this.#source.signal);
+  }
+
+  /** A request to the store, given up when the store does nothing for too long. The store's time is real, also in a sandbox. */
+  async #attempt<T>(send: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const { signal, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
+    const late = () => this.#error('timeout', `did nothing for ${timeoutMs} ms (timeoutMs)`);
+    const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
+    try {
+      return await deadline.race(Promise.resolve().then(() => send(deadline)));
+    } finally {
+      deadline.end();
+    }
+  }
+
+  #explained<T>(work: () => Promise<T>): Promise<T> {
+    return explained(this.#client, this.#source, work);
+  }
+
+  #tell(receivedBytes: number, totalBytes: number): void {
+    const { onProgress } = this.#options;
+    if (onProgress) this.#inContext(() => callObserver(() => onProgress({ receivedBytes, totalBytes })));
+  }
+
+  #taken(cause?: StorageError): StorageError {
+    const what = 'holds another object there. Pass overwrite: true to replace it';
+    return this.#error('object_exists', what, { status: 412, cause });
+  }
+
+  #error(
+    code: string,
+    what: string,
+    details: { readonly status?: number; readonly cause?: unknown } = {},
+  ): StorageError {
+    const message = `The store "${this.#store}" ${what} (job ${this.#source.jobId}).`;
+    return new StorageError(message, { code, store: this.#store, ...details });
+  }
+}

@@ -1,0 +1,141 @@
+import { extensionFor } from '../../client/output.js';
+import { isPart } from '../../rules/files.js';
+import { encodingOf } from '../../runtime/bytes.js';
+import { mediaTypeEssence, safeFileName } from '../../schemas/media-type.js';
+
+/** How a file is shown to a page. */
+interface Showing {
+  /** The name under which it is saved, without what is unsafe. */
+  readonly name: string;
+  /** Whether it is saved and not shown. */
+  readonly isSaved: boolean;
+  readonly cacheControl: string;
+}
+
+/** The headers of a file that a page sees. All others stay here. */
+const SHOWN_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
+const OF_BYTES: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
+/** On every answer: what a browser takes for a document despite its type gets no origin and runs no script. */
+const SAFE = { 'x-content-type-options': 'nosniff', 'content-security-policy': 'sandbox' } as const;
+/** The largest file that Bun is given in one piece, because Bun.serve sends every stream without its length. */
+const MOST_BYTES_IN_ONE_PIECE = 16 * 1024 * 1024;
+const WORDS: Readonly<Record<number, string>> = {
+  404: 'Not found.',
+  405: 'Method not allowed.',
+  409: 'Not finished yet.',
+  410: 'No longer available.',
+  416: 'Range not satisfiable.',
+};
+
+/** The answer to the page: the file or a part of it, or 304 where the page has it already. */
+export async function fileResponse(
+  request: Request,
+  found: Response,
+  { name, isSaved, cacheControl }: Showing,
+): Promise<Response> {
+  const { type, shown } = shownType(found.headers.get('content-type') ?? '');
+  const isOnePart = isPart(found.status);
+  const headers = new Headers({ 'cache-control': cacheControl, ...SAFE });
+  // What comes out of an encoded answer has another length, and other ranges.
+  const isEncoded = encodingOf(found.headers) !== undefined;
+  for (const header of isEncoded ? SHOWN_HEADERS.filter((header) => !OF_BYTES.includes(header)) : SHOWN_HEADERS) {
+    const value = found.headers.get(header);
+    if (value !== null) headers.set(header, value);
+  }
+  if (isUnchanged(request, headers)) {
+    found.body?.cancel().catch(() => undefined);
+    for (const header of OF_BYTES) headers.delete(header);
+    return new Response(null, { status: 304, headers });
+  }
+  if (isOnePart) headers.set('accept-ranges', 'bytes');
+  else headers.delete('content-range');
+  headers.set('content-type', shown ?? 'application/octet-stream');
+  headers.set('content-disposition', disposition(isSaved || shown === undefined, safeFileName(name, type), type));
+  const body =
+    request.method === 'HEAD' ? null : await fileBody(found, Number(headers.get('content-length') ?? Number.NaN));
+  return new Response(body, { status: isOnePart ? 206 : 200, headers });
+}
+
+/** The media type of a file, and the Content-Type under which a browser may show it: nothing in which a script can run. */
+function shownType(contentType: string): { readonly type: string; readonly shown: string | undefined } {
+  const type = mediaTypeEssence(contentType);
+  const isMedia = /^(video|audio|image)\//.test(type) && type !== 'image/svg+xml' && extensionFor(type) !== '';
+  return { type, shown: isMedia ? type + codecsIn(contentType) : undefined };
+}
+
+/** The codecs of a media type, where they are names alone: `; codecs="avc1.64001f, mp4a.40.2"`. */
+function codecsIn(contentType: string): string {
+  const parameters = contentType.split(';').slice(1);
+  const codecs = parameters.map((part) => part.trim().split('=')).filter(([name]) => name?.toLowerCase() === 'codecs');
+  const names = (codecs[0]?.slice(1).join('=') ?? '')
+    .replace(/^"|"$/g, '')
+    .split(',')
+    .map((name) => name.trim());
+  const isSafe = codecs.length === 1 && names.length <= 8 && names.every((name) => /^[\w.+-]{1,60}$/.test(name));
+  return isSafe ? `; codecs="${names.join(', ')}"` : '';
+}
+
+async function fileBody({ body }: Response, sizeBytes: number): Promise<BodyInit | null> {
+  const isOnePiece = 'Bun' in globalThis && sizeBytes <= MOST_BYTES_IN_ONE_PIECE;
+  return isOnePiece ? new Response(body).arrayBuffer() : body;
+}
+
+/** An answer without a file. */
+export function plainResponse(status: number, headers: Readonly<Record<string, string>> = {}, more = ''): Response {
+  const text = (WORDS[status] ?? 'The file cannot be read at the moment.') + more;
+  return new Response(text, {
+    status,
+    headers: {
+      'content-type': 'text/plain; charset=utf-8',
+      'cache-control': 'no-store',
+      ...SAFE,
+      ...headers,
+    },
+  });
+}
+
+/** Whether the page has the file already, by If-None-Match or else If-Modified-Since (RFC 9110, 13.2.2). */
+function isUnchanged({ headers: asked }: Request, headers: Headers): boolean {
+  const tags = asked.get('if-none-match');
+  if (tags !== null) {
+    const plain = (tag: string) => tag.trim().replace(/^W\//, '');
+    const own = headers.get('etag');
+    return tags.trim() === '*' || (own !== null && tags.split(',').some((tag) => plain(tag) === plain(own)));
+  }
+  const since = Date.parse(asked.get('if-modified-since') ?? '');
+  return Date.parse(headers.get('last-modified') ?? '') <= since;
+}
+
+function disposition(isSaved: boolean, safeName: string, type: string): string {
+  const name = /\.\w+$/.test(safeName) ? safeName : safeName + extensionFor(type);
+  const ascii = name.replace(/[^\x20-\x7e]/g, '_');
+  const kind = isSaved ? 'attachment' : 'inline';
+  const other = ascii === name ? '' : `; filename*=UTF-8''${encodeURIComponent(name)}`;
+  return `${kind}; filename="${ascii}"${other}`;
+}
+
+/** Bytes of a file: the first and the last one. */
+interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+const BYTES = /^bytes=(\d*)-(\d*)$/;
+
+/** The Range header where it asks for one range of bytes. Anything else is to be ignored, so that the whole file comes. */
+export function singleRange(header: string | null): string | undefined {
+  const text = header?.trim() ?? '';
+  const [, first = '', last = ''] = BYTES.exec(text) ?? [];
+  if (first === '' && last === '') return undefined;
+  return first !== '' && last !== '' && Number(last) < Number(first) ? undefined : text;
+}
+
+/** The bytes that a Range header means in a file of `size` bytes; undefined for the whole file. */
+export function rangeIn(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
+  const range = singleRange(header ?? null);
+  if (range === undefined) return undefined;
+  const [, first = '', last = ''] = BYTES.exec(range) ?? [];
+  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);
+  return start <= end ? { start, end } : 'unsatisfiable';
+}

@@ -1,0 +1,322 @@
+import { AwsV4Signer } from 'aws4fetch';
+import { GenError, StorageError } from '../../errors/index.js';
+import { isRedirectFailure } from '../../rules/fate.js';
+import { isUnsatisfiable } from '../../rules/files.js';
+import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreAnswer } from '../../rules/object-storage.js';
+import { bodyOfLength } from '../../runtime/bytes.js';
+import { systemClock } from '../../runtime/clock.js';
+import { isNode } from '../../runtime/platform.js';
+import {
+  type OutputDestination,
+  type OutputSource,
+  type PutObjectOptions,
+  RepeatRequest,
+  type StoredObject,
+  UnconfirmedPut,
+} from './destination.js';
+import { checkS3Options, isCredentials, type S3Options } from './s3-options.js';
+
+const METADATA = 'x-amz-meta-';
+
+/**
+ * One object in a store that speaks S3: AWS, Cloudflare R2, MinIO, Backblaze B2 and others. Requests are signed with
+ * Signature Version 4. The file itself is not part of the signature, so use https outside of a private network.
+ *
+ * @example
+ * s3({ region: 'eu-central-1', bucket: 'media', key: `videos/${job.id}.mp4`, credentials })
+ */
+export function s3(options: S3Options): OutputDestination & OutputSource {
+  checkS3Options(options);
+  const sender = new S3Sender(options);
+  return {
+    store: 's3',
+    async head({ signal }) {
+      const found = await repeating(() => sender.look(signal));
+      return found && objectOf(found);
+    },
+    async put(body, put) {
+      const headers = {
+        ...options.headers,
+        'content-type': put.contentType,
+        ...Object.fromEntries(Object.entries(put.metadata).map(([name, value]) => [`${METADATA}${name}`, value])),
+      };
+      return { etag: await sender.put(await bodyOfLength(body, put.sizeBytes), { ...put, headers }) };
+    },
+    async get({ method, range, ifRange, signal }) {
+      const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
+      return repeating(async () => {
+        const response = await sender.ask(method, headers, signal);
+        if (response.ok || isUnsatisfiable(response.status)) return response;
+        return sender.refuse(response);
+      });
+    },
+  };
+}
+
+/** Asks again at once where the store has told how: each reason to repeat a request without a body comes once. */
+async function repeating<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (reason) {
+      if (!(reason instanceof RepeatRequest)) throw reason;
+    }
+  }
+}
+
+function objectOf({ headers }: Response): StoredObject {
+  const metadata: Record<string, string> = {};
+  for (const [name, value] of headers) {
+    if (name.startsWith(METADATA)) metadata[name.slice(METADATA.length)] = value;
+  }
+  return {
+    sizeBytes: Number(headers.get('content-length') ?? Number.NaN),
+    contentType: headers.get('content-type') ?? undefined,
+    etag: headers.get('etag') ?? undefined,
+    metadata,
+  };
+}
+
+const DEFAULT_REGION = 'us-east-1';
+/** Bytes of an error's body that are read. */
+const MOST_S3_ERROR_BYTES = 16_384;
+const EXPIRED = /^(ExpiredToken|ExpiredTokenException|TokenRefreshRequired)$/;
+const HINTS: Readonly<Record<string, string>> = {
+  SignatureDoesNotMatch: ' Check secretAccessKey.',
+  InvalidAccessKeyId: ' Check accessKeyId.',
+  RequestTimeTooSkewed: ' Set the clock of this machine.',
+};
+
+/**
+ * Sends signed requests for one object. It remembers what the store has told: where the object really is, and what time it
+ * is there.
+ */
+class S3Sender {
+  readonly #options: S3Options;
+  readonly #keys = new Map<string, ArrayBuffer>();
+  #url: string;
+  #isMoved = false;
+  #isRenewed = false;
+  /** How far the store's clock is ahead of this one, in milliseconds. */
+  #aheadMs: number | undefined;
+  /** Whether the next put must show where it is redirected to, at the price of a copy in memory. */
+  #showsRedirect = false;
+  /** Whether these credentials may ask for the object. */
+  #mayLook = true;
+  /** Whether the store has refused the condition of a put. */
+  #lacksConditions = false;
+
+  constructor(options: S3Options) {
+    this.#options = options;
+    this.#url = objectUrl(options);
+  }
+
+  /** Sends a request without a body; a temporary redirect is followed once. */
+  async ask(
+    method: 'GET' | 'HEAD',
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
+    const init = { method, redirect: 'manual', signal: signal ?? null } as const;
+    // The length of an encoded answer is that of other bytes. With a range, the runtime asks for this by itself.
+    const plain: Record<string, string> = 'range' in headers ? {} : { 'accept-encoding': 'identity' };
+    const response = await this.#send(headers, init, plain);
+    return this.#followed(response) ? this.#send(headers, init, plain) : response;
+  }
+
+  /** The answer to a HEAD of the object. Undefined where there is none, and where these credentials may not look. */
+  async look(signal: AbortSignal): Promise<Response | undefined> {
+    const response = await this.ask('HEAD', {}, signal);
+    if (response.ok) return response;
+    if (isAbsent({ status: response.status, code: '' })) return undefined;
+    // The answer to a HEAD has no body. A GET of the first byte says why it was refused.
+    const told = await this.ask('GET', { range: 'bytes=0-0' }, signal);
+    if (told.ok) {
+      told.body?.cancel().catch(() => undefined);
+      return undefined;
+    }
+    const refusal = await storeRefusal(told);
+    this.#mayLook = !isUnknown(refusal);
+    return isAbsent(refusal) || !this.#mayLook ? undefined : this.#fail(told, refusal);
+  }
+
+  /**
+   * Puts the object and resolves with its entity tag. Throws a RepeatRequest where a new body is to be sent to the place, or
+   * in the way, that the store told, and an UnconfirmedPut for an answer that does not prove that the object is stored.
+   */
+  async put(
+    body: ReadableStream<Uint8Array<ArrayBuffer>> | Blob,
+    {
+      headers,
+      sizeBytes,
+      signal,
+      overwrite,
+    }: PutObjectOptions & { readonly headers: Readonly<Record<string, string>> },
+  ): Promise<string> {
+    const isConditional = !overwrite && !this.#lacksConditions;
+    // Node copies a streamed body that could be redirected in memory.
+    const isStrict = isNode() && !this.#showsRedirect;
+    const init = { method: 'PUT', body, duplex: 'half', signal, redirect: isStrict ? 'error' : 'manual' } as const;
+    const length: Record<string, string> = body instanceof Blob ? {} : { 'content-length': `${sizeBytes}` };
+    this.#showsRedirect = false;
+    const condition: Record<string, string> = isConditional ? { 'if-none-match': '*' } : {};
+    const response = await this.#send({ ...headers, ...condition }, init, length).catch((error: unknown) => {
+      if (!isRedirectFailure(error)) throw error;
+      this.#showsRedirect = true;
+      throw this.#repeat('redirects the put');
+    });
+    if (this.#followed(response)) throw this.#repeat('redirects the put', response.status);
+    const refusal = await storeRefusal(response);
+    if (isConditional && refusesCondition(refusal)) return this.#withoutCondition(refusal);
+    if (!response.ok && !isAbsent(refusal)) return this.#fail(response, refusal);
+    const etag = response.headers.get('etag');
+    if (response.ok && etag && refusal.text.trim() === '') return etag;
+    const code = response.ok && refusal.code === `http_${response.status}` ? 'not_confirmed' : refusal.code;
+    const what = `answers the put with ${response.ok ? 'no proof that the object is stored' : code}`;
+    throw new UnconfirmedPut(this.#message(`${what}${refusal.message ? `: ${refusal.message}` : ''}`), {
+      code,
+      store: 's3',
+      status: response.ok ? undefined : response.status,
+    });
+  }
+
+  /** Throws what the store's answer says. Resolves with undefined where there is no object. */
+  async refuse(response: Response): Promise<undefined> {
+    const refusal = await storeRefusal(response);
+    return isAbsent(refusal) ? undefined : this.#fail(response, refusal);
+  }
+
+  /** Has the put repeated without its condition, where another look can take its place. */
+  #withoutCondition({ status }: S3Refusal): never {
+    this.#lacksConditions = true;
+    if (this.#mayLook) throw this.#repeat('does not support If-None-Match', status);
+    throw this.#error(
+      'cannot_check',
+      'does not support If-None-Match, and the credentials may not look at the object. Allow them GetObject and ListBucket, or pass overwrite: true',
+      { status },
+    );
+  }
+
+  #fail({ headers }: Response, { status, code, message, region: named }: S3Refusal): never {
+    const storeTime = Date.parse(headers.get('date') ?? '');
+    if (code === 'RequestTimeTooSkewed' && this.#aheadMs === undefined && !Number.isNaN(storeTime)) {
+      this.#aheadMs = storeTime - systemClock.now();
+      throw this.#repeat('has another time', status);
+    }
+    if (EXPIRED.test(code) && !this.#isRenewed && typeof this.#options.credentials === 'function') {
+      this.#isRenewed = true;
+      throw this.#repeat('refuses an expired session', status);
+    }
+    const region = named ?? headers.get('x-amz-bucket-region') ?? undefined;
+    const isElsewhere = region !== undefined && region !== (this.#options.region ?? DEFAULT_REGION);
+    const hint = isElsewhere ? ` Pass region: "${region}".` : (HINTS[code] ?? '');
+    throw this.#error(code, `answers ${code}: ${message ?? `HTTP status ${status}`}${hint}`, { status });
+  }
+
+  async #send(
+    headers: Readonly<Record<string, string>>,
+    init: RequestInit,
+    unsigned: Readonly<Record<string, string>> = {},
+  ): Promise<Response> {
+    const { region = DEFAULT_REGION, fetch = globalThis.fetch } = this.#options;
+    const time = new Date(systemClock.now() + (this.#aheadMs ?? 0)).toISOString();
+    const { accessKeyId, secretAccessKey, sessionToken } = await this.#credentials();
+    const signer = new AwsV4Signer({
+      method: init.method ?? 'GET',
+      url: this.#url,
+      headers,
+      accessKeyId,
+      secretAccessKey,
+      ...(sessionToken !== undefined && { sessionToken }),
+      service: 's3',
+      region,
+      cache: this.#keys,
+      datetime: time.replace(/[:-]|\.\d{3}/g, ''),
+    });
+    const signed = await signer.sign();
+    for (const [name, value] of Object.entries(unsigned)) signed.headers.set(name, value);
+    // With a condition, Node's fetch adds "Cache-Control: no-cache", which the store would keep with the object.
+    const asIs = isNode() && !('__nextPatched' in fetch) ? ({ cache: 'force-cache' } as const) : {};
+    try {
+      return await fetch(signed.url.href, { ...init, ...asIs, headers: signed.headers });
+    } catch (cause) {
+      init.signal?.throwIfAborted();
+      if (isRedirectFailure(cause)) throw cause;
+      throw this.#error('unreachable', 'did not answer: the connection failed', { cause });
+    }
+  }
+
+  async #credentials() {
+    const { credentials } = this.#options;
+    const given = typeof credentials === 'function' ? await credentials() : credentials;
+    if (isCredentials(given)) return given;
+    throw new GenError('The function credentials must give an object with accessKeyId and secretAccessKey.');
+  }
+
+  /** Notes where the store sends a request to; false for an answer that is not a temporary redirect. */
+  #followed(response: Response): boolean {
+    const { status, type, headers } = response;
+    if (!isTemporaryRedirect(status) && type !== 'opaqueredirect') return false;
+    response.body?.cancel().catch(() => undefined);
+    const location = headers.get('location') ?? '';
+    const to = location !== '' && URL.canParse(location, this.#url) ? new URL(location, this.#url) : undefined;
+    const isDowngrade = this.#url.startsWith('https:') && to?.protocol !== 'https:';
+    if (this.#isMoved || to === undefined || isDowngrade) {
+      const why = this.#isMoved ? 'a second time' : 'to a place that is not told or not encrypted';
+      throw this.#error('redirected', `redirects the request ${why}`, { status });
+    }
+    this.#url = to.href;
+    this.#isMoved = true;
+    return true;
+  }
+
+  #repeat(what: string, status?: number): RepeatRequest {
+    return new RepeatRequest(`The store "s3" ${what}.`, { code: 'redirected', status, store: 's3' });
+  }
+
+  #error(code: string, what: string, details: { readonly status?: number; readonly cause?: unknown }): StorageError {
+    return new StorageError(this.#message(what), { code, store: 's3', ...details });
+  }
+
+  #message(what: string): string {
+    const { bucket, key } = this.#options;
+    return `The store "s3" ${what} (${bucket}/${key}).`;
+  }
+}
+
+/** AWS by the bucket's own name where it can be one of a host, any other store by path. */
+function objectUrl({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options): string {
+  const path = key.split('/').map(encodeURIComponent).join('/');
+  if (endpoint !== undefined) return `${String(endpoint).replace(/(?<!\/)\/+$/, '')}/${bucket}/${path}`;
+  const host = `s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;
+  return bucket.includes('.') ? `https://${host}/${bucket}/${path}` : `https://${bucket}.${host}/${path}`;
+}
+
+/** What an answer says of itself. */
+interface S3Refusal extends StoreAnswer {
+  readonly status: number;
+  readonly text: string;
+  readonly message: string | undefined;
+  readonly region: string | undefined;
+}
+
+async function storeRefusal(response: Response): Promise<S3Refusal> {
+  const { status } = response;
+  const text = await firstText(response);
+  const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
+  return { status, text, code: field('Code') ?? `http_${status}`, message: field('Message'), region: field('Region') };
+}
+
+async function firstText({ body }: Response): Promise<string> {
+  const reader = body?.getReader();
+  if (reader === undefined) return '';
+  const decoder = new TextDecoder();
+  let text = '';
+  while (text.length < MOST_S3_ERROR_BYTES) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    text += decoder.decode(value, { stream: true });
+  }
+  reader.cancel().catch(() => undefined);
+  return text;
+}

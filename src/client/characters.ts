@@ -1,0 +1,102 @@
+import type { RequestOptions } from '../rules/options.js';
+import { checkRegistration } from '../rules/preflight.js';
+import type {
+  Character,
+  CharacterList,
+  CharacterParams,
+  DeletedCharacter,
+  RegisterCharacterParams,
+} from '../schemas/character.js';
+import type { CreatedJob } from '../schemas/job.js';
+import type { CallResult } from '../transport/transport.js';
+import {
+  type CreateCallOptions,
+  type CreateOptionsOf,
+  createNamespace,
+  type FinalJob,
+  type JobMaker,
+  sendCreate,
+} from './create.js';
+import { decodeCharacter, decodeFields, decodeList, path } from './endpoint.js';
+
+/** Reusable characters, and one-off character-reference images. */
+export interface Characters {
+  /**
+   * Registers a reusable character from an owned image upload (register mode). Its `character_id` goes into
+   * `character_ids`. A new character may be under review for a while.
+   *
+   * @example
+   * const ann = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });
+   */
+  register<Call>(params: RegisterCharacterParams, options?: CreateCallOptions): CallResult<Character, Call>;
+
+  /**
+   * Starts a one-off character-reference image (prompt mode). Resolves as soon as the service has accepted it. Throws a
+   * PreflightError before the call when the documented rules refuse the params, and an APIError when the service refuses
+   * them.
+   */
+  create<Call>(params: CharacterParams, options?: CreateCallOptions): CallResult<CreatedJob, Call>;
+
+  /**
+   * Starts a one-off character-reference image and waits until its file is there. Throws what `create` throws, a JobError
+   * when the job does not complete, and a WaitTimeoutError after `timeoutMs`.
+   */
+  createAndWait<Throws extends boolean = true>(
+    params: CharacterParams,
+    options?: CreateOptionsOf<Throws>,
+  ): Promise<FinalJob<Throws>>;
+
+  /** The account's characters, as the service gives them. */
+  list<Call>(options?: RequestOptions): CallResult<CharacterList, Call>;
+
+  /** One character by id or slug. Throws a NotFoundError for an unknown one. */
+  get<Call>(id: string, options?: RequestOptions): CallResult<Character, Call>;
+
+  /** Deletes a character by id or slug. Resolves with what the service answers. Throws a NotFoundError for an unknown one. */
+  delete<Call>(id: string, options?: RequestOptions): CallResult<DeletedCharacter, Call>;
+}
+
+const CHARACTERS = '/v1/characters';
+
+/** The character calls of a client. */
+export function createCharactersResource(jobs: JobMaker): Characters {
+  const { transport } = jobs;
+  return {
+    register: (params, options) =>
+      sendCreate(
+        jobs,
+        {
+          name: 'characters.register',
+          method: 'POST',
+          path: CHARACTERS,
+          body: { mode: 'register', ...params },
+          creates: true,
+          check: checkRegistration,
+          decode: decodeCharacter,
+        },
+        options,
+      ),
+    ...createNamespace(jobs, 'characters'),
+    list: (options) =>
+      transport.send(
+        { name: 'characters.list', method: 'GET', path: CHARACTERS, decode: decodeList('characters') },
+        options,
+      ),
+    get: (id, options) =>
+      transport.send(
+        { name: 'characters.get', method: 'GET', path: path`/v1/characters/${id}`, decode: decodeCharacter },
+        options,
+      ),
+    delete: (id, options) =>
+      transport.send(
+        {
+          name: 'characters.delete',
+          method: 'DELETE',
+          path: path`/v1/characters/${id}`,
+          statusWhenDone: 404,
+          decode: decodeFields,
+        },
+        options,
+      ),
+  };
+}

@@ -1,0 +1,307 @@
+import type { ClientOptions } from './client-options.js';
+import { readConfig } from './config.js';
+import { atCaller, GenError } from '../errors/gen-error.js';
+import { refusal } from '../errors/webhook-error.js';
+import type { LaneSnapshot } from '../store/rate-limiter.js';
+import type { RequestOptions } from '../rules/options.js';
+import { type Characters, createCharactersResource } from './characters.js';
+import {
+  type CreateCallOptions,
+  createNamespace,
+  type Images,
+  type VideoEdits,
+  type Videos,
+} from './create.js';
+import { type RawRequest, rawRequest } from './endpoint.js';
+import { Jobs } from './jobs.js';
+import { Models, Voices } from './models.js';
+import { sendRunCreate } from './run-calls.js';
+import { Uploads, uploadSteps } from './uploads.js';
+import type { Journal } from '../rules/journal.js';
+import type { Lane } from '../rules/limits.js';
+import { CLOCK, type Clock, randomOf } from '../runtime/clock.js';
+import type { Budget, CostEstimate, PricedCall } from '../schemas/budget.js';
+import { isFields } from '../schemas/envelope.js';
+import type { CompletedJob, Job } from '../schemas/job.js';
+import { mustBe } from '../schemas/show.js';
+import type { WebhookEvent } from '../schemas/webhook-event.js';
+import { AccountPlaces, type PlaceRequest } from '../store/account.js';
+import { SHARED, type SharedStore } from '../store/store.js';
+import { type ClientTransport, createTransport } from '../transport/create-transport.js';
+import type { RequestPromise } from '../transport/transport.js';
+import { type JobUpdate, type ResumeOptions, resumeJobs, waitForJobs, watchJob } from '../waiting/job-iterables.js';
+import type { JobNotice } from '../waiting/notices.js';
+import { createWaiter, type Waiter } from '../waiting/wait-for-job.js';
+import type { WaitOptions } from '../waiting/wait-options.js';
+import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from '../webhooks/verify.js';
+
+const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
+
+/**
+ * The client of the generation service.
+ *
+ * @example
+ * const client = new GenClient({ apiKey, baseUrl });
+ * const job = await client.videos.createAndWait({ prompt: 'a fox at dawn' });
+ */
+export class GenClient {
+  /** Image jobs. */
+  readonly images: Images;
+  /** Registered characters, and one-off character images. */
+  readonly characters: Characters;
+  /** Video jobs. */
+  readonly videos: Videos;
+  /** Transform, restyle or extend a source video. */
+  readonly videoEdits: VideoEdits;
+  /** Files for use as references and sources. */
+  readonly uploads: Uploads;
+  /** Jobs and their finished files. */
+  readonly jobs: Jobs;
+  /** What the service's models can do. */
+  readonly models: Models;
+  /** Voices usable for speech. */
+  readonly voices: Voices;
+
+  readonly #options: ClientOptions;
+  readonly #secrets: () => readonly string[];
+  readonly #baseUrl: () => string | undefined;
+  readonly #transport: ClientTransport;
+  readonly #waiter: Waiter;
+  readonly #clock: Clock;
+  readonly #place: (asked: PlaceRequest) => Promise<number>;
+
+  /** Calls nothing. Throws a GenError that names the option and the fix. */
+  constructor(options: ClientOptions = {}) {
+    const config = readConfig(options);
+    const transport = createTransport(config);
+    const jobs = new Jobs(transport);
+    const waiter = createWaiter({
+      readJob: (id, signal) => jobs.readOnce(id, signal),
+      account: transport.account,
+      limiter: () => (config.rateLimit === 'off' ? 'off' : (transport.limiter() ?? 'documented')),
+      maxRetryAfterMs: config.maxRetryAfterMs,
+      clock: config.clock,
+      shared: config.shared,
+      settleOn: config.settleOn,
+      secrets: config.webhookSecrets,
+      baseUrl: config.knownBaseUrl,
+      warn: transport.warn,
+      waits: transport.waits,
+      announced: transport.jobs.announced,
+      learnsCharge: transport.jobs.isWatched,
+    });
+    this.#options = { ...options };
+    this.#secrets = config.webhookSecrets;
+    this.#baseUrl = config.knownBaseUrl;
+    this.#transport = transport;
+    this.#waiter = waiter;
+    this.#clock = config.clock.wall;
+    this.#place = async (asked) => {
+      const account = await transport.account();
+      const clock = config.clock.wall;
+      const home = { account, clock, random: randomOf(clock) };
+      return account.shared('places', () => new AccountPlaces(home)).take(asked, config.shared);
+    };
+    this.uploads = new Uploads(transport);
+    const store = config.uploads?.remember;
+    const remembering = store && { store, clock: config.clock, warn: transport.warn };
+    const maker = { transport, waiter, uploads: uploadSteps(this.uploads, transport, remembering) };
+    this.images = createNamespace(maker, 'images');
+    this.characters = createCharactersResource(maker);
+    this.videos = createNamespace(maker, 'videos');
+    this.videoEdits = createNamespace(maker, 'videoEdits');
+    this.jobs = jobs;
+    this.models = new Models(transport);
+    this.voices = new Voices(transport);
+  }
+
+  /**
+   * A client with some options changed. It shares limits and waits with this one while the account is the same.
+   *
+   * @example
+   * const patient = client.withOptions({ timeoutMs: 120_000, maxRetries: 6 });
+   */
+  withOptions(overrides: ClientOptions): GenClient {
+    return new GenClient({ ...this.#options, ...overrides });
+  }
+
+  /**
+   * A client of the same account for engines that wait by themselves: where this one would wait, because a rate limit is
+   * full or the service asks for it, that one rejects with the time to come back. `rateLimit: 'off'` stays off.
+   * @internal
+   */
+  withoutQueue(overrides: ClientOptions = {}): GenClient {
+    const unqueued =
+      this.#options.rateLimit === 'off' ? { maxRetryAfterMs: 0 } : ({ rateLimit: 'throw' } satisfies ClientOptions);
+    return this.withOptions({ ...overrides, ...unqueued });
+  }
+
+  /**
+   * For engines that wait by themselves: milliseconds until a run has its place in the line of a rate limit, 0 when it has
+   * come or where no limit is known. After a full rate limit, `retryAfterMs` asks for a place after it.
+   * @internal
+   */
+  async placeOf(lane: Lane, key: string, retryAfterMs?: number): Promise<number> {
+    const limit = this.limits()[lane];
+    if (!limit || limit.limit < 1 || limit.limit === Number.POSITIVE_INFINITY) return retryAfterMs ?? 0;
+    return this.#place({ lane, limit, key, retryAfterMs });
+  }
+
+  /** The budget of this client under another scope. @internal */
+  budgetOf(scope: string): Budget | undefined {
+    return this.#options.budget?.scoped?.(scope);
+  }
+
+  /**
+   * Calls an endpoint without a method here; `data` comes unwrapped. Key, retries, deadlines and errors are the same as
+   * everywhere, and a POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
+   */
+  request<T = unknown>(request: RawRequest, options?: RequestOptions): RequestPromise<T> {
+    return this.#transport.send(rawRequest<T>(request ?? {}), options);
+  }
+
+  /**
+   * Waits for a job. Throws a JobError when it does not complete, a WaitTimeoutError after `timeoutMs`.
+   *
+   * @example
+   * const video = await client.waitForJob(job.id, { onUpdate: ({ status }) => console.log(status) });
+   */
+  waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
+  waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
+  waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob> {
+    return atCaller(this.#waiter.waitForJob(job, options));
+  }
+
+  /**
+   * The job each time that a read shows it, with an estimate of how far it is, and at last the final job. It waits and
+   * throws as `waitForJob` does. Leaving the loop ends the wait, not the job.
+   *
+   * @example
+   * for await (const { job: seen, share = 0, etaMs } of client.watchJob(job.id)) {
+   *   console.log(seen.status, `${Math.round(share * 100)} %`, etaMs);
+   * }
+   */
+  watchJob(job: Job | string, options?: WaitOptions): AsyncGenerator<JobUpdate, void, undefined> {
+    return watchJob(job, this.#waiter, options);
+  }
+
+  /**
+   * The jobs in the order in which they end. Throws at the end for those that could not be waited for.
+   *
+   * @example
+   * for await (const finished of client.waitForJobs([first.id, second.id])) {
+   *   if (isCompleted(finished)) await saveOutput(client, finished, 'videos/');
+   * }
+   */
+  waitForJobs(jobs: Iterable<Job | string>, options?: WaitOptions): AsyncGenerator<Job, void, undefined> {
+    return waitForJobs(jobs, this.#waiter, options);
+  }
+
+  /**
+   * The jobs of the journal that are not final, or completed and not stored, in the order in which they end: what a crash
+   * interrupted. A create whose outcome is unknown is sent again under its own key, so a job that was made is found, and one
+   * that was not is made. A failed job is yielded once, a completed one until its file is stored by `saveOutput`,
+   * `copyOutput` or `journal.stored(jobId)`.
+   *
+   * A job that cannot be resumed does not stop the others: its error is thrown after the last of them, several as an
+   * AggregateError. Throws a GenError without a journal, and for a journal that cannot be read.
+   *
+   * @example
+   * const client = new GenClient({ apiKey, baseUrl, journal: fileJournal('jobs.jsonl') });
+   * for await (const job of client.resume()) {
+   *   if (isCompleted(job)) await saveOutput(client, job, 'videos/', { overwrite: true });
+   * }
+   */
+  async *resume(journal?: Journal, options?: ResumeOptions): AsyncGenerator<Job, void, undefined> {
+    const own = this.#options.journal;
+    const used = journal ?? own;
+    if (used === undefined) {
+      throw new GenError('resume() needs a journal. Pass it to resume(journal), or to new GenClient({ journal }).');
+    }
+    if (used !== own) {
+      yield* this.withOptions({ journal: used }).resume(used, options);
+      return;
+    }
+    yield* resumeJobs(
+      {
+        journal: used,
+        // The rules have looked at the params when the create was first sent.
+        create: ({ call, params, key, label }, signal) => {
+          const again: CreateCallOptions = { label, signal, preflight: false };
+          return sendRunCreate(this, { call, params, key, model: null }, again);
+        },
+        waitForJob: (job, wait) => this.#waiter.waitForJob(job, wait),
+      },
+      options,
+    );
+  }
+
+  /**
+   * Notifies the waits on the event's job, in every client of the account in this process and, with `shared`, in other
+   * processes. The job is read at once. Where no read is free within two seconds, the event of a completed job ends the
+   * waits itself, unless `settleOn` is `'read'`. Only an event that `verifyWebhook` gave ends a wait; a copy of it, or your
+   * own object, has the job read. Throws a GenError for anything but an object.
+   *
+   * @example
+   * client.notify(await client.verifyWebhook(request));
+   */
+  notify(event: JobNotice): void {
+    this.#waiter.notify(event);
+  }
+
+  /**
+   * Verifies a webhook with `webhookSecret`. Throws a WebhookVerificationError with its `reason`.
+   *
+   * @example
+   * const event = await client.verifyWebhook(request);
+   * if (event.type === 'job.completed') await db.save(event.data.job.id);
+   */
+  async verifyWebhook(
+    received: Request | ReceivedWebhook,
+    options: Partial<VerifyWebhookOptions> = {},
+  ): Promise<WebhookEvent> {
+    const secret = options.secret ?? this.#secrets();
+    if (options.secret === undefined && secret.length === 0)
+      throw refusal('secret_missing', 'The signing secret is missing. Pass webhookSecret, or set GEN_WEBHOOK_SECRET.');
+    return verifyWebhook(received, { ...options, secret });
+  }
+
+  /**
+   * How each limit stands, by lane. Empty before a key function was asked for the first time, and with a
+   * limiter of your own that cannot tell.
+   */
+  limits(): Record<string, LaneSnapshot> {
+    return this.#transport.limiter()?.snapshot?.() ?? {};
+  }
+
+  /**
+   * What a create would cost: the last quote that this process has seen for the same call, model, duration, resolution
+   * and audio. The service tells prices only with a created job, so the first of a kind is unknown. It calls nothing.
+   */
+  estimate(job: PricedCall): CostEstimate {
+    if (!isFields(job)) throw new GenError(mustBe('estimate: job', 'an object such as { call: "videos" }', job));
+    const tokens = this.#transport.jobs.priceOf(job);
+    const durationMs = this.#transport.jobs.durationOf(job);
+    return { tokens, basis: tokens === undefined ? 'unknown' : 'learned', durationMs };
+  }
+
+  /** @internal */
+  get [CLOCK](): Clock {
+    return this.#clock;
+  }
+
+  /** @internal Where a webhook handler remembers what was handled. */
+  get [SHARED](): SharedStore | undefined {
+    return this.#options.shared;
+  }
+
+  /** What may be seen of a client; never its key or its secrets. */
+  toJSON(): Record<string, unknown> {
+    return { baseUrl: this.#baseUrl(), apiKey: '[redacted]' };
+  }
+
+  /** @internal */
+  [INSPECT](): string {
+    return `GenClient { baseUrl: '${this.#baseUrl()}', apiKey: '[redacted]' }`;
+  }
+}

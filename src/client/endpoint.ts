@@ -1,0 +1,107 @@
+import { GenError, ResponseError } from '../errors/index.js';
+import { anObject, anything, checkOptions, optionsOf } from '../rules/options.js';
+import type { Lane } from '../rules/limits.js';
+import { type Character, characterSchema } from '../schemas/character.js';
+import { type Fields, isFields, isText, listIn, recordIn, unwrap } from '../schemas/envelope.js';
+import type { Schema } from '../schemas/essentials.js';
+import { type Job, jobSchema } from '../schemas/job.js';
+import type { DecodeContext, JsonRequest } from '../transport/transport.js';
+
+/**
+ * Tags a path whose values are ids: each is encoded and stays one segment. The path is made when the call begins, so that a
+ * wrong id, which could leave its place or is not a string, makes the call reject instead of throwing before it is awaited.
+ */
+export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
+  return () => String.raw({ raw: parts }, ...ids.map(segmentOf));
+}
+
+function segmentOf(id: string): string {
+  // Half of a surrogate pair cannot be encoded.
+  if (!isText(id) || id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw badId(id);
+  return encodeURIComponent(id);
+}
+
+function badId(id: unknown): GenError {
+  if (isText(id)) return new GenError(`${JSON.stringify(id)} is not an id.`);
+  return new GenError(`An id must be a non-empty string, not ${describeSegment(id)}.`);
+}
+
+function describeSegment(value: unknown): string {
+  if (value === '') return 'an empty one';
+  if (isFields(value)) return typeof value.then === 'function' ? 'a promise: await it' : 'an object: pass its id';
+  return value === null ? 'null' : typeof value;
+}
+
+/** The job of an answer: `data.job`, else `data`. */
+export function decodeJob(body: unknown, context: DecodeContext): Job {
+  return decodeAs(jobSchema, { value: recordIn(body, 'job'), at: 'data.job' }, context);
+}
+
+/** A character: `data.character`, else `data`. */
+export function decodeCharacter(body: unknown, context: DecodeContext): Character {
+  return decodeAs(characterSchema, { value: recordIn(body, 'character'), at: 'data.character' }, context);
+}
+
+/** A list that the spec does not show, under the name `noun`, beside what else the answer holds. */
+export function decodeList<N extends string>(noun: N): (body: unknown) => Fields & Record<N, Fields[]> {
+  return (body) => {
+    const data = unwrap(body);
+    return { ...(isFields(data) ? data : {}), [noun]: listIn(body, noun) } as Fields & Record<N, Fields[]>;
+  };
+}
+
+/** An object that the spec does not show, without its envelope; an empty one for an empty body. */
+export function decodeFields(body: unknown): Fields {
+  const data = unwrap(body);
+  return isFields(data) ? data : data === undefined || data === null ? {} : { data };
+}
+
+/** What was found in an answer, and the documented place of it. */
+export interface Found {
+  readonly value: unknown;
+  readonly at: string;
+}
+
+/** Checks what an answer holds. Throws a ResponseError that names the first field which cannot be right. */
+export function decodeAs<T>(schema: Schema<T>, { value, at }: Found, context: DecodeContext): T {
+  const { success, data, error } = schema.safeParse(value);
+  if (success) return data;
+  const { method, url, idempotencyKey, attempts } = context;
+  const path = [at, ...(error.issues[0]?.path ?? [])].join('.');
+  const details = { method, url, idempotencyKey, attempts, path };
+  throw new ResponseError(`${method} ${url}: the response has no usable "${path}"`, details);
+}
+
+/** A call to an endpoint that the SDK has no method for. */
+export interface RawRequest {
+  /** The HTTP method. */
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
+  /** Below the base URL, for example `/v1/speech`. Encode ids in it yourself. */
+  readonly path: string;
+  /** Appended to the path. Undefined values are left out. */
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+}
+
+/** A documented endpoint counts against its limit whichever way it is called. */
+const LANE_OF_PATH: readonly (readonly [RegExp, Lane])[] = [
+  [/^POST \/v1\/videos$/, 'videos.create'],
+  [/^GET \/v1\/jobs\/[^/]+$/, 'jobs.get'],
+  [/^GET \/v1\/jobs\/[^/]+\/output$/, 'jobs.output'],
+  [/^POST \/v1\/uploads$/, 'uploads.create'],
+  [/^PUT \/v1\/uploads$/, 'uploads.put'],
+  [/^DELETE \/v1\/uploads\/[^/]+$/, 'uploads.delete'],
+];
+
+/** The parts of a request to an endpoint without a method. What is missing or wrong in them is found when it is sent. */
+const RAW_REQUEST = optionsOf({ method: anything, path: anything, query: anObject, body: anything });
+
+/** The call as the transport takes it, with the `data` of its answer unwrapped. */
+export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
+  checkOptions('request', RAW_REQUEST, request);
+  const { method, path, query, body } = request;
+  const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
+  const lane = LANE_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
+  return { name: 'request', method, path, query, body, lane, decode: (answer) => unwrap(answer) as T };
+}

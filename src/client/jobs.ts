@@ -1,0 +1,151 @@
+import { ResponseError } from '../errors/index.js';
+import type { RequestOptions } from '../rules/options.js';
+import { bodyLength, encodingOf, withKnownLength } from '../runtime/bytes.js';
+import type { Job } from '../schemas/job.js';
+import type {
+  DecodeContext,
+  JsonRequest,
+  RequestPath,
+  RequestPromise,
+  StoringCall,
+  Transport,
+} from '../transport/transport.js';
+import { decodeJob, path } from './endpoint.js';
+import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders, outputInfoOf } from './output.js';
+import { OutputReader, type OutputReading } from '../downloading/output-reader.js';
+
+/** What `jobs.output` takes beside the job. */
+export interface OutputOptions extends RequestOptions {
+  /** Only these bytes of the file. @default all of it */
+  readonly range?: OutputRange | undefined;
+  /** The entity tag that the part must belong to. Of a file that has changed, all comes. */
+  readonly ifRange?: string | undefined;
+  /**
+   * Whether the body goes on by itself when the connection breaks. It asks for the rest with Range and If-Range, up to five
+   * times in a row without a byte more, and fails with a DownloadError when the file has changed. @default false
+   */
+  readonly resume?: boolean | undefined;
+}
+
+/** Jobs and their finished files. */
+export class Jobs {
+  readonly #transport: Transport;
+
+  /** @internal Made by the client. */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * The job as it stands. Throws a NotFoundError for an unknown id, or one of another account.
+   *
+   * @example
+   * const { status, errorCode } = await client.jobs.get(job.id);
+   */
+  get(id: string, options?: RequestOptions): RequestPromise<Job> {
+    return this.#transport.send(readOf(id), options);
+  }
+
+  /** @internal For a wait, which makes a read that failed again with all other waits in view. */
+  readOnce(id: string, signal: AbortSignal): RequestPromise<Job> {
+    return this.#transport.send({ ...readOf(id), options: 'checked' }, { signal, maxRetries: 0 });
+  }
+
+  /**
+   * The finished file as a streaming Response. Storage behind a redirect never sees
+   * the key. The link expires at `providerOutputExpiresAt`.
+   *
+   * @example
+   * const { body, headers } = await client.jobs.output(video, { resume: true });
+   * const response = new Response(body, { headers: { 'content-type': headers.get('content-type') ?? 'video/mp4' } });
+   */
+  output(job: JobRef, options: OutputOptions = {}, requestOptions?: RequestOptions): RequestPromise<Response> {
+    const { range, ifRange, resume, ...rest } = options;
+    const callOptions = { ...rest, ...requestOptions };
+    const read = (response: Response) => (resume ? this.#resumed(job, response, callOptions) : response);
+    const request = { name: 'jobs.output', method: 'GET', path: outputPath(job), lane: 'jobs.output' } as const;
+    return this.#transport.open({ ...request, headers: () => outputHeaders(range, ifRange), read }, callOptions);
+  }
+
+  /** What the service says of the finished file, without its bytes. */
+  outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
+    const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), lane: 'jobs.output' } as const;
+    return this.#transport.open({ ...request, headers: () => outputHeaders(undefined), read: outputInfoOf }, options);
+  }
+
+  /** @internal For what stores the file: traces it, and tells the hooks when it is done. */
+  storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T> {
+    return this.#transport.storing(call, work);
+  }
+
+  #resumed(job: JobRef, response: Response, options: RequestOptions): Promise<Response> {
+    return resumedResponse(response, {
+      jobId: jobIdOf(job),
+      clock: this.#transport.clock,
+      signal: options.signal,
+      restarts: false,
+      open: (signal, rest) => this.output(job, rest, { ...options, signal }),
+      sizeOf: (signal) =>
+        this.outputInfo(job, { ...options, signal }).then(
+          ({ sizeBytes }) => sizeBytes,
+          () => undefined,
+        ),
+    });
+  }
+}
+
+function readOf(id: string): JsonRequest<Job> {
+  return {
+    name: 'jobs.get',
+    method: 'GET',
+    path: path`/v1/jobs/${id}`,
+    lane: 'jobs.get',
+    shows: (job) => ({ job }),
+    decode(body, context) {
+      const job = decodeJob(body, context);
+      if (job.id !== id) throw otherJob(context);
+      return job;
+    },
+  };
+}
+
+/** An answer about another job (of a shared cache, say) must not reach the wrong customer. */
+function otherJob({ method, url, attempts }: DecodeContext): ResponseError {
+  const message = `${method} ${url}: the response is about another job`;
+  return new ResponseError(message, { method, url, attempts, path: 'data.job.id' });
+}
+
+function outputPath(job: JobRef): RequestPath {
+  return path`/v1/jobs/${jobIdOf(job)}/output`;
+}
+
+/**
+ * The answer with a body that goes on by itself after a cut, as long as the file is the same. It keeps status, headers and
+ * length. Throws a DownloadError for an answer that is a page or JSON.
+ */
+async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
+  const { status, statusText, url } = response;
+  const reader = new OutputReader(reading);
+  await reader.begin(response);
+  const body = new ReadableStream(
+    {
+      type: 'bytes',
+      async pull(controller) {
+        const piece = await reader.read();
+        if (piece.type === 'bytes') return controller.enqueue(piece.bytes);
+        controller.close();
+        // Whoever brought a buffer of their own gets it back.
+        controller.byobRequest?.respond(0);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  const headers = new Headers(response.headers);
+  // The bytes come decoded: the length of the encoded ones, and their ranges, would be wrong.
+  if (encodingOf(headers) !== undefined) {
+    for (const name of ['content-encoding', 'content-length', 'content-range', 'accept-ranges']) headers.delete(name);
+  }
+  const sized = withKnownLength(body, bodyLength(headers));
+  return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
+}

@@ -1,0 +1,67 @@
+import type { RequestOptions } from '../rules/options.js';
+import type { IntegrationData, ModelList, VoiceList } from '../schemas/lists.js';
+import { type CatalogDrift, driftOf } from '../transport/live-catalog.js';
+import type { RequestPromise, Transport } from '../transport/transport.js';
+import { decodeFields, decodeList } from './endpoint.js';
+
+/** What the service offers. */
+export class Models {
+  readonly #transport: Transport;
+
+  /** @internal Made by the client. */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * Model names, aliases, prompt limits and media limits. Public: needs no key.
+   *
+   * @example
+   * const { models } = await client.models.list();
+   */
+  list(options?: RequestOptions): RequestPromise<ModelList> {
+    return this.#transport.send(
+      { name: 'models.list', method: 'GET', path: '/v1/models', isPublic: true, decode: decodeList('models') },
+      options,
+    );
+  }
+
+  /**
+   * How the service's models differ from those of this version of the package: new aliases, missing ones, and limits that
+   * have changed. Public: needs no key.
+   */
+  async drift(options?: RequestOptions): Promise<CatalogDrift> {
+    return driftOf(await this.list(options));
+  }
+
+  /** The service's machine-readable integration data. */
+  integrationData(options?: RequestOptions): RequestPromise<IntegrationData> {
+    return this.#transport.send(
+      {
+        name: 'models.integrationData',
+        method: 'GET',
+        path: '/api/service/developers/docs.json',
+        decode: decodeFields,
+      },
+      options,
+    );
+  }
+}
+
+/** Voices usable for speech. */
+export class Voices {
+  readonly #transport: Transport;
+
+  /** @internal Made by the client. */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** The voices, as the service gives them. */
+  list(options?: RequestOptions): RequestPromise<VoiceList> {
+    return this.#transport.send(
+      { name: 'voices.list', method: 'GET', path: '/v1/voices', decode: decodeList('voices') },
+      options,
+    );
+  }
+}

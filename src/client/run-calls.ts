@@ -1,0 +1,56 @@
+// What the drivers of a run outside of this process (the queue's worker, durable runs) need of the client.
+import { GenError } from '../errors/index.js';
+import type { RequestOptions } from '../rules/options.js';
+import { callFailure } from '../rules/fate.js';
+import type { RunEvent } from '../rules/run-state.js';
+import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
+import { mustBe } from '../schemas/show.js';
+
+/** Throws a GenError where `client` is not a GenClient, before anything is opened. */
+export function checkClient(owner: string, client: unknown): void {
+  const isClient =
+    typeof client === 'object' && client !== null && typeof Reflect.get(client, 'withOptions') === 'function';
+  if (!isClient) throw new GenError(mustBe(`${owner}: client`, 'a GenClient', client));
+}
+
+/** The namespaces whose `create` makes a job. */
+export type CallKind = JobCall;
+
+/** A create of a run. */
+export interface RunCreate {
+  readonly call: CallKind;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly key: string;
+  /** Replaces the model of the params; null keeps it. */
+  readonly model: string | null;
+}
+
+/** Sends a create under the key of its run, which replaces one that stands in the body. */
+export async function sendRunCreate(
+  client: { readonly [Call in CallKind]: { create(params: never, options?: RequestOptions): PromiseLike<CreatedJob> } },
+  { call, params, key: idempotencyKey, model }: RunCreate,
+  options: RequestOptions = {},
+): Promise<CreatedJob> {
+  const { idempotency_key: _, ...body } = params;
+  const namespace = client[call];
+  return namespace.create({ ...body, ...(model !== null && { model }) } as never, { ...options, idempotencyKey });
+}
+
+/** What a call to the service came to: the event for its run, and what only this process can know of it. */
+export interface SeenCall {
+  readonly event: RunEvent;
+  readonly job?: Job;
+  readonly error?: unknown;
+}
+
+/** Makes a call that answers with a job. Throws what is not an error of this package: an abort, a defect. */
+export async function seeCall(call: () => PromiseLike<Job>): Promise<SeenCall> {
+  try {
+    const job = await call();
+    return { event: { type: 'job', job }, job };
+  } catch (error) {
+    const failure = callFailure(error);
+    if (failure === undefined) throw error;
+    return { event: { type: 'failed', failure }, error };
+  }
+}

@@ -1,0 +1,175 @@
+import { atCaller } from '../errors/gen-error.js';
+import { GenError } from '../errors/index.js';
+import { checkOptions, type RequestOptions } from '../rules/options.js';
+import type { Clock } from '../runtime/clock.js';
+import { abortable } from '../runtime/deadline.js';
+import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
+import { mustBe } from '../schemas/show.js';
+import {
+  type CreatedUpload,
+  type CreateUploadParams,
+  createdUploadSchema,
+  type Upload,
+  type UploadSource,
+} from '../schemas/upload.js';
+import type { SharedStore } from '../store/store.js';
+import type { RequestPromise, Transport } from '../transport/transport.js';
+import { describeFile } from '../uploading/file.js';
+import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
+import { rememberedUploads, UploadMemory } from '../uploading/upload-memory.js';
+import { PUT_OPTIONS, type PutOptions, UPLOAD_OPTIONS, type UploadOptions } from '../uploading/upload-options.js';
+import { decodeAs, decodeFields, path } from './endpoint.js';
+
+/** What a deletion answers. It is not documented, and passed through. */
+export type DeletedUpload = Record<string, unknown>;
+
+const UPLOADS = '/v1/uploads';
+
+/** Files held for use as references and source videos. */
+export class Uploads {
+  readonly #transport: Transport;
+  readonly #steps: UploadSteps;
+
+  /** @internal Made by the client. */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+    this.#steps = uploadSteps(this, transport);
+  }
+
+  /**
+   * Uploads a file in all three steps and resolves with its `upload_id`. The file is never held in memory as a whole.
+   * Throws a PreflightError with code `upload_too_large` before any byte is sent, and an UploadError that names the step
+   * that failed and what is left on the service.
+   *
+   * @example
+   * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
+   * await client.videos.createAndWait({ prompt: 'the fox runs', first_frame_upload_id: upload_id });
+   */
+  async upload(source: UploadSource, options: UploadOptions = {}): Promise<Upload> {
+    checkOptions('uploads.upload', UPLOAD_OPTIONS, options);
+    options.signal?.throwIfAborted();
+    const file = await abortable(describeFile(source, options), options.signal, (late) => late.discard());
+    return await atCaller(uploadFile(this.#steps, file, options));
+  }
+
+  /** Step 1: announces a file. Resolves with the URL that its bytes are sent to, and the headers for it. */
+  create(params: CreateUploadParams, options?: RequestOptions): RequestPromise<CreatedUpload> {
+    return this.#transport.send(
+      {
+        name: 'uploads.create',
+        method: 'POST',
+        path: UPLOADS,
+        body: params,
+        lane: 'uploads.create',
+        creates: true,
+        decode: (body, context) => decodeAs(createdUploadSchema, { value: createdUploadIn(body), at: 'data' }, context),
+      },
+      options,
+    );
+  }
+
+  /**
+   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers. The API key is sent only to the base URL's
+   * own origin. Resolves with the storage's response, whose body has been read.
+   */
+  async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
+    checkOptions('uploads.put', PUT_OPTIONS, options);
+    if (!isFields(upload)) throw new GenError(mustBe('upload', 'what uploads.create gave', upload));
+    return await atCaller(putSource(this.#steps, { target: upload, source, options }));
+  }
+
+  /** Step 3: tells the service that the bytes have arrived. It can be repeated safely. */
+  complete(uploadId: string, options?: RequestOptions): RequestPromise<Upload> {
+    return this.#transport.send(
+      {
+        name: 'uploads.complete',
+        method: 'POST',
+        path: `${UPLOADS}/complete`,
+        body: { upload_id: uploadId },
+        statusWhenDone: 409,
+        decode: (body) => completedUpload(body, uploadId),
+      },
+      options,
+    );
+  }
+
+  /**
+   * Deletes an upload. Throws a ConflictError (`upload_in_use`) while a queued or processing job uses it, and a
+   * NotFoundError for an unknown id.
+   */
+  delete(uploadId: string, options?: RequestOptions): RequestPromise<DeletedUpload> {
+    return this.#transport.send(
+      {
+        name: 'uploads.delete',
+        method: 'DELETE',
+        path: path`/v1/uploads/${uploadId}`,
+        lane: 'uploads.delete',
+        statusWhenDone: 404,
+        decode: (body) => {
+          // A file that is used again by value is uploaded again.
+          uploadMemory(this.#transport).then((memory) => memory.deleted(uploadId), ignore);
+          return decodeFields(body);
+        },
+      },
+      options,
+    );
+  }
+}
+
+/** Where the uploads by value are remembered for other processes. */
+export interface Remembering {
+  readonly store: SharedStore;
+  readonly clock: Clock;
+  readonly warn: (message: string) => void;
+}
+
+/** The steps of `uploads` for those who upload a file on the way to something else. */
+export function uploadSteps(uploads: Uploads, transport: Transport, remember?: Remembering): UploadSteps {
+  return {
+    baseUrl: () => transport.baseUrl(),
+    memory: () => uploadMemory(transport),
+    async remembered() {
+      if (remember === undefined) return undefined;
+      const { store, clock, warn } = remember;
+      const account = await transport.account();
+      return rememberedUploads(
+        { store, group: `${account.idIn(store)}/uploads`, clock, random: transport.random },
+        warn,
+      );
+    },
+    create: (params, options) => uploads.create(params, options),
+    put: (request, options) => transport.transfer({ name: 'uploads.put', ...request }, options),
+    complete: (uploadId, options) => uploads.complete(uploadId, options),
+    delete: (uploadId, options) => uploads.delete(uploadId, options),
+  };
+}
+
+const ignore = () => {};
+
+/** The uploads of the account that this process knows. */
+async function uploadMemory(transport: Transport): Promise<UploadMemory> {
+  const account = await transport.account();
+  return account.shared('uploads', () => new UploadMemory(transport.clock.perRequest !== true));
+}
+
+/** Where step 1's headers may be: the spec says "headers to use" and shows no name. */
+const HEADER_FIELDS = ['headers', 'upload_headers', 'direct_upload_headers', 'required_headers'];
+
+/** Step 1's answer: `data.upload`, `data` or the body itself, whichever carries the id. */
+function createdUploadIn(body: unknown): Fields {
+  const data = unwrap(body);
+  const record = recordIn(body, 'upload');
+  const fields = { ...(isFields(data) && data), ...(isFields(record) && record) };
+  const headers = HEADER_FIELDS.map((name) => fields[name]).find(
+    (value) => typeof value === 'object' && value !== null,
+  );
+  return { ...fields, headers };
+}
+
+/** Step 3's answer. Its body is not documented: the id that was asked about stands in where the answer names none. */
+function completedUpload(body: unknown, uploadId: string): Upload {
+  const record = recordIn(body, 'upload');
+  const fields: Fields = isFields(record) ? record : {};
+  const named = typeof fields.upload_id === 'string' && fields.upload_id !== '' ? fields.upload_id : uploadId;
+  return { ...fields, upload_id: named };
+}

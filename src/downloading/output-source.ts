@@ -1,0 +1,112 @@
+import { APIError, DownloadError, GenError } from '../errors/index.js';
+import { fileRefusal } from '../rules/files.js';
+import type { Clock } from '../runtime/clock.js';
+import { isFields } from '../schemas/envelope.js';
+import type { Job } from '../schemas/job.js';
+import { show } from '../schemas/show.js';
+import type { OutputInfo } from '../client/output.js';
+import { OutputReader, type RestOfOutput } from './output-reader.js';
+
+/** How a call of an {@link OutputClient} is made. */
+export interface OutputCallOptions {
+  /** Ends the call at once. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What reading a finished file needs of a client. A GenClient has it, and a fake is quickly written. */
+export interface OutputClient {
+  /** The three calls on a job and its file. */
+  readonly jobs: {
+    get(id: string, options?: OutputCallOptions): PromiseLike<Job>;
+    output(job: string, options?: OutputCallOptions & Partial<RestOfOutput>): PromiseLike<Response>;
+    outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
+    /** Tells the client's hooks that the file is stored. A fake does not need it. */
+    storing?<T>(call: { readonly name: string; readonly jobId: string }, work: () => Promise<T>): Promise<T>;
+  };
+}
+
+/** Throws a GenError for what is not a client; `call` is how the function is called. */
+export function requireOutputClient(call: string, client: unknown): void {
+  const jobs = isFields(client) ? client.jobs : undefined;
+  const names = ['get', 'output', 'outputInfo'];
+  if (isFields(jobs) && names.every((name) => typeof jobs[name] === 'function')) return;
+  throw new GenError(`${call}: the first argument must be a GenClient, not ${show(client)}.`);
+}
+
+/** Stores the file of a job, and tells the hooks of the client. */
+export function storing<T>(
+  { jobs }: OutputClient,
+  call: { readonly name: string; readonly jobId: string },
+  work: () => Promise<T>,
+): Promise<T> {
+  return jobs.storing ? jobs.storing(call, work) : work();
+}
+
+/** Whose file is read, and for how long. */
+export interface SourceOptions {
+  readonly jobId: string;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The file of a job, to be read through the client over any number of connections. */
+export function outputReader({ jobs }: OutputClient, { jobId, clock, signal }: SourceOptions): OutputReader {
+  return new OutputReader({
+    jobId,
+    clock,
+    signal,
+    open: (signal, rest) => jobs.output(jobId, { signal, ...rest }),
+    sizeOf: (signal) =>
+      Promise.resolve(jobs.outputInfo(jobId, { signal })).then(
+        ({ sizeBytes }) => sizeBytes,
+        () => undefined,
+      ),
+  });
+}
+
+/** Does something with the file of a job. Rejects with an error that tells an expired link, or a job without a file, as such. */
+export async function explained<T>(
+  { jobs }: OutputClient,
+  { jobId, clock, signal }: SourceOptions,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    signal?.throwIfAborted();
+    const job = () => Promise.resolve(jobs.get(jobId, { signal })).catch(() => undefined);
+    throw await explainRefusal({ jobId, cause, job, now: clock.now() });
+  }
+}
+
+/** What is known of a download that was refused. */
+interface RefusedDownload {
+  readonly jobId: string;
+  readonly cause: unknown;
+  /** The job, as it stands. */
+  readonly job: () => Promise<Job | undefined>;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** The error to throw for a refused download: an expired link and a job without a file have errors of their own. */
+export async function explainRefusal({ jobId, cause, job, now }: RefusedDownload): Promise<unknown> {
+  const kind = fileRefusal(cause);
+  if (kind === undefined || !APIError.isInstance(cause)) return cause;
+  const { providerOutputExpiresAt: expiresAt, status } = (await job()) ?? {};
+  const isPast = Date.parse(expiresAt ?? '') <= now;
+  if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
+    const at = expiresAt ?? undefined;
+    const when = at === undefined ? 'has expired' : `expired at ${at}`;
+    const message = `The link to the file of job ${jobId} ${when}. Files are kept for a while only: save each one when its job completes.`;
+    return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
+  }
+  if (status === undefined || status === 'completed') return cause;
+  const isRunning = !['failed', 'canceled', 'blocked'].includes(status);
+  const advice = isRunning ? ' Wait for it with waitForJob first.' : '';
+  return new DownloadError(`Job ${jobId} has no file: its status is ${status}.${advice}`, {
+    jobId,
+    code: isRunning ? 'job_not_finished' : 'job_without_output',
+    cause,
+  });
+}

@@ -1,0 +1,181 @@
+// Checks options: closed, and with one wording for whatever cannot be right. At the end are the options of every call.
+import * as z from 'zod/mini';
+import { GenError } from '../errors/gen-error.js';
+import type { Budget } from '../schemas/budget.js';
+import { mustBe, noSuchOption } from '../schemas/show.js';
+
+/**
+ * Options as a schema: an object of {@link optionsOf} whose checks carry as their message what the option must be, for
+ * example `a whole number, 0 or more`. The functions below make such checks.
+ */
+export type OptionsSchema = z.ZodMiniObject<z.core.$ZodShape, z.core.$strict>;
+
+/** The schema of options by their names: any other name is refused. */
+export const optionsOf = z.strictObject;
+
+/**
+ * Throws a {@link GenError} for an option that does not exist, naming the nearest one that does, and for a value that an
+ * option cannot have. `owner` is who takes the options: `GenClient`, `videos.create`. An option inside another is named by its
+ * path: `limits.videos.create.windowMs`.
+ */
+export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
+  if (given === null) throw new GenError(mustBe(`${owner}: options`, 'an object', given));
+  const { error } = schema.safeParse(given ?? {});
+  const issues = error?.issues.map((issue) => innermostIssue(issue)) ?? [];
+  // A misspelt name first: what it was meant for is missing because of it.
+  const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
+  if (issue === undefined) return;
+  const path = issue.path.join('.');
+  if (issue.code !== 'unrecognized_keys') {
+    throw new GenError(mustBe(path || 'options', issue.message, valueAt(given, issue.path)));
+  }
+  const prefix = path === '' ? '' : `${path}.`;
+  const known = Object.keys(shapeAt(schema, issue.path)).map((name) => prefix + name);
+  throw unknownOption(owner, prefix + (issue.keys[0] ?? ''), known);
+}
+
+/** What is wrong inside the form of a union that the value has; the union's own issue where it has none of them. */
+function innermostIssue(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== 'invalid_union') return issue;
+  const inside = issue.errors.flat().map((inner) => innermostIssue(inner));
+  const meant = inside.find(({ code }) => code === 'unrecognized_keys') ?? inside.find(({ path }) => path.length > 0);
+  return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] };
+}
+
+/** The options that are known at a path of a schema. */
+function shapeAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodShape {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  const [first, ...rest] = path;
+  if (def.type === 'optional') return shapeAt(def.innerType, path);
+  if (def.type === 'union') {
+    return def.options.map((form) => shapeAt(form, path)).find((shape) => Object.keys(shape).length > 0) ?? {};
+  }
+  if (def.type === 'array') return shapeAt(def.element, rest);
+  if (def.type !== 'object') return {};
+  const next = first === undefined ? undefined : def.shape[String(first)];
+  if (first === undefined) return def.shape;
+  return next === undefined ? {} : shapeAt(next, rest);
+}
+
+/** The error for an option that does not exist. */
+export function unknownOption(owner: string, name: string, known: readonly string[]): GenError {
+  return new GenError(noSuchOption(owner, name, known));
+}
+
+function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
+  let value = given;
+  for (const key of path) value = typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+  return value;
+}
+
+/** An option that may be left out, or undefined. */
+export const optional = <T extends z.core.$ZodType>(check: T) => z.optional(check);
+
+/** A value that must be given and `fits`; `what` says in words what it must be. */
+export const required = <T>(what: string, fits: (value: unknown) => boolean) => z.custom<T>(fits, what);
+
+/** A value that `fits`, where it is given. */
+export const must = <T>(what: string, fits: (value: unknown) => boolean) => z.optional(required<T>(what, fits));
+
+/** Milliseconds above 0; `Infinity` for no limit. */
+export const milliseconds = must<number>(
+  'a number of milliseconds above 0',
+  (value) => typeof value === 'number' && value > 0,
+);
+
+/** Milliseconds, 0 or more. */
+export const millisecondsOrZero = must<number>(
+  'a number of milliseconds, 0 or more',
+  (value) => typeof value === 'number' && value >= 0,
+);
+
+/** A count: a whole number, 0 or more, or `Infinity`. */
+export const count = must<number>(
+  'a whole number, 0 or more',
+  (value) => typeof value === 'number' && value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
+);
+
+/** A number of bytes above 0. */
+export const bytes = must<number>(
+  'a whole number of bytes above 0',
+  (value) => typeof value === 'number' && value > 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
+);
+
+/** true or false. */
+export const flag = z.optional(z.boolean('true or false'));
+
+/** Whether calls are checked before they are sent, and how strictly. */
+export const preflight = must<boolean | 'strict'>(
+  "true, false or 'strict'",
+  (value) => typeof value === 'boolean' || value === 'strict',
+);
+
+/** A text with something in it. */
+export const text = z.optional(z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')));
+
+/** A function. */
+export const callback = must<(...args: never[]) => unknown>('a function', (value) => typeof value === 'function');
+
+/** An AbortSignal, of whichever realm. */
+export const abortSignal = must<AbortSignal>('an AbortSignal', (value) => hasMethods(value, ['addEventListener']));
+
+/** One of several forms: `what` says in words what the value must be where it has none of them. */
+export const either = <const T extends readonly z.core.$ZodType[]>(what: string, ...forms: T) =>
+  z.optional(z.union(forms, what));
+
+/** An object that is not looked into. */
+export const anObject = must<object>('an object', (value) => typeof value === 'object' && value !== null);
+
+/** One of some strings. */
+export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
+  z.optional(z.enum(allowed, `one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`));
+
+/** An object with these methods. */
+export const methods = <T>(...names: readonly string[]) =>
+  must<T>(withMethods(names), (value) => hasMethods(value, names));
+
+/** An object with these methods, which a function of this package makes: `call` is how to call it. */
+export const madeBy = <T>(call: string, ...names: readonly string[]) =>
+  must<T>(`what ${call} returns, or ${withMethods(names)}`, (value) => hasMethods(value, names));
+
+function withMethods(names: readonly string[]): string {
+  return `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`;
+}
+
+function hasMethods(value: unknown, names: readonly string[]): boolean {
+  const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
+  return isObject && names.every((name) => typeof Reflect.get(value, name) === 'function');
+}
+
+/** An option that is checked elsewhere. */
+export const anything = z.optional(z.unknown());
+
+/** What every call takes as its last argument. */
+export interface RequestOptions {
+  /** Ends the call at once, in every phase; it rejects with the signal's own reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for one attempt: connect, headers and the whole JSON body. @default the client's (60_000) */
+  readonly timeoutMs?: number | undefined;
+  /** How many failures are retried. Waiting out a 429 is not a retry. @default the client's (3) */
+  readonly maxRetries?: number | undefined;
+  /** The key under which a creating call makes one job at most. @default a fresh UUID per call */
+  readonly idempotencyKey?: string | undefined;
+  /** Extra headers for this call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Whether a call that breaks a documented rule is refused before it is sent; `'strict'` refuses undocumented fields too. @default the client's (true) */
+  readonly preflight?: boolean | 'strict' | undefined;
+  /** A limit on what the call may spend, on top of the client's. Only a create spends. */
+  readonly budget?: Budget | undefined;
+}
+
+/** The options that every call takes. */
+export const REQUEST_OPTIONS = z.strictObject({
+  signal: abortSignal,
+  timeoutMs: milliseconds,
+  maxRetries: count,
+  // Checked where the key is made: the body may hold it as well.
+  idempotencyKey: anything,
+  headers: anObject,
+  preflight,
+  budget: methods<Budget>('reserve', 'refund'),
+});

@@ -1,0 +1,312 @@
+// A create that passes the checks of its endpoint becomes an order, and an order becomes a job.
+import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities } from '../../catalog.js';
+import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/fields.js';
+import { show } from '../../schemas/show.js';
+import {
+  DEFAULTS,
+  EDIT_PERSON_MATCH,
+  MAX_PROMPT_CHARS,
+  PERSON_MATCH,
+  SPEECH_MODEL,
+  VIDEO_RATIOS,
+  VOICES,
+} from '../world/choices.js';
+import { failure, type PlannedEnd } from '../world/outcomes.js';
+import type { PricedJob } from '../world/prices.js';
+import type { Shapes } from '../world/shapes.js';
+import type { JobMedia, StoredJob } from '../world/state.js';
+import {
+  contentReferences,
+  contentText,
+  isPrivateHost,
+  listedReferences,
+  type Reference,
+  referenceItems,
+  singleReferences,
+} from './references.js';
+import { Refusal, RequestFields } from './request.js';
+
+/** A create that passed the checks and has not been paid for. */
+export interface Order {
+  readonly kind: StoredJob['kind'];
+  readonly call: PricedJob['call'];
+  readonly modelId: string;
+  readonly prompt: string;
+  readonly media: Omit<JobMedia, 'seed'>;
+  /** Whether sound was asked for. @default false */
+  readonly audio?: boolean;
+  /** The caller's `seed`. */
+  readonly seed?: number | undefined;
+  readonly references: readonly Reference[];
+  /** Whether a clip is never left out. @default false */
+  readonly isStrict?: boolean;
+  readonly webhookUrl: string | null;
+  /** An end that the wording of the request causes. */
+  readonly end?: PlannedEnd | undefined;
+  /** The status before `processing`. */
+  readonly startsAs: 'created' | 'queued' | 'processing';
+}
+
+/** What a create is made with: a known model and a prompt. */
+interface Basis {
+  readonly alias: string;
+  readonly row: ModelCapabilities;
+  readonly prompt: string;
+}
+
+const IMAGES = ['reference_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'];
+const CLIPS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
+const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
+const VIDEO_FLAGS = ['watermark', 'generate_audio', 'camera_fixed'];
+
+/** Checks POST /v1/images. Throws the code of the first rule that is broken, as the other readers do. */
+export function readImageOrder(fields: RequestFields): Order {
+  checkPlainFields(fields, ['watermark'], ['safety_identifier', 'response_format']);
+  requireValue(fields, 'response_format', ['url']);
+  const model = readModel(fields, 'image', DEFAULTS.imageModel);
+  const prompt = readPrompt(fields, 'image');
+  const references = [...listedReferences(fields, 'image', IMAGES), ...referenceItems(fields)];
+  const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
+  const order = imageOrder(fields, { ...model, prompt }, 'ratio');
+  return { ...order, call: 'images', references, startsAs: 'queued', end: personMatchEnd(prompt, hasReferences) };
+}
+
+/** Checks POST /v1/characters in prompt mode. */
+export function readCharacterOrder(fields: RequestFields): Order {
+  checkPlainFields(fields, [], []);
+  const mode = fields.text('mode') ?? 'prompt';
+  if (mode !== 'prompt') throw new Refusal('invalid_request', `mode must be register or prompt, not ${show(mode)}.`);
+  if (!fields.text('name')?.trim()) throw new Refusal('invalid_request', 'name must be a non-empty string.');
+  const model = readModel(new RequestFields({}), 'image', DEFAULTS.characterModel);
+  const prompt = readPrompt(fields, 'image');
+  if (PERSON_MATCH.test(prompt)) {
+    const message = 'The prompt asks to match a real person. Describe a fictional character.';
+    throw new Refusal('character_prompt_unsafe', message);
+  }
+  const references = listedReferences(fields, 'portrait', ['reference_upload_ids']);
+  const order = imageOrder(fields, { ...model, prompt }, 'aspect_ratio');
+  return { ...order, call: 'characters', references, startsAs: 'created' };
+}
+
+/** Checks POST /v1/videos, where `intent: video_edit` makes an edit. */
+export function readVideoOrder(fields: RequestFields, shapes: Shapes): Order {
+  if (fields.raw('intent') === 'video_edit') return readEditOrder(fields, DEFAULT_VIDEO_MODEL);
+  checkPlainFields(fields, VIDEO_FLAGS, ['safety_identifier']);
+  requireValue(fields, 'intent', ['video_edit']);
+  requireValue(fields, 'video_reference_mode', ['strict']);
+  const model = readModel(fields, 'video', DEFAULT_VIDEO_MODEL);
+  const prompt = readPrompt(fields, 'video', contentText(fields));
+  const references = [
+    ...singleReferences(fields, 'frame', FRAME_FIELDS),
+    ...listedReferences(fields, 'image', REFERENCE_IMAGE_FIELDS),
+    ...listedReferences(fields, 'clip', CLIPS),
+    ...listedReferences(fields, 'audio', AUDIOS),
+    ...contentReferences(fields),
+  ];
+  checkKinds(references, shapes);
+  const picture = references.find(({ role }) => role === 'frame' || role === 'image');
+  if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
+    throw new Refusal('invalid_request', `camera_fixed must be left out beside ${picture.field}.`);
+  }
+  const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
+  const end = personMatchEnd(prompt, hasReferences);
+  const isStrict = fields.raw('video_reference_mode') === 'strict';
+  return { ...videoOrder(fields, { ...model, prompt }), kind: 'video', call: 'videos', references, isStrict, end };
+}
+
+/** Checks POST /v1/video-edits. */
+export function readEditOrder(fields: RequestFields, fallback?: string): Order {
+  checkPlainFields(fields, VIDEO_FLAGS, ['safety_identifier']);
+  requireValue(fields, 'edit_mode', ['transform', 'restyle', 'extend']);
+  const alias = fields.raw('model') ?? fallback;
+  const row = typeof alias === 'string' ? modelCapabilities(alias) : undefined;
+  if (!row?.edits || typeof alias !== 'string') {
+    const editors = Object.keys(MODELS).filter((name) => modelCapabilities(name)?.edits);
+    const message = `model must be one of ${editors.join(', ')} for an edit, not ${show(alias)}.`;
+    throw new Refusal('video_edit_model_not_supported', message);
+  }
+  const content = contentReferences(fields);
+  const source = readEditSource(fields, content);
+  const foreign = fields.given([...FRAME_FIELDS, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
+  if (foreign !== undefined) {
+    const message = `An edit takes reference images and audio beside its source, not ${foreign}.`;
+    throw new Refusal('reference_combination_not_supported', message);
+  }
+  const prompt = readPrompt(fields, 'video', contentText(fields));
+  if (EDIT_PERSON_MATCH.test(prompt)) {
+    const message = 'The prompt names a celebrity, a public figure, a deepfake or an impersonation.';
+    throw new Refusal('person_match_prompt_unsafe', message);
+  }
+  const references = [
+    source,
+    ...listedReferences(fields, 'image', REFERENCE_IMAGE_FIELDS),
+    ...listedReferences(fields, 'audio', AUDIOS),
+    ...content.filter(({ role }) => role === 'audio'),
+  ];
+  const order = videoOrder(fields, { alias, row, prompt }, 'adaptive');
+  return { ...order, kind: 'edit', call: 'videoEdits', references, isStrict: true };
+}
+
+/** The one source of an edit. A clip in `content` is a source. */
+function readEditSource(fields: RequestFields, content: readonly Reference[]): Reference {
+  const clips = content.filter(({ role }) => role === 'clip').map((clip): Reference => ({ ...clip, role: 'source' }));
+  const [source, second] = [...singleReferences(fields, 'source', EDIT_SOURCE_FIELDS), ...clips];
+  if (source === undefined) {
+    throw new Refusal('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
+  }
+  if (second === undefined) return source;
+  throw new Refusal('invalid_request', `An edit has one source: send ${source.field} or ${second.field}.`);
+}
+
+/** Checks the speech operation. The document names its errors only: path and payload are the sandbox's choice. */
+export function readSpeechOrder(fields: RequestFields): Order {
+  const prompt = fields.text('text');
+  if (!prompt?.trim()) throw new Refusal('prompt_required', 'text must be a non-empty string.');
+  const most = MAX_PROMPT_CHARS.image;
+  if (prompt.length > most) throw new Refusal('prompt_too_long', `text may have at most ${most} characters.`);
+  const voice = fields.text('voice_id', 'voice');
+  if (!VOICES.some(({ voice_id }) => voice_id === voice)) {
+    throw new Refusal('voice_required', `voice must be an id from GET /v1/voices, not ${show(voice)}.`);
+  }
+  return {
+    kind: 'speech',
+    call: 'speech',
+    modelId: SPEECH_MODEL,
+    prompt,
+    media: { kind: 'audio', aspectRatio: '', resolution: '', durationS: 0 },
+    audio: true,
+    references: [],
+    webhookUrl: readWebhookUrl(fields),
+    startsAs: 'processing',
+  };
+}
+
+function imageOrder(fields: RequestFields, { alias, row, prompt }: Basis, ratioField: 'ratio' | 'aspect_ratio') {
+  const { aspectRatios = [], resolutions } = row;
+  return {
+    kind: 'image',
+    modelId: alias,
+    prompt,
+    media: {
+      kind: 'image',
+      aspectRatio: readChoice(fields, 'aspect_ratio', aspectRatios, DEFAULTS.imageRatio, [ratioField]),
+      resolution: readChoice(fields, 'resolution', resolutions, DEFAULTS.imageResolution),
+      durationS: 0,
+    },
+    webhookUrl: readWebhookUrl(fields),
+  } as const;
+}
+
+function videoOrder(
+  fields: RequestFields,
+  { alias, row, prompt }: Basis,
+  ratio: typeof DEFAULTS.videoRatio | 'adaptive' = DEFAULTS.videoRatio,
+) {
+  const ratios = ratio === 'adaptive' ? [...VIDEO_RATIOS, ratio] : VIDEO_RATIOS;
+  return {
+    modelId: alias,
+    prompt,
+    media: {
+      kind: 'video',
+      durationS: readChoice(fields, 'duration', row.durations ?? [], DEFAULTS.videoDurationS),
+      aspectRatio: readChoice(fields, 'aspect_ratio', ratios, ratio, ['aspect_ratio', 'ratio']),
+      resolution: readChoice(fields, 'resolution', row.resolutions, DEFAULTS.videoResolution),
+    },
+    audio: fields.flag('generate_audio') === true,
+    seed: readSeed(fields),
+    webhookUrl: readWebhookUrl(fields),
+    startsAs: 'processing',
+  } as const;
+}
+
+/** The model that a create names, or the default. Throws `model_not_found` for an unknown alias or one of another kind. */
+function readModel(fields: RequestFields, kind: ModelCapabilities['kind'], fallback: string): Omit<Basis, 'prompt'> {
+  const alias = fields.raw('model') ?? fallback;
+  const row = typeof alias === 'string' ? modelCapabilities(alias) : undefined;
+  if (row?.kind === kind && typeof alias === 'string') return { alias, row };
+  throw new Refusal('model_not_found', `model ${show(alias)} is not a known ${kind} model. GET /v1/models lists them.`);
+}
+
+/** The prompt. Throws `prompt_required` or `prompt_too_long`. */
+function readPrompt(fields: RequestFields, kind: ModelCapabilities['kind'], instead?: string): string {
+  const given = fields.raw('prompt') ?? '';
+  const prompt = given === '' ? instead : given;
+  if (typeof prompt !== 'string' || prompt.trim() === '') {
+    throw new Refusal('prompt_required', 'prompt must be a non-empty string.');
+  }
+  const most = MAX_PROMPT_CHARS[kind];
+  if (prompt.length <= most) return prompt;
+  throw new Refusal('prompt_too_long', `prompt has ${prompt.length} characters, and at most ${most} are allowed.`);
+}
+
+/** What a create chooses among the values that its model offers, under the first of the names that is given. */
+function readChoice<T extends string | number>(
+  fields: RequestFields,
+  what: 'duration' | 'aspect_ratio' | 'resolution',
+  offered: readonly T[],
+  fallback: T,
+  names: readonly string[] = [what],
+): T {
+  const field = names.find((name) => fields.raw(name) !== undefined);
+  if (field === undefined) return fallback;
+  const value = fields.raw(field);
+  const chosen = offered.find((one) => one === value);
+  if (chosen !== undefined) return chosen;
+  throw new Refusal(`${what}_not_supported`, `${field} must be one of ${offered.join(', ')}, not ${show(value)}.`);
+}
+
+/** The URL of the webhook: https, or http on a private host so that a receiver beside the sandbox can be reached. */
+function readWebhookUrl(fields: RequestFields): string | null {
+  const text = fields.text('webhook_url', 'callback_url');
+  if (text === undefined) return null;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isPrivateHost(url.hostname))) return text;
+  const message = `webhook_url must be an HTTPS URL, or an http URL on a private host, not ${show(text)}.`;
+  throw new Refusal('invalid_request', message);
+}
+
+/** Checks the fields that change nothing here: flags are true or false, texts are not empty. */
+function checkPlainFields(fields: RequestFields, flags: readonly string[], texts: readonly string[]): void {
+  for (const name of flags) fields.flag(name);
+  for (const name of [...texts, 'idempotency_key']) {
+    if (fields.text(name) === '') throw new Refusal('invalid_request', `${name} must not be an empty string.`);
+  }
+}
+
+/** Refuses a field that has another value than the documented ones. */
+function requireValue(fields: RequestFields, name: string, allowed: readonly string[]): void {
+  const value = fields.text(name);
+  if (value === undefined || allowed.includes(value)) return;
+  throw new Refusal('invalid_request', `${name} must be ${allowed.join(', ')} or left out, not ${show(value)}.`);
+}
+
+/** The caller's seed. Throws `invalid_request` for what is not an integer. */
+function readSeed(fields: RequestFields): number | undefined {
+  const seed = fields.raw('seed');
+  if (seed === undefined) return undefined;
+  if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed;
+  throw new Refusal('invalid_request', `seed must be an integer, not ${show(seed)}.`);
+}
+
+/**
+ * Wording that asks to match a real person is refused beside a reference or a
+ * character. Without one the job ends as `generation_rejected` with the documented message.
+ */
+function personMatchEnd(prompt: string, hasReferences: boolean): PlannedEnd | undefined {
+  if (!PERSON_MATCH.test(prompt)) return undefined;
+  if (hasReferences) {
+    const message = 'The prompt asks to match a real person. Register an owned character instead.';
+    throw new Refusal('person_match_prompt_unsafe', message);
+  }
+  return failure('generation_rejected', { errorMessage: 'Input text contains sensitive information' });
+}
+
+/** One kind of reference per request, as the shapes count kinds. */
+function checkKinds(references: readonly Reference[], { referenceKinds }: Shapes): void {
+  const kindOf = ({ role }: Reference) => (referenceKinds === 'single' || role === 'frame' ? role : 'guide');
+  const [first] = references;
+  const other = references.find((reference) => first !== undefined && kindOf(reference) !== kindOf(first));
+  if (first === undefined || other === undefined) return;
+  const message = `${other.field} cannot go beside ${first.field}. Send one kind of reference per request.`;
+  throw new Refusal('reference_combination_not_supported', message);
+}
