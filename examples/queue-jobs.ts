@@ -2,12 +2,12 @@
 // shows the order that it has made: `again: true` would make another one.
 import { GenClient } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
-import { redisShared } from 'gen-client/redis';
+import { redisStore } from 'gen-client/redis';
 import { Redis } from 'ioredis';
 
 const redis = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379', { maxRetriesPerRequest: null });
 const queue = createGenQueue(redis);
-const worker = createGenWorker(redis, new GenClient({ shared: redisShared(redis) }), {
+const worker = createGenWorker(redis, new GenClient({ store: redisStore(redis) }), {
   onCompleted: (job, { id }) => console.log(`${id} is ${job.status}: ${job.finalTokenCost} tokens`),
 });
 

@@ -1,12 +1,12 @@
 // Many processes, one limit: each starts this with prompts of its own, and together they stay within what the account
 // may do. Needs GEN_API_KEY, GEN_BASE_URL and REDIS_URL.
 import { GenClient } from 'gen-client';
-import { redisShared } from 'gen-client/redis';
+import { redisStore } from 'gen-client/redis';
 import { Redis } from 'ioredis';
 
 const redis = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379');
 const client = new GenClient({
-  shared: redisShared(redis),
+  store: redisStore(redis),
   onUnavailable: 'local', // without Redis each process keeps the limits by itself, and the logger gets a warning
   logger: console,
   logLevel: 'warn',

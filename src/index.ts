@@ -1,4 +1,3 @@
-export { type BudgetOptions, type BudgetUsage, createBudget, type SpendingBudget } from './ledger/create-budget.js';
 export {
   DEFAULT_VIDEO_MODEL,
   type DurationOf,
@@ -14,8 +13,15 @@ export {
   type VideoModel,
   type VideoResolutionOf,
 } from './catalog.js';
+export type { Characters } from './client/characters.js';
 export { GenClient } from './client/client.js';
 export type { ClientOptions } from './client/client-options.js';
+export type { CreateCallOptions, CreateOptions, Images, VideoEdits, Videos } from './client/create.js';
+export type { RawRequest } from './client/endpoint.js';
+export type { Jobs, OutputOptions } from './client/jobs.js';
+export type { Models, Voices } from './client/models.js';
+export type { DeletedUpload, Uploads } from './client/uploads.js';
+export { extensionFor, type JobRef, type OutputInfo, type OutputRange } from './downloading/output.js';
 export { BudgetExceededError, type BudgetRefusal } from './errors/client-errors.js';
 export {
   APIError,
@@ -55,18 +61,8 @@ export {
   type WebhookRefusal,
   WebhookVerificationError,
 } from './errors/index.js';
-export type { JobTrace, RequestTrace, WaitTrace } from './transport/events.js';
-export type { Hooks, JobEvent, Logger, LogLevel, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './transport/hooks.js';
-export { InProcessLimiter, type InProcessLimiterOptions } from './store/in-process-limiter.js';
-export type { LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './store/rate-limiter.js';
-export type { RequestOptions } from './rules/options.js';
-export type { Characters } from './client/characters.js';
-export type { CreateCallOptions, CreateOptions, Images, VideoEdits, Videos } from './client/create.js';
-export type { RawRequest } from './client/endpoint.js';
-export type { Jobs, OutputOptions } from './client/jobs.js';
-export type { Models, Voices } from './client/models.js';
-export { extensionFor, type JobRef, type OutputInfo, type OutputRange } from './client/output.js';
-export type { DeletedUpload, Uploads } from './client/uploads.js';
+export { type BudgetOptions, type BudgetUsage, createBudget, type SpendingBudget } from './ledger/create-budget.js';
+export { type KeptJournal, type SharedJournalOptions, sharedJournal } from './ledger/shared-journal.js';
 export type { BudgetPeriod } from './rules/budget-state.js';
 export type {
   AcceptedEntry,
@@ -82,9 +78,11 @@ export type {
   StoringEntry,
 } from './rules/journal.js';
 export type { Lane, LaneLimit } from './rules/limits.js';
-export type { JobProgress } from './rules/read-order.js';
+export type { RequestOptions } from './rules/options.js';
 export { usdOf } from './rules/price.js';
+export type { JobProgress } from './rules/read-order.js';
 export type { Recover, RecoverableCode, RecoverRule } from './rules/run-state.js';
+export { VERSION } from './runtime/version.js';
 export type {
   Budget,
   BudgetOrder,
@@ -149,14 +147,25 @@ export type {
   WebhookEventOf,
   WebhookEventType,
 } from './schemas/webhook-event.js';
-export { type KeptJournal, type SharedJournalOptions, sharedJournal } from './ledger/shared-journal.js';
-export { memoryShared, type SharedChanges, type SharedStore, type SharedValues } from './store/store.js';
+export { InProcessLimiter, type InProcessLimiterOptions } from './store/in-process-limiter.js';
+export type { LaneLimiter, LaneSnapshot, LaneWait, RateLimiter, Release } from './store/rate-limiter.js';
+export { memoryStore, type Store, type StoreChanges, type StoredValues } from './store/store.js';
+export type { JobTrace, RequestTrace, WaitTrace } from './transport/events.js';
+export type {
+  Hooks,
+  JobEvent,
+  Logger,
+  LogLevel,
+  RequestEvent,
+  ResponseEvent,
+  RetryEvent,
+  WaitEvent,
+} from './transport/hooks.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
 export type { CatalogDrift } from './transport/live-catalog.js';
 export type { CallResult, RequestPromise, ResponseMeta } from './transport/transport.js';
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions, UploadProgress } from './uploading/upload-options.js';
-export { VERSION } from './runtime/version.js';
 export type { JobUpdate, ResumeOptions } from './waiting/job-iterables.js';
 export type { JobNotice } from './waiting/notices.js';
 export type { CreateAndWaitOptions } from './waiting/wait-for-job.js';

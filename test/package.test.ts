@@ -12,7 +12,6 @@ import { importsOf, parse } from './architecture/source.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
-
 let tarball = '';
 let unpacked = '';
 let files: string[] = [];

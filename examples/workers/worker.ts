@@ -4,15 +4,15 @@
 import { env, WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from 'cloudflare:workers';
 import { NonRetryableError } from 'cloudflare:workflows';
 import { createBudget, GenClient } from 'gen-client';
-import { durableObjectShared } from 'gen-client/cloudflare';
+import { durableObjectStore } from 'gen-client/cloudflare';
 import { cloudflareEngine, createActivities, generate } from 'gen-client/durable';
 import { copyOutput, createOutputHandler, r2 } from 'gen-client/storage';
 import { createWebhookHandler, type WebhookEvent } from 'gen-client/webhooks';
 
 export { GenAccount } from 'gen-client/cloudflare';
 
-const shared = durableObjectShared(env.ACCOUNT, 'main');
-const client = new GenClient({ shared, budget: createBudget({ maxTokens: 2_000, per: 'day', shared }) });
+const shared = durableObjectStore(env.ACCOUNT, 'main');
+const client = new GenClient({ store: shared, budget: createBudget({ maxTokens: 2_000, per: 'day', store: shared }) });
 const fileOf = (jobId: string) => r2(env.FILES, `videos/${jobId}.mp4`);
 const isUser = (request: Request) => request.headers.get('authorization') === `Bearer ${env.APP_TOKEN}`;
 

@@ -9,8 +9,8 @@ import {
   WaitTimeoutError,
 } from '../errors/index.js';
 import { fateOf, mayHaveCreated } from '../rules/fate.js';
-import { quote } from '../schemas/show.js';
 import { VERSION } from '../runtime/version.js';
+import { quote } from '../schemas/show.js';
 import { type OpenSession, withExamples } from './command.js';
 import { batchCommand } from './commands/batch.js';
 import { characterCommand } from './commands/character.js';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { PreflightError } from '../errors/index.js';
 import { fromPath } from '../adapters/node/index.js';
+import { PreflightError } from '../errors/index.js';
 import type { UploadProgress } from '../uploading/upload-options.js';
 import { UsageError } from './errors.js';
 import type { Session } from './session.js';

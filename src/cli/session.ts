@@ -2,10 +2,10 @@ import type { Readable } from 'node:stream';
 import { GenClient } from '../client/client.js';
 import type { ClientOptions } from '../client/client-options.js';
 import { GenError } from '../errors/index.js';
-import type { Hooks } from '../transport/hooks.js';
 import { fateOf } from '../rules/fate.js';
 import { systemClock } from '../runtime/clock.js';
 import { startDeadline } from '../runtime/deadline.js';
+import type { Hooks } from '../transport/hooks.js';
 import { asUsage, EXIT, inFlags, messageOf, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
 

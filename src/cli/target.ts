@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { closeSync, createReadStream, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { DownloadError } from '../errors/index.js';
 import { type SavedOutput, saveOutput } from '../adapters/node/index.js';
 import { makeDirectories } from '../adapters/node/save-output.js';
+import { DownloadError } from '../errors/index.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/clock.js';
 import type { Job } from '../schemas/job.js';

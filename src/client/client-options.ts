@@ -1,13 +1,13 @@
 // The options of a client, as users give them, and the schema that they are checked by.
 import * as z from 'zod/mini';
-import type { Hooks, Logger, LogLevel } from '../transport/hooks.js';
-import { LIMITS } from '../store/in-process-limiter.js';
-import type { RateLimiter } from '../store/rate-limiter.js';
-import * as option from '../rules/options.js';
 import type { Journal } from '../rules/journal.js';
 import type { LaneLimit } from '../rules/limits.js';
+import * as option from '../rules/options.js';
 import type { Budget } from '../schemas/budget.js';
-import type { SharedStore } from '../store/store.js';
+import { LIMITS } from '../store/in-process-limiter.js';
+import type { RateLimiter } from '../store/rate-limiter.js';
+import type { Store } from '../store/store.js';
+import { type Hooks, LOG_LEVELS, type Logger, type LogLevel } from '../transport/hooks.js';
 
 /** How to set up a {@link GenClient}. */
 export interface ClientOptions {
@@ -59,9 +59,9 @@ export interface ClientOptions {
   readonly rateLimit?: 'wait' | 'throw' | 'off' | undefined;
   /**
    * Shares the limits of the account, its learned prices and job lengths, handled webhook events and notifications with
-   * other processes, for example `redisShared(redis)` of `gen-client/redis`. @default this process's own memory
+   * other processes, for example `redisStore(redis)` of `gen-client/redis`. @default this process's own memory
    */
-  readonly shared?: SharedStore | undefined;
+  readonly store?: Store | undefined;
   /**
    * Limits by lane, in place of the documented ones: `{ 'videos.create': { limit: 40, windowMs: 60_000 } }`. Pass the same to
    * every process. `limit: Infinity` removes a limit. @default the documented limits
@@ -77,7 +77,7 @@ export interface ClientOptions {
    * `remember` notes in a shared store which content was uploaded under which id, so that all processes upload a file that is
    * passed by value once. Files are read once more for it, to take their SHA-256. @default an object is uploaded once per process
    */
-  readonly uploads?: { readonly remember?: SharedStore | undefined } | undefined;
+  readonly uploads?: { readonly remember?: Store | undefined } | undefined;
   /** Your own limiter, in place of the account's limits. `shared` and `limits` then do not limit calls. */
   readonly limiter?: RateLimiter | undefined;
   /**
@@ -96,7 +96,7 @@ export interface ClientOptions {
   readonly budget?: Budget | undefined;
   /**
    * Where creates are written before they are sent, so that a crash loses none: `fileJournal(path)` of `gen-client/node`, or
-   * `sharedJournal(shared)`. `client.resume()` takes them up. @default a create is known to this process only
+   * `sharedJournal(store)`. `client.resume()` takes them up. @default a create is known to this process only
    */
   readonly journal?: Journal | undefined;
   /** Functions that are called for every job, attempt, retry and wait. */
@@ -104,9 +104,6 @@ export interface ClientOptions {
   /** Allows a client in a browser page, which shows its key to everyone who opens the page. @default false */
   readonly dangerouslyAllowBrowser?: boolean | undefined;
 }
-
-/** The levels, each including those before it. */
-export const LOG_LEVELS = ['off', 'error', 'warn', 'info', 'debug'] as const satisfies readonly LogLevel[];
 
 const LEVEL = option.oneOf(...LOG_LEVELS);
 
@@ -138,8 +135,8 @@ const CLIENT_OPTIONS = z.strictObject({
   catalog: option.oneOf('live', 'compiled'),
   rateLimit: option.oneOf('wait', 'throw', 'off'),
   limiter: option.methods<RateLimiter>('acquire', 'pause'),
-  shared: option.madeBy<SharedStore>('redisShared(redis)', 'read', 'write'),
-  uploads: z.optional(z.strictObject({ remember: option.methods<SharedStore>('read', 'write') })),
+  store: option.madeBy<Store>('redisStore(redis)', 'read', 'write'),
+  uploads: z.optional(z.strictObject({ remember: option.methods<Store>('read', 'write') })),
   limits: LIMITS,
   onUnavailable: option.oneOf('local', 'throw'),
   settleOn: option.oneOf('event', 'read'),

@@ -1,24 +1,8 @@
-import type { ClientOptions } from './client-options.js';
-import { readConfig } from './config.js';
 import { atCaller, GenError } from '../errors/gen-error.js';
 import { refusal } from '../errors/webhook-error.js';
-import type { LaneSnapshot } from '../store/rate-limiter.js';
-import type { RequestOptions } from '../rules/options.js';
-import { type Characters, createCharactersResource } from './characters.js';
-import {
-  type CreateCallOptions,
-  createNamespace,
-  type Images,
-  type VideoEdits,
-  type Videos,
-} from './create.js';
-import { type RawRequest, rawRequest } from './endpoint.js';
-import { Jobs } from './jobs.js';
-import { Models, Voices } from './models.js';
-import { sendRunCreate } from './run-calls.js';
-import { Uploads, uploadSteps } from './uploads.js';
 import type { Journal } from '../rules/journal.js';
 import type { Lane } from '../rules/limits.js';
+import type { RequestOptions } from '../rules/options.js';
 import { CLOCK, type Clock, randomOf } from '../runtime/clock.js';
 import type { Budget, CostEstimate, PricedCall } from '../schemas/budget.js';
 import { isFields } from '../schemas/envelope.js';
@@ -26,7 +10,8 @@ import type { CompletedJob, Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import { AccountPlaces, type PlaceRequest } from '../store/account.js';
-import { SHARED, type SharedStore } from '../store/store.js';
+import type { LaneSnapshot } from '../store/rate-limiter.js';
+import { STORE, type Store } from '../store/store.js';
 import { type ClientTransport, createTransport } from '../transport/create-transport.js';
 import type { RequestPromise } from '../transport/transport.js';
 import { type JobUpdate, type ResumeOptions, resumeJobs, waitForJobs, watchJob } from '../waiting/job-iterables.js';
@@ -34,6 +19,15 @@ import type { JobNotice } from '../waiting/notices.js';
 import { createWaiter, type Waiter } from '../waiting/wait-for-job.js';
 import type { WaitOptions } from '../waiting/wait-options.js';
 import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from '../webhooks/verify.js';
+import { type Characters, createCharactersResource } from './characters.js';
+import type { ClientOptions } from './client-options.js';
+import { readConfig } from './config.js';
+import { type CreateCallOptions, createNamespace, type Images, type VideoEdits, type Videos } from './create.js';
+import { type RawRequest, rawRequest } from './endpoint.js';
+import { Jobs } from './jobs.js';
+import { Models, Voices } from './models.js';
+import { sendRunCreate } from './run-calls.js';
+import { Uploads, uploadSteps } from './uploads.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
@@ -81,7 +75,7 @@ export class GenClient {
       limiter: () => (config.rateLimit === 'off' ? 'off' : (transport.limiter() ?? 'documented')),
       maxRetryAfterMs: config.maxRetryAfterMs,
       clock: config.clock,
-      shared: config.shared,
+      store: config.store,
       settleOn: config.settleOn,
       secrets: config.webhookSecrets,
       baseUrl: config.knownBaseUrl,
@@ -100,7 +94,7 @@ export class GenClient {
       const account = await transport.account();
       const clock = config.clock.wall;
       const home = { account, clock, random: randomOf(clock) };
-      return account.shared('places', () => new AccountPlaces(home)).take(asked, config.shared);
+      return account.shared('places', () => new AccountPlaces(home)).take(asked, config.store);
     };
     this.uploads = new Uploads(transport);
     const store = config.uploads?.remember;
@@ -291,8 +285,8 @@ export class GenClient {
   }
 
   /** @internal Where a webhook handler remembers what was handled. */
-  get [SHARED](): SharedStore | undefined {
-    return this.#options.shared;
+  get [STORE](): Store | undefined {
+    return this.#options.store;
   }
 
   /** What may be seen of a client; never its key or its secrets. */

@@ -1,6 +1,6 @@
 import { GenError, ResponseError } from '../errors/index.js';
-import { anObject, anything, checkOptions, optionsOf } from '../rules/options.js';
 import type { Lane } from '../rules/limits.js';
+import { anObject, anything, checkOptions, optionsOf } from '../rules/options.js';
 import { type Character, characterSchema } from '../schemas/character.js';
 import { type Fields, isFields, isText, listIn, recordIn, unwrap } from '../schemas/envelope.js';
 import type { Schema } from '../schemas/essentials.js';

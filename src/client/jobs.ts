@@ -1,3 +1,12 @@
+import {
+  type JobRef,
+  jobIdOf,
+  type OutputInfo,
+  type OutputRange,
+  outputHeaders,
+  outputInfoOf,
+} from '../downloading/output.js';
+import { OutputReader, type OutputReading } from '../downloading/output-reader.js';
 import { ResponseError } from '../errors/index.js';
 import type { RequestOptions } from '../rules/options.js';
 import { bodyLength, encodingOf, withKnownLength } from '../runtime/bytes.js';
@@ -11,8 +20,6 @@ import type {
   Transport,
 } from '../transport/transport.js';
 import { decodeJob, path } from './endpoint.js';
-import { type JobRef, jobIdOf, type OutputInfo, type OutputRange, outputHeaders, outputInfoOf } from './output.js';
-import { OutputReader, type OutputReading } from '../downloading/output-reader.js';
 
 /** What `jobs.output` takes beside the job. */
 export interface OutputOptions extends RequestOptions {

@@ -1,7 +1,7 @@
 // What the drivers of a run outside of this process (the queue's worker, durable runs) need of the client.
 import { GenError } from '../errors/index.js';
-import type { RequestOptions } from '../rules/options.js';
 import { callFailure } from '../rules/fate.js';
+import type { RequestOptions } from '../rules/options.js';
 import type { RunEvent } from '../rules/run-state.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';

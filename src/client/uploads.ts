@@ -12,7 +12,7 @@ import {
   type Upload,
   type UploadSource,
 } from '../schemas/upload.js';
-import type { SharedStore } from '../store/store.js';
+import type { Store } from '../store/store.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { describeFile } from '../uploading/file.js';
 import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
@@ -118,7 +118,7 @@ export class Uploads {
 
 /** Where the uploads by value are remembered for other processes. */
 export interface Remembering {
-  readonly store: SharedStore;
+  readonly store: Store;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
 }

@@ -18,7 +18,7 @@ import {
   readOutputAnswer,
   refuseNonMedia,
   SNIFFED_BYTES,
-} from '../client/output.js';
+} from './output.js';
 
 /** The rest of a file, provided that it is still the same file. */
 export interface RestOfOutput {

@@ -4,7 +4,7 @@ import type { Clock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { show } from '../schemas/show.js';
-import type { OutputInfo } from '../client/output.js';
+import type { OutputInfo } from './output.js';
 import { OutputReader, type RestOfOutput } from './output-reader.js';
 
 /** How a call of an {@link OutputClient} is made. */

@@ -1,14 +1,14 @@
 import * as z from 'zod/mini';
 import { BudgetExceededError } from '../errors/client-errors.js';
 import { GenError } from '../errors/index.js';
-import * as option from '../rules/options.js';
 import type { BudgetPeriod, BudgetReply, BudgetScope, ReserveStep } from '../rules/budget-state.js';
 import { outcomeUnderKey } from '../rules/fate.js';
+import * as option from '../rules/options.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import type { Budget, BudgetOrder, PricedCall } from '../schemas/budget.js';
 import { mustBe } from '../schemas/show.js';
-import { memoryStore, type SharedStore } from '../store/store.js';
+import { memoryStoreOn, type Store } from '../store/store.js';
 import { homeOf, processStore } from './home.js';
 
 /** What a budget is made with. */
@@ -26,11 +26,11 @@ export interface BudgetOptions {
    */
   readonly scope?: string | undefined;
   /**
-   * Where the budget is kept: `redisShared(redis)` for many processes, `durableObjectShared(env.ACCOUNT, 'main')` for
+   * Where the budget is kept: `redisStore(redis)` for many processes, `durableObjectStore(env.ACCOUNT, 'main')` for
    * Workers, or your own store.
    * @default the memory of this process
    */
-  readonly shared?: SharedStore | undefined;
+  readonly store?: Store | undefined;
   /**
    * What happens to a create whose price is not learned. `one-at-a-time`: it goes alone, and others wait for its answer,
    * which tells the price. `refuse`: it is refused. A function estimates the tokens; undefined means unknown, and goes one
@@ -59,7 +59,7 @@ const BUDGET_OPTIONS = z.strictObject({
       ['day', 'month', 'total'].includes(String(value)),
   ),
   scope: option.text,
-  shared: option.methods('read', 'write'),
+  store: option.methods('read', 'write'),
   unknownPrice: option.must(
     "'one-at-a-time', 'refuse' or a function that estimates",
     (value) => typeof value === 'function' || value === 'one-at-a-time' || value === 'refuse',
@@ -113,13 +113,13 @@ const PATIENCE_MS = 60_000;
  */
 export function createBudget(options: BudgetOptions): SpendingBudget {
   option.checkOptions('createBudget', BUDGET_OPTIONS, options);
-  const { maxTokens, per = 'total', scope: given, shared } = options;
+  const { maxTokens, per = 'total', scope: given, store } = options;
   const name = given ?? 'default';
   const scope: BudgetScope = { maxTokens, per };
   const reportLow = lowBalance(options);
-  const own: SharedStore | undefined = shared ?? (given === undefined ? memoryStore(systemClock) : undefined);
+  const own: Store | undefined = store ?? (given === undefined ? memoryStoreOn(systemClock) : undefined);
   /** The clock of the client that used the budget last. */
-  let clock: Clock = shared ? clockOf(shared) : systemClock;
+  let clock: Clock = store ? clockOf(store) : systemClock;
   const home = () => homeOf(own ?? processStore(clock));
   const account = () => home().account(name, clock);
   return {
@@ -166,7 +166,7 @@ export function createBudget(options: BudgetOptions): SpendingBudget {
       await account().look(scope);
       await account().change({ scope, step: { op: 'release', key } });
     },
-    scoped: (other) => createBudget({ ...options, ...(own && { shared: own }), scope: other }),
+    scoped: (other) => createBudget({ ...options, ...(own && { store: own }), scope: other }),
   };
 }
 

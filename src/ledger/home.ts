@@ -1,6 +1,6 @@
 import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import { abortable, sleep } from '../runtime/deadline.js';
-import { boundedStore, isInProcess, memoryStore, type SharedStore, updateShared } from '../store/store.js';
+import { boundedStore, isInProcess, memoryStoreOn, type Store, updateGroup } from '../store/store.js';
 import { addCreates, groupOf, JOB_KEYS, type JobCreate, jobGroupOf, readCreates } from './ledger.js';
 import { type BudgetGroup, ScopeAccount } from './scope-account.js';
 
@@ -14,14 +14,14 @@ const LOOK_TIMEOUT_MS = 5_000;
 
 /** The budgets of one store in this process. Whoever makes a budget of the same name shares its queue. */
 class BudgetHome {
-  readonly #store: SharedStore;
+  readonly #store: Store;
   /** Whether budgets follow the clocks of their clients, because the store is in this process. */
   readonly #follows: boolean;
   readonly #accounts = new WeakMap<Clock, Map<string, ScopeAccount>>();
   /** Creates of jobs that the store does not have yet. */
   readonly #unnoted = new Map<string, readonly JobCreate[]>();
 
-  constructor(store: SharedStore) {
+  constructor(store: Store) {
     this.#store = store;
     this.#follows = isInProcess(store);
   }
@@ -82,8 +82,8 @@ class BudgetHome {
   /** A group of the store, for updates. */
   #group(group: string, clock: Clock): BudgetGroup {
     const store = this.#store;
-    const shared = { store, group, clock: this.#timeOf(clock), random: randomOf(clock) };
-    if (!this.#follows) return { update: (keys, rule, signal) => updateShared(shared, keys, rule, signal) };
+    const at = { store, group, clock: this.#timeOf(clock), random: randomOf(clock) };
+    if (!this.#follows) return { update: (keys, rule, signal) => updateGroup(at, keys, rule, signal) };
     return {
       // Nothing to wait for: a held clock would hold up the next look.
       async update(keys, rule, signal) {
@@ -116,19 +116,19 @@ class BudgetHome {
   }
 }
 
-const HOMES = new WeakMap<SharedStore, BudgetHome>();
-const STORES = new WeakMap<Clock, SharedStore>();
+const HOMES = new WeakMap<Store, BudgetHome>();
+const STORES = new WeakMap<Clock, Store>();
 
 /** The budgets of a store. */
-export function homeOf(store: SharedStore): BudgetHome {
+export function homeOf(store: Store): BudgetHome {
   const home = HOMES.get(store) ?? new BudgetHome(store);
   HOMES.set(store, home);
   return home;
 }
 
 /** The process's own store for budgets that have a name and no store. A clock that a sandbox holds has its own. */
-export function processStore(clock: Clock): SharedStore {
-  const store = STORES.get(clock) ?? memoryStore(systemClock);
+export function processStore(clock: Clock): Store {
+  const store = STORES.get(clock) ?? memoryStoreOn(systemClock);
   STORES.set(clock, store);
   return store;
 }

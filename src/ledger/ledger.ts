@@ -11,7 +11,7 @@ import {
   REMEMBERED_MS,
   type SettledCreate,
 } from '../rules/budget-state.js';
-import type { Decision, SharedValues } from '../store/store.js';
+import type { Decision, StoredValues } from '../store/store.js';
 
 /** The key of a group that contains the state of a budget. */
 const LEDGER = 'ledger';
@@ -42,7 +42,7 @@ export function keysOf(turns: readonly Omit<BudgetTurn, 'nowMs'>[]): readonly st
 /** Makes the steps in order, up to the first reserve that has to wait. */
 export function takeSteps(
   turns: readonly Omit<BudgetTurn, 'nowMs'>[],
-  { values, nowMs }: SharedValues,
+  { values, nowMs }: StoredValues,
 ): Decision<readonly BudgetReply[]> {
   const before = readBudget(values);
   let state = before;
@@ -74,12 +74,12 @@ export type JobCreate = readonly [name: string, key: string, per: BudgetPeriod];
 export const JOB_KEYS: readonly string[] = [CREATES_KEY];
 
 /** The creates of a job. */
-export function readCreates({ values }: SharedValues): readonly JobCreate[] {
+export function readCreates({ values }: StoredValues): readonly JobCreate[] {
   return values[CREATES_KEY] === undefined ? [] : JSON.parse(values[CREATES_KEY]);
 }
 
 /** Adds creates to those of a job. */
-export function addCreates(seen: SharedValues, added: readonly JobCreate[]): Decision<undefined> {
+export function addCreates(seen: StoredValues, added: readonly JobCreate[]): Decision<undefined> {
   const known = readCreates(seen);
   const isNew = ([name, key]: JobCreate) => !known.some((it) => it[0] === name && it[1] === key);
   const creates = [...known, ...added.filter(isNew)];
@@ -103,7 +103,7 @@ interface Ledger {
 }
 
 /** A budget, from the values of its group. */
-export function readBudget(values: SharedValues['values']): BudgetState {
+export function readBudget(values: StoredValues['values']): BudgetState {
   const settled = new Map(
     Object.entries(values)
       .filter(([name]) => name !== LEDGER)

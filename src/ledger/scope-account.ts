@@ -3,7 +3,7 @@ import type { BudgetReply, BudgetScope, BudgetStep, ReserveStep } from '../rules
 import { reasonOf } from '../runtime/callbacks.js';
 import { type Clock, steady } from '../runtime/clock.js';
 import { abortable, onAbort } from '../runtime/deadline.js';
-import { type Decision, isSetupError, type SharedValues } from '../store/store.js';
+import { type Decision, isSetupError, type StoredValues } from '../store/store.js';
 import { keysOf, takeSteps } from './ledger.js';
 
 /** A step of a budget. */
@@ -24,7 +24,7 @@ interface Patience {
 /** A group of the store. */
 export interface BudgetGroup {
   /** Changes the keys by a rule, which may run several times. */
-  update<T>(keys: readonly string[], rule: (seen: SharedValues) => Decision<T>, signal: AbortSignal): Promise<T>;
+  update<T>(keys: readonly string[], rule: (seen: StoredValues) => Decision<T>, signal: AbortSignal): Promise<T>;
 }
 
 /** What an account is made with. */
@@ -226,7 +226,7 @@ export class ScopeAccount {
   /** Makes the steps in the store. Once `taken` is called, the store may have them even where no answer comes. */
   #apply(steps: readonly Pending[], taken: () => void): Promise<readonly BudgetReply[]> {
     const turns = steps.map(({ scope, step }) => ({ scope, step }));
-    const rule = (seen: SharedValues) => {
+    const rule = (seen: StoredValues) => {
       taken();
       return takeSteps(turns, seen);
     };

@@ -12,7 +12,7 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
-import { boundedStore, type SharedStore, updateShared } from '../store/store.js';
+import { boundedStore, type Store, updateGroup } from '../store/store.js';
 
 /** A {@link Journal} of this package. */
 export interface KeptJournal extends Journal {
@@ -74,16 +74,16 @@ const DONE_MS = DAY_MS;
 const INDEX = 'index';
 
 /**
- * A {@link Journal} in a {@link SharedStore}, for programs that run as many processes or without a disk. A create that
+ * A {@link Journal} in a {@link Store}, for programs that run as many processes or without a disk. A create that
  * nothing is left to do for is forgotten after a day, any other after 30 days without an entry.
  *
  * @example
- * const shared = redisShared(redis);
- * const client = new GenClient({ shared, journal: sharedJournal(shared) });
+ * const shared = redisStore(redis);
+ * const client = new GenClient({ shared, journal: sharedJournal(store) });
  */
-export function sharedJournal(store: SharedStore, { name = 'jobs' }: SharedJournalOptions = {}): KeptJournal {
+export function sharedJournal(store: Store, { name = 'jobs' }: SharedJournalOptions = {}): KeptJournal {
   if (!isFields(store) || typeof store.read !== 'function' || typeof store.write !== 'function') {
-    throw new GenError(`sharedJournal(shared) takes a store such as redisShared(redis), not ${show(store)}.`);
+    throw new GenError(`sharedJournal(store) takes a store such as redisStore(redis), not ${show(store)}.`);
   }
   if (typeof name !== 'string' || name === '') {
     throw new GenError(`sharedJournal: name must be a non-empty string, not ${show(name)}.`);
@@ -94,7 +94,7 @@ export function sharedJournal(store: SharedStore, { name = 'jobs' }: SharedJourn
     // An end is kept with its create where the key is known, and by its job where not.
     const id = entry.key ?? ('jobId' in entry ? entry.jobId : '');
     const group = { store, group: groupAt(hash(id) % GROUPS), clock, random: randomOf(clock) };
-    await updateShared(group, [INDEX, `create:${id}`], ({ values, nowMs }) => {
+    await updateGroup(group, [INDEX, `create:${id}`], ({ values, nowMs }) => {
       const entries = [...entriesIn(values[`create:${id}`]), entry];
       const [create] = foldJournal(entries);
       const ttlMs = create && isDone(create) ? DONE_MS : LIVE_MS;
@@ -126,7 +126,7 @@ export function sharedJournal(store: SharedStore, { name = 'jobs' }: SharedJourn
 }
 
 /** The entries of each create of a group. */
-async function readGroup(store: SharedStore, group: string): Promise<JournalEntry[][]> {
+async function readGroup(store: Store, group: string): Promise<JournalEntry[][]> {
   const { values, nowMs } = await store.read(group, [INDEX]);
   const keys = Object.keys(indexIn(values[INDEX], nowMs)).map((id) => `create:${id}`);
   if (keys.length === 0) return [];

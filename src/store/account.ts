@@ -2,20 +2,20 @@
 // account must count together, also when the ESM and the CommonJS copy of this package are both loaded.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
-import { InProcessLimiter, type LanePool } from './in-process-limiter.js';
-import type { AnyLimiter } from './rate-limiter.js';
 import type { LaneLimit } from '../rules/limits.js';
-import type { Lengths } from '../rules/read-order.js';
 import { type Places, takePlace } from '../rules/places.js';
+import type { Lengths } from '../rules/read-order.js';
 import { type Clock, type Random, randomOf, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
 import { Facts } from './facts.js';
+import { InProcessLimiter, type LanePool } from './in-process-limiter.js';
+import type { AnyLimiter } from './rate-limiter.js';
 import { SharedLimiter } from './shared-limiter.js';
-import { memoryStore, type SharedStore, type SharedValues, updateShared } from './store.js';
+import { memoryStoreOn, type Store, type StoredValues, updateGroup } from './store.js';
 
 /** What every client of one account (base URL and key) in this process shares, whichever copy of the package made it. */
 export interface ClientAccount {
   /** Names the account in a store: by the store's own name for it, else by base URL and key. It does not tell the key. */
-  idIn(store: SharedStore | undefined): string;
+  idIn(store: Store | undefined): string;
   /** The limiter of the account's lanes, the same for all clients with the same settings. */
   limiterFor(settings: LimitSettings): AnyLimiter;
   /** What its clients learn from the service. It is shared with other processes where a client has a shared store. */
@@ -39,7 +39,7 @@ export interface AccountFacts {
 /** How a client keeps the limits of its account. */
 export interface LimitSettings {
   /** Where the limits are shared with other processes. @default they are kept in this process */
-  readonly shared?: SharedStore | undefined;
+  readonly store?: Store | undefined;
   /** Limits by lane, in place of the documented ones of the same lane. */
   readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
   readonly onUnavailable?: 'local' | 'throw' | undefined;
@@ -118,7 +118,7 @@ function prune(registry: Registry): void {
 
 function createAccount(baseUrl: string, apiKey: string, clock: Clock, registry: Registry): ClientAccount {
   const id = accountHash(baseUrl, apiKey);
-  const idIn = (store: SharedStore | undefined) =>
+  const idIn = (store: Store | undefined) =>
     store?.account === undefined ? id : accountHash(baseUrl, 'account', store.account);
   /** Each may say that it is in use. */
   const things = new Map<string, object & { readonly busy?: boolean }>();
@@ -158,8 +158,8 @@ interface LimitersOf extends Pick<ClientAccount, 'idIn'> {
 function limitersOf({ idIn, clock, pool, facts }: LimitersOf): ClientAccount['limiterFor'] {
   const random = randomOf(clock);
   const inProcess = new Map<string, AnyLimiter>();
-  const inStores = new WeakMap<SharedStore, Map<string, SharedLimiter>>();
-  return ({ shared: store, limits, onUnavailable = 'local', warn }) => {
+  const inStores = new WeakMap<Store, Map<string, SharedLimiter>>();
+  return ({ store, limits, onUnavailable = 'local', warn }) => {
     const settings = JSON.stringify([onUnavailable, Object.entries(limits ?? {})]);
     if (store === undefined) {
       const limiter = inProcess.get(settings) ?? new InProcessLimiter({ limits }, clock, { pool, random });
@@ -212,8 +212,8 @@ export class AccountPlaces {
   readonly #idIn: ClientAccount['idIn'];
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #ownStore: SharedStore;
-  readonly #last = new WeakMap<SharedStore, Promise<unknown>>();
+  readonly #ownStore: Store;
+  readonly #last = new WeakMap<Store, Promise<unknown>>();
 
   constructor({
     account,
@@ -223,11 +223,11 @@ export class AccountPlaces {
     this.#idIn = account.idIn;
     this.#clock = clock;
     this.#random = random;
-    this.#ownStore = memoryStore(clock);
+    this.#ownStore = memoryStoreOn(clock);
   }
 
   /** Milliseconds until the place of a run comes; 0 when it has come. Without a store, the line is that of this process. */
-  async take(asked: PlaceRequest, store: SharedStore = this.#ownStore): Promise<number> {
+  async take(asked: PlaceRequest, store: Store = this.#ownStore): Promise<number> {
     // Where promises end with their request, no call may wait for another one.
     if (this.#clock.perRequest) return this.#ask(asked, store);
     const place = (this.#last.get(store) ?? Promise.resolve()).then(() => this.#ask(asked, store));
@@ -238,11 +238,11 @@ export class AccountPlaces {
     return place;
   }
 
-  #ask({ lane, limit, key, retryAfterMs }: PlaceRequest, store: SharedStore): Promise<number> {
+  #ask({ lane, limit, key, retryAfterMs }: PlaceRequest, store: Store): Promise<number> {
     const group = `places/${this.#idIn(store)}/${lane}`;
     const own = `run/${key}`;
     const where = { store, group, clock: this.#clock, random: this.#random };
-    return updateShared(where, [LINE, own], ({ nowMs, values }: SharedValues) => {
+    return updateGroup(where, [LINE, own], ({ nowMs, values }: StoredValues) => {
       const given = Number(values[own] ?? Number.NaN);
       // A run that was refused has had its place, whatever the clocks say.
       if (retryAfterMs === undefined && !Number.isNaN(given)) {

@@ -3,7 +3,7 @@ import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/re
 import type { Clock } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import type { PricedCall } from '../schemas/budget.js';
-import { type SharedGroup, type SharedValues, updateShared } from './store.js';
+import { type StoredValues, type StoreGroup, updateGroup } from './store.js';
 
 /** Facts that are remembered. The oldest are forgotten first. */
 const MOST_FACTS = 1_000;
@@ -24,14 +24,14 @@ type Change<V> = (known: V | undefined) => V;
 export class Facts<V> {
   readonly #known = new Map<string, V>();
   readonly #changes: [name: string, change: Change<V>][] = [];
-  #group: SharedGroup | undefined;
+  #group: StoreGroup | undefined;
   #isSyncing = false;
   #timer: (() => void) | undefined;
   #readMs = Number.NEGATIVE_INFINITY;
   #writtenMs = Number.NEGATIVE_INFINITY;
 
   /** Shares the facts with the other processes that use the group. */
-  share(group: SharedGroup): void {
+  share(group: StoreGroup): void {
     if (this.#group?.store === group.store) return;
     this.#group = group;
     void this.#sync();
@@ -71,7 +71,7 @@ export class Facts<V> {
     const changes = [...this.#changes];
     if (changes.length > 0) this.#writtenMs = this.#readMs;
     try {
-      const facts = await updateShared(group, [FACTS_KEY], (seen) => withChanges(seen, changes));
+      const facts = await updateGroup(group, [FACTS_KEY], (seen) => withChanges(seen, changes));
       this.#changes.splice(0, changes.length);
       for (const [name, value] of facts) keepLast(this.#known, name, value, MOST_FACTS);
     } catch {
@@ -85,7 +85,7 @@ export class Facts<V> {
   }
 }
 
-function withChanges<V>({ values }: SharedValues, changes: readonly (readonly [string, Change<V>])[]) {
+function withChanges<V>({ values }: StoredValues, changes: readonly (readonly [string, Change<V>])[]) {
   const facts = new Map<string, V>(Object.entries(JSON.parse(values[FACTS_KEY] ?? '{}')));
   for (const [name, change] of changes) keepLast(facts, name, change(facts.get(name)), MOST_FACTS);
   const value = JSON.stringify(Object.fromEntries(facts));

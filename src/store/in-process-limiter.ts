@@ -1,5 +1,4 @@
 import * as z from 'zod/mini';
-import * as option from '../rules/options.js';
 import { noEarlier } from '../rules/backoff.js';
 import {
   type Arrival,
@@ -11,6 +10,7 @@ import {
   takeTurn,
 } from '../rules/lane.js';
 import { DOCUMENTED_LIMITS, type LaneLimit } from '../rules/limits.js';
+import * as option from '../rules/options.js';
 import { type Clock, type Random, randomOf, steady, systemClock } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';

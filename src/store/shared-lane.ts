@@ -1,16 +1,16 @@
 import { ConnectionError } from '../errors/client-errors.js';
-import type { InProcessLimiter } from './in-process-limiter.js';
-import type { LaneSnapshot, Release } from './rate-limiter.js';
-import { type Joining, WaitingLine } from './waiting-line.js';
 import { type LaneReply, type LaneTurn, lookAtLane, restMsOf } from '../rules/lane.js';
 import type { LaneLimit } from '../rules/limits.js';
 import type { Clock, Random } from '../runtime/clock.js';
-import { isSetupError, type SharedStore } from './store.js';
+import type { InProcessLimiter } from './in-process-limiter.js';
+import type { LaneSnapshot, Release } from './rate-limiter.js';
+import { isSetupError, type Store } from './store.js';
 import { type Outage, StoredLane, type StoredTurn, type TurnTime } from './stored-lane.js';
+import { type Joining, WaitingLine } from './waiting-line.js';
 
 /** What all lanes of a limiter have in common. */
 export interface SharedLaneSettings {
-  readonly store: SharedStore;
+  readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
   /** Counts the calls of this process, for the time that the store is unavailable. */
@@ -342,7 +342,7 @@ export class SharedLane {
     }
     const reason = isSetup
       ? error
-      : new ConnectionError('The shared store is unavailable, and onUnavailable is "throw"', { cause: error });
+      : new ConnectionError('The store is unavailable, and onUnavailable is "throw"', { cause: error });
     for (let waiter = this.#line.next(); waiter; waiter = this.#line.next()) waiter.reject(reason);
     for (const { reject } of this.#tries.splice(0)) reject(reason);
   }

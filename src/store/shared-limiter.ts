@@ -1,15 +1,15 @@
-import { InProcessLimiter, type LanePool } from './in-process-limiter.js';
-import type { AnyLimiter, LaneSnapshot, LaneWait, Release } from './rate-limiter.js';
 import { noEarlier } from '../rules/backoff.js';
 import { DOCUMENTED_LIMITS, type LaneLimit } from '../rules/limits.js';
 import { type Clock, type Random, steady } from '../runtime/clock.js';
+import { InProcessLimiter, type LanePool } from './in-process-limiter.js';
+import type { AnyLimiter, LaneSnapshot, LaneWait, Release } from './rate-limiter.js';
 import { SharedLane } from './shared-lane.js';
-import type { SharedStore } from './store.js';
+import type { Store } from './store.js';
 import { createOutage } from './stored-lane.js';
 
 /** What a shared limiter is made with. */
 export interface SharedLimiterOptions {
-  readonly store: SharedStore;
+  readonly store: Store;
   /** Names the account in the store. */
   readonly account: string;
   /** Limits by lane, in place of the documented ones of the same lane. */

@@ -5,8 +5,8 @@ import { type Clock, type Random, systemClock } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import { mustBe } from '../schemas/show.js';
 
-/** What a store contains of a group: see {@link SharedStore.read}. */
-export interface SharedValues {
+/** What a store contains of a group: see {@link Store.read}. */
+export interface StoredValues {
   /** Changes with each write to the group. */
   readonly version: string;
   /** The store's time, in milliseconds since the epoch. */
@@ -16,20 +16,20 @@ export interface SharedValues {
 }
 
 /** What a write does to the keys of a group: sets a value for `ttlMs` milliseconds, or deletes the key. */
-export type SharedChanges = Readonly<Record<string, { readonly value: string; readonly ttlMs: number } | null>>;
+export type StoreChanges = Readonly<Record<string, { readonly value: string; readonly ttlMs: number } | null>>;
 
 /**
  * What many processes share: limits, budgets, prices, handled events. A store only compares and swaps; the rules are code
- * of this package. `memoryShared`, `redisShared` and `durableObjectShared` make one. Your own needs two functions.
+ * of this package. `memoryStore`, `redisStore` and `durableObjectStore` make one. Your own needs two functions.
  */
-export interface SharedStore {
+export interface Store {
   /** Reads keys of a group, with a version that changes with each write to the group. */
-  read(group: string, keys: readonly string[]): Promise<SharedValues>;
+  read(group: string, keys: readonly string[]): Promise<StoredValues>;
   /**
    * Writes all changes or none. Resolves with false, and writes nothing, when the group has changed since `version`.
    * Each key expires by itself after its `ttlMs`.
    */
-  write(group: string, version: string, changes: SharedChanges): Promise<boolean>;
+  write(group: string, version: string, changes: StoreChanges): Promise<boolean>;
   /** Sends a message to every process that listens to the topic. Without it, waits are not notified across processes. */
   publish?(topic: string, message: string): Promise<void>;
   /** Calls the listener with each message of the topic, until the returned function is called. */
@@ -45,13 +45,13 @@ export interface SharedStore {
 
 /** What a rule decides: what is written, and what the caller gets. Without changes, nothing is written. */
 export interface Decision<T> {
-  readonly changes: SharedChanges;
+  readonly changes: StoreChanges;
   readonly result: T;
 }
 
 /** Where and how a group is updated. */
-export interface SharedGroup {
-  readonly store: SharedStore;
+export interface StoreGroup {
+  readonly store: Store;
   readonly group: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -66,10 +66,10 @@ const MOST_LOST_SWAP_MS = 250;
  * several times, so it must be pure. An abort ends the loop before the next read. A store that fails or does not answer in
  * time rejects with a ConnectionError.
  */
-export async function updateShared<T>(
-  { store, group, clock, random }: SharedGroup,
+export async function updateGroup<T>(
+  { store, group, clock, random }: StoreGroup,
   keys: readonly string[],
-  rule: (seen: SharedValues) => Decision<T>,
+  rule: (seen: StoredValues) => Decision<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   const bounded = boundedStore(store, clock);
@@ -87,11 +87,11 @@ export async function updateShared<T>(
 const TIMEOUT_MS = 2_000;
 
 /** The store, with answers that come within its `timeoutMs` and are checked. Where it fails, it rejects with a ConnectionError. */
-export function boundedStore(store: SharedStore, clock: Clock): SharedStore {
+export function boundedStore(store: Store, clock: Clock): Store {
   const { timeoutMs = TIMEOUT_MS } = store;
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
-      const late = () => reject(new ConnectionError(`The shared store did not answer within ${timeoutMs} ms`));
+      const late = () => reject(new ConnectionError(`The store did not answer within ${timeoutMs} ms`));
       const cancel = clock.after(timeoutMs, late);
       (async () => ask())()
         .finally(cancel)
@@ -108,12 +108,12 @@ function storeError(cause: unknown): GenError {
   return GenError.isInstance(cause) ? cause : new ConnectionError(reasonOf(cause), { cause });
 }
 
-function checkedValues(answer: SharedValues): SharedValues {
+function checkedValues(answer: StoredValues): StoredValues {
   const { version, nowMs, values } = answer ?? {};
   if (typeof version === 'string' && Number.isFinite(nowMs) && typeof values === 'object' && values !== null)
     return answer;
   const shape = 'an object { version, nowMs, values } with a string, a number and an object';
-  throw setupError(mustBe('The answer of shared.read', shape, answer));
+  throw setupError(mustBe('The answer of store.read', shape, answer));
 }
 
 /** An error that says that something is set up wrongly, and that waiting does not help. */
@@ -127,11 +127,11 @@ export function isSetupError(error: unknown): error is GenError {
 }
 
 /** The name under which a client shows its store to what is made with it. */
-export const SHARED: unique symbol = Symbol.for('gen-client.shared');
+export const STORE: unique symbol = Symbol.for('gen-client.store');
 
 /** The store of a client, if it has one. */
-export function sharedOf(client: object): SharedStore | undefined {
-  return (client as { readonly [SHARED]?: SharedStore })[SHARED];
+export function storeOf(client: object): Store | undefined {
+  return (client as { readonly [STORE]?: Store })[STORE];
 }
 
 interface Group {
@@ -139,22 +139,22 @@ interface Group {
   readonly values: Map<string, { readonly value: string; readonly untilMs: number }>;
 }
 
-const IN_PROCESS = new WeakSet<SharedStore>();
+const IN_PROCESS = new WeakSet<Store>();
 
 /** Whether the store is in the memory of this process: what is kept there may follow the clock of a client. */
-export function isInProcess(store: SharedStore): boolean {
+export function isInProcess(store: Store): boolean {
   return IN_PROCESS.has(store);
 }
 
 /** Expired keys of all groups are removed after so many writes. */
 const SWEEP_EVERY = 256;
 
-/** A {@link SharedStore} with notifications between processes. */
-export type NotifyingStore = SharedStore & Required<Pick<SharedStore, 'publish' | 'subscribe'>>;
+/** A {@link Store} with notifications between processes. */
+export type NotifyingStore = Store & Required<Pick<Store, 'publish' | 'subscribe'>>;
 
-/** A {@link SharedStore} in the memory of this process. Each call makes a new one. */
-export function memoryShared(): NotifyingStore {
-  return memoryStore(systemClock);
+/** A {@link Store} in the memory of this process. Each call makes a new one. */
+export function memoryStore(): NotifyingStore {
+  return memoryStoreOn(systemClock);
 }
 
 /** Events that are remembered without a store of their own. The oldest are forgotten first. */
@@ -162,16 +162,16 @@ const MOST_EVENTS = 10_000;
 const PROCESS = Symbol.for('gen-client.events');
 
 /** The store of this process for what is made without one: the ids of handled events, by clock. */
-export function eventStore(clock: Clock = systemClock): SharedStore {
-  const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, SharedStore> } = globalThis;
+export function eventStore(clock: Clock = systemClock): Store {
+  const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
   home[PROCESS] ??= new WeakMap();
-  const store = home[PROCESS].get(clock) ?? memoryStore(clock, MOST_EVENTS);
+  const store = home[PROCESS].get(clock) ?? memoryStoreOn(clock, MOST_EVENTS);
   home[PROCESS].set(clock, store);
   return store;
 }
 
-/** A {@link SharedStore} in memory on a clock that a test or a sandbox holds. `most` groups are kept, the newest. */
-export function memoryStore(clock: Clock, most = Number.POSITIVE_INFINITY): NotifyingStore {
+/** A {@link Store} in memory on a clock that a test or a sandbox holds. `most` groups are kept, the newest. */
+export function memoryStoreOn(clock: Clock, most = Number.POSITIVE_INFINITY): NotifyingStore {
   const groups = new Map<string, Group>();
   let writes = 0;
   let lastVersion = 0;
@@ -186,7 +186,7 @@ export function memoryStore(clock: Clock, most = Number.POSITIVE_INFINITY): Noti
   }
 
   const store: NotifyingStore = {
-    async read(group: string, keys: readonly string[]): Promise<SharedValues> {
+    async read(group: string, keys: readonly string[]): Promise<StoredValues> {
       const nowMs = clock.now();
       const kept = groups.get(group);
       const values: Record<string, string> = Object.create(null);
@@ -196,7 +196,7 @@ export function memoryStore(clock: Clock, most = Number.POSITIVE_INFINITY): Noti
       }
       return { version: String(kept?.version ?? 0), nowMs, values };
     },
-    async write(group: string, version: string, changes: SharedChanges): Promise<boolean> {
+    async write(group: string, version: string, changes: StoreChanges): Promise<boolean> {
       const kept = groups.get(group) ?? { version: 0, values: new Map() };
       if (String(kept.version) !== version) return false;
       const nowMs = clock.now();

@@ -3,7 +3,7 @@ import { decodeLane, encodeLane } from '../rules/lane-record.js';
 import type { LaneLimit } from '../rules/limits.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
-import { type SharedGroup, type SharedStore, type SharedValues, setupError, updateShared } from './store.js';
+import { type Store, type StoredValues, type StoreGroup, setupError, updateGroup } from './store.js';
 
 /** The one key of a lane's group. */
 const KEY = 'lane';
@@ -29,12 +29,12 @@ export interface TurnTime {
 
 /** A lane whose state is in a store. It counts how often the process asks the store, and says when it may ask again. */
 export class StoredLane {
-  readonly #where: SharedGroup;
+  readonly #where: StoreGroup;
   readonly #limit: LaneLimit;
   #asksLeft = MOST_SAVED;
   #countedMs: number;
 
-  constructor(where: SharedGroup, limit: LaneLimit) {
+  constructor(where: StoreGroup, limit: LaneLimit) {
     this.#where = where;
     this.#limit = limit;
     this.#countedMs = where.clock.now();
@@ -44,7 +44,7 @@ export class StoredLane {
   async take(turnAt: (time: TurnTime) => LaneTurn): Promise<StoredTurn> {
     const { store, group, clock } = this.#where;
     let askedMs = clock.now();
-    const counting: SharedStore = {
+    const counting: Store = {
       timeoutMs: store.timeoutMs,
       read: (...asked) => {
         this.#mayAsk(-1);
@@ -56,11 +56,11 @@ export class StoredLane {
         return store.write(...asked);
       },
     };
-    const taken = await updateShared({ ...this.#where, store: counting }, [KEY], ({ values, nowMs }: SharedValues) => {
+    const taken = await updateGroup({ ...this.#where, store: counting }, [KEY], ({ values, nowMs }: StoredValues) => {
       const stored = values[KEY];
       const lane = stored === undefined ? emptyLane() : decodeLane(stored);
       if (lane === undefined) {
-        throw setupError(`The shared store has something else under "${group}". Give gen-client a prefix of its own.`);
+        throw setupError(`The store has something else under "${group}". Give gen-client a prefix of its own.`);
       }
       const turn = turnAt({ nowMs, askedMs });
       const reply = takeTurn(lane, turn, this.#limit, nowMs);
@@ -122,7 +122,7 @@ export function createOutage(clock: Clock): Outage {
     warn(warn) {
       if (warn === undefined || warned.has(warn)) return;
       warned.add(warn);
-      warn(`The shared store is unavailable (${reason}). Until it answers, this process keeps the limits by itself.`);
+      warn(`The store is unavailable (${reason}). Until it answers, this process keeps the limits by itself.`);
     },
   };
 }

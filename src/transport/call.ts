@@ -1,9 +1,6 @@
 // One logical call, and the shape of the layers that it passes through.
-import { type Config, readHeaders } from '../client/config.js';
+
 import { GenError } from '../errors/index.js';
-import type { Channels, RequestTrace } from './events.js';
-import type { JobEvent, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
-import type { AnyLimiter } from '../store/rate-limiter.js';
 import { checkOptions, REQUEST_OPTIONS, type RequestOptions } from '../rules/options.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Deadline } from '../runtime/deadline.js';
@@ -12,7 +9,11 @@ import type { Job } from '../schemas/job.js';
 import type { ModelList } from '../schemas/lists.js';
 import { show } from '../schemas/show.js';
 import type { ClientAccount } from '../store/account.js';
+import type { AnyLimiter } from '../store/rate-limiter.js';
+import { type Config, readHeaders } from './config.js';
 import type { Credentials } from './credentials.js';
+import type { Channels, RequestTrace } from './events.js';
+import type { JobEvent, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
 import { idempotencyKeyOf } from './idempotency.js';
 import type { JsonRequest, RequestPath, ResponseMeta, ShownJob, StreamRequest, TransferRequest } from './transport.js';
 

@@ -1,14 +1,14 @@
-import type { Config } from '../client/config.js';
 import { seenFromCallerOf } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
-import { heard, openChannels, type RequestTrace, type TraceChannel, traced } from './events.js';
 import { startDeadline } from '../runtime/deadline.js';
 import { listIn } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/lists.js';
 import type { ClientAccount } from '../store/account.js';
 import { withText } from './answer.js';
 import type { Answer, Core, JobTeller } from './call.js';
+import type { Config } from './config.js';
 import { createCredentials } from './credentials.js';
+import { heard, openChannels, type RequestTrace, type TraceChannel, traced } from './events.js';
 import { createHttp } from './http.js';
 import { createObserver } from './layers/events.js';
 import { createJobTeller } from './layers/jobs.js';

@@ -1,9 +1,9 @@
-import { type Config, checkApiKey, whyNotRead } from '../client/config.js';
 import { markPassing, seenFromCallerOf } from '../errors/gen-error.js';
 import { AuthenticationError, ConnectionError, GenError } from '../errors/index.js';
-import type { AnyLimiter } from '../store/rate-limiter.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { accountFor, type ClientAccount } from '../store/account.js';
+import type { AnyLimiter } from '../store/rate-limiter.js';
+import { type Config, checkApiKey, whyNotRead } from './config.js';
 
 /** A key, and the account that it belongs to. */
 interface Login {
@@ -79,8 +79,8 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     limiter() {
       const current = config.limiter ? undefined : accountOf();
       if (current && limited?.account !== current) {
-        const { shared, limits, onUnavailable } = config;
-        limited = { account: current, limiter: current.limiterFor({ shared, limits, onUnavailable, warn }) };
+        const { store, limits, onUnavailable } = config;
+        limited = { account: current, limiter: current.limiterFor({ store, limits, onUnavailable, warn }) };
       }
       return config.limiter ?? limited?.limiter;
     },

@@ -1,6 +1,7 @@
 // What happens to calls and jobs, told to whoever listens: hooks, and the runtime's diagnostics channels.
-import type { JobEvent } from './hooks.js';
+
 import type { JobCall } from '../schemas/job.js';
+import type { JobEvent } from './hooks.js';
 
 /** A channel of `node:diagnostics_channel`. */
 export interface EventChannel {

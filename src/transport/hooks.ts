@@ -1,5 +1,5 @@
-import type { LaneWait } from '../store/rate-limiter.js';
 import type { JobCall, JobStatus } from '../schemas/job.js';
+import type { LaneWait } from '../store/rate-limiter.js';
 
 /** How much is logged. */
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
@@ -112,3 +112,6 @@ export interface Hooks {
   /** A call waits for its lane: for a free slot, or because the service asked for it. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }
+
+/** The levels, each including those before it. */
+export const LOG_LEVELS = ['off', 'error', 'warn', 'info', 'debug'] as const satisfies readonly LogLevel[];

@@ -1,14 +1,14 @@
 // Only importer of ky, which sends every request: JSON, streams and bytes.
 import ky from 'ky';
-import type { Config } from '../client/config.js';
 import { APIError, ConnectionError, GenError } from '../errors/index.js';
 import { hasNoBody, isRedirectFailure, isRedirection, MOST_CAUSES } from '../rules/fate.js';
 import { streamOf } from '../runtime/bytes.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { isBrowser, isNode } from '../runtime/platform.js';
-import { show } from '../schemas/show.js';
 import { VERSION } from '../runtime/version.js';
+import { show } from '../schemas/show.js';
 import { type Attempt, type Call, detailsOf, type Http } from './call.js';
+import type { Config } from './config.js';
 import { scrubCause, scrubText } from './decode-error.js';
 import type { TransferRequest } from './transport.js';
 

@@ -1,10 +1,11 @@
 // What this process knows of the jobs of an account, so that each phase of a job is reported once.
-import type { JobTrace, TraceChannel } from './events.js';
-import type { JobEvent } from './hooks.js';
+
 import type { Journal } from '../rules/journal.js';
 import { keepLast } from '../runtime/keep-last.js';
 import type { Budget } from '../schemas/budget.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
+import type { JobTrace, TraceChannel } from './events.js';
+import type { JobEvent } from './hooks.js';
 import type { ShownJob } from './transport.js';
 
 /** Jobs of all accounts that are remembered. The oldest are forgotten first. */

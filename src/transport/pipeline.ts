@@ -1,9 +1,9 @@
 // The way of a call, read from top to bottom.
 
 import { withKey } from '../errors/gen-error.js';
-import { heard } from './events.js';
 import type { RequestOptions } from '../rules/options.js';
 import { type Answer, type Call, type CallRequest, type Core, createCall, type Layer } from './call.js';
+import { heard } from './events.js';
 import { attempt } from './layers/attempt.js';
 import { budgeted } from './layers/budget.js';
 import { checked } from './layers/checks.js';

@@ -1,7 +1,7 @@
 // The port that resources see: types only. http.ts stands behind it.
 
-import type { OptionsSchema, RequestOptions } from '../rules/options.js';
 import type { Lane } from '../rules/limits.js';
+import type { OptionsSchema, RequestOptions } from '../rules/options.js';
 import type { CheckOptions } from '../rules/preflight.js';
 import type { Clock, Random } from '../runtime/clock.js';
 import type { Job, JobCall } from '../schemas/job.js';

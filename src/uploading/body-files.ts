@@ -1,8 +1,8 @@
 // Files by value: an upload source wherever a field of a body takes an upload id.
 
 import { GenError, PreflightError } from '../errors/index.js';
-import type { RequestOptions } from '../rules/options.js';
 import { isUploadField } from '../rules/fields.js';
+import type { RequestOptions } from '../rules/options.js';
 import { abortable, onAbort } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';

@@ -5,7 +5,7 @@ import { abortable } from '../runtime/deadline.js';
 import { sha256Of } from '../runtime/sha256.js';
 import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
-import { type SharedGroup, updateShared } from '../store/store.js';
+import { type StoreGroup, updateGroup } from '../store/store.js';
 import { isMemory, recogniseSource } from './source.js';
 
 /** An upload that a call uses. */
@@ -177,7 +177,7 @@ export interface RememberedUploads {
 }
 
 /** Remembers uploads in a store; `warn` is called when it fails. */
-export function rememberedUploads(group: SharedGroup, warn: (message: string) => void): RememberedUploads {
+export function rememberedUploads(group: StoreGroup, warn: (message: string) => void): RememberedUploads {
   const inTime = async <T>(work: Promise<T>): Promise<T | undefined> => {
     let cancel = () => {};
     const late = new Promise<never>((_, reject) => {
@@ -198,20 +198,20 @@ export function rememberedUploads(group: SharedGroup, warn: (message: string) =>
   return {
     find: (key) =>
       inTime(
-        updateShared(group, [key], ({ values: { [key]: id } }) => ({
+        updateGroup(group, [key], ({ values: { [key]: id } }) => ({
           changes: id === undefined ? {} : { [key]: entry(id) },
           result: id,
         })),
       ),
     async keep(key, id) {
-      await inTime(updateShared(group, [key], () => ({ changes: { [key]: entry(id) }, result: undefined })));
+      await inTime(updateGroup(group, [key], () => ({ changes: { [key]: entry(id) }, result: undefined })));
     },
     async forget(key, id) {
       const rule = ({ values }: { readonly values: Readonly<Record<string, string>> }) => ({
         changes: values[key] === id ? { [key]: null } : {},
         result: undefined,
       });
-      await inTime(updateShared(group, [key], rule));
+      await inTime(updateGroup(group, [key], rule));
     },
   };
 }

@@ -1,6 +1,6 @@
 import { PreflightError, UploadError } from '../errors/index.js';
-import type { RequestOptions } from '../rules/options.js';
 import { isExpiredUrl, leftByCreate, leftByDeletion } from '../rules/files.js';
+import type { RequestOptions } from '../rules/options.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
 import { type DescribedFile, openFile, type UploadFile } from './file.js';
 import type { RememberedUploads, UploadMemory } from './upload-memory.js';

@@ -2,13 +2,13 @@
 
 import { seenFromCallerOf } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
-import { checkOptions } from '../rules/options.js';
+import { readJournal, timestamp } from '../ledger/shared-journal.js';
 import { isDone, type Journal, type JournaledCreate } from '../rules/journal.js';
+import { checkOptions } from '../rules/options.js';
 import { ENDED, type JobProgress } from '../rules/read-order.js';
 import { onAbort } from '../runtime/deadline.js';
 import { type CreatedJob, isCompleted, type Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
-import { readJournal, timestamp } from '../ledger/shared-journal.js';
 import type { Waiter } from './wait-for-job.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 

@@ -5,7 +5,7 @@ import { type Clock, wallOf } from '../runtime/clock.js';
 import { isFields, isText } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
-import type { SharedStore } from '../store/store.js';
+import type { Store } from '../store/store.js';
 import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhooks/verify.js';
 
 /** A verified webhook event, or the part of it that says which job it is about. */
@@ -24,7 +24,7 @@ export interface Notice {
 export interface NoticesContext {
   readonly clock: Clock;
   /** The store through which the processes of an account notify each other. */
-  readonly shared: SharedStore;
+  readonly store: Store;
   /** The client's signing secrets: what another process has received is verified again. */
   readonly secrets?: (() => readonly string[]) | undefined;
   /** The base URL, where it is known. */
@@ -56,7 +56,7 @@ export function noticeOf(event: unknown, baseUrl: string | undefined): Notice | 
 
 /** Makes the notices of one client. The store may fail or throw: then the waits of other processes go on by their reads. */
 export function createNotices(context: NoticesContext) {
-  const { shared, warn } = context;
+  const { store, warn } = context;
   const failed = (reason: string) => warn?.(`the waits of other processes are not notified: ${reason}`);
   let listening = 0;
   let stop: (() => void) | undefined;
@@ -68,19 +68,19 @@ export function createNotices(context: NoticesContext) {
   return {
     /** Tells the other processes. */
     publish(event: JobNotice): void {
-      callObserver(() => shared.publish?.(TOPIC, noticeText(event)), failed);
+      callObserver(() => store.publish?.(TOPIC, noticeText(event)), failed);
     },
     /**
      * Gives each notice of the other processes to the watcher, while at least one wait is open. Returns the function that
      * ends this wait's part; undefined where the store has no notices.
      */
     listen(watcher: NoticeTaker): (() => void) | undefined {
-      if (!shared.subscribe) return undefined;
+      if (!store.subscribe) return undefined;
       watchers.add(watcher);
       listening++;
       if (listening === 1) {
         try {
-          stop = shared.subscribe(TOPIC, (message) => callObserver(() => receive(message)));
+          stop = store.subscribe(TOPIC, (message) => callObserver(() => receive(message)));
         } catch (error) {
           failed(reasonOf(error));
         }

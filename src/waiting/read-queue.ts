@@ -1,8 +1,9 @@
 // The jobs that wait for a read: those that rest, by their time, and those that are due, by their rank and the pace.
-import type { LaneLimiter, LaneSnapshot, RateLimiter } from '../store/rate-limiter.js';
+
 import { endsWait, isRateLimited } from '../rules/fate.js';
 import { DOCUMENTED_LIMITS, READ_SHARE } from '../rules/limits.js';
 import { type Candidate, type Model, rankOf, readPauseMs } from '../rules/read-order.js';
+import type { LaneLimiter, LaneSnapshot, RateLimiter } from '../store/rate-limiter.js';
 
 /** Something that is due at a time. */
 interface Due {

@@ -1,8 +1,7 @@
 import { GenError } from '../errors/index.js';
-import { type TraceChannel, traced, type WaitTrace } from '../transport/events.js';
-import { checkOptions } from '../rules/options.js';
 import { callFailure } from '../rules/fate.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
+import { checkOptions } from '../rules/options.js';
 import { nextStep } from '../rules/run.js';
 import { type CreateStep, type Recover, type RunEvent, type RunRules, startRun } from '../rules/run-state.js';
 import { type Clock, steady, systemClock } from '../runtime/clock.js';
@@ -11,7 +10,8 @@ import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, type CreatedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
 import { lengthsOf } from '../store/facts.js';
-import type { SharedStore } from '../store/store.js';
+import type { Store } from '../store/store.js';
+import { type TraceChannel, traced, type WaitTrace } from '../transport/events.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
 import { type FollowContext, followJob, outcomeOf, type WaitPart, type WaitTarget } from './wait.js';
 import { CREATE_AND_WAIT_OPTIONS, recoverRules, WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
@@ -24,12 +24,12 @@ export interface SharedState {
 
 /** What waiting needs of the client. */
 export interface WaiterContext
-  extends Omit<NoticesContext, 'clock' | 'shared'>,
+  extends Omit<NoticesContext, 'clock' | 'store'>,
     Omit<FollowContext, 'clock' | 'watcher' | 'notices'> {
   /** What all clients of the account share. */
   readonly account: () => Promise<SharedState>;
   /** The store through which the processes of an account notify each other. */
-  readonly shared?: SharedStore | undefined;
+  readonly store?: Store | undefined;
   /** @default the runtime's own */
   readonly clock?: Clock | undefined;
   /** Where the wait is traced, while somebody listens. */
@@ -54,8 +54,8 @@ const WATCHER = 'waits';
 
 /** Makes the waiting of one client. */
 export function createWaiter(given: WaiterContext): Waiter {
-  const { clock = systemClock, account, waits, shared } = given;
-  const notices = shared && createNotices({ ...given, clock, shared });
+  const { clock = systemClock, account, waits, store } = given;
+  const notices = store && createNotices({ ...given, clock, store });
   const watcher = async () => {
     const state = await account();
     return state.shared(WATCHER, () => new JobWatcher(clock, undefined, lengthsOf(state)));

@@ -10,7 +10,7 @@ import {
   type WebhookEventOf,
   type WebhookEventType,
 } from '../schemas/webhook-event.js';
-import { eventStore, type SharedStore, sharedOf } from '../store/store.js';
+import { eventStore, type Store, storeOf } from '../store/store.js';
 import { createInbox, type Verdict } from './inbox.js';
 import { secretsOf } from './signature.js';
 import { type VerifyWebhookOptions, verifyWebhook } from './verify.js';
@@ -55,10 +55,10 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
    */
   readonly ack?: 'before' | 'after' | undefined;
   /**
-   * Where the ids of handled events are. Several processes need a common one, such as `redisShared(redis)`.
+   * Where the ids of handled events are. Several processes need a common one, such as `redisStore(redis)`.
    * @default the `shared` of `client`, else this process's own memory
    */
-  readonly shared?: SharedStore | undefined;
+  readonly store?: Store | undefined;
   /**
    * Milliseconds for which an event belongs to the copy that claimed it. After that another copy can be handled, and a
    * listener or a store that has not finished is reported to `onError`. Longer than the longest listener. @default 60_000
@@ -118,7 +118,7 @@ const HANDLER_RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
   secret: SECRET,
   on: ['an object of listeners', isFields],
   ack: ['one of "before", "after"', (value) => value === 'before' || value === 'after'],
-  shared: methodsRule('read', 'write'),
+  store: methodsRule('read', 'write'),
   leaseMs: MILLISECONDS,
   rememberMs: MILLISECONDS,
   maxBodyBytes: [
@@ -197,7 +197,7 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
       ? client.verifyWebhook(request, bounds)
       : verifyWebhook(request, { ...bounds, secret });
   const deliver = createInbox({
-    shared: options.shared ?? (client && sharedOf(client)) ?? eventStore(client && wallOf(clockOf(client))),
+    store: options.store ?? (client && storeOf(client)) ?? eventStore(client && wallOf(clockOf(client))),
     leaseMs,
     rememberMs,
     pausesMs: ack === 'after' ? PAUSES_MS : [],

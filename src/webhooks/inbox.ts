@@ -2,7 +2,7 @@ import { GenError } from '../errors/gen-error.js';
 import { systemClock, systemRandom } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
-import { type Decision, type SharedStore, updateShared } from '../store/store.js';
+import { type Decision, type Store, updateGroup } from '../store/store.js';
 
 /** What a claim found: the event is new, another copy of it is being handled, or it was handled. */
 type Claimed = 'new' | 'busy' | 'done';
@@ -24,7 +24,7 @@ export interface Delivery {
 /** What an inbox needs. */
 export interface InboxOptions {
   /** Where the ids of handled events are. */
-  readonly shared: SharedStore;
+  readonly store: Store;
   readonly leaseMs: number;
   readonly rememberMs: number;
   /** Milliseconds to wait before each further claim of an event that is in the hands of another copy. */
@@ -64,16 +64,16 @@ async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promi
   return claimOnce(event, options);
 }
 
-async function claimOnce(event: WebhookEvent, { shared, leaseMs, report }: InboxOptions): Promise<Claim> {
+async function claimOnce(event: WebhookEvent, { store, leaseMs, report }: InboxOptions): Promise<Claim> {
   const lease = startLease(leaseMs);
-  const record = eventRecord(shared, event.id);
+  const record = eventRecord(store, event.id);
   const asked = record.claim(leaseMs);
   try {
     const found = await lease.orOver(asked);
     if (found === OVER) {
       // What is claimed after all is given back, because nobody works on it.
       asked.then((late) => (late === 'new' ? record.release() : undefined)).catch(() => {});
-      throw new GenError(`The shared store did not answer within ${leaseMs} ms (leaseMs).`);
+      throw new GenError(`The store did not answer within ${leaseMs} ms (leaseMs).`);
     }
     if (found !== 'new') lease.cancel();
     return { found, lease, record };
@@ -105,7 +105,7 @@ async function handleOnce(event: WebhookEvent, { lease, record }: Claim, options
     }
   };
   if ((await lease.orOver(work())) === OVER) {
-    const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The shared store did not answer';
+    const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The store did not answer';
     report(new GenError(`${who} within ${leaseMs} ms (leaseMs). Another copy of the event can be handled now.`), event);
   }
   lease.cancel();
@@ -117,11 +117,11 @@ const STATE_KEY = 'state';
 const HANDLED = 'done';
 
 /** What a store knows of one event. */
-function eventRecord(store: SharedStore, id: string) {
+function eventRecord(store: Store, id: string) {
   const group = { store, group: `events/${id}`, clock: systemClock, random: systemRandom };
   const own = `busy ${systemRandom.uuid()}`;
   const update = <T>(rule: (state: string | undefined) => Decision<T>) =>
-    updateShared(group, [STATE_KEY], ({ values }) => rule(values[STATE_KEY]));
+    updateGroup(group, [STATE_KEY], ({ values }) => rule(values[STATE_KEY]));
   return {
     /** Takes the event for `leaseMs` milliseconds: of any number of claims at once, one gets `new`. */
     claim: (leaseMs: number) =>

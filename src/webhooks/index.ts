@@ -13,7 +13,7 @@ export type {
   WebhookEventOf,
   WebhookEventType,
 } from '../schemas/webhook-event.js';
-export type { SharedChanges, SharedStore, SharedValues } from '../store/store.js';
+export type { Store, StoreChanges, StoredValues } from '../store/store.js';
 export type {
   WaitUntil,
   WebhookClient,

@@ -6,37 +6,20 @@ import { importsOf } from './source.js';
  * inside its own folder. Type imports count.
  */
 const FLOORS: readonly (readonly string[])[] = [
-  ['catalog', 'version', 'runtime', 'schemas'],
+  ['runtime', 'catalog', 'schemas'],
   ['errors'],
   ['rules'],
-  ['options', 'limits', 'shared', 'hooks', 'events', 'budget', 'client-options', 'config'],
+  ['store', 'ledger'],
   ['uploading', 'webhooks'],
   ['transport'],
-  ['waiting', 'resources'],
-  ['client', ...entryPoints()],
+  ['downloading', 'waiting'],
+  ['client'],
+  ['adapters'],
   ['index', 'cli'],
 ];
 
-/** Entry points beside the core. Each may use the core; which of them use each other is listed here. */
-function entryPoints(): readonly string[] {
-  return [
-    'storage',
-    'node',
-    'durable',
-    'redis',
-    'bullmq',
-    'cloudflare',
-    'otel',
-    'ai-sdk',
-    'schemas-door',
-    'proxy',
-    'page',
-    'react',
-  ];
-}
-
 /** Durable runs and the proxy copy and serve files; a page knows the types of its proxy, and the hook is the page's. */
-const ENTRY_POINTS_SEEN: Readonly<Record<string, readonly string[]>> = {
+const ADAPTERS_SEEN: Readonly<Record<string, readonly string[]>> = {
   durable: ['storage'],
   proxy: ['storage'],
   page: ['proxy'],
@@ -50,11 +33,11 @@ const SANDBOX_DOOR = 'src/sandbox/index.ts';
 
 /** Runs whole programs against the sandbox, with clients of its own. */
 const SIMULATION = /^src\/sandbox\/simulate\//;
-const SEEN_BY_SIMULATION = /^src\/(client|client-options|config)\.ts$|^src\/shared\/|^src\/budget\/ledger\.ts$/;
+const SEEN_BY_SIMULATION = /^src\/client\/(client|client-options|config)\.ts$|^src\/store\/|^src\/ledger\/ledger\.ts$/;
 
 /** What the sandbox's tower may see of the rest: it is the other side of the wire, and shares only the contract. */
 const SEEN_BY_SANDBOX =
-  /^src\/(schemas\/|errors\/|rules\/|runtime\/|(catalog|version|options)\.ts$|(webhooks\/signature|uploading\/sniff)\.ts$)/;
+  /^src\/(schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/sniff)\.ts$)/;
 
 /** The one file that talks to the network: resources never reach it, not even through another file. */
 const BEHIND_THE_PORT = 'src/transport/create-transport.ts';
@@ -62,6 +45,10 @@ const BEHIND_THE_PORT = 'src/transport/create-transport.ts';
 /** The folder or file below `src` that a path belongs to: `src/limits/x.ts` is of `limits`, `src/client/client.ts` of `client`. */
 function unitOf(path: string): string {
   return path.replace(/^src\//, '').replace(/(\/.*|\.ts)$/, '');
+}
+
+function adapterOf(path: string): string | undefined {
+  return path.split('/')[2];
 }
 
 function floorOf(path: string): number {
@@ -81,6 +68,11 @@ export const arrowsPointDown = overArrows((arrow, target) => {
     const isUp = sandboxFloorOf(target) > sandboxFloorOf(arrow.from.path);
     return isUp ? `${arrow.from.path} must not import ${target}: it stands above it` : undefined;
   }
+  if (from === 'adapters' && to === 'adapters') {
+    const [one = '', other = ''] = [adapterOf(arrow.from.path), adapterOf(target)];
+    const isAllowed = one === other || ADAPTERS_SEEN[one]?.includes(other);
+    return isAllowed ? undefined : `adapters do not import each other: ${one}, ${other}`;
+  }
   if (from === to) return undefined;
   if (arrow.from.path === SANDBOX_DOOR && target === 'src/client/client.ts') return undefined;
   if (SIMULATION.test(arrow.from.path) && SEEN_BY_SIMULATION.test(target)) return undefined;
@@ -89,9 +81,6 @@ export const arrowsPointDown = overArrows((arrow, target) => {
   const [high, low] = [floorOf(arrow.from.path), floorOf(target)];
   if (high === -1) return `${from} stands on no floor; give it one in test/architecture/floors.ts`;
   if (low === -1) return `${to} stands on no floor; give it one in test/architecture/floors.ts`;
-  if (entryPoints().includes(from) && entryPoints().includes(to)) {
-    return ENTRY_POINTS_SEEN[from]?.includes(to) ? undefined : `entry points do not import each other: ${from}, ${to}`;
-  }
   const units = FLOORS[high] ?? [];
   const isBelow = low < high || (low === high && units.indexOf(to) < units.indexOf(from));
   return isBelow ? undefined : `${from} must not import ${to}: it stands ${low === high ? 'beside' : 'above'} it`;
@@ -103,7 +92,7 @@ export const insidesStayInside = overArrows((arrow, target) => {
   const ofSandbox = arrow.from.path === SANDBOX_DOOR || SIMULATION.test(arrow.from.path);
   const isDoor = ofSandbox || floorOf(arrow.from.path) >= floorOf('src/client/client.ts');
   if (target === 'src/client/client.ts' && !isDoor) return `${from} must not import the client`;
-  const isResource = (path: string) => /^src\/resources\/(characters|uploads|jobs|models)\.ts$/.test(path);
+  const isResource = (path: string) => /^src\/client\/(characters|uploads|jobs|models)\.ts$/.test(path);
   return isResource(arrow.from.path) && isResource(target) ? 'resources must not import each other' : undefined;
 });
 
@@ -116,7 +105,11 @@ export const resourcesSeeThePortOnly: Law = (sources) => {
     seen.add(path);
     return (arrows.get(path) ?? []).some(({ target }) => target !== undefined && reaches(target, seen));
   };
-  const resources = sources.filter(({ path }) => unitOf(path) === 'resources').flatMap(importsOf);
+  const resources = sources
+    .filter(({ path }) =>
+      /^src\/client\/(characters|create|endpoint|jobs|models|output|run-calls|uploads)\.ts$/.test(path),
+    )
+    .flatMap(importsOf);
   return resources
     .filter(({ target }) => target !== undefined && reaches(target, new Set()))
     .map(({ from, line, target }) => ({

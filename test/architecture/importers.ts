@@ -6,9 +6,10 @@ import { eachNode, importsOf, walk } from './source.js';
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
   ky: /^src\/transport\/http\.ts$/,
   'p-retry': /^src\/transport\/layers\/retry\.ts$/,
-  '@noble/hashes': /^src\/(store\/account|transport\/idempotency|((adapters\/(storage|otel))|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
+  '@noble/hashes':
+    /^src\/(store\/account|transport\/idempotency|((adapters\/(storage|otel))|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
   'zod/mini':
-    /^src\/(schemas\/|sandbox\/|adapters\/durable\/|(ledger\/create-budget|adapters\/cloudflare\/durable-object-shared|store\/in-process-limiter|client\/create)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
+    /^src\/(schemas\/|sandbox\/|adapters\/durable\/|(ledger\/create-budget|adapters\/cloudflare\/durable-object-store|store\/in-process-limiter|client\/create)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   zod: /^src\/adapters\/schemas\//,
   hono: /^src\/sandbox\//,
@@ -48,7 +49,7 @@ function relativeForm(specifier: string): string | undefined {
   return specifier.endsWith('.js') ? undefined : `${specifier} must end in .js`;
 }
 
-const ENVIRONMENT = /^src\/(client\/config\.ts|cli\/)/;
+const ENVIRONMENT = /^src\/((client|transport)\/config\.ts|cli\/)/;
 const RUNTIME_OBJECTS = /^(globalThis\.)?(process|Deno|Bun|import\.meta)$/;
 
 /** Law 3: the environment is read in config.ts and the command line. */

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { groupOf, scopeOf } from '../../src/ledger/ledger.js';
 import {
   BudgetExceededError,
   type BudgetOptions,
@@ -8,8 +7,9 @@ import {
   GenError,
   InsufficientBalanceError,
 } from '../../src/index.js';
+import { groupOf, scopeOf } from '../../src/ledger/ledger.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
-import { memoryShared, type SharedStore } from '../../src/store/store.js';
+import { memoryStore, type Store } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { json, stubbed } from '../transport/support.js';
 
@@ -192,7 +192,7 @@ describe('a budget', () => {
 
   test('that cannot reach its store sends nothing', async () => {
     const away = () => Promise.reject(new Error('connection refused'));
-    const { sandbox, client } = spender({ shared: { read: away, write: away } });
+    const { sandbox, client } = spender({ store: { read: away, write: away } });
     const error = await failureOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({
       name: 'ConnectionError',
@@ -205,14 +205,14 @@ describe('a budget', () => {
 
 describe('a store that goes away in the middle', () => {
   test('hides no job that is paid for, and is told what it has missed when it is back', async () => {
-    const kept = memoryShared();
+    const kept = memoryStore();
     let isAway = false;
     const away = () => Promise.reject(new Error('connection refused'));
-    const shared: SharedStore = {
+    const shared: Store = {
       read: (group, keys) => (isAway ? away() : kept.read(group, keys)),
       write: (...args) => (isAway ? away() : kept.write(...args)),
     };
-    const { sandbox, client, budget } = spender({ shared });
+    const { sandbox, client, budget } = spender({ store: shared });
     const going = client.withOptions({
       fetch: async (input, init) => {
         isAway = true;
@@ -365,7 +365,7 @@ describe('createBudget', () => {
       { maxTokens: 1, per },
       "per must be 'day', 'month', 'total' or a number of milliseconds above 0, not ",
     ]),
-    [{ maxTokens: 1, shared: {} }, 'shared must be an object with the methods read, write, not an object.'],
+    [{ maxTokens: 1, store: {} }, 'store must be an object with the methods read, write, not an object.'],
     [{ maxToken: 1 }, 'maxTokens'],
   ])('refuses %j', (options, message) => {
     expect(() => createBudget(options as never)).toThrow(message);

@@ -2,8 +2,8 @@
 
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { createBudget } from '../../src/index.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { inTurn, openService, spenderOn, VIDEO } from './service.js';
 
@@ -33,7 +33,7 @@ describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
 
   test('that is frozen between a create and its answer delays the answer for a moment at most', async () => {
     const service = openService();
-    const { client, budget } = spenderOn(service, { maxTokens: 100, scope: 'frozen', shared: redisShared(plain) });
+    const { client, budget } = spenderOn(service, { maxTokens: 100, scope: 'frozen', store: redisStore(plain) });
     const pid = Number(/process_id:(\d+)/.exec(await redis.ioredis.info('server'))?.[1]);
     const freezing = client.withOptions({
       async fetch(input, init) {
@@ -51,7 +51,7 @@ describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
 
   test('that is frozen delays neither an abort nor a time limit, and nothing is sent', async () => {
     const service = openService();
-    const { client } = spenderOn(service, { maxTokens: 100, scope: 'aborted', shared: redisShared(plain) });
+    const { client } = spenderOn(service, { maxTokens: 100, scope: 'aborted', store: redisStore(plain) });
     await frozen(async () => {
       const began = performance.now();
       await expect(client.videos.create(VIDEO, { signal: AbortSignal.timeout(500) })).rejects.toMatchObject({
@@ -71,7 +71,7 @@ describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
     const client = new Redis({ port: own.port, host: '127.0.0.1', retryStrategy: () => 50 });
     client.on('error', () => {});
     const service = openService();
-    const { client: spender, budget } = spenderOn(service, { maxTokens: 30, shared: redisShared(client) });
+    const { client: spender, budget } = spenderOn(service, { maxTokens: 30, store: redisStore(client) });
     await spender.videos.create(VIDEO);
     await own.stop();
     const began = performance.now();
@@ -92,7 +92,7 @@ describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
       maxTokens: 100,
       per: 'day',
       scope: 'ttl',
-      shared: redisShared(plain),
+      store: redisStore(plain),
     });
     await client.videos.create(VIDEO);
     const keys = (await redis.ioredis.keys('*')).filter((key) => key.includes('ttl'));
@@ -106,7 +106,7 @@ describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
     const cluster = await startCluster();
     for (const [name, client] of Object.entries({ ioredis: cluster.ioredis, node: cluster.nodeRedis })) {
       const service = openService();
-      const { client: spender } = spenderOn(service, { maxTokens: 30, scope: name, shared: redisShared(client) });
+      const { client: spender } = spenderOn(service, { maxTokens: 30, scope: name, store: redisStore(client) });
       await Promise.allSettled(Array.from({ length: 10 }, () => spender.videos.create(VIDEO)));
       expect(service.charged()).toBe(24);
     }
@@ -114,11 +114,12 @@ describe.skipIf(whyNoRedis())('a budget in a Redis', () => {
   });
 
   test('serves 500 creates that wait with two commands a second', async () => {
-    const shared = redisShared(plain);
-    const { client } = spenderOn(openService(), { maxTokens: 100, scope: 'many', shared });
+    const shared = redisStore(plain);
+    const { client } = spenderOn(openService(), { maxTokens: 100, scope: 'many', store: shared });
     const stuck = client.withOptions({ fetch: () => new Promise<Response>(() => {}) });
     stuck.videos.create(VIDEO).catch(() => {});
-    const reserved = async () => (await createBudget({ maxTokens: 100, scope: 'many', shared }).usage()).reservedTokens;
+    const reserved = async () =>
+      (await createBudget({ maxTokens: 100, scope: 'many', store: shared }).usage()).reservedTokens;
     await expect.poll(reserved).toBe(100);
     for (let count = 0; count < 500; count++) stuck.videos.create(VIDEO).catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, 200));

@@ -2,16 +2,16 @@
 import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, GenClient, GenError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { memoryShared, type SharedStore } from '../../src/store/store.js';
+import { memoryStore, type Store } from '../../src/store/store.js';
 import { rejection } from '../transport/support.js';
 import { openService, spenderOn, VIDEO } from './service.js';
 
 /** A store whose calls can be held up, and how often it was called. */
 function heldStore() {
-  const kept = memoryShared();
+  const kept = memoryStore();
   const never = new Promise<never>(() => {});
   const held = { hangs: 'nothing' as 'nothing' | 'reads' | 'writes', calls: 0 };
-  const shared: SharedStore = {
+  const shared: Store = {
     read(...args) {
       held.calls += 1;
       return held.hangs === 'reads' ? never : kept.read(...args);
@@ -21,7 +21,7 @@ function heldStore() {
       return held.hangs === 'writes' ? never : kept.write(...args);
     },
   };
-  return { held, shared };
+  return { held, store: shared };
 }
 
 /** A machine that is busy takes its time; a held clock measures the two seconds in trouble.test.ts. */
@@ -38,9 +38,9 @@ async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; rea
 
 describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => {
   test('delays no abort, and nothing is sent', async () => {
-    const { held, shared } = heldStore();
+    const { held, store: shared } = heldStore();
     const service = openService();
-    const { client } = spenderOn(service, { maxTokens: 100, shared });
+    const { client } = spenderOn(service, { maxTokens: 100, store: shared });
     held.hangs = hangs;
     const { ms, error } = await timed(client.videos.create(VIDEO, { signal: AbortSignal.timeout(200) }));
     expect(error).toMatchObject({ name: 'TimeoutError' });
@@ -49,8 +49,8 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 
   test('delays no time limit, and the error says that nothing was sent', async () => {
-    const { held, shared } = heldStore();
-    const { client } = spenderOn(openService(), { maxTokens: 100, shared });
+    const { held, store: shared } = heldStore();
+    const { client } = spenderOn(openService(), { maxTokens: 100, store: shared });
     held.hangs = hangs;
     const { ms, error } = await timed(client.videos.create(VIDEO, { timeoutMs: 200 }));
     expect(ConnectionError.isInstance(error)).toBe(true);
@@ -62,9 +62,9 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 
   test('delays the answer of a paid create for a moment at most, and learns of it afterwards', async () => {
-    const { held, shared } = heldStore();
+    const { held, store: shared } = heldStore();
     const service = openService();
-    const { client, budget } = spenderOn(service, { maxTokens: 100, shared });
+    const { client, budget } = spenderOn(service, { maxTokens: 100, store: shared });
     const going = client.withOptions({
       fetch(input, init) {
         held.hangs = hangs;
@@ -79,9 +79,9 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 
   test('delays the read of a failed job for a moment at most', async () => {
-    const { held, shared } = heldStore();
+    const { held, store: shared } = heldStore();
     const service = openService({ final: () => ({ status: 'failed' }) });
-    const { client, budget } = spenderOn(service, { maxTokens: 100, shared });
+    const { client, budget } = spenderOn(service, { maxTokens: 100, store: shared });
     const { job } = await client.videos.create(VIDEO);
     held.hangs = hangs;
     const { ms, error } = await timed(client.jobs.get(job.id));
@@ -96,7 +96,7 @@ test('what a store says of its own configuration reaches the caller', async () =
   const misconfigured = () => Promise.reject(new GenError('The user of Redis may not use EVAL. Allow +eval.'));
   const { client } = spenderOn(openService(), {
     maxTokens: 100,
-    shared: { read: misconfigured, write: misconfigured },
+    store: { read: misconfigured, write: misconfigured },
   });
   const error = await rejection(client.videos.create(VIDEO));
   expect(error).toMatchObject({ message: 'The user of Redis may not use EVAL. Allow +eval.' });
@@ -104,13 +104,12 @@ test('what a store says of its own configuration reaches the caller', async () =
 
 describe('a job that ends uncharged', () => {
   test('is given back to every budget of the store, whichever process learns of it', async () => {
-    const shared = memoryShared();
+    const shared = memoryStore();
     const sandbox = createSandbox({ prices: 15, limits: 'off', clock: 'manual' });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     // Each process has its own view of the store, and its own clients.
-    const view = (): SharedStore => ({ read: shared.read, write: shared.write });
-    const open = (scope: string, store: SharedStore) =>
-      createBudget({ maxTokens: 100, scope, per: 'day', shared: store });
+    const view = (): Store => ({ read: shared.read, write: shared.write });
+    const open = (scope: string, store: Store) => createBudget({ maxTokens: 100, scope, per: 'day', store: store });
     const [one, two] = [view(), view()];
     const { apiKey, baseUrl, fetch } = sandbox;
     const creator = new GenClient({ apiKey, baseUrl, fetch, budget: open('all', one) });
@@ -126,10 +125,10 @@ describe('a job that ends uncharged', () => {
 
 describe('creates that wait for a budget', () => {
   test('are served in order, ask the store at most twice a second together, and leave at once when they are aborted', async () => {
-    const { held, shared } = heldStore();
+    const { held, store: shared } = heldStore();
     const answers: (() => void)[] = [];
     const service = openService();
-    const { client, budget } = spenderOn(service, { maxTokens: 10_000, shared });
+    const { client, budget } = spenderOn(service, { maxTokens: 10_000, store: shared });
     const slow = client.withOptions({
       fetch: async (input, init) => {
         await new Promise<void>((resolve) => answers.push(resolve));
@@ -167,9 +166,9 @@ describe('creates that wait for a budget', () => {
   });
 
   test('of budgets that are made anew for each request share one queue', async () => {
-    const { held, shared } = heldStore();
+    const { held, store: shared } = heldStore();
     const service = openService();
-    const tenant = () => createBudget({ maxTokens: 1_000, scope: 'tenant-7', shared });
+    const tenant = () => createBudget({ maxTokens: 1_000, scope: 'tenant-7', store: shared });
     const { client } = spenderOn(service, { maxTokens: 1_000 });
     const own = client.withOptions({ budget: undefined, fetch: () => new Promise<Response>(() => {}) });
     own.videos.create(VIDEO, { budget: tenant() }).catch(() => {});

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BudgetExceededError, createBudget, type SpendingBudget } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import type { SharedStore } from '../../src/store/store.js';
+import type { Store } from '../../src/store/store.js';
 import { type OpenStore, STORES } from '../shared/stores.js';
 import { inTurn, openService, spenderOn, VIDEO } from './service.js';
 
@@ -14,7 +14,7 @@ describe.each(STORES.map((store) => [store.name, store] as const))('a budget in 
   function tenant(maxTokens: number): () => SpendingBudget {
     scopes += 1;
     const scope = `tenant {"${scopes}"} %`;
-    return () => createBudget({ maxTokens, per: 'day', scope, shared: viewOf(opened.another()) });
+    return () => createBudget({ maxTokens, per: 'day', scope, store: viewOf(opened.another()) });
   }
   beforeAll(async () => {
     opened = await open();
@@ -71,7 +71,7 @@ describe.each(STORES.map((store) => [store.name, store] as const))('a budget in 
   it('takes two calls of the store for a reservation', async () => {
     let calls = 0;
     const store = opened.another();
-    const shared: SharedStore = {
+    const shared: Store = {
       read(...args) {
         calls += 1;
         return store.read(...args);
@@ -81,7 +81,7 @@ describe.each(STORES.map((store) => [store.name, store] as const))('a budget in 
         return store.write(...args);
       },
     };
-    const budget = createBudget({ maxTokens: 100, scope: `counted ${scopes++}`, shared });
+    const budget = createBudget({ maxTokens: 100, scope: `counted ${scopes++}`, store: shared });
     const job = { job: { call: 'videos' }, priceClass: 'video', isFixedPrice: true } as const;
     await budget.reserve({ ...job, idempotencyKey: 'a' });
     expect(calls).toBe(2);
@@ -89,6 +89,6 @@ describe.each(STORES.map((store) => [store.name, store] as const))('a budget in 
 });
 
 /** A store of its own to look at, so that nothing in this process is shared but what is in the store. */
-function viewOf(store: SharedStore): SharedStore {
+function viewOf(store: Store): Store {
   return { read: (...args) => store.read(...args), write: (...args) => store.write(...args) };
 }

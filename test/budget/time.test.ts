@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type BudgetOptions, createBudget } from '../../src/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { HeldClock } from './held-clock.js';
 import { VIDEO } from './service.js';
 
@@ -32,8 +32,8 @@ describe('the clock of a budget', () => {
 
   test('is that of a shared store, whatever the clocks of the processes say', async () => {
     const clock = new HeldClock(Date.parse('2026-01-31T12:00:00Z'));
-    const { read, write } = memoryStore(clock);
-    const { client } = heldSpender({ maxTokens: 10, per: 'day', shared: { read, write } });
+    const { read, write } = memoryStoreOn(clock);
+    const { client } = heldSpender({ maxTokens: 10, per: 'day', store: { read, write } });
     await client.videos.create(VIDEO);
     await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ resetsAt: '2026-02-01T00:00:00.000Z' });
     await clock.advance(DAY_MS);
@@ -80,18 +80,18 @@ describe('a reservation', () => {
 /** Budgets as processes have them: each with its own view of one store. */
 function processes(options: Omit<BudgetOptions, 'shared'>, start = '2026-01-10T12:00:00Z') {
   const clock = new HeldClock(Date.parse(start));
-  const store = memoryStore(clock);
+  const store = memoryStoreOn(clock);
   const open = () => {
     const process = { isDead: false };
     const never = new Promise<never>(() => {});
     const budget = createBudget({
       scope: 'tenant',
       ...options,
-      shared: {
+      store: {
         [CLOCK]: clock,
-        read: (...args: Parameters<SharedStore['read']>) => (process.isDead ? never : store.read(...args)),
-        write: (...args: Parameters<SharedStore['write']>) => (process.isDead ? never : store.write(...args)),
-      } as SharedStore,
+        read: (...args: Parameters<Store['read']>) => (process.isDead ? never : store.read(...args)),
+        write: (...args: Parameters<Store['write']>) => (process.isDead ? never : store.write(...args)),
+      } as Store,
     });
     const reserve = (idempotencyKey: string, { learnedTokens }: { learnedTokens?: number } = { learnedTokens: 10 }) =>
       budget.reserve({
@@ -203,16 +203,16 @@ test.each([
   ['total', 3_650],
 ] as const)('a budget per %s is forgotten when it is not used for long: after %i days or more', async (per, days) => {
   const clock = new HeldClock(Date.parse('2026-01-10T12:00:00Z'));
-  const store = memoryStore(clock);
+  const store = memoryStoreOn(clock);
   const ttls: number[] = [];
-  const shared: SharedStore = {
+  const shared: Store = {
     read: store.read,
     write(group, version, changes) {
       for (const change of Object.values(changes)) ttls.push(change?.ttlMs ?? 0);
       return store.write(group, version, changes);
     },
   };
-  const budget = createBudget({ maxTokens: 10, per, shared });
+  const budget = createBudget({ maxTokens: 10, per, store: shared });
   const job = { job: { call: 'videos' }, priceClass: 'video', isFixedPrice: true } as const;
   await (await budget.reserve({ ...job, idempotencyKey: 'a', clock })).answered(answered('job_1'));
   expect(Math.min(...ttls)).toBe(7 * DAY_MS);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, RateLimitError } from '../../src/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import type { BudgetOrder } from '../../src/schemas/budget.js';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { HeldClock, turn } from './held-clock.js';
 
 const START = Date.UTC(2026, 0, 1);
@@ -18,7 +18,7 @@ const FULL = {
 /** A store on a held clock, and what becomes of its calls. */
 function openStore() {
   const clock = new HeldClock(START);
-  const kept = memoryStore(clock);
+  const kept = memoryStoreOn(clock);
   const calls: { readonly at: number; readonly what: 'read' | 'write'; readonly group: string }[] = [];
   const store = {
     /** Decides what a call comes to. `work` is the call itself. */
@@ -28,12 +28,12 @@ function openStore() {
     calls.push({ at: clock.now() - START, what, group });
     return store.answers(what, group, work);
   };
-  const shared: SharedStore = {
+  const shared: Store = {
     ...{ [CLOCK]: clock },
     read: (group, keys) => ask('read', group, () => kept.read(group, keys)),
     write: (group, version, changes) => ask('write', group, () => kept.write(group, version, changes)),
   };
-  const budget = createBudget({ maxTokens: 1_000, shared });
+  const budget = createBudget({ maxTokens: 1_000, store: shared });
   const order = (key: string, more: Partial<BudgetOrder> = {}): BudgetOrder => ({
     job: { call: 'videos' },
     priceClass: 'video',
@@ -56,7 +56,7 @@ function openStore() {
     const { spentTokens, reservedTokens, unresolved } = await budget.usage();
     return { spentTokens, reservedTokens, unresolved };
   };
-  return { clock, calls, store, shared, budget, order, during, usage };
+  return { clock, calls, held: store, store: shared, budget, order, during, usage };
 }
 
 const answer = { jobId: 'job_1', quotedTokens: 10, balanceTokens: undefined, isUncharged: false };
@@ -70,9 +70,9 @@ describe('a call that is aborted', () => {
   });
 
   test('while the store reserves for it, gives that back', async () => {
-    const { budget, order, store, during, usage } = openStore();
+    const { budget, order, held, during, usage } = openStore();
     let release = () => {};
-    store.answers = async (what, _, work) => {
+    held.answers = async (what, _, work) => {
       const result = await work();
       if (what === 'write') await new Promise<void>((resolve) => (release = resolve));
       return result;
@@ -82,7 +82,7 @@ describe('a call that is aborted', () => {
     await turn();
     controller.abort(new Error('changed my mind'));
     expect(await during(0, reserved)).toMatchObject({ error: { message: 'changed my mind' } });
-    store.answers = async (_what, _group, work) => work();
+    held.answers = async (_what, _group, work) => work();
     release();
     await during(1_000, Promise.resolve());
     expect(await usage()).toEqual({ spentTokens: 0, reservedTokens: 0, unresolved: 0 });
@@ -107,8 +107,8 @@ describe('a call that is aborted', () => {
 
 describe('creates that wait', () => {
   test('are not overtaken by one that would fit', async () => {
-    const { order, during, shared } = openStore();
-    const budget = createBudget({ maxTokens: 1_000, shared, unknownPrice: () => 10 });
+    const { order, during, store: shared } = openStore();
+    const budget = createBudget({ maxTokens: 1_000, store: shared, unknownPrice: () => 10 });
     const unsure = { learnedTokens: undefined, priceClass: 'new' };
     const first = await budget.reserve(order('a', unsure));
     const second = budget.reserve(order('b', unsure));
@@ -139,8 +139,8 @@ describe('creates that wait', () => {
 
 describe('a store that fails', () => {
   test('before it is written to, refuses the create, and there is nothing to give back', async () => {
-    const { budget, order, store, during, calls } = openStore();
-    store.answers = () => Promise.reject(new TypeError('fetch failed'));
+    const { budget, order, held, during, calls } = openStore();
+    held.answers = () => Promise.reject(new TypeError('fetch failed'));
     const { error } = (await during(0, budget.reserve(order('a')))) as { error: unknown };
     expect(ConnectionError.isInstance(error)).toBe(true);
     expect(error).toMatchObject({ attempts: 0, idempotencyKey: 'a', message: expect.stringMatching(/fetch failed/) });
@@ -149,23 +149,23 @@ describe('a store that fails', () => {
   });
 
   test('after it has reserved, is told so once it is back', async () => {
-    const { budget, order, store, during, usage } = openStore();
-    store.answers = async (what, _, work) => {
+    const { budget, order, held, during, usage } = openStore();
+    held.answers = async (what, _, work) => {
       const result = await work();
       if (what === 'write') throw new TypeError('terminated');
       return result;
     };
     expect(await during(0, budget.reserve(order('a')))).toHaveProperty('error');
-    store.answers = async (_what, _group, work) => work();
+    held.answers = async (_what, _group, work) => work();
     await during(250, Promise.resolve());
     expect(await usage()).toEqual({ spentTokens: 0, reservedTokens: 0, unresolved: 0 });
   });
 
   test('is asked again after pauses that double, until it has what it missed', async () => {
-    const { budget, order, store, during, usage, calls } = openStore();
+    const { budget, order, held, during, usage, calls } = openStore();
     const reserved = await budget.reserve(order('a'));
     calls.length = 0;
-    store.answers = () => Promise.reject(new TypeError('fetch failed'));
+    held.answers = () => Promise.reject(new TypeError('fetch failed'));
     const answered = reserved.answered(answer);
     expect(await during(1_499, answered)).toBe('pending');
     expect(await during(1, answered)).toHaveProperty('value');
@@ -173,15 +173,15 @@ describe('a store that fails', () => {
     const at = (group: RegExp) => calls.filter((call) => group.test(call.group)).map((call) => call.at);
     expect(at(/^budget\//)).toEqual([0, 250, 750, 1_750, 3_750, 7_750]);
     expect(at(/^budget-job\//)).toEqual([0, 250, 750, 1_750, 3_750, 7_750]);
-    store.answers = async (_what, _group, work) => work();
+    held.answers = async (_what, _group, work) => work();
     await during(8_000, Promise.resolve());
     expect(await usage()).toEqual({ spentTokens: 10, reservedTokens: 0, unresolved: 0 });
   });
 
   test('and has not noted whose budget a job is, hides no refund from the process that has made the job', async () => {
-    const { budget, order, store, during, usage } = openStore();
+    const { budget, order, held, during, usage } = openStore();
     const reserved = await budget.reserve(order('a'));
-    store.answers = (what, group, work) =>
+    held.answers = (what, group, work) =>
       what === 'write' && group.startsWith('budget-job/') ? Promise.reject(new TypeError('fetch failed')) : work();
     await during(1_500, reserved.answered(answer));
     expect(await usage()).toMatchObject({ spentTokens: 10 });
@@ -255,18 +255,18 @@ test('a step that comes at any moment of an update is taken by it or by the next
 });
 
 test('a release rejects where the store is away, as usage does, and is made when it is back', async () => {
-  const { store, budget, order, during, usage } = openStore();
+  const { held, budget, order, during, usage } = openStore();
   const reservation = await budget.reserve(order('lost'));
   await reservation.failed({ error: new ConnectionError('cut', { ...FULL, attempts: 1 } as never), wasSent: true });
   expect(await usage()).toMatchObject({ reservedTokens: 10, unresolved: 1 });
-  const { answers } = store;
-  store.answers = async () => {
+  const { answers } = held;
+  held.answers = async () => {
     throw new Error('ECONNREFUSED');
   };
   expect(await during(10_000, budget.release('lost'))).toMatchObject({
     error: { message: expect.stringContaining('ECONNREFUSED') },
   });
-  store.answers = answers;
+  held.answers = answers;
   await budget.release('lost');
   expect(await usage()).toMatchObject({ reservedTokens: 0, unresolved: 0 });
 });

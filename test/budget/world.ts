@@ -4,7 +4,7 @@ import { ConnectionError, GenError, RateLimitError } from '../../src/errors/inde
 import { createBudget } from '../../src/index.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import type { BudgetOrder } from '../../src/schemas/budget.js';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { HeldClock, turn } from './held-clock.js';
 
 /** What the service does with a create. `late`: the answer is lost, and the job is made a while later. */
@@ -55,7 +55,7 @@ export async function runWorld(
   happenings: readonly Happening[],
 ): Promise<{ readonly charged: ReadonlyMap<string, number>; readonly dearest: number; readonly jobs: number }> {
   const clock = new HeldClock(options.startMs);
-  const store = memoryStore(clock);
+  const store = memoryStoreOn(clock);
   const jobs = new Map<string, MadeJob>();
   const refusedKeys = new Set<string>();
   let latestMs = options.startMs;
@@ -164,10 +164,10 @@ interface Process {
   readonly budget: ReturnType<typeof createBudget>;
 }
 
-function openProcess({ maxTokens, per, unknownPrice }: WorldOptions, store: SharedStore, clock: Clock): Process {
+function openProcess({ maxTokens, per, unknownPrice }: WorldOptions, store: Store, clock: Clock): Process {
   const never = new Promise<never>(() => {});
   const process: Pick<Process, 'fault'> = { fault: 'none' };
-  const shared: SharedStore & { readonly [CLOCK]: Clock } = {
+  const shared: Store & { readonly [CLOCK]: Clock } = {
     [CLOCK]: clock,
     read(group, keys) {
       if (process.fault === 'dead') return never;
@@ -186,7 +186,7 @@ function openProcess({ maxTokens, per, unknownPrice }: WorldOptions, store: Shar
     maxTokens,
     per,
     scope: 'tenant',
-    shared,
+    store: shared,
     unknownPrice: unknownPrice === 'estimate' ? () => 5 : unknownPrice,
   });
   return Object.assign(process, { budget });

@@ -15,8 +15,8 @@ import {
 } from '../../src/adapters/bullmq/call-record.js';
 import { queueNames } from '../../src/adapters/bullmq/connection.js';
 import { wakeCall } from '../../src/adapters/bullmq/notes.js';
-import { GenError } from '../../src/index.js';
 import { fromPath } from '../../src/adapters/node/index.js';
+import { GenError } from '../../src/index.js';
 import { rejection } from '../transport/support.js';
 
 const RULES = {

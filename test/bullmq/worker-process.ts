@@ -1,8 +1,8 @@
 // One worker process of the campaign, killed or stopped at any moment.
 import { Redis } from 'ioredis';
 import { createGenWorker } from '../../src/adapters/bullmq/index.js';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { GenClient } from '../../src/index.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
 
 const { REDIS_PORT, BASE_URL, API_KEY, QUEUE, SPEED } = process.env;
 const connection = { host: '127.0.0.1', port: Number(REDIS_PORT), retryStrategy: () => 100 };
@@ -12,7 +12,7 @@ redis.on('error', () => {});
 const client = new GenClient({
   apiKey: String(API_KEY),
   baseUrl: String(BASE_URL),
-  shared: redisShared(redis),
+  store: redisStore(redis),
   limits: { 'videos.create': { limit: 20, windowMs }, 'jobs.get': { limit: 120, windowMs } },
 });
 createGenWorker(connection, client, {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PreflightError } from '../../src/index.js';
 import { fromPath } from '../../src/adapters/node/index.js';
+import { PreflightError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
 const png = new Blob([new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10])], { type: 'image/png' });

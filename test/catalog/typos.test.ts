@@ -9,11 +9,11 @@ import {
   inngestEngine,
   workflowEngine,
 } from '../../src/adapters/durable/index.js';
-import { GenClient, GenError, InProcessLimiter, verifyWebhook } from '../../src/index.js';
 import { saveOutput, toNodeHandler } from '../../src/adapters/node/index.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
-import { createSandbox } from '../../src/sandbox/index.js';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { copyOutput, createOutputHandler, r2, s3 } from '../../src/adapters/storage/index.js';
+import { GenClient, GenError, InProcessLimiter, verifyWebhook } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import fields from '../fixtures/fields.json' with { type: 'json' };
 import { created, json, rejection, stubbed } from '../transport/support.js';
@@ -200,7 +200,7 @@ describe('an option that does not exist is refused by name, with the nearest one
       'job.complete',
       'job.completed',
     ],
-    ['redisShared', () => loosely(redisShared)(redis, { prefx: 'x' }), 'prefx', 'prefix'],
+    ['redisStore', () => loosely(redisStore)(redis, { prefx: 'x' }), 'prefx', 'prefix'],
     ['InProcessLimiter', () => new InProcessLimiter({ limit: {} } as never), 'limit', 'limits'],
     ['saveOutput', () => loosely(saveOutput)(client, job, 'x.mp4', { overwite: true }), 'overwite', 'overwrite'],
     ['toNodeHandler', () => loosely(toNodeHandler)(() => new Response(), { maxBodyByte: 1 }), 'maxBodyByte', ''],

@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { PartFile } from '../../src/adapters/node/part-file.js';
 import type { Machine } from '../../src/cli/session.js';
 import type { JobEvent } from '../../src/index.js';
-import { PartFile } from '../../src/adapters/node/part-file.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 

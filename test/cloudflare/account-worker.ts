@@ -2,7 +2,7 @@
 import { GenClient } from 'gen-client';
 import {
   type DurableObjectStateLike,
-  durableObjectShared,
+  durableObjectStore,
   GenAccount,
   type GenAccountNamespace,
 } from 'gen-client/cloudflare';
@@ -52,12 +52,12 @@ export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
     // On a machine that is busy an object answers late. It must not count as away: isolates that count by themselves pass the limit.
-    const shared = { ...durableObjectShared(env.ACCOUNT, 'main'), timeoutMs: 60_000 };
+    const shared = { ...durableObjectStore(env.ACCOUNT, 'main'), timeoutMs: 60_000 };
     client ??= new GenClient({
       // Each isolate has a key of its own, as during a rotation: the name of the object is the account.
       apiKey: `key-${crypto.randomUUID()}`,
       baseUrl: env.BASE_URL,
-      shared,
+      store: shared,
       limits: { 'videos.create': { limit: env.LIMIT, windowMs: env.WINDOW_MS } },
       logger: { error() {}, warn: (message) => void errors.push(message), info() {}, debug() {} },
     });
@@ -77,7 +77,7 @@ export default {
     if (pathname === '/webhook') {
       const receive = createWebhookHandler({
         secret: 'whsec_test',
-        shared,
+        store: shared,
         ack: 'after',
         on: { '*': (event) => void handled.push(event.id) },
       });

@@ -1,7 +1,7 @@
 // The Durable Object and its store in process, beside a runtime of doubles and a real SQLite. workerd runs the same in one-account.test.ts.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openGroupTable } from '../../src/adapters/cloudflare/group-table.js';
-import { durableObjectShared, GenAccount } from '../../src/adapters/cloudflare/index.js';
+import { durableObjectStore, GenAccount } from '../../src/adapters/cloudflare/index.js';
 import { GenError } from '../../src/errors/index.js';
 import { openSql } from './sqlite.js';
 
@@ -142,7 +142,7 @@ describe('GenAccount', () => {
   });
 });
 
-describe('durableObjectShared', () => {
+describe('durableObjectStore', () => {
   type Stub = Record<'read' | 'write', (...values: unknown[]) => Promise<unknown>>;
   /** A binding whose object fails with these errors first, and a count of the calls. */
   const binding = (...failures: unknown[]) => {
@@ -161,7 +161,7 @@ describe('durableObjectShared', () => {
       },
     };
     const calls = () => asked.filter(([name]) => name === 'read' || name === 'write');
-    return { asked, calls, shared: durableObjectShared(namespace, 'main') };
+    return { asked, calls, store: durableObjectStore(namespace, 'main') };
   };
   /** What work has come to after a minute: its result, its error, or `open`. */
   const later = async <T>(work: Promise<T>) => {
@@ -171,7 +171,7 @@ describe('durableObjectShared', () => {
   };
 
   it('asks the object of its name, and names the account', async () => {
-    const { asked, shared } = binding();
+    const { asked, store: shared } = binding();
     expect(shared.account).toBe('main');
     expect(await later(shared.read('g', ['a']))).toEqual({ version: '1', nowMs: 1, values: {} });
     expect(await later(shared.write('g', '1', { a: null }))).toBe(true);
@@ -179,7 +179,7 @@ describe('durableObjectShared', () => {
   });
 
   it('lets the runtime end what it asks, where the runtime can, without a failure of its own', async () => {
-    const { shared } = binding(Object.assign(new Error('full'), { overloaded: true }));
+    const { store: shared } = binding(Object.assign(new Error('full'), { overloaded: true }));
     expect(await later(shared.read('g', []))).toMatchObject({ message: 'full' });
     expect(await Promise.allSettled(runtime.waited)).toEqual([{ status: 'fulfilled', value: undefined }]);
     runtime.hasWaitUntil = false;
@@ -188,7 +188,7 @@ describe('durableObjectShared', () => {
 
   it('asks again, five times in all, after 20 to 320 ms', async () => {
     const gone = new Error('The object was moved.');
-    const { shared, calls } = binding(gone, gone);
+    const { store: shared, calls } = binding(gone, gone);
     const answer = shared.read('g', []);
     await vi.advanceTimersByTimeAsync(0);
     expect(calls()).toHaveLength(1);
@@ -197,10 +197,10 @@ describe('durableObjectShared', () => {
     expect(await later(answer)).toMatchObject({ version: '1' });
 
     const never = binding(gone, gone, gone, gone, gone, gone);
-    expect(await later(never.shared.write('g', '1', {}))).toBe(gone);
+    expect(await later(never.store.write('g', '1', {}))).toBe(gone);
     expect(never.calls()).toHaveLength(5);
     const four = binding(gone, gone, gone, gone);
-    expect(await later(four.shared.write('g', '1', {}))).toBe(true);
+    expect(await later(four.store.write('g', '1', {}))).toBe(true);
   });
 
   it.each([
@@ -209,7 +209,7 @@ describe('durableObjectShared', () => {
     [null, 5],
     ['moved', 5],
   ])('after %s is asked %i times in all', async (failure, times) => {
-    const { shared, calls } = binding(...Array.from({ length: 9 }, () => failure));
+    const { store: shared, calls } = binding(...Array.from({ length: 9 }, () => failure));
     expect(await later(shared.read('g', []))).toBe(failure);
     expect(calls()).toHaveLength(times);
   });
@@ -225,7 +225,7 @@ describe('durableObjectShared', () => {
     ['The receiver does not support RPC', NO_METHOD],
   ])('says at once how to set up a Durable Object that answers: %s', async (reason, message) => {
     const failure = new Error(reason);
-    const { shared, calls } = binding(failure);
+    const { store: shared, calls } = binding(failure);
     const error = await later(shared.read('g', []));
     expect(error).toBeInstanceOf(GenError);
     expect(error).toMatchObject({ message, cause: failure, recovery: 'fix_setup' });
@@ -233,7 +233,7 @@ describe('durableObjectShared', () => {
   });
 
   it.each(['The script does not have a quota.', 'The method failed.'])('asks again after: %s', async (reason) => {
-    const { shared, calls } = binding(new Error(reason));
+    const { store: shared, calls } = binding(new Error(reason));
     expect(await later(shared.read('g', []))).toMatchObject({ version: '1' });
     expect(calls()).toHaveLength(2);
   });
@@ -248,7 +248,7 @@ describe('durableObjectShared', () => {
     [object, '', 'name', 'a non-empty string'],
     [object, 7, 'name', 'a non-empty string'],
   ])('refuses %j and %j: %s must be %s', (namespace, name, argument, expected) => {
-    const make = () => durableObjectShared(namespace as never, name as never);
+    const make = () => durableObjectStore(namespace as never, name as never);
     expect(make).toThrow(GenError);
     expect(make).toThrow(`${argument} must be ${expected}, not `);
   });

@@ -21,17 +21,17 @@ test.skipIf(whyNoStores() !== undefined)(
       `${folder}probe.ts`,
       `import type { DurableObjectNamespace, DurableObjectState } from '@cloudflare/workers-types';
      import { createBudget, GenClient } from '${ROOT}src/index.js';
-     import { durableObjectShared, GenAccount } from '${ROOT}src/adapters/cloudflare/index.js';
+     import { durableObjectStore, GenAccount } from '${ROOT}src/adapters/cloudflare/index.js';
      import { createWebhookHandler } from '${ROOT}src/webhooks/index.js';
      declare const typed: DurableObjectNamespace<GenAccount>;
      declare const plain: DurableObjectNamespace;
      declare const state: DurableObjectState;
-     export const client = new GenClient({ shared: durableObjectShared(typed, 'main') });
-     export const receive = createWebhookHandler({ shared: durableObjectShared(plain, 'main') });
-     export const budget = createBudget({ maxTokens: 1, shared: durableObjectShared(typed, 'main') });
+     export const client = new GenClient({ store: durableObjectStore(typed, 'main') });
+     export const receive = createWebhookHandler({ store: durableObjectStore(plain, 'main') });
+     export const budget = createBudget({ maxTokens: 1, store: durableObjectStore(typed, 'main') });
      export const object = new GenAccount(state, {});
      // @ts-expect-error: a name is needed.
-     durableObjectShared(typed);`,
+     durableObjectStore(typed);`,
     );
     const flags =
       '--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck --target es2022 --module nodenext --types node --typeRoots';
@@ -62,7 +62,11 @@ test.skipIf(whyNoStores() !== undefined)("the example for Workers fits Cloudflar
       noImplicitOverride: true,
     },
     ...{ lib: ['esnext'], types: ['node'], typeRoots: [`${ROOT}node_modules/@types`] },
-    paths: { 'gen-client': [`${ROOT}src/index.ts`], 'gen-client/webhooks': [`${ROOT}src/webhooks/index.ts`], 'gen-client/*': [`${ROOT}src/adapters/*/index.ts`] },
+    paths: {
+      'gen-client': [`${ROOT}src/index.ts`],
+      'gen-client/webhooks': [`${ROOT}src/webhooks/index.ts`],
+      'gen-client/*': [`${ROOT}src/adapters/*/index.ts`],
+    },
   };
   const files = [`${packages}@cloudflare/workers-types/index.d.ts`, `${ROOT}examples/workers/worker.ts`];
   writeFileSync(config, JSON.stringify({ compilerOptions, files }));
@@ -77,13 +81,13 @@ test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with w
     modules: true,
     script: await bundle({
       text: `
-        import { durableObjectShared } from 'gen-client/cloudflare';
+        import { durableObjectStore } from 'gen-client/cloudflare';
         const namespace = { idFromName() {}, get() {} };
         const tried = [
-          () => durableObjectShared(undefined, 'main'),
-          () => durableObjectShared(namespace),
-          () => durableObjectShared(namespace, ''),
-          () => durableObjectShared('ACCOUNT', 'main'),
+          () => durableObjectStore(undefined, 'main'),
+          () => durableObjectStore(namespace),
+          () => durableObjectStore(namespace, ''),
+          () => durableObjectStore('ACCOUNT', 'main'),
         ].map((make) => { try { make(); return 'made'; } catch (error) { return error.name + ': ' + error.message; } });
         export default { fetch: () => Response.json(tried) };`,
     }),

@@ -1,9 +1,9 @@
 // What an activity answers to a run: where the rate limit is full, where a file cannot be copied, and where nothing is right.
 import { expect, it, vi } from 'vitest';
 import { createActivities } from '../../src/adapters/durable/index.js';
+import type { OutputDestination } from '../../src/adapters/storage/index.js';
 import { ConnectionError, GenError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import type { OutputDestination } from '../../src/adapters/storage/index.js';
 
 const CREATE = { call: 'videos', params: { prompt: 'a fox' }, key: 'run-1', model: null };
 const LATER = { type: 'failed', failure: { kind: 'full', retryAfterMs: 7_000 } };

@@ -1,5 +1,5 @@
 // Hundreds of runs that wait for one rate limit: each has a place in one line, kept in the shared store.
-import { GenClient, memoryShared } from 'gen-client';
+import { GenClient, memoryStore } from 'gen-client';
 import { createActivities, type DurableEngine, generate } from 'gen-client/durable';
 import { createSandbox } from 'gen-client/sandbox';
 import { expect, test } from 'vitest';
@@ -104,10 +104,10 @@ test.each([
 );
 
 test('the line is kept in the store of the clients, and a run keeps its place however often it asks', async () => {
-  const shared = memoryShared();
+  const shared = memoryStore();
   const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const { apiKey, baseUrl, fetch } = sandbox;
-  const [one, other] = [0, 1].map(() => createActivities(new GenClient({ apiKey, baseUrl, fetch, shared })));
+  const [one, other] = [0, 1].map(() => createActivities(new GenClient({ apiKey, baseUrl, fetch, store: shared })));
   const ask = (at: number, activities = at % 2 === 0 ? one : other) =>
     activities?.create({ call: 'videos', params: { prompt: 'a fox' }, key: `run-${at}`, model: null });
   const first = await Promise.all(Array.from({ length: 30 }, (_, at) => ask(at)));
@@ -125,10 +125,10 @@ test.each<[string, () => Promise<never>]>([
   ['fails', () => Promise.reject(new TypeError('fetch failed'))],
   ['never answers', () => new Promise(() => {})],
 ])('a store that %s holds up no run', async (_, ask) => {
-  const shared = { ...memoryShared(), read: ask, write: ask, timeoutMs: 20 };
+  const shared = { ...memoryStore(), read: ask, write: ask, timeoutMs: 20 };
   const sandbox = createSandbox();
   const { apiKey, baseUrl, fetch } = sandbox;
-  const { create } = createActivities(new GenClient({ apiKey, baseUrl, fetch, shared }));
+  const { create } = createActivities(new GenClient({ apiKey, baseUrl, fetch, store: shared }));
   const event = await create({ call: 'videos', params: { prompt: 'a fox' }, key: 'run-1', model: null });
   expect(event).toMatchObject({ type: 'job', job: { id: sandbox.jobs[0]?.id } });
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createBudget, GenClient, InProcessLimiter } from '../../src/index.js';
 import { fromPath } from '../../src/adapters/node/index.js';
+import { createBudget, GenClient, InProcessLimiter } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { BASE_URL, created, freshKey, json, rejection } from '../transport/support.js';

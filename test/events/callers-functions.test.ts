@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createGenQueue, createGenWorker } from '../../src/adapters/bullmq/index.js';
-import { type ClientOptions, GenClient, InProcessLimiter, memoryShared, type RateLimiter } from '../../src/index.js';
 import { saveOutput } from '../../src/adapters/node/index.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
-import { createSandbox } from '../../src/sandbox/index.js';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
+import { type ClientOptions, GenClient, InProcessLimiter, memoryStore, type RateLimiter } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { PATIENCE_MS } from '../support/patience.js';
@@ -97,7 +97,7 @@ describe('a hook', () => {
   const limits = { 'videos.create': { limit: 1, windowMs: 20 } };
   const limiters: [string, () => ClientOptions][] = [
     ['in this process', () => ({ limiter: new InProcessLimiter({ limits }) })],
-    ['in a shared store', () => ({ shared: memoryShared(), limits })],
+    ['in a shared store', () => ({ store: memoryStore(), limits })],
   ];
 
   it.each(limiters)(
@@ -208,7 +208,7 @@ describe('an onError', () => {
 
   it('of a store in Redis that rejects changes nothing', async () => {
     const away = () => Promise.reject(new Error('gone'));
-    const shared = redisShared({ evalsha: away, eval: away }, { onError: wrong });
+    const shared = redisStore({ evalsha: away, eval: away }, { onError: wrong });
     await expect(shared.read('group', ['key'])).rejects.toThrow('gone');
     expect(calls).toBe(1);
   });

@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CreateOptions, GenClient } from '../../src/index.js';
 import { fromPath } from '../../src/adapters/node/index.js';
+import { type CreateOptions, GenClient } from '../../src/index.js';
 import { bodyOf, calls, caught, count, left, mp3, mp4, png, prompt, start } from './by-value-setup.js';
 
 let directory: string;

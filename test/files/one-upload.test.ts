@@ -2,8 +2,8 @@ import { utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { memoryShared, type SharedStore, sharedJournal } from '../../src/index.js';
 import { fromPath } from '../../src/adapters/node/index.js';
+import { memoryStore, type Store, sharedJournal } from '../../src/index.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 
 const prompt = 'the fox runs';
@@ -159,7 +159,7 @@ describe('an upload that the service has forgotten', () => {
 
   it('is sent under a key of at most 255 characters, so that resume() can send it again', async () => {
     const { sandbox, sent } = start();
-    const client = sandbox.client({ journal: sharedJournal(memoryShared()), maxRetries: 0 });
+    const client = sandbox.client({ journal: sharedJournal(memoryStore()), maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
     const creates = { match: { method: 'POST', path: '/v1/videos' } };
@@ -187,7 +187,7 @@ describe('with uploads.remember, files are uploaded once for all processes', () 
 
   it('by their content, whatever object holds it', async () => {
     const { sandbox, uploads, frames } = start();
-    const uploadsOption = { remember: memoryShared() };
+    const uploadsOption = { remember: memoryStore() };
     const [first, second] = [1, 2].map(() => sandbox.client({ uploads: uploadsOption }));
     await first?.videos.create({ prompt, first_frame_upload_id: png(1) });
     await second?.videos.create({ prompt, first_frame_upload_id: png(1), last_frame_upload_id: png(2) });
@@ -202,7 +202,7 @@ describe('with uploads.remember, files are uploaded once for all processes', () 
 
   it('again, once, where the service has forgotten the upload', async () => {
     const { sandbox, uploads, frames } = start();
-    const client = sandbox.client({ uploads: { remember: memoryShared() } });
+    const client = sandbox.client({ uploads: { remember: memoryStore() } });
     await client.videos.create({ prompt, first_frame_upload_id: png() });
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forget, times: 1 });
     await client.videos.create({ prompt, first_frame_upload_id: png() });
@@ -213,8 +213,8 @@ describe('with uploads.remember, files are uploaded once for all processes', () 
 
   it('and a store that fails or never answers only costs an upload', async () => {
     const { sandbox, uploads } = start();
-    const fails: SharedStore = { read: () => Promise.reject(new Error('away')), write: async () => false };
-    const hangs: SharedStore = { read: () => new Promise(() => {}), write: async () => false };
+    const fails: Store = { read: () => Promise.reject(new Error('away')), write: async () => false };
+    const hangs: Store = { read: () => new Promise(() => {}), write: async () => false };
     for (const remember of [fails, hangs]) {
       await sandbox.client({ uploads: { remember } }).videos.create({ prompt, first_frame_upload_id: png() });
     }
@@ -224,6 +224,6 @@ describe('with uploads.remember, files are uploaded once for all processes', () 
   it('and a wrong store is refused by name', () => {
     const { sandbox } = start();
     expect(() => sandbox.client({ uploads: { remember: {} as never } })).toThrow('remember');
-    expect(() => sandbox.client({ uploads: { remembr: memoryShared() } as never })).toThrow('remembr');
+    expect(() => sandbox.client({ uploads: { remembr: memoryStore() } as never })).toThrow('remembr');
   });
 });

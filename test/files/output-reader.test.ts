@@ -1,7 +1,7 @@
 // How a file is read over several connections, answer by answer, on a held clock.
 import { describe, expect, it } from 'vitest';
-import { APIError, ConnectionError, type DownloadError, ServerError, TimeoutError } from '../../src/errors/index.js';
 import { OutputReader, type OutputReading } from '../../src/downloading/output-reader.js';
+import { APIError, ConnectionError, type DownloadError, ServerError, TimeoutError } from '../../src/errors/index.js';
 import { countedSignal, rejection } from '../transport/support.js';
 
 const HEADERS = { 'content-type': 'video/mp4', etag: '"a"', 'content-length': '10' };

@@ -1,9 +1,9 @@
 // The file of a job through a client, or through a fake of one: which calls are made, and what becomes of a refusal.
 import { describe, expect, it } from 'vitest';
-import { APIError, type DownloadError } from '../../src/errors/index.js';
-import { jobIdOf } from '../../src/client/output.js';
-import { explained, outputReader, requireOutputClient, storing } from '../../src/downloading/output-source.js';
 import { checkClient } from '../../src/client/run-calls.js';
+import { jobIdOf } from '../../src/downloading/output.js';
+import { explained, outputReader, requireOutputClient, storing } from '../../src/downloading/output-source.js';
+import { APIError, type DownloadError } from '../../src/errors/index.js';
 import { rejection } from '../transport/support.js';
 
 const clock = { now: () => Date.parse('2026-01-02T00:00:00.000Z'), after: () => () => {} };

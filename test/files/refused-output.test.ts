@@ -1,9 +1,9 @@
 // What each refused file is told as, what an answer without a file is, and the calls of a run.
 import { describe, expect, it } from 'vitest';
-import { APIError, type DownloadError } from '../../src/errors/index.js';
-import { readOutputAnswer, refuseNonMedia } from '../../src/client/output.js';
-import { explainRefusal } from '../../src/downloading/output-source.js';
 import { seeCall, sendRunCreate } from '../../src/client/run-calls.js';
+import { readOutputAnswer, refuseNonMedia } from '../../src/downloading/output.js';
+import { explainRefusal } from '../../src/downloading/output-source.js';
+import { APIError, type DownloadError } from '../../src/errors/index.js';
 import { shortenKey } from '../../src/transport/idempotency.js';
 import { rejection } from '../transport/support.js';
 

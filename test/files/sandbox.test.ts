@@ -2,8 +2,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { GenClient } from '../../src/index.js';
 import { fromPath, saveOutput } from '../../src/adapters/node/index.js';
+import { GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
 it('takes a local file into a job and brings its file home, through the sandbox', async () => {

@@ -1,6 +1,6 @@
 // Which uploads are known: by the object in this process, and by the content of the file in a store that processes share.
 import { describe, expect, it, vi } from 'vitest';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import {
   contentKey,
   type KnownUpload,
@@ -145,9 +145,9 @@ describe('the key of a file', () => {
 });
 
 describe('uploads in a store', () => {
-  const start = (faults: Partial<SharedStore> = {}) => {
+  const start = (faults: Partial<Store> = {}) => {
     const clock = virtualClock();
-    const store = { ...memoryStore(clock), ...faults };
+    const store = { ...memoryStoreOn(clock), ...faults };
     const read = vi.spyOn(store, 'read');
     const write = vi.spyOn(store, 'write');
     const warn = vi.fn();

@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { fileJournal, saveOutput } from '../../src/adapters/node/index.js';
+import { copyOutput } from '../../src/adapters/storage/index.js';
 import {
   createBudget,
   type GenClient,
@@ -15,10 +17,8 @@ import {
   sharedJournal,
   usdOf,
 } from '../../src/index.js';
-import { fileJournal, saveOutput } from '../../src/adapters/node/index.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
-import { memoryShared } from '../../src/store/store.js';
-import { copyOutput } from '../../src/adapters/storage/index.js';
+import { memoryStore } from '../../src/store/store.js';
 
 /** A journal of two functions, as a user writes it. */
 function listJournal() {
@@ -269,7 +269,7 @@ describe('resume', () => {
 
 describe.each([
   ['a file', () => fileJournal(join(folder, 'jobs.jsonl'))],
-  ['a shared store', () => sharedJournal(memoryShared())],
+  ['a shared store', () => sharedJournal(memoryStore())],
 ])('%s as the journal', (_, make) => {
   test('keeps what another client resumes', async () => {
     const journal = make();
@@ -297,7 +297,7 @@ describe.each([
 
 describe('shared journals', () => {
   test('do not see each other under different names, and name themselves when the store is away', async () => {
-    const store = memoryShared();
+    const store = memoryStore();
     await sandbox.client({ journal: sharedJournal(store, { name: 'one' }) }).images.create(PROMPT);
     expect(await sharedJournal(store, { name: 'two' }).entries()).toEqual([]);
     const away = { ...store, read: () => Promise.reject(new Error('ECONNREFUSED')) };
@@ -311,7 +311,7 @@ describe('shared journals', () => {
     ['fails', () => Promise.reject(new TypeError('fetch failed'))],
     ['never answers', () => new Promise(() => {})],
   ])('whose store %s says that the call can be tried again, when it is written and when it is read', async (_, ask) => {
-    const away = { ...memoryShared(), read: ask, write: ask, timeoutMs: 20 };
+    const away = { ...memoryStore(), read: ask, write: ask, timeoutMs: 20 };
     const client = sandbox.client({ journal: sharedJournal(away) });
     await expect(client.videos.create(PROMPT)).rejects.toMatchObject({ recovery: 'retry' });
     await expect(all(client.resume())).rejects.toMatchObject({ recovery: 'retry' });
@@ -319,13 +319,13 @@ describe('shared journals', () => {
   });
 
   test('that is set up wrongly says so', async () => {
-    const wrong = { ...memoryShared(), read: () => Promise.resolve({} as never) };
+    const wrong = { ...memoryStore(), read: () => Promise.resolve({} as never) };
     const client = sandbox.client({ journal: sharedJournal(wrong) });
     await expect(client.videos.create(PROMPT)).rejects.toMatchObject({ recovery: 'fix_setup' });
   });
 
   test('lose no entry when many creates are written at once', async () => {
-    const journal = sharedJournal(memoryShared());
+    const journal = sharedJournal(memoryStore());
     const client = sandbox.client({ journal });
     await Promise.all(Array.from({ length: 40 }, (_, at) => client.images.create({ prompt: `fox ${at}` })));
     expect(await journal.entries()).toHaveLength(80);

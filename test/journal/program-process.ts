@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { GenClient } from '../../src/index.js';
 import { fileJournal } from '../../src/adapters/node/index.js';
+import { GenClient } from '../../src/index.js';
 import { runProgram } from './program.js';
 
 const [baseUrl = '', apiKey = '', folder = '', calls = '0'] = process.argv.slice(2);

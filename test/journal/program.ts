@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { saveOutput } from '../../src/adapters/node/index.js';
 import type { GenClient, Journal } from '../../src/index.js';
 import { isCompleted } from '../../src/index.js';
-import { saveOutput } from '../../src/adapters/node/index.js';
 import { foldJournal, type JournalEntry } from '../../src/rules/journal.js';
 
 /** What a program is to do, whenever it is started. */

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { expect, it, vi } from 'vitest';
 import { accountFor } from '../../src/store/account.js';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const REGISTRY = Symbol.for('gen-client.accounts');
@@ -14,9 +14,9 @@ const crowd = (of: string, accounts = 1_600) => {
 /** Accounts and a store on a clock that the test holds. */
 function shared() {
   const clock = virtualClock();
-  const memory = memoryStore(clock);
+  const memory = memoryStoreOn(clock);
   const groups = new Set<string>();
-  const store: SharedStore = {
+  const store: Store = {
     read: memory.read,
     write(group, ...rest) {
       groups.add(group);
@@ -156,7 +156,7 @@ it('has one queue for all clients of the process that share their limits over th
   const { accountIn, store, clock } = shared();
   const account = accountIn();
   const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
-  const limiter = () => account.limiterFor({ shared: store, limits: { ...limits }, warn: () => {} });
+  const limiter = () => account.limiterFor({ store: store, limits: { ...limits }, warn: () => {} });
   const [one, other] = [limiter(), limiter()];
   const slot = await clock.until(one.acquire('videos.create'));
   const waiting = one.acquire('videos.create');
@@ -170,7 +170,7 @@ it('keeps what it shares with other processes under its own name: limits, prices
   const { accountIn, store, clock, groups } = shared();
   const account = accountIn();
   const id = account.idIn(store);
-  const limiter = account.limiterFor({ shared: store, warn: () => {} });
+  const limiter = account.limiterFor({ store: store, warn: () => {} });
   (await clock.until(limiter.acquire('videos.create')))();
   account.facts.prices.learn('a', () => 5);
   account.facts.lengths.learn('b', () => [1_000]);

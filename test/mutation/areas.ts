@@ -26,7 +26,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
   budget: folder('budget', inFolders('budget')),
   proxy: folder('proxy', inFolders('proxy')),
   page: folder('page', inFolders('page')),
-  shared: folder('shared', ['test/shared/!(stores).test.ts', ...inFolders('limits', 'journal')]),
+  store: folder('shared', ['test/shared/!(stores).test.ts', ...inFolders('limits', 'journal')]),
   limits: folder('limits', [...inFolders('limits'), 'test/shared/!(stores).test.ts']),
   webhooks: folder('webhooks', inFolders('webhooks')),
   uploading: folder('uploading', [
@@ -79,11 +79,16 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'test/waiting/{webhooks,create-and-wait,traces}.test.ts',
       'test/catalog/preflight.test.ts',
     ],
-    ['src/transport/events.ts', 'src/transport/hooks.ts', 'src/transport/job-log.ts', 'src/transport/layers/{events,jobs}.ts'],
+    [
+      'src/transport/events.ts',
+      'src/transport/hooks.ts',
+      'src/transport/job-log.ts',
+      'src/transport/layers/{events,jobs}.ts',
+    ],
   ),
   durable: folder('durable', inFolders('durable')),
   cloudflare: folder('cloudflare', ['test/cloudflare/gen-account.test.ts']),
-  redis: folder('redis', ['test/redis/{clients,redis-shared}.test.ts']),
+  redis: folder('redis', ['test/redis/{clients,redis-store}.test.ts']),
   bullmq: folder('bullmq', inFolders('bullmq')),
 };
 

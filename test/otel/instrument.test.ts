@@ -5,8 +5,8 @@ import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { type InstrumentOptions, instrumentGenClient } from '../../src/adapters/otel/index.js';
-import { createSandbox } from '../../src/sandbox/index.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { MemoryStore } from '../storage/memory-store.js';
 import { startTelemetry, treeOf } from './telemetry.js';
 

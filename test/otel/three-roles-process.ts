@@ -3,9 +3,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { GenClient } from '../../src/index.js';
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { instrumentGenClient } from '../../src/adapters/otel/index.js';
+import { GenClient } from '../../src/index.js';
 import { startTelemetry } from './telemetry.js';
 
 const [, , role = '', jobId = ''] = process.argv;

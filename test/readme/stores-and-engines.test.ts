@@ -2,11 +2,11 @@
 // blocks say Redis' usual port; here they get that of a Redis of this test.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GenClient, SharedStore } from 'gen-client';
+import type { GenClient, Store } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { signWebhook } from 'gen-client/webhooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { memoryShared } from '../../src/store/store.js';
+import { memoryStore } from '../../src/store/store.js';
 import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { ROOT } from '../support/build.js';
 import { completedEvent } from '../support/completed-event.js';
@@ -23,7 +23,7 @@ interface Exported {
   readonly POST?: Handler;
   readonly receive?: Handler;
   readonly queue?: { readonly queue: { getJob(id: string): Promise<unknown> }; close(): Promise<void> };
-  readonly shared?: SharedStore & { close?(): Promise<void> };
+  readonly shared?: Store & { close?(): Promise<void> };
   readonly makeVideo?: (step: object, key: string, options: object) => Promise<{ status: string }>;
   readonly worker?: { fetch(request: Request, env: object): Promise<Response> };
 }
@@ -44,7 +44,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
   let redis: RealRedis;
   const sandbox = createSandbox({ jobDurationMs: 20, limits: 'off', balanceTokens: 100_000 });
   const printed: string[] = [];
-  const stored = memoryShared();
+  const stored = memoryStore();
 
   beforeAll(async () => {
     redis = await startRedis();
@@ -130,8 +130,8 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
   });
 
   test('isolates share an account in a Durable Object', async () => {
-    const { worker } = await block('docs/many-processes', 'durableObjectShared');
-    const object = memoryShared();
+    const { worker } = await block('docs/many-processes', 'durableObjectStore');
+    const object = memoryStore();
     const ACCOUNT = { idFromName: (name: string) => name, get: () => object };
     const answer = await worker?.fetch(new Request('https://app.test/', { method: 'POST', body: 'a fox' }), {
       ACCOUNT,

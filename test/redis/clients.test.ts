@@ -1,8 +1,8 @@
 // What each Redis client is asked, with the client in the test's hands: no Redis runs here.
 import { EventEmitter } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { GenError } from '../../src/errors/index.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
 
 type Asked = unknown[];
 const SHA1 = /^[\da-f]{40}$/;
@@ -37,7 +37,7 @@ describe.each([
 ] as const)('a store on %s', (kind, kept, given) => {
   it('sends its script once, and then its digest', async () => {
     const { asked, client } = clientOf(kind, READ, 1);
-    const store = redisShared(client);
+    const store = redisStore(client);
     const seen = await store.read('g', ['a', 'b']);
     expect({ ...seen, values: { ...seen.values } }).toEqual({
       version: 'v7',
@@ -57,7 +57,7 @@ describe.each([
     'Command 1 [ evalsha ] failed: NOSCRIPT No matching script.',
   ])('sends its script again to a Redis that has lost it: %s', async (message) => {
     const { asked, client } = clientOf(kind, READ, new Error(message), 0);
-    const store = redisShared(client);
+    const store = redisStore(client);
     await store.read('g', []);
     expect(await store.write('g', 'v7', {})).toBe(false);
     expect(asked.map(([name]) => name)).toEqual(['eval', kept, 'eval']);
@@ -67,7 +67,7 @@ describe.each([
     const failure = new Error('LOADING Redis is loading NOSCRIPT');
     const { asked, client } = clientOf(kind, READ, failure);
     const onError = vi.fn();
-    const store = redisShared(client, { onError });
+    const store = redisStore(client, { onError });
     await store.read('g', []);
     await expect(store.read('g', [])).rejects.toBe(failure);
     expect([asked.length, onError.mock.calls]).toEqual([2, [[failure]]]);
@@ -77,10 +77,10 @@ describe.each([
 describe('a store in Redis', () => {
   it('puts its prefix before a group, whose braces and percent signs are encoded, and has its account and time', async () => {
     const { asked, client } = clientOf('upstash', READ);
-    const store = redisShared(client, { prefix: 'app:', account: 'main', timeoutMs: 50 });
+    const store = redisStore(client, { prefix: 'app:', account: 'main', timeoutMs: 50 });
     await store.read('a{b}%', ['k']);
     expect(asked[0]?.[2]).toEqual(['app:{a%7Bb%7D%25}', 'app:{a%7Bb%7D%25}:k']);
-    expect([store.account, store.timeoutMs, redisShared(client).account, redisShared(client).timeoutMs]).toEqual([
+    expect([store.account, store.timeoutMs, redisStore(client).account, redisStore(client).timeoutMs]).toEqual([
       'main',
       50,
       undefined,
@@ -91,7 +91,7 @@ describe('a store in Redis', () => {
 
   it('does not take another answer for its own', async () => {
     const { client } = clientOf('upstash', null);
-    await expect(redisShared(client).read('g', [])).rejects.toThrow(
+    await expect(redisStore(client).read('g', [])).rejects.toThrow(
       new GenError('Redis did not answer as its script does.'),
     );
   });
@@ -107,7 +107,7 @@ describe('a store in Redis', () => {
   ])('that refuses with "%s" says what to set up', async (message, fix) => {
     const cause = new Error(message);
     const onError = vi.fn();
-    const store = redisShared(clientOf('upstash', cause).client, { prefix: 'app:', onError });
+    const store = redisStore(clientOf('upstash', cause).client, { prefix: 'app:', onError });
     await expect(store.read('g', [])).rejects.toMatchObject({
       message: `Redis refuses gen-client (${fix}`,
       recovery: 'fix_setup',
@@ -119,15 +119,15 @@ describe('a store in Redis', () => {
   it.each([undefined, null, 'redis://localhost', {}, { eval() {} }, { evalsha: true }])(
     'is refused for the client %j',
     (client) => {
-      expect(() => redisShared(client as never)).toThrow(GenError);
-      expect(() => redisShared(client as never)).toThrow(
+      expect(() => redisStore(client as never)).toThrow(GenError);
+      expect(() => redisStore(client as never)).toThrow(
         /^client must be a connected client of @upstash\/redis, ioredis or redis \(node-redis\), not /,
       );
     },
   );
 
   it('is refused with a prefix that splits a cluster', () => {
-    expect(() => redisShared(clientOf('upstash').client, { prefix: 'a{}b' })).toThrow(
+    expect(() => redisStore(clientOf('upstash').client, { prefix: 'a{}b' })).toThrow(
       new GenError('prefix must not contain "{}", which splits the keys of a cluster.'),
     );
   });
@@ -169,7 +169,7 @@ describe.each(['ioredis', 'node-redis', 'a cluster of node-redis', 'node-redis 4
           return connection;
         },
       };
-      const store = redisShared(client as never, { prefix: 'app:', onError: (error) => failures.push(error) });
+      const store = redisStore(client as never, { prefix: 'app:', onError: (error) => failures.push(error) });
       const tell = (channel: string, message: string) =>
         isIoRedis ? connection.emit('message', channel, message) : heard.get(channel)?.(message, channel);
       return { asked, failures, connection, store, tell, refuse: (error?: Error) => (refuse = error) };
@@ -251,6 +251,6 @@ describe.each(['ioredis', 'node-redis', 'a cluster of node-redis', 'node-redis 4
 );
 
 it('there are no notifications over HTTP', () => {
-  const store = redisShared(clientOf('upstash').client);
+  const store = redisStore(clientOf('upstash').client);
   expect([store.publish, store.subscribe]).toEqual([undefined, undefined]);
 });

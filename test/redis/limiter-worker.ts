@@ -1,8 +1,8 @@
 // One of several processes that make videos under one shared limit.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { GenClient } from '../../src/index.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
 
 const [, , baseUrl = '', port = '', windowMs = '', count = '', kind = ''] = process.argv;
 const url = `redis://127.0.0.1:${port}`;
@@ -15,7 +15,7 @@ if (!redis) throw new Error('no client');
 const client = new GenClient({
   apiKey: 'key',
   baseUrl,
-  shared: redisShared(redis),
+  store: redisStore(redis),
   limits: { 'videos.create': { limit: 20, windowMs: Number(windowMs) } },
   onUnavailable: 'throw',
 });

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { Redis } from 'ioredis';
-import { redisShared } from '../../src/adapters/redis/index.js';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
 
 const [, , port = '', secret = '', leaseMs = '', fate = ''] = process.argv;
@@ -10,7 +10,7 @@ const handler = createWebhookHandler({
   secret,
   ack: 'after',
   leaseMs: Number(leaseMs),
-  shared: redisShared(new Redis(`redis://127.0.0.1:${port}`)),
+  store: redisStore(new Redis(`redis://127.0.0.1:${port}`)),
   on: {
     '*': (event) => {
       process.send?.({ handling: event.id });

@@ -1,11 +1,11 @@
-// What is Redis's own about redisShared; the tables in test/shared show the rest.
+// What is Redis's own about redisStore; the tables in test/shared show the rest.
 
 import { pathToFileURL } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { GenClient } from '../../src/client/client.js';
 import type { RedisClient } from '../../src/adapters/redis/index.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
+import { redisStore } from '../../src/adapters/redis/index.js';
+import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { isSetupError } from '../../src/store/store.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
@@ -18,7 +18,7 @@ interface Opened {
   end(): unknown;
 }
 
-const put = async (store: ReturnType<typeof redisShared>, group = 'group', value = '1', ttlMs = 90_000) =>
+const put = async (store: ReturnType<typeof redisStore>, group = 'group', value = '1', ttlMs = 90_000) =>
   store.write(group, (await store.read(group, [])).version, { key: { value, ttlMs } });
 
 describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
@@ -40,7 +40,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
   };
 
   test('puts its prefix before every key, one hash tag into the keys of a group, and a time to live on each', async () => {
-    const store = redisShared(redis.ioredis, { prefix: 'mine:' });
+    const store = redisStore(redis.ioredis, { prefix: 'mine:' });
     for (const group of ['plain', '}', '{}', 'a{b}c', '100%']) await put(store, group);
     const keys = await redis.ioredis.keys('*');
     expect(keys).toHaveLength(10);
@@ -52,7 +52,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
   });
 
   test('keeps the version of a group as long as its longest key', async () => {
-    const store = redisShared(redis.ioredis);
+    const store = redisStore(redis.ioredis);
     await put(store, 'group', '1', 500_000);
     await put(store, 'group', '2', 10);
     expect(await redis.ioredis.pttl('gen-client:{group}')).toBeGreaterThan(400_000);
@@ -61,7 +61,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
   test.each(Object.entries(clients))(
     'gives a Redis that lost its scripts them again, through %s',
     async (_, clientOf) => {
-      const store = redisShared(clientOf());
+      const store = redisStore(clientOf());
       expect(await put(store)).toBe(true);
       await redis.ioredis.script('FLUSH');
       expect(await put(store, 'group', '2')).toBe(true);
@@ -77,7 +77,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     const narrow = new Redis({ port: redis.port, host: '127.0.0.1', username: 'narrow', password: 'pass' });
     narrow.on('error', () => {});
     const onError = vi.fn();
-    const error: unknown = await put(redisShared(narrow, { onError })).catch((reason: unknown) => reason);
+    const error: unknown = await put(redisStore(narrow, { onError })).catch((reason: unknown) => reason);
     narrow.disconnect();
     expect(isSetupError(error)).toBe(true);
     expect(error).toMatchObject({ name: 'GenError', message: expect.stringMatching(message) });
@@ -89,14 +89,14 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     try {
       const wrong = new Redis({ port: redis.port, host: '127.0.0.1', password: 'wrong' });
       wrong.on('error', () => {});
-      await expect(put(redisShared(wrong))).rejects.toThrow(/Correct the user name and the password/);
+      await expect(put(redisStore(wrong))).rejects.toThrow(/Correct the user name and the password/);
       wrong.disconnect();
     } finally {
       await redis.ioredis.call('ACL', 'SETUSER', 'default', 'nopass');
     }
     const fails = (text: string) => {
       const call = () => Promise.reject(new Error(text));
-      return redisShared({ eval: call, evalsha: call });
+      return redisStore({ eval: call, evalsha: call });
     };
     await expect(put(fails('NOAUTH Authentication required.'))).rejects.toThrow(/its password/);
     await expect(put(fails('Command failed: CROSSSLOT Keys in request'))).rejects.toThrow(/prefix without braces/);
@@ -111,13 +111,13 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       apiKey: sandbox.createKey(),
       baseUrl,
       fetch,
-      shared: redisShared(redis.ioredis),
+      store: redisStore(redis.ioredis),
       logger,
     });
     await redis.ioredis.replicaof('127.0.0.1', 1);
     try {
       await client.videos.create({ prompt: 'a fox' });
-      await expect(put(redisShared(redis.ioredis))).rejects.toMatchObject({
+      await expect(put(redisStore(redis.ioredis))).rejects.toMatchObject({
         name: 'ConnectionError',
         message: expect.stringMatching(/^Redis refuses gen-client \(READONLY\): .* to the primary/),
       });
@@ -161,7 +161,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     test.each(Object.entries(pubsub))('reach every listener through %s, and leave no connection', async (_, open) => {
       const { client, end } = await open();
       const onError = vi.fn();
-      const [store, other] = [redisShared(client, { onError }), redisShared(redis.ioredis)];
+      const [store, other] = [redisStore(client, { onError }), redisStore(redis.ioredis)];
       const heard: string[] = [];
       const stops = ['a', 'a', 'b'].map((topic) =>
         store.subscribe?.(topic, (message) => heard.push(`${topic} ${message}`)),
@@ -190,7 +190,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
 
     test.each(['ioredis', 'node-redis'])('come once each after their connection broke, through %s', async (kind) => {
       const { client, end } = (await pubsub[kind]?.()) ?? expect.unreachable();
-      const store = redisShared(client);
+      const store = redisStore(client);
       const heard: string[] = [];
       store.subscribe?.('a', (message) => heard.push(message));
       for (let broke = 0; broke < 3; broke++) {
@@ -211,7 +211,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
 
     test.each(['ioredis', 'node-redis'])('are back after Redis has restarted, through %s', async (kind) => {
       const { client, end } = (await pubsub[kind]?.()) ?? expect.unreachable();
-      const store = redisShared(client);
+      const store = redisStore(client);
       const heard = vi.fn();
       store.subscribe?.('a', heard);
       await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
@@ -230,7 +230,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
 
   test('tells nobody about a listener that throws', async () => {
     const onError = vi.fn();
-    const store = redisShared(redis.ioredis, { onError });
+    const store = redisStore(redis.ioredis, { onError });
     const heard = vi.fn();
     store.subscribe?.('a', () => {
       throw new Error('broken');
@@ -259,7 +259,7 @@ describe('a client', () => {
   };
 
   test.each(Object.entries(shapes))('is known by its methods: %s', async (_, client) => {
-    expect(await redisShared(client).read('group', [])).toMatchObject({ version: 'v0', nowMs: 5 });
+    expect(await redisStore(client).read('group', [])).toMatchObject({ version: 'v0', nowMs: 5 });
   });
 
   test.each([
@@ -272,11 +272,11 @@ describe('a client', () => {
   ])('of no known shape is refused at once: %s', (_, client, shown) => {
     const message = `client must be a connected client of @upstash/redis, ioredis or redis (node-redis), not ${shown}.`;
     // @ts-expect-error what JavaScript callers pass
-    expect(() => redisShared(client)).toThrow(expect.objectContaining({ name: 'GenError', message }));
+    expect(() => redisStore(client)).toThrow(expect.objectContaining({ name: 'GenError', message }));
   });
 
   test('passes the name of the account on, by which clients count together whatever their keys', () => {
-    expect(redisShared(upstash, { account: 'main' })).toMatchObject({ account: 'main' });
+    expect(redisStore(upstash, { account: 'main' })).toMatchObject({ account: 'main' });
   });
 
   test('is taken with options that can be right only', () => {
@@ -287,6 +287,6 @@ describe('a client', () => {
       [{ timeoutMs: 0 }, 'timeoutMs must be'],
       [{ onEror: () => {} }, 'Did you mean "onError"'],
     ] as const)
-      expect(() => redisShared(upstash, options as object)).toThrow(named);
+      expect(() => redisStore(upstash, options as object)).toThrow(named);
   });
 });

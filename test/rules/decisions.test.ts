@@ -6,8 +6,8 @@ import { type BudgetState, type BudgetStep, EMPTY_BUDGET } from '../../src/rules
 import { refusalKind } from '../../src/rules/fate.js';
 import { pageAnswer } from '../../src/rules/files.js';
 import { foldJournal, isDone, isEntry } from '../../src/rules/journal.js';
-import { learned, newModel } from '../../src/rules/read-order.js';
 import * as store from '../../src/rules/object-storage.js';
+import { learned, newModel } from '../../src/rules/read-order.js';
 
 const AT = '2026-01-01T00:00:00.000Z';
 const opened = { key: 'a', call: 'videos', params: { prompt: 'a fox' }, at: AT };

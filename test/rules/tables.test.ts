@@ -17,6 +17,8 @@ import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget-state.js';
 import * as fate from '../../src/rules/fate.js';
 import * as files from '../../src/rules/files.js';
 import { compactEntries, type JournalEntry } from '../../src/rules/journal.js';
+import { takePlace } from '../../src/rules/places.js';
+import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
 import {
   expectedMs,
   lengthClassOf,
@@ -27,8 +29,6 @@ import {
   rhythmOf,
   withLength,
 } from '../../src/rules/read-order.js';
-import { takePlace } from '../../src/rules/places.js';
-import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
 import type { Job, JobCall } from '../../src/schemas/job.js';
 
 type Details = ConstructorParameters<typeof APIError>[1];

@@ -72,8 +72,8 @@ test('the same seed gives the same run, and another seed another one', async () 
 
 describe('budgets in the shared store', () => {
   /** Makes videos within a budget. */
-  const budgeted: SimulatedProgram = async ({ client, process, service, shared }) => {
-    const budget = createBudget({ maxTokens: 1_000, per: 'day', scope: 'team', shared });
+  const budgeted: SimulatedProgram = async ({ client, process, service, store: shared }) => {
+    const budget = createBudget({ maxTokens: 1_000, per: 'day', scope: 'team', store: shared });
     for (const order of [1, 2]) {
       const idempotencyKey = idempotencyKeyFrom('order', process, order);
       await client.videos.createAndWait({ prompt }, { idempotencyKey, budget });
@@ -92,8 +92,8 @@ describe('budgets in the shared store', () => {
   }, 120_000);
 
   test('that give a create back whose job was made fail the simulation', async () => {
-    const wrong: SimulatedProgram = async ({ client, process, random, shared }) => {
-      const budget = createBudget({ maxTokens: 1_000, per: 'day', scope: 'team', shared });
+    const wrong: SimulatedProgram = async ({ client, process, random, store: shared }) => {
+      const budget = createBudget({ maxTokens: 1_000, per: 'day', scope: 'team', store: shared });
       const options = { idempotencyKey: random.uuid(), budget, maxRetries: 0 };
       try {
         await client.videos.createAndWait({ prompt: `${process}` }, options);

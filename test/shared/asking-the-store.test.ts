@@ -6,11 +6,11 @@ import {
   boundedStore,
   eventStore,
   isSetupError,
-  memoryStore,
-  type SharedChanges,
-  type SharedStore,
+  memoryStoreOn,
+  type Store,
+  type StoreChanges,
   setupError,
-  updateShared,
+  updateGroup,
 } from '../../src/store/store.js';
 import { createOutage, StoredLane } from '../../src/store/stored-lane.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
@@ -22,7 +22,7 @@ const errorOf = (promise: Promise<unknown>) =>
     (error: unknown) => error,
   );
 const answering = (answer: unknown, timeoutMs?: number) =>
-  ({ timeoutMs, read: async () => answer, write: async () => true }) as SharedStore;
+  ({ timeoutMs, read: async () => answer, write: async () => true }) as Store;
 
 describe('the answer of a store', () => {
   it.each([
@@ -74,7 +74,7 @@ describe('the answer of a store', () => {
     expect(error).toBeUndefined();
     await clock.advance(1);
     expect(error).toBeInstanceOf(ConnectionError);
-    expect(error).toMatchObject({ message: `The shared store did not answer within ${ms} ms` });
+    expect(error).toMatchObject({ message: `The store did not answer within ${ms} ms` });
   });
 
   it('that is an error passes, unless it is one of this package', async () => {
@@ -95,7 +95,7 @@ describe('an update', () => {
     const reads: number[] = [];
     let lost = 6;
     let writes = 0;
-    const store: SharedStore = {
+    const store: Store = {
       async read() {
         reads.push(clock.now());
         return { version: '1', nowMs: 0, values: {} };
@@ -106,16 +106,16 @@ describe('an update', () => {
       },
     };
     const where = { store, group: 'g', clock, random };
-    expect(await updateShared(where, [], () => ({ changes: {}, result: 'same' }))).toBe('same');
+    expect(await updateGroup(where, [], () => ({ changes: {}, result: 'same' }))).toBe('same');
     expect(writes).toBe(0);
     reads.length = 0;
-    const update = updateShared(where, ['k'], () => ({ changes: { k: null }, result: 'changed' }));
+    const update = updateGroup(where, ['k'], () => ({ changes: { k: null }, result: 'changed' }));
     await clock.until(update);
     expect(await update).toBe('changed');
     expect(reads.slice(1).map((atMs, at) => atMs - (reads[at] ?? 0))).toEqual([17, 33, 65, 126, 126, 126]);
     const stop = new AbortController();
     stop.abort(new Error('enough'));
-    const aborted = updateShared(where, [], () => ({ changes: {}, result: 1 }), stop.signal);
+    const aborted = updateGroup(where, [], () => ({ changes: {}, result: 1 }), stop.signal);
     expect(await errorOf(aborted)).toBe(stop.signal.reason);
   });
 });
@@ -130,7 +130,7 @@ it('an outage is told once to each client, until the store has answered; meanwhi
   expect(outage.untilMs).toBe(clock.now() + 5_000);
   for (const warn of [one, one, other, undefined]) outage.warn(warn);
   expect(told).toEqual([
-    'one: The shared store is unavailable (refused). Until it answers, this process keeps the limits by itself.',
+    'one: The store is unavailable (refused). Until it answers, this process keeps the limits by itself.',
     'other',
   ]);
   outage.ended();
@@ -152,12 +152,12 @@ describe('a lane in a store', () => {
     pauseMs: 0,
     leaseMs: 1_000,
   };
-  const laneIn = (store: SharedStore, clock: ReturnType<typeof virtualClock>) =>
+  const laneIn = (store: Store, clock: ReturnType<typeof virtualClock>) =>
     new StoredLane({ store, group: 'account/lane', clock, random }, { limit: 20, windowMs: 60_000 });
 
   it('may be asked for four times at once, then twice a second, and twice more for each slot', async () => {
     const clock = virtualClock();
-    const lane = laneIn(memoryStore(clock), clock);
+    const lane = laneIn(memoryStoreOn(clock), clock);
     const look = () => lane.take(() => turn);
     for (let at = 0; at < 3; at++) await look();
     expect(lane.waitMs()).toBe(0);
@@ -178,9 +178,9 @@ describe('a lane in a store', () => {
 
   it('is not written where nothing has come of a turn, and forgotten when it is as good as new', async () => {
     const clock = virtualClock();
-    const store = memoryStore(clock);
-    const written: SharedChanges[] = [];
-    const noting: SharedStore = {
+    const store = memoryStoreOn(clock);
+    const written: StoreChanges[] = [];
+    const noting: Store = {
       read: store.read,
       write(group, version, changes) {
         written.push(changes);
@@ -203,7 +203,7 @@ describe('a lane in a store', () => {
     const error = await errorOf(laneIn(store, clock).take(() => turn));
     expect(isSetupError(error)).toBe(true);
     expect(error).toMatchObject({
-      message: 'The shared store has something else under "account/lane". Give gen-client a prefix of its own.',
+      message: 'The store has something else under "account/lane". Give gen-client a prefix of its own.',
     });
     await settle();
     expect(clock.timers).toBe(0);

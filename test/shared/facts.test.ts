@@ -1,11 +1,11 @@
 // Prices and job lengths that processes learn from each other.
 
 import { expect, it, vi } from 'vitest';
-import { GenClient, memoryShared, type SharedStore } from '../../src/index.js';
+import { GenClient, memoryStore, type Store } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { Facts, JobLengths } from '../../src/store/facts.js';
-import { memoryStore } from '../../src/store/store.js';
+import { memoryStoreOn } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 
@@ -13,9 +13,9 @@ const random = { next: () => 0.5, uuid: () => 'id' };
 
 function world() {
   const clock = virtualClock();
-  const store = memoryStore(clock);
+  const store = memoryStoreOn(clock);
   let asks = 0;
-  const counting: SharedStore = {
+  const counting: Store = {
     read(...given) {
       asks++;
       return store.read(...given);
@@ -124,7 +124,7 @@ it('are counted once, also those that are learned while a slow store is told of 
   const { clock, process, counting } = world();
   const slow = new Facts<number>();
   const late = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
-  const store: SharedStore = { ...counting, read: (...given) => late(1_500).then(() => counting.read(...given)) };
+  const store: Store = { ...counting, read: (...given) => late(1_500).then(() => counting.read(...given)) };
   slow.share({ store, group: 'account/prices', clock, random });
   await clock.advance(10_000);
   const add = (known: number | undefined) => (known ?? 0) + 1;
@@ -227,12 +227,12 @@ it('of lengths: a job is of the class of its create, and takes what others of th
 
 it('let a client estimate what a client of another process has created', async () => {
   const sandbox = createSandbox();
-  const shared = memoryShared();
+  const shared = memoryStore();
   const options = { apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch };
   // Clients whose clocks are not the same have nothing in common in this process.
   const client = () => {
     const clock = { now: systemClock.now, after: systemClock.after };
-    return new GenClient(Object.assign({ ...options, shared }, { [CLOCK]: clock }));
+    return new GenClient(Object.assign({ ...options, store: shared }, { [CLOCK]: clock }));
   };
   const call = { call: 'videos', model: 'svc-video-fast', duration: 5 } as const;
   await client().videos.create({ prompt: 'a fox', model: 'svc-video-fast', duration: 5 });

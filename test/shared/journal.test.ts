@@ -1,10 +1,10 @@
 // A journal in a shared store: how it spreads its creates, how long it keeps them, and what it refuses.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/errors/index.js';
+import { journalName, readJournal, sharedJournal, storedEntry } from '../../src/ledger/shared-journal.js';
 import type { Journal, JournalEntry } from '../../src/rules/journal.js';
 import { CLOCK } from '../../src/runtime/clock.js';
-import { journalName, readJournal, sharedJournal, storedEntry } from '../../src/ledger/shared-journal.js';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { HeldClock } from '../budget/held-clock.js';
 
 const START = Date.UTC(2026, 0, 1);
@@ -24,10 +24,10 @@ const accepted = (key: string): JournalEntry => ({
 
 function setup() {
   const clock = new HeldClock(START);
-  const memory = memoryStore(clock);
+  const memory = memoryStoreOn(clock);
   const groups = new Set<string>();
   const reads: (readonly string[])[] = [];
-  const store: SharedStore = {
+  const store: Store = {
     read(group, keys) {
       reads.push(keys);
       return memory.read(group, keys);
@@ -142,7 +142,7 @@ describe('a journal in a shared store', () => {
   it.each([undefined, null, 'redis', {}, { read() {} }, { write() {} }])('is refused for the store %j', (store) => {
     expect(() => sharedJournal(store as never)).toThrow(GenError);
     expect(() => sharedJournal(store as never)).toThrow(
-      /^sharedJournal\(shared\) takes a store such as redisShared\(redis\), not /,
+      /^sharedJournal\(shared\) takes a store such as redisStore\(redis\), not /,
     );
   });
 

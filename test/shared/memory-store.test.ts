@@ -1,7 +1,7 @@
 // The store in the memory of a process, on a clock that the test holds.
 
 import { describe, expect, it, vi } from 'vitest';
-import { eventStore, isInProcess, memoryShared, memoryStore, SHARED, sharedOf } from '../../src/store/store.js';
+import { eventStore, isInProcess, memoryStore, memoryStoreOn, STORE, storeOf } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });
@@ -9,11 +9,11 @@ const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });
 describe('a store in memory', () => {
   it('has nothing at first, and tells the time', async () => {
     const clock = virtualClock();
-    expect(await memoryStore(clock).read('g', ['a'])).toEqual({ version: '0', nowMs: clock.now(), values: {} });
+    expect(await memoryStoreOn(clock).read('g', ['a'])).toEqual({ version: '0', nowMs: clock.now(), values: {} });
   });
 
   it('writes all or nothing, once for each version, and gives back the keys that it is asked for', async () => {
-    const store = memoryStore(virtualClock());
+    const store = memoryStoreOn(virtualClock());
     const { version } = await store.read('g', []);
     expect(await store.write('g', version, { a: set('1'), b: set('2'), constructor: set('3') })).toBe(true);
     expect(await store.write('g', version, { a: set('lost'), c: set('lost') })).toBe(false);
@@ -26,7 +26,7 @@ describe('a store in memory', () => {
 
   it('forgets each key after its time', async () => {
     const clock = virtualClock();
-    const store = memoryStore(clock);
+    const store = memoryStoreOn(clock);
     await store.write('g', '0', { short: set('1', 30), long: set('2', 31) });
     await clock.advance(29);
     expect({ ...(await store.read('g', ['short', 'long'])).values }).toEqual({ short: '1', long: '2' });
@@ -36,7 +36,7 @@ describe('a store in memory', () => {
 
   it('forgets a group of which nothing is left after 256 writes, and never repeats a version', async () => {
     const clock = virtualClock();
-    const store = memoryStore(clock);
+    const store = memoryStoreOn(clock);
     const versionOf = async (group: string) => (await store.read(group, [])).version;
     await store.write('over', '0', { a: set('1') });
     await store.write('partly over', '0', { a: set('1'), b: set('2', 5_000) });
@@ -61,7 +61,7 @@ describe('a store in memory', () => {
   });
 
   it('keeps the newest of its groups where it was made for so many, and a group is as new as its last write', async () => {
-    const store = memoryStore(virtualClock(), 2);
+    const store = memoryStoreOn(virtualClock(), 2);
     await store.write('one', '0', { a: set('1') });
     await store.write('two', '0', { a: set('2') });
     await store.write('one', (await store.read('one', [])).version, { a: set('3') });
@@ -71,7 +71,7 @@ describe('a store in memory', () => {
   });
 
   it('is known to be in this process, and each call makes another', async () => {
-    const [one, other] = [memoryShared(), memoryShared()];
+    const [one, other] = [memoryStore(), memoryStore()];
     await one.write('g', '0', { a: set('1') });
     expect([isInProcess(one), isInProcess({ ...one })]).toEqual([true, false]);
     expect((await other.read('g', ['a'])).values.a).toBeUndefined();
@@ -81,7 +81,7 @@ describe('a store in memory', () => {
 
 describe('a topic of a store in memory', () => {
   it('brings each message to all who listen to it, until they stop', async () => {
-    const store = memoryShared();
+    const store = memoryStore();
     const [one, other, elsewhere] = [vi.fn(), vi.fn(), vi.fn()];
     const stop = store.subscribe('jobs', one);
     store.subscribe('jobs', other);
@@ -96,7 +96,7 @@ describe('a topic of a store in memory', () => {
   });
 
   it('calls a listener as often as it has subscribed', async () => {
-    const store = memoryShared();
+    const store = memoryStore();
     const heard = vi.fn();
     const stops = [store.subscribe('jobs', heard), store.subscribe('jobs', heard)];
     await store.publish('jobs', 'a');
@@ -110,7 +110,7 @@ describe('a topic of a store in memory', () => {
   });
 
   it('brings a message to those who listened when it was sent, whoever comes meanwhile', async () => {
-    const store = memoryShared();
+    const store = memoryStore();
     const late = vi.fn();
     store.subscribe('jobs', () => void store.subscribe('jobs', late));
     await store.publish('jobs', 'a');
@@ -121,8 +121,8 @@ describe('a topic of a store in memory', () => {
 });
 
 it('the store of a client is found by what is made with the client', () => {
-  const store = memoryShared();
-  expect([sharedOf({ [SHARED]: store }), sharedOf({})]).toEqual([store, undefined]);
+  const store = memoryStore();
+  expect([storeOf({ [STORE]: store }), storeOf({})]).toEqual([store, undefined]);
 });
 
 it('the events of this process are in one store for each clock, whichever copy of the package asks', async () => {

@@ -1,18 +1,18 @@
 // Which account a call counts for in a shared store: by its key, or by the name that the store has for the account.
 import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { GenClient, memoryShared, RateLimitError, type SharedStore } from '../../src/index.js';
+import { GenClient, memoryStore, RateLimitError, type Store } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
 const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
 const params = { prompt: 'a fox at dawn' };
 
 /** Two clients whose keys differ, as two processes have them during a rotation. */
-function beforeAndAfter(sharedOf: (base: SharedStore) => SharedStore) {
+function beforeAndAfter(storeOf: (base: Store) => Store) {
   const { baseUrl, fetch, createKey, requests } = createSandbox();
-  const base = memoryShared();
+  const base = memoryStore();
   const [before, after] = [createKey(), createKey()].map(
-    (apiKey) => new GenClient({ apiKey, baseUrl, fetch, limits, shared: sharedOf(base), rateLimit: 'throw' }),
+    (apiKey) => new GenClient({ apiKey, baseUrl, fetch, limits, store: storeOf(base), rateLimit: 'throw' }),
   );
   if (!before || !after) throw new TypeError('there are two keys');
   return { before, after, requests };
@@ -39,16 +39,16 @@ it('shares what was learned of prices with a process that has the new key', asyn
 });
 
 it.each([
-  ['without a name', (base: SharedStore) => base],
+  ['without a name', (base: Store) => base],
   [
     'under two names',
     (() => {
       let names = 0;
-      return (base: SharedStore) => ({ ...base, account: `tenant-${++names}` });
+      return (base: Store) => ({ ...base, account: `tenant-${++names}` });
     })(),
   ],
-])('counts the calls of two keys apart, %s', async (_, sharedOf) => {
-  const { before, after, requests } = beforeAndAfter(sharedOf);
+])('counts the calls of two keys apart, %s', async (_, storeOf) => {
+  const { before, after, requests } = beforeAndAfter(storeOf);
   for (const client of [before, after, before, after]) await client.videos.create(params);
   expect(requests).toHaveLength(4);
 });

@@ -1,7 +1,7 @@
 // The line of durable runs that wait for one rate limit, on a held clock.
 import { describe, expect, it } from 'vitest';
 import { AccountPlaces } from '../../src/store/account.js';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { HeldClock } from '../budget/held-clock.js';
 
 const START = Date.UTC(2026, 0, 1);
@@ -9,7 +9,7 @@ const limit = { limit: 2, windowMs: 60_000 };
 
 function openLine() {
   const clock = new HeldClock(START);
-  const store = memoryStore(clock);
+  const store = memoryStoreOn(clock);
   const random = { next: () => 0.5, uuid: () => 'process-1' };
   const process = () => new AccountPlaces({ account: { idIn: () => 'account' } as never, clock, random });
   const [one, other] = [process(), process()];
@@ -55,7 +55,7 @@ describe('a place in the line', () => {
     const { one, store } = openLine();
     let asks = 0;
     let most = 0;
-    const slow: SharedStore = {
+    const slow: Store = {
       async read(...given) {
         asks += 1;
         most = Math.max(most, asks);
@@ -75,8 +75,8 @@ describe('a place in the line', () => {
     const clock = Object.assign(new HeldClock(START), { perRequest: true });
     const random = { next: () => 0.5, uuid: () => 'process-1' };
     const line = new AccountPlaces({ account: { idIn: () => 'account' } as never, clock, random });
-    const store = memoryStore(clock);
-    const never: SharedStore = {
+    const store = memoryStoreOn(clock);
+    const never: Store = {
       read: (group, keys) => (keys.includes('run/lost') ? new Promise(() => {}) : store.read(group, keys)),
       write: store.write,
     };

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { ConnectionError } from '../../src/errors/index.js';
-import type { LaneWait } from '../../src/store/rate-limiter.js';
 import type { LaneLimit } from '../../src/rules/limits.js';
+import type { LaneWait } from '../../src/store/rate-limiter.js';
 import { setupError } from '../../src/store/store.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';

@@ -2,14 +2,14 @@
 
 import { expect, it } from 'vitest';
 import { SharedLimiter } from '../../src/store/shared-limiter.js';
-import { memoryStore } from '../../src/store/store.js';
+import { memoryStoreOn } from '../../src/store/store.js';
 import { seeded } from '../support/seeded.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { LANE, world } from './world.js';
 
 it('a process shows the slots in use, its calls that wait and when the next slot is free, as far as it knows them', async () => {
   const clock = virtualClock();
-  const store = memoryStore(clock);
+  const store = memoryStoreOn(clock);
   const limits = { [LANE]: { limit: 2, windowMs: 60_000 } };
   const process = (seed: number) => {
     const next = seeded(seed);

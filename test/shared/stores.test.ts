@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/index.js';
 import { systemClock, systemRandom } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { type SharedStore, updateShared } from '../../src/store/store.js';
+import { type Store, updateGroup } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { type OpenStore, STORES } from './stores.js';
 
@@ -86,9 +86,9 @@ describe.each(STORES.map((store) => [store.name, store] as const))('a shared sto
 
   it('loses no update of many processes at once', async () => {
     const name = group();
-    const add = async (store: SharedStore) => {
+    const add = async (store: Store) => {
       for (let at = 0; at < 5; at++)
-        await updateShared({ store, group: name, clock: systemClock, random: systemRandom }, ['n'], ({ values }) => ({
+        await updateGroup({ store, group: name, clock: systemClock, random: systemRandom }, ['n'], ({ values }) => ({
           changes: { n: set(String(Number(values.n ?? 0) + 1)) },
           result: undefined,
         }));
@@ -104,7 +104,7 @@ describe.each(STORES.map((store) => [store.name, store] as const))('a shared sto
     const limits = { 'videos.create': { limit: 5, windowMs } };
     const clients = Array.from(
       { length: 4 },
-      () => new GenClient({ apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, shared: another(), limits }),
+      () => new GenClient({ apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, store: another(), limits }),
     );
     await Promise.all(
       Array.from({ length: 20 }, (__, at) => clients[at % 4]?.videos.create({ prompt: `a fox, ${at}` })),

@@ -2,9 +2,9 @@
 
 import { pathToFileURL } from 'node:url';
 import { openGroupTable } from '../../src/adapters/cloudflare/group-table.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { systemClock } from '../../src/runtime/clock.js';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { openSql } from '../cloudflare/sqlite.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { startUpstash } from '../redis/upstash-bridge.js';
@@ -20,14 +20,14 @@ export interface StoreCase {
 
 export interface OpenStore {
   /** The store as one more process has it. */
-  another(): SharedStore;
+  another(): Store;
   /** Whether a message reaches other processes. */
   readonly notifies: boolean;
   close(): Promise<void>;
 }
 
 /** As a user writes it on a database of their own: two functions. */
-function ownStore(): SharedStore {
+function ownStore(): Store {
   const rows = new Map<string, { value: string; untilMs: number }>();
   const versions = new Map<string, number>();
   return {
@@ -52,7 +52,7 @@ function ownStore(): SharedStore {
   };
 }
 
-function inRedis(name: string, clientOf: (redis: RealRedis) => Parameters<typeof redisShared>[0]): StoreCase {
+function inRedis(name: string, clientOf: (redis: RealRedis) => Parameters<typeof redisStore>[0]): StoreCase {
   return {
     name,
     skip: whyNoRedis(),
@@ -60,7 +60,7 @@ function inRedis(name: string, clientOf: (redis: RealRedis) => Parameters<typeof
       const redis = await startRedis();
       return {
         notifies: true,
-        another: () => redisShared(clientOf(redis)),
+        another: () => redisStore(clientOf(redis)),
         close: () => redis.close(),
       };
     },
@@ -69,21 +69,21 @@ function inRedis(name: string, clientOf: (redis: RealRedis) => Parameters<typeof
 
 function inCluster(
   name: string,
-  clientOf: (cluster: Awaited<ReturnType<typeof startCluster>>) => Parameters<typeof redisShared>[0],
+  clientOf: (cluster: Awaited<ReturnType<typeof startCluster>>) => Parameters<typeof redisStore>[0],
 ): StoreCase {
   return {
     name,
     skip: whyNoRedis(),
     async open() {
       const cluster = await startCluster();
-      return { notifies: true, another: () => redisShared(clientOf(cluster)), close: () => cluster.close() };
+      return { notifies: true, another: () => redisStore(clientOf(cluster)), close: () => cluster.close() };
     },
   };
 }
 
 /** What the older versions of node-redis have in common. */
 interface NodeRedisModule {
-  createClient(options: object): Parameters<typeof redisShared>[0] & {
+  createClient(options: object): Parameters<typeof redisStore>[0] & {
     on(event: string, listener: (error: unknown) => void): unknown;
     connect(): Promise<unknown>;
     quit(): Promise<unknown>;
@@ -103,7 +103,7 @@ function ofOldClient(module: 'redis-4' | 'redis-5'): StoreCase {
       await client.connect();
       return {
         notifies: true,
-        another: () => redisShared(client),
+        another: () => redisStore(client),
         async close() {
           await client.quit();
           await redis.close();
@@ -118,7 +118,7 @@ export const STORES: readonly StoreCase[] = [
   {
     name: 'memory',
     async open() {
-      const store = memoryStore(systemClock);
+      const store = memoryStoreOn(systemClock);
       return { notifies: true, another: () => store, close: async () => {} };
     },
   },
@@ -133,7 +133,7 @@ export const STORES: readonly StoreCase[] = [
     name: 'the tables of a Durable Object, in SQLite',
     async open() {
       const groups = openGroupTable(openSql(), () => Date.now());
-      const store: SharedStore = {
+      const store: Store = {
         read: async (...given) => groups.read(...given),
         write: async (...given) => groups.write(...given),
       };
@@ -154,7 +154,7 @@ export const STORES: readonly StoreCase[] = [
       const upstash = await startUpstash(redis.ioredis);
       return {
         notifies: false,
-        another: () => redisShared(upstash.client()),
+        another: () => redisStore(upstash.client()),
         async close() {
           upstash.close();
           await redis.close();

@@ -91,7 +91,7 @@ describe('while the store is unavailable, calls that do not queue', () => {
     faults.read = away;
     expect(await clock.until(Promise.all([tried(one), tried(one)]))).toEqual([expect.any(Function), REST_MS]);
     expect(warnings).toEqual([
-      'The shared store is unavailable (the store is gone). Until it answers, this process keeps the limits by itself.',
+      'The store is unavailable (the store is gone). Until it answers, this process keeps the limits by itself.',
     ]);
     expect(asks()).toBe(1);
     expect(await clock.until(tried(one))).toBe(REST_MS);
@@ -125,7 +125,7 @@ describe('while the store is unavailable, calls that do not queue', () => {
     const error = await clock.until(tried(process({ onUnavailable: 'throw' })).catch((reason: unknown) => reason));
     expect(error).toBeInstanceOf(ConnectionError);
     expect(error).toMatchObject({
-      message: 'The shared store is unavailable, and onUnavailable is "throw"',
+      message: 'The store is unavailable, and onUnavailable is "throw"',
       cause: { message: 'the store is gone' },
     });
     expect(warnings).toEqual([]);

@@ -1,11 +1,11 @@
 // Processes that share the limits of one account over a store, on a clock that the test holds.
 
-import { InProcessLimiter, type LanePool } from '../../src/store/in-process-limiter.js';
-import type { AnyLimiter, Release } from '../../src/store/rate-limiter.js';
 import type { LaneLimit } from '../../src/rules/limits.js';
 import type { Random } from '../../src/runtime/clock.js';
+import { InProcessLimiter, type LanePool } from '../../src/store/in-process-limiter.js';
+import type { AnyLimiter, Release } from '../../src/store/rate-limiter.js';
 import { SharedLimiter } from '../../src/store/shared-limiter.js';
-import { memoryStore, type SharedStore } from '../../src/store/store.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { seeded } from '../support/seeded.js';
 import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 
@@ -38,13 +38,13 @@ function randomOf(next: () => number): Random {
 /** A store that answers after a delay, and counts what it is asked. */
 export function world(limit: LaneLimit = MINUTE, { delayMs = 1, next = seeded(7) } = {}) {
   const clock = virtualClock();
-  const store = memoryStore(clock);
+  const store = memoryStoreOn(clock);
   const random = randomOf(next);
   const startMs = clock.now();
   const asked: { readonly what: 'read' | 'write'; readonly atMs: number }[] = [];
   const pause = () => new Promise<void>((resolve) => void clock.after(random.next() * delayMs, resolve));
   const faults: Faults = {};
-  const storeOf = (own: Faults): SharedStore => ({
+  const storeOf = (own: Faults): Store => ({
     async read(group, keys) {
       asked.push({ what: 'read', atMs: clock.now() - startMs });
       await pause();

@@ -2,9 +2,9 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createOutputHandler, type OutputHandler } from '../../src/adapters/storage/index.js';
 import { GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { createOutputHandler, type OutputHandler } from '../../src/adapters/storage/index.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
 import { miniflare, startWorker, type TestWorker } from './worker.js';
 

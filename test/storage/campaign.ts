@@ -1,8 +1,8 @@
 // `npm run campaign:storage [copies] [seed]`: copies through seeded faults of the service and of the store, counted afterwards.
 import { createHash } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
-import { GenClient } from '../../src/index.js';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
+import { GenClient } from '../../src/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { seeded } from '../support/seeded.js';
 import { S3Double, type S3Fault } from './s3-double.js';

@@ -1,8 +1,8 @@
 // The file as a body of exactly the announced bytes, whatever the service gives.
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import type { OutputPiece } from '../../src/downloading/output-reader.js';
 import { copyBody, openOutput } from '../../src/adapters/storage/copy-body.js';
+import type { OutputPiece } from '../../src/downloading/output-reader.js';
 import { rejection } from '../transport/support.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { finished } from './copy-setup.js';

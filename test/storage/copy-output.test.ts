@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createSandbox } from '../../src/sandbox/index.js';
 import { copyOutput, type OutputClient, StorageError } from '../../src/adapters/storage/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { MemoryStore } from './memory-store.js';

@@ -1,14 +1,14 @@
 // A service with one file and a store that answers as it is told, both without a connection.
 import { createHash } from 'node:crypto';
 import { expect, vi } from 'vitest';
-import { APIError, StorageError } from '../../src/errors/index.js';
-import { CLOCK } from '../../src/runtime/clock.js';
 import {
   type CopyOutputOptions,
   copyOutput,
   type OutputDestination,
   type StoredObject,
 } from '../../src/adapters/storage/index.js';
+import { APIError, StorageError } from '../../src/errors/index.js';
+import { CLOCK } from '../../src/runtime/clock.js';
 import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 
 export const FILE = new Uint8Array(1_000_000).fill(7);

@@ -1,8 +1,8 @@
 // One copy, request by request: what the store is asked, when it is asked again, and what every outcome means.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { DownloadError, StorageError } from '../../src/errors/index.js';
 import { RepeatRequest, UnconfirmedPut } from '../../src/adapters/storage/destination.js';
 import { copyOutput, type StoredObject } from '../../src/adapters/storage/index.js';
+import { DownloadError, StorageError } from '../../src/errors/index.js';
 import { rejection } from '../transport/support.js';
 import {
   answering,

@@ -1,8 +1,13 @@
 // What a handler asks the service and the copy of a file, and what it answers, without a connection.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { APIError, RateLimitError } from '../../src/errors/index.js';
-import { createOutputHandler, type OutputHandlerOptions, type OutputSource, r2 } from '../../src/adapters/storage/index.js';
+import {
+  createOutputHandler,
+  type OutputHandlerOptions,
+  type OutputSource,
+  r2,
+} from '../../src/adapters/storage/index.js';
 import { fileResponse } from '../../src/adapters/storage/output-response.js';
+import { APIError, RateLimitError } from '../../src/errors/index.js';
 
 afterEach(() => {
   vi.unstubAllGlobals();

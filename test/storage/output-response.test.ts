@@ -1,8 +1,8 @@
 // The answer to a page as a whole: which headers, which words, which type, under which name.
 import { describe, expect, it } from 'vitest';
-import { path } from '../../src/client/endpoint.js';
-import { outputHeaders, outputInfoOf, requireJobId } from '../../src/client/output.js';
 import { fileResponse, plainResponse } from '../../src/adapters/storage/output-response.js';
+import { path } from '../../src/client/endpoint.js';
+import { outputHeaders, outputInfoOf, requireJobId } from '../../src/downloading/output.js';
 
 const HEADERS = {
   'content-type': 'video/mp4',

@@ -7,10 +7,10 @@ import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { readConfig } from '../../src/client/config.js';
-import { InProcessLimiter } from '../../src/store/in-process-limiter.js';
 import { createNamespace } from '../../src/client/create.js';
 import { Uploads, uploadSteps } from '../../src/client/uploads.js';
 import { type Clock, steady, systemClock } from '../../src/runtime/clock.js';
+import { InProcessLimiter } from '../../src/store/in-process-limiter.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
 

@@ -1,5 +1,5 @@
 // A caller may leave a create while it pauses between two attempts. What was sent decides what that means.
-import { type ClientOptions, createBudget, GenClient, memoryShared, sharedJournal } from 'gen-client';
+import { type ClientOptions, createBudget, GenClient, memoryStore, sharedJournal } from 'gen-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openService, VIDEO } from '../budget/service.js';
 import { BASE_URL, freshKey, json } from './support.js';
@@ -17,7 +17,7 @@ const lostAnswer = () => {
 function spender(first: readonly (() => Response)[], options: ClientOptions = {}) {
   const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
   const budget = createBudget({ maxTokens: 1_000, unknownPrice: () => 12 });
-  const journal = sharedJournal(memoryShared());
+  const journal = sharedJournal(memoryStore());
   const answers = [...first];
   const posts: (string | null)[] = [];
   const fetch = async (url: string, init: RequestInit) => {

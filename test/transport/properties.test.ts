@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { APIError } from '../../src/index.js';
 import { path } from '../../src/client/endpoint.js';
+import { APIError } from '../../src/index.js';
 import { decodeError, readRetryAfter, scrubCause, scrubText } from '../../src/transport/decode-error.js';
 import { BASE_URL, created, json, stubbed } from './support.js';
 

@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
 import { type ClientOptions, GenClient, type RawRequest, type RequestEvent } from '../../src/index.js';
-import { createTransport } from '../../src/transport/create-transport.js';
 import { VERSION } from '../../src/runtime/version.js';
+import { createTransport } from '../../src/transport/create-transport.js';
 import { BASE_URL, created, freshKey, httpServer, json, rejection, type Seen, seenOf, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };

@@ -1,5 +1,5 @@
-import { InProcessLimiter } from '../../src/store/in-process-limiter.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
+import { InProcessLimiter } from '../../src/store/in-process-limiter.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
 import { markVerified } from '../../src/webhooks/verify.js';

@@ -1,7 +1,7 @@
 // The processes of an account notify each other through their store that jobs have ended.
 import { describe, expect, it } from 'vitest';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
-import { memoryShared, type SharedStore } from '../../src/store/store.js';
+import { memoryStore, type Store } from '../../src/store/store.js';
 import type { WaiterContext } from '../../src/waiting/wait-for-job.js';
 import { signWebhook } from '../../src/webhooks/sign.js';
 import { verifyWebhook } from '../../src/webhooks/verify.js';
@@ -10,9 +10,9 @@ import { BASE_URL, done, fullFor, running, SECRET, startProcess, verified } from
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
 /** A process that receives webhooks, and one that waits. No read of theirs is free. */
-function twoProcesses(secrets: readonly string[], shared: SharedStore = memoryShared()) {
+function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) {
   const clock = virtualClock();
-  const more = { limiter: fullFor(() => 60_000), shared };
+  const more = { limiter: fullFor(() => 60_000), store };
   const receiver = startProcess(done, more, clock);
   const waits = startProcess(done, { ...more, secrets: () => secrets }, clock);
   return { clock, receiver, waits };
@@ -21,9 +21,9 @@ function twoProcesses(secrets: readonly string[], shared: SharedStore = memorySh
 /** A process that receives webhooks, and one that waits for job a and can read at any time. */
 async function receiverAndWait(more: Partial<WaiterContext> = {}) {
   const clock = virtualClock();
-  const shared = memoryShared();
-  const receiver = startProcess(done, { shared }, clock);
-  const waits = startProcess(done, { shared, ...more }, clock);
+  const shared = memoryStore();
+  const receiver = startProcess(done, { store: shared }, clock);
+  const waits = startProcess(done, { store: shared, ...more }, clock);
   const wait = waits.waiter.waitForJob(running('a'));
   await clock.advance(0);
   return { clock, receiver, waits, wait };
@@ -93,8 +93,8 @@ describe('a webhook that another process has received', () => {
 
   it('says nothing to the others when it is not about a job', async () => {
     const sent: string[] = [];
-    const shared = { ...memoryShared(), publish: async (_: string, message: string) => void sent.push(message) };
-    const { waiter, clock } = startProcess(done, { shared });
+    const shared = { ...memoryStore(), publish: async (_: string, message: string) => void sent.push(message) };
+    const { waiter, clock } = startProcess(done, { store: shared });
     waiter.notify(await verified({ id: 'evt_1', type: 'account.updated', data: {} }, clock));
     expect(sent).toEqual([]);
     waiter.notify(await completed(clock));
@@ -103,7 +103,7 @@ describe('a webhook that another process has received', () => {
 
   it('is heard as long as one wait of the process is open, which subscribes once', async () => {
     let open = 0;
-    const store = memoryShared();
+    const store = memoryStore();
     const subscribe: typeof store.subscribe = (topic, listener) => {
       open++;
       const stop = store.subscribe(topic, listener);
@@ -145,7 +145,7 @@ describe('a store', () => {
       for (const message of odd) listener(message);
       return () => {};
     };
-    const { clock, waits } = twoProcesses([SECRET], { ...memoryShared(), subscribe });
+    const { clock, waits } = twoProcesses([SECRET], { ...memoryStore(), subscribe });
     const wait = waits.waiter.waitForJob(running('a'));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
@@ -153,7 +153,7 @@ describe('a store', () => {
   const broken = (reason: string) => (): never => {
     throw new Error(reason);
   };
-  it.each<[string, Partial<SharedStore>, readonly string[]]>([
+  it.each<[string, Partial<Store>, readonly string[]]>([
     ['that cannot send', { publish: broken('no route') }, ['no route']],
     ['that fails to send', { publish: async () => broken('lost')() }, ['lost']],
     ['that cannot subscribe', { subscribe: broken('no channel') }, ['no channel']],
@@ -162,8 +162,8 @@ describe('a store', () => {
     ['that works', {}, []],
   ])('%s gives one warning for each failure, and the waits go on', async (_, part, reasons) => {
     const warnings: string[] = [];
-    const shared = { ...memoryShared(), ...part };
-    const { waiter, clock } = startProcess(done, { shared, warn: (message) => void warnings.push(message) });
+    const shared = { ...memoryStore(), ...part };
+    const { waiter, clock } = startProcess(done, { store: shared, warn: (message) => void warnings.push(message) });
     const wait = waiter.waitForJob(running('a'));
     await clock.advance(0);
     waiter.notify(await completed(clock));

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { memoryShared } from '../../src/store/store.js';
+import { memoryStore } from '../../src/store/store.js';
 import { createWebhookHandler, signWebhook, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 
@@ -14,7 +14,7 @@ const now = () => NOW_MS;
 
 /** A receiver whose clock stands still, with a memory of its own. */
 export function handlerOf(options: WebhookHandlerOptions) {
-  return createWebhookHandler({ secret: SECRET, now, shared: memoryShared(), ...options });
+  return createWebhookHandler({ secret: SECRET, now, store: memoryStore(), ...options });
 }
 
 /** A webhook request, signed under `secret`. */

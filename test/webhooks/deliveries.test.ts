@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { memoryShared, memoryStore, SHARED, type SharedStore } from '../../src/store/store.js';
+import { memoryStore, memoryStoreOn, STORE, type Store } from '../../src/store/store.js';
 import { createWebhookHandler, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
@@ -18,8 +18,8 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
 
   test('fifty at once over five processes are handled once', async () => {
     const work = heldWork();
-    const shared = memoryShared();
-    const handlers = Array.from({ length: 5 }, () => handlerOf({ ack, shared, on: { '*': work.run } }));
+    const shared = memoryStore();
+    const handlers = Array.from({ length: 5 }, () => handlerOf({ ack, store: shared, on: { '*': work.run } }));
     const requests = await Promise.all(Array.from({ length: 50 }, () => delivery()));
     const answers = requests.map((request, at) => handlers[at % 5]?.(request));
     await vi.waitFor(() => expect(work.run).toHaveBeenCalled(), PATIENCE_MS);
@@ -31,10 +31,10 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
 
   test('one that died with its process is handled after the lease', async () => {
     let time = NOW_MS;
-    const shared = memoryStore({ now: () => time, after: () => () => {} });
+    const shared = memoryStoreOn({ now: () => time, after: () => () => {} });
     await claimed(shared, 60_000);
     const listener = vi.fn();
-    const handler = handlerOf({ ack, shared, on: { '*': listener } });
+    const handler = handlerOf({ ack, store: shared, on: { '*': listener } });
     await handler(await delivery());
     time += 59_999;
     await handler(await delivery());
@@ -50,8 +50,8 @@ const LEASE_MS = 60_000;
 const HELD_MS = 1100;
 
 /** A store in memory of which the first, second, … write can be replaced, or each read. The first write claims. */
-function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: readonly (() => unknown)[] }): SharedStore {
-  const store = memoryShared();
+function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: readonly (() => unknown)[] }): Store {
+  const store = memoryStore();
   let written = 0;
   return {
     async read(...given) {
@@ -68,10 +68,10 @@ function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: reado
 }
 
 /** Another process has claimed the event, and works on it. */
-async function claimed(shared: SharedStore, leaseMs: number): Promise<void> {
+async function claimed(store: Store, leaseMs: number): Promise<void> {
   const group = `events/${event.id}`;
-  const { version } = await shared.read(group, []);
-  await shared.write(group, version, { state: { value: 'busy elsewhere', ttlMs: leaseMs } });
+  const { version } = await store.read(group, []);
+  await store.write(group, version, { state: { value: 'busy elsewhere', ttlMs: leaseMs } });
 }
 
 /** What a receiver does that works before it answers, with time in the test's hands. */
@@ -114,10 +114,10 @@ describe('with time held', () => {
   });
 
   test('a copy that another process works on waits a second, and is then sent again after the lease', async () => {
-    const shared = memoryShared();
+    const shared = memoryStore();
     await claimed(shared, LEASE_MS);
     const read = vi.spyOn(shared, 'read');
-    const { send } = receiver({ shared, leaseMs: 45_000 });
+    const { send } = receiver({ store: shared, leaseMs: 45_000 });
     const answer = send();
     await pass(900);
     expect(await settledStatus(answer)).toBe('no answer');
@@ -172,8 +172,8 @@ describe('with time held', () => {
       .fn()
       .mockImplementationOnce(() => late.run().then(() => Promise.reject(new Error('late'))))
       .mockImplementationOnce(next.run);
-    const shared = memoryShared();
-    const { send, reports } = receiver({ shared, on: { '*': listener } });
+    const shared = memoryStore();
+    const { send, reports } = receiver({ store: shared, on: { '*': listener } });
     const first = send();
     await pass(LEASE_MS + 10);
     expect((await first).status).toBe(500);
@@ -201,7 +201,7 @@ describe('with time held', () => {
 
   test('the lease begins before the store is asked, so the store never ends it first', async () => {
     const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_500));
-    const { statusAfter, reports } = receiver({ shared: storeWith({ writes: [slowly] }), on: { '*': forEver } });
+    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [slowly] }), on: { '*': forEver } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
     expect(reports()).toEqual([expect.stringContaining('The listener did not finish')]);
   });
@@ -210,24 +210,24 @@ describe('with time held', () => {
     'a store that never says whether an event is new is answered for after two seconds, acknowledged %s',
     async (ack) => {
       const listener = vi.fn();
-      const { statusAfter, reports } = receiver({ ack, shared: storeWith({ read: forEver }), on: { '*': listener } });
+      const { statusAfter, reports } = receiver({ ack, store: storeWith({ read: forEver }), on: { '*': listener } });
       expect(await statusAfter(1_990)).toBe('no answer');
       await pass(20);
-      expect(reports()).toEqual(['The shared store did not answer within 2000 ms']);
+      expect(reports()).toEqual(['The store did not answer within 2000 ms']);
       expect(await statusAfter(2_010)).toBe(500);
       expect(listener).not.toHaveBeenCalled();
     },
   );
 
   test('a store that fails leaves no timer', async () => {
-    const { statusAfter } = receiver({ shared: storeWith({ read: () => Promise.reject(new Error('store away')) }) });
+    const { statusAfter } = receiver({ store: storeWith({ read: () => Promise.reject(new Error('store away')) }) });
     expect(await statusAfter(0)).toBe(500);
   });
 
   test('what a store claims after the lease is given back', async () => {
     const late = heldWork();
     const shared = storeWith({ writes: [late.run] });
-    const { statusAfter } = receiver({ shared, leaseMs: 1_000 });
+    const { statusAfter } = receiver({ store: shared, leaseMs: 1_000 });
     expect(await statusAfter(1_010)).toBe(500);
     late.succeed();
     await pass(0);
@@ -235,17 +235,17 @@ describe('with time held', () => {
   });
 
   test('work that is done stays done when the store never notes it', async () => {
-    const { statusAfter, reports } = receiver({ shared: storeWith({ writes: [() => {}, forEver] }) });
+    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [() => {}, forEver] }) });
     expect(await statusAfter(LEASE_MS + 10)).toBe(200);
-    expect(reports()).toEqual([expect.stringContaining('The shared store did not answer')]);
+    expect(reports()).toEqual([expect.stringContaining('The store did not answer')]);
   });
 
   test('work that failed stays failed when the store never gives it back', async () => {
     const fail = () => Promise.reject(new Error('disk full'));
     const shared = storeWith({ writes: [() => {}, forEver] });
-    const { statusAfter, reports } = receiver({ shared, on: { '*': fail } });
+    const { statusAfter, reports } = receiver({ store: shared, on: { '*': fail } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
-    expect(reports()).toEqual(['disk full', expect.stringContaining('The shared store did not answer')]);
+    expect(reports()).toEqual(['disk full', expect.stringContaining('The store did not answer')]);
   });
 });
 
@@ -257,7 +257,7 @@ describe('a store', () => {
     for (const ack of ['before', 'after'] as const) {
       for (const shared of [storeWith({ read: away }), storeWith({ writes: [away] })]) {
         const listener = vi.fn();
-        const { send, onError } = receiver({ ack, shared, on: { '*': listener } });
+        const { send, onError } = receiver({ ack, store: shared, on: { '*': listener } });
         expect((await send()).status).toBe(500);
         expect(onError).toHaveBeenCalledExactlyOnceWith(storeAway, event);
         expect(listener).not.toHaveBeenCalled();
@@ -266,32 +266,32 @@ describe('a store', () => {
   });
 
   test('that fails after the work does not undo it', async () => {
-    const { send, onError } = receiver({ shared: storeWith({ writes: [() => {}, away] }) });
+    const { send, onError } = receiver({ store: storeWith({ writes: [() => {}, away] }) });
     expect((await send()).status).toBe(200);
     expect(onError).toHaveBeenCalledExactlyOnceWith(storeAway, event);
   });
 
   test('that fails does not hide why the work failed', async () => {
     const fail = () => Promise.reject(new Error('disk full'));
-    const { send, reports } = receiver({ shared: storeWith({ writes: [() => {}, away] }), on: { '*': fail } });
+    const { send, reports } = receiver({ store: storeWith({ writes: [() => {}, away] }), on: { '*': fail } });
     expect((await send()).status).toBe(500);
     expect(reports()).toEqual(['disk full', 'store away']);
   });
 
   test('is given the lease and the time to remember', async () => {
-    const shared = memoryShared();
+    const shared = memoryStore();
     const write = vi.spyOn(shared, 'write');
     const ttls = () => write.mock.calls.map(([, , { state }]) => state?.ttlMs);
-    expect((await receiver({ shared, leaseMs: 7000, rememberMs: 9000 }).send()).status).toBe(200);
+    expect((await receiver({ store: shared, leaseMs: 7000, rememberMs: 9000 }).send()).status).toBe(200);
     expect(ttls()).toEqual([7000, 9000]);
     write.mockClear();
-    await handlerOf({ shared, ack: 'after' })(await delivery({ ...event, id: 'evt_other' }));
+    await handlerOf({ store: shared, ack: 'after' })(await delivery({ ...event, id: 'evt_other' }));
     expect(ttls()).toEqual([60_000, 3 * 86_400_000]);
   });
 
   test('is the one of the client, else that of this process, also for a handler that is made for each request', async () => {
-    const shared = memoryShared();
-    const client = { notify() {}, [SHARED]: shared };
+    const shared = memoryStore();
+    const client = { notify() {}, [STORE]: shared };
     for (const [name, options] of Object.entries({ client: { client }, process: {} })) {
       const listener = vi.fn();
       const sent = { ...event, id: `evt_of_${name}` };

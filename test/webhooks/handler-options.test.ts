@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { redisStore } from '../../src/adapters/redis/index.js';
 import { GenError } from '../../src/errors/index.js';
-import { redisShared } from '../../src/adapters/redis/index.js';
-import { memoryShared } from '../../src/store/store.js';
+import { memoryStore } from '../../src/store/store.js';
 import { createWebhookHandler, signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, SECRET } from './deliver.js';
@@ -33,10 +33,10 @@ describe('createWebhookHandler', () => {
       { toleranceSeconds: Number.POSITIVE_INFINITY },
       'toleranceSeconds must be a finite number of seconds above 0, not Infinity.',
     ],
-    [{ shared: new Map() }, 'shared must be an object with the methods read, write, not an object.'],
-    [{ shared: null }, 'shared must be an object with the methods read, write, not null.'],
-    [{ shared: 'redis' }, 'shared must be an object with the methods read, write, not "redis".'],
-    [{ shared: { read() {} } }, expect.stringContaining('read, write, not an object.')],
+    [{ store: new Map() }, 'store must be an object with the methods read, write, not an object.'],
+    [{ store: null }, 'store must be an object with the methods read, write, not null.'],
+    [{ store: 'redis' }, 'store must be an object with the methods read, write, not "redis".'],
+    [{ store: { read() {} } }, expect.stringContaining('read, write, not an object.')],
     [{ client: {} }, 'client must be an object with the method notify, not an object.'],
     [{ waitUntil: true }, 'waitUntil must be a function, not true.'],
     [{ onError: 'log' }, 'onError must be a function, not "log".'],
@@ -75,7 +75,7 @@ describe('createWebhookHandler', () => {
       secret: [SECRET, 'whsec_before'],
       on: { 'job.completed': callback, 'job.failed': undefined, '*': callback },
       ack: 'after',
-      shared: memoryShared(),
+      store: memoryStore(),
       leaseMs: 1,
       rememberMs: 1,
       maxBodyBytes: Number.POSITIVE_INFINITY,
@@ -94,11 +94,8 @@ describe('createWebhookHandler', () => {
 
 describe('the other makers', () => {
   test.each([
-    [
-      () => redisShared(fakeRedis, { prefx: 'x' } as object),
-      'redisShared has no option "prefx". Did you mean "prefix"?',
-    ],
-    [() => redisShared(fakeRedis, { prefix: 5 } as object), 'prefix must be a non-empty string, not 5.'],
+    [() => redisStore(fakeRedis, { prefx: 'x' } as object), 'redisStore has no option "prefx". Did you mean "prefix"?'],
+    [() => redisStore(fakeRedis, { prefix: 5 } as object), 'prefix must be a non-empty string, not 5.'],
   ])('refuse options that cannot be right (%#)', (make, message) => {
     expect(refusalBy(make)).toBe(message);
   });
@@ -161,8 +158,8 @@ describe('without onError, the console', () => {
   });
 
   test('is told of a store that fails', async () => {
-    const shared = { ...memoryShared(), read: () => Promise.reject(new Error('store away')) };
-    expect((await handlerOf({ shared })(await delivery())).status).toBe(500);
+    const shared = { ...memoryStore(), read: () => Promise.reject(new Error('store away')) };
+    expect((await handlerOf({ store: shared })(await delivery())).status).toBe(500);
     const error = expect.objectContaining({ name: 'ConnectionError', cause: new Error('store away') });
     expect(printed.mock.calls).toEqual([[error, event]]);
   });

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { memoryShared } from '../../src/store/store.js';
+import { memoryStore } from '../../src/store/store.js';
 import { signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
@@ -258,12 +258,12 @@ describe('acknowledged before the work', () => {
   });
 
   test('a copy that another process works on is acknowledged', async () => {
-    const shared = memoryShared();
+    const shared = memoryStore();
     const state = { value: 'busy elsewhere', ttlMs: 60_000 };
     await shared.write(`events/${event.id}`, (await shared.read(`events/${event.id}`, [])).version, { state });
     const read = vi.spyOn(shared, 'read');
     const listener = vi.fn();
-    const response = await handlerOf({ shared, on: { '*': listener } })(await delivery());
+    const response = await handlerOf({ store: shared, on: { '*': listener } })(await delivery());
     expect([response.status, response.headers.get('retry-after')]).toEqual([200, null]);
     expect(listener).not.toHaveBeenCalled();
     // At once: nothing that it could wait for would change the answer.

@@ -1,6 +1,11 @@
 // The queue's own run, as `createGenWorker` does it, over records that a double of the engine keeps: locks, delays, kills.
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
-import { type GenJobData, type GenJobResult, type GenQueueJob, RECORD_VERSION } from '../../src/adapters/bullmq/call-record.js';
+import {
+  type GenJobData,
+  type GenJobResult,
+  type GenQueueJob,
+  RECORD_VERSION,
+} from '../../src/adapters/bullmq/call-record.js';
 import type { Creates } from '../../src/adapters/bullmq/creates.js';
 import type { Notes } from '../../src/adapters/bullmq/notes.js';
 import { createProcessor } from '../../src/adapters/bullmq/process-call.js';

@@ -182,7 +182,7 @@ const PNG = new Uint8Array(64).fill(1);
 
 /** The budget as a process sees it. */
 export function budgetOf(life: ProcessLife) {
-  return createBudget({ ...BUDGET, shared: life.store });
+  return createBudget({ ...BUDGET, store: life.store });
 }
 
 function journalOf(life: ProcessLife) {

@@ -6,9 +6,9 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { modelCapabilities } from '../../catalog.js';
+import type { CreateOptions } from '../../client/create.js';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
-import type { CreateOptions } from '../../client/create.js';
 import { nearest, noSuchOption } from '../../schemas/show.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
 import { recoverRules } from '../../waiting/wait-options.js';

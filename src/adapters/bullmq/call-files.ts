@@ -1,8 +1,8 @@
 // Files by value in queued calls: how they are kept in the record of a call, and uploaded by the worker.
 
 import type { GenClient } from '../../client/client.js';
-import { GenError, UploadError } from '../../errors/index.js';
 import type { CallKind } from '../../client/run-calls.js';
+import { GenError, UploadError } from '../../errors/index.js';
 import { MB } from '../../rules/limits.js';
 import type { JobRunState } from '../../rules/run-state.js';
 import { isFields } from '../../schemas/envelope.js';

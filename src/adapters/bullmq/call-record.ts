@@ -1,6 +1,6 @@
 import type { Job as BullJob } from 'bullmq';
-import { GenError } from '../../errors/index.js';
 import type { CallKind } from '../../client/run-calls.js';
+import { GenError } from '../../errors/index.js';
 import type { GenErrorJson } from '../../rules/fate.js';
 import { type JobRunState, type Recover, type RunRules, resumeRun, startRun } from '../../rules/run-state.js';
 import type { Clock } from '../../runtime/clock.js';

@@ -1,8 +1,8 @@
 import { type ConnectionOptions, type JobsOptions, Queue } from 'bullmq';
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../../catalog.js';
+import type { CallKind } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
-import type { CallKind } from '../../client/run-calls.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
 import { anotherRun, type Recover } from '../../rules/run-state.js';
 import { callObserver } from '../../runtime/callbacks.js';

@@ -1,9 +1,9 @@
 import { type ConnectionOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
 import type { GenClient } from '../../client/client.js';
-import { GenError } from '../../errors/index.js';
-import * as option from '../../rules/options.js';
 import { checkClient } from '../../client/run-calls.js';
+import { GenError } from '../../errors/index.js';
 import { DAY_MS } from '../../rules/limits.js';
+import * as option from '../../rules/options.js';
 import type { Recover, RunRules } from '../../rules/run-state.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { systemClock } from '../../runtime/clock.js';

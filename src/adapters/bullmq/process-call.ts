@@ -1,8 +1,8 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
 import type { GenClient } from '../../client/client.js';
+import { type SeenCall, seeCall, sendRunCreate } from '../../client/run-calls.js';
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import { GenError, WaitTimeoutError } from '../../errors/index.js';
-import { type SeenCall, seeCall, sendRunCreate } from '../../client/run-calls.js';
 import { backoff } from '../../rules/backoff.js';
 import { failsAgain } from '../../rules/files.js';
 import { DAY_MS } from '../../rules/limits.js';

@@ -1,11 +1,11 @@
 import * as workers from 'cloudflare:workers';
 import * as z from 'zod/mini';
-import * as option from '../../rules/options.js';
 import { backoff, spread } from '../../rules/backoff.js';
+import * as option from '../../rules/options.js';
 import { callObserver, reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
-import { type SharedStore, setupError } from '../../store/store.js';
+import { type Store, setupError } from '../../store/store.js';
 import type { GenAccount } from './gen-account.js';
 
 /** What is used of the binding of a {@link GenAccount}. `env.ACCOUNT` has it. */
@@ -35,14 +35,14 @@ const OBJECT_TRIES = 5;
 const PAUSE = { firstMs: 20, mostMs: 320 } as const;
 
 /**
- * A {@link SharedStore} in one {@link GenAccount} object, for any number of Workers and isolates. `name` is your name for the
+ * A {@link Store} in one {@link GenAccount} object, for any number of Workers and isolates. `name` is your name for the
  * account: all clients that use the store count together, also with several keys, as during a rotation. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
  *
  * @example
- * const client = new GenClient({ shared: durableObjectShared(env.ACCOUNT, 'main') });
+ * const client = new GenClient({ shared: durableObjectStore(env.ACCOUNT, 'main') });
  */
-export function durableObjectShared(namespace: GenAccountNamespace, name: string): SharedStore {
-  option.checkOptions('durableObjectShared(namespace, name)', ARGUMENTS, { namespace, name });
+export function durableObjectStore(namespace: GenAccountNamespace, name: string): Store {
+  option.checkOptions('durableObjectStore(namespace, name)', ARGUMENTS, { namespace, name });
   const ask = <T>(act: (stub: GenAccountStub) => Promise<T>): Promise<T> => {
     const answer = askObject(() => act(namespace.get(namespace.idFromName(name) as never) as GenAccountStub));
     // The runtime lets it end, also when the request that asks has been answered.

@@ -1,6 +1,6 @@
 import * as workers from 'cloudflare:workers';
 import { systemClock } from '../../runtime/clock.js';
-import type { SharedChanges, SharedValues } from '../../store/store.js';
+import type { StoreChanges, StoredValues } from '../../store/store.js';
 import { type GroupTable, openGroupTable, type SqlStorageLike } from './group-table.js';
 
 /** What is used of the state of a Durable Object. */
@@ -26,7 +26,7 @@ const DurableObject: abstract new (ctx: DurableObjectStateLike, env: unknown) =>
   workers.DurableObject as never;
 
 /**
- * A Durable Object that keeps what all isolates of one account share, for `durableObjectShared`. Export it from the Worker's
+ * A Durable Object that keeps what all isolates of one account share, for `durableObjectStore`. Export it from the Worker's
  * main module, bind it, and list it under `new_sqlite_classes` of a migration. It only compares and swaps: it answers every
  * call at once, and everything it knows is in its storage.
  *
@@ -45,13 +45,13 @@ export class GenAccount extends DurableObject {
     this.#groups = openGroupTable(ctx.storage.sql, () => systemClock.now());
   }
 
-  /** Reads keys of a group: see `SharedStore.read`. */
-  read(group: string, keys: readonly string[]): SharedValues {
+  /** Reads keys of a group: see `Store.read`. */
+  read(group: string, keys: readonly string[]): StoredValues {
     return this.#groups.read(group, keys);
   }
 
-  /** Writes all changes or none: see `SharedStore.write`. */
-  write(group: string, version: string, changes: SharedChanges): boolean {
+  /** Writes all changes or none: see `Store.write`. */
+  write(group: string, version: string, changes: StoreChanges): boolean {
     const isWritten = this.#storage.transactionSync(() => this.#groups.write(group, version, changes));
     if (isWritten && this.#alarmMs === undefined) this.#sweepLater();
     return isWritten;

@@ -1,5 +1,5 @@
 // The groups of a shared store, in the storage of a Durable Object.
-import type { SharedChanges, SharedValues } from '../../store/store.js';
+import type { StoreChanges, StoredValues } from '../../store/store.js';
 
 /** A value in a row. */
 export type SqlValue = string | number | null | ArrayBuffer;
@@ -15,8 +15,8 @@ export interface SqlStorageLike {
 
 /** Reads groups, and compares and swaps. */
 export interface GroupTable {
-  read(group: string, keys: readonly string[]): SharedValues;
-  write(group: string, version: string, changes: SharedChanges): boolean;
+  read(group: string, keys: readonly string[]): StoredValues;
+  write(group: string, version: string, changes: StoreChanges): boolean;
   /** Forgets what is over. Returns when the rest is over, or undefined when nothing is left. */
   sweep(): number | undefined;
 }

@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
 import type { GenClient } from '../../client/client.js';
-import { ConnectionError, GenError } from '../../errors/index.js';
-import { callback, checkOptions } from '../../rules/options.js';
 import { type CallKind, checkClient, seeCall, sendRunCreate } from '../../client/run-calls.js';
+import { ConnectionError, GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/fate.js';
-import type { RunEvent } from '../../rules/run-state.js';
 import { mayCopyLater } from '../../rules/object-storage.js';
+import { callback, checkOptions } from '../../rules/options.js';
+import type { RunEvent } from '../../rules/run-state.js';
 import { isFields } from '../../schemas/envelope.js';
 import { isFinal, type Job } from '../../schemas/job.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';

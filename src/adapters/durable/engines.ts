@@ -1,8 +1,8 @@
 // What a durable run needs of a workflow engine, and one adapter for each engine, by the shape of what the engine hands to a
 // workflow: no engine is imported.
 import * as z from 'zod/mini';
-import { checkOptions, must, optional, text } from '../../rules/options.js';
 import type { GenErrorJson } from '../../rules/fate.js';
+import { checkOptions, must, optional, text } from '../../rules/options.js';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };

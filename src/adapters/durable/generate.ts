@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
-import { GenError } from '../../errors/index.js';
-import * as option from '../../rules/options.js';
 import type { CallKind } from '../../client/run-calls.js';
+import { GenError } from '../../errors/index.js';
 import { DEFAULT_WAIT_MS } from '../../rules/limits.js';
+import * as option from '../../rules/options.js';
 import { nextStep } from '../../rules/run.js';
 import { type Recover, type RunEvent, startRun } from '../../rules/run-state.js';
 import { extra, isFields } from '../../schemas/envelope.js';

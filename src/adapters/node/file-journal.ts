@@ -21,10 +21,10 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { GenError } from '../../errors/index.js';
+import { type KeptJournal, storedEntry } from '../../ledger/shared-journal.js';
 import { compactEntries, isEntry, type JournalEntry, type OpenedEntry } from '../../rules/journal.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { show } from '../../schemas/show.js';
-import { type KeptJournal, storedEntry } from '../../ledger/shared-journal.js';
 import { fileSystemCode } from './part-file.js';
 
 /** A `Journal` in a file. */
@@ -193,7 +193,7 @@ class JournalFile implements FileJournal {
       if (this.#hasLock && holder) throw new Error(`process ${holder.name} has taken it over.`);
       if (holder?.isRunning) {
         throw new Error(
-          `process ${holder.name} is using it. Give each process a journal of its own, or use sharedJournal(shared). If that process does not use it, delete ${this.#lock}.`,
+          `process ${holder.name} is using it. Give each process a journal of its own, or use sharedJournal(store). If that process does not use it, delete ${this.#lock}.`,
         );
       }
       if (holder) rmSync(this.#lock, { force: true });

@@ -1,4 +1,4 @@
-export type { JobRef } from '../../client/output.js';
+export type { JobRef } from '../../downloading/output.js';
 export type { RestOfOutput } from '../../downloading/output-reader.js';
 export type { OutputCallOptions, OutputClient } from '../../downloading/output-source.js';
 export type { FileJournal, FileJournalOptions } from './file-journal.js';

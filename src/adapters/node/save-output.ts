@@ -2,10 +2,7 @@ import { constants, type Stats } from 'node:fs';
 import { access, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { atCaller } from '../../errors/gen-error.js';
-import { DownloadError, GenError } from '../../errors/index.js';
-import { abortSignal, callback, checkOptions, flag, optionsOf } from '../../rules/options.js';
-import { extensionFor, type JobRef, type OutputVersion, requireJobId } from '../../client/output.js';
+import { extensionFor, type JobRef, type OutputVersion, requireJobId } from '../../downloading/output.js';
 import {
   explained,
   type OutputClient,
@@ -14,6 +11,9 @@ import {
   type SourceOptions,
   storing,
 } from '../../downloading/output-source.js';
+import { atCaller } from '../../errors/gen-error.js';
+import { DownloadError, GenError } from '../../errors/index.js';
+import { abortSignal, callback, checkOptions, flag, optionsOf } from '../../rules/options.js';
 import { callerContext, callObserver, type RunInContext, reasonOf } from '../../runtime/callbacks.js';
 import { clockOf } from '../../runtime/clock.js';
 import { safeFileName } from '../../schemas/media-type.js';

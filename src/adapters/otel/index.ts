@@ -7,11 +7,11 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { GenError } from '../../errors/gen-error.js';
-import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
-import type { JobEvent } from '../../transport/hooks.js';
 import * as option from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { VERSION } from '../../runtime/version.js';
+import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
+import type { JobEvent } from '../../transport/hooks.js';
 import { attributesOf, SpanRecorder } from './spans.js';
 
 const OTEL_OPTIONS = option.optionsOf({

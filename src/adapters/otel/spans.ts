@@ -11,10 +11,10 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
-import type { JobEvent } from '../../transport/hooks.js';
 import { systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
+import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
+import type { JobEvent } from '../../transport/hooks.js';
 
 /** Jobs whose span context is remembered, for what comes after their create. The oldest are forgotten. */
 const REMEMBERED_SPANS = 1_000;

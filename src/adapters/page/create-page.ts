@@ -1,5 +1,5 @@
-import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
 import type { JobCall } from '../../schemas/job.js';
+import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
 import {
   isOver,
   type KeptRun,

@@ -1,11 +1,11 @@
 import { GenError, JobFailedError } from '../../errors/index.js';
-import { checkOptions } from '../../rules/options.js';
 import { DAY_MS } from '../../rules/limits.js';
+import { checkOptions } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { type Clock, clockOf } from '../../runtime/clock.js';
 import { isCompleted, isFinal, JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
-import { createOutputHandler } from '../storage/output-handler.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { createOutputHandler } from '../storage/output-handler.js';
 import { badTicket, failureOf, jsonAnswer, Refused } from './answers.js';
 import { askedParams, askOf, pageBody, preflightAnswer, requireOwnPage, withCors } from './page-requests.js';
 import {

@@ -1,19 +1,19 @@
 import * as z from 'zod/mini';
+import type { CreateCallOptions } from '../../client/create.js';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
-import type { CreateCallOptions } from '../../client/create.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CharacterParams } from '../../schemas/character.js';
 import type { CreatedJob, Job, JobCall } from '../../schemas/job.js';
 import type { ImageParams } from '../../schemas/params.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../../schemas/upload.js';
 import type { VideoEditParams, VideoParams } from '../../schemas/video-params.js';
-import type { OutputSource } from '../storage/destination.js';
-import type { OutputHandlerClient } from '../storage/output-handler.js';
 import type { RequestPromise } from '../../transport/transport.js';
 import type { UploadTarget } from '../../uploading/upload.js';
 import type { PutOptions } from '../../uploading/upload-options.js';
 import type { WaitOptions } from '../../waiting/wait-options.js';
+import type { OutputSource } from '../storage/destination.js';
+import type { OutputHandlerClient } from '../storage/output-handler.js';
 
 /** What the proxy needs of a client; a GenClient has it. */
 export interface ProxyClient extends OutputHandlerClient {

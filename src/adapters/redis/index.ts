@@ -1,4 +1,4 @@
-export type { SharedChanges, SharedStore, SharedValues } from '../../store/store.js';
+export type { Store, StoreChanges, StoredValues } from '../../store/store.js';
 export type { IoRedisClient, NodeRedisClient, RedisClient, UpstashRedisClient } from './redis-clients.js';
-export type { RedisShared, RedisSharedOptions } from './redis-shared.js';
-export { redisShared } from './redis-shared.js';
+export type { RedisStore, RedisStoreOptions } from './redis-store.js';
+export { redisStore } from './redis-store.js';

@@ -2,7 +2,7 @@ import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError } from '../../errors/gen-error.js';
 import * as option from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
-import { type SharedStore, setupError } from '../../store/store.js';
+import { type Store, setupError } from '../../store/store.js';
 import {
   isPubSubClient,
   openSubscriber,
@@ -12,8 +12,8 @@ import {
   type Subscriber,
 } from './redis-clients.js';
 
-/** How {@link redisShared} uses Redis. */
-export interface RedisSharedOptions {
+/** How {@link redisStore} uses Redis. */
+export interface RedisStoreOptions {
   /** Put before every key and channel. @default 'gen-client:' */
   readonly prefix?: string | undefined;
   /**
@@ -27,8 +27,8 @@ export interface RedisSharedOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-/** A {@link SharedStore} in Redis. */
-export interface RedisShared extends SharedStore {
+/** A {@link Store} in Redis. */
+export interface RedisStore extends Store {
   /** Ends the connection on which waits are notified, if there is one. The client that you passed stays open. */
   close(): Promise<void>;
 }
@@ -68,7 +68,7 @@ redis.call('SET', KEYS[1], string.format('%.0f', stamp), 'PX', longest)
 return 1`;
 
 /**
- * A {@link SharedStore} in Redis 5 or later, for any number of processes and machines. Takes a connected client of
+ * A {@link Store} in Redis 5 or later, for any number of processes and machines. Takes a connected client of
  * `ioredis`, `redis` (node-redis) or `@upstash/redis`, also of a cluster.
  *
  * With `ioredis` and `redis`, waits are notified across processes: from its first wait to its last, a process has one more
@@ -76,10 +76,10 @@ return 1`;
  * another client and for an option that cannot be right.
  *
  * @example
- * const client = new GenClient({ shared: redisShared(redis) });
+ * const client = new GenClient({ shared: redisStore(redis) });
  */
-export function redisShared(redis: RedisClient, options: RedisSharedOptions = {}): RedisShared {
-  option.checkOptions('redisShared', OPTIONS, options);
+export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}): RedisStore {
+  option.checkOptions('redisStore', OPTIONS, options);
   const swap = redisScript(redis, SWAP);
   const { prefix = 'gen-client:', account, timeoutMs = 2_000, onError } = options;
   if (prefix.includes('{}')) throw new GenError('prefix must not contain "{}", which splits the keys of a cluster.');

@@ -1,7 +1,7 @@
-import { DownloadError } from '../../errors/index.js';
-import type { OutputVersion } from '../../client/output.js';
+import type { OutputVersion } from '../../downloading/output.js';
 import type { OutputReader } from '../../downloading/output-reader.js';
 import { type OutputClient, outputReader, type SourceOptions } from '../../downloading/output-source.js';
+import { DownloadError } from '../../errors/index.js';
 import { createSha256 } from '../../runtime/sha256.js';
 
 /** The file, open at its first byte. */

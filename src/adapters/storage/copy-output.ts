@@ -1,6 +1,4 @@
-import { DownloadError, StorageError } from '../../errors/index.js';
-import { abortSignal, callback, checkOptions, count, flag, methods, milliseconds, optionsOf } from '../../rules/options.js';
-import { type JobRef, requireJobId } from '../../client/output.js';
+import { type JobRef, requireJobId } from '../../downloading/output.js';
 import {
   explained,
   type OutputClient,
@@ -8,8 +6,19 @@ import {
   type SourceOptions,
   storing,
 } from '../../downloading/output-source.js';
+import { DownloadError, StorageError } from '../../errors/index.js';
 import { backoff, FILE_BACKOFF, spread } from '../../rules/backoff.js';
 import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from '../../rules/object-storage.js';
+import {
+  abortSignal,
+  callback,
+  checkOptions,
+  count,
+  flag,
+  methods,
+  milliseconds,
+  optionsOf,
+} from '../../rules/options.js';
 import { callerContext, callObserver, type RunInContext } from '../../runtime/callbacks.js';
 import { clockOf, systemClock, systemRandom } from '../../runtime/clock.js';
 import { type Deadline, sleep, startDeadline } from '../../runtime/deadline.js';

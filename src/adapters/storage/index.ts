@@ -1,8 +1,8 @@
-export type { StorageErrorCode } from '../../errors/index.js';
-export { StorageError } from '../../errors/index.js';
-export type { JobRef } from '../../client/output.js';
+export type { JobRef } from '../../downloading/output.js';
 export type { RestOfOutput } from '../../downloading/output-reader.js';
 export type { OutputCallOptions, OutputClient } from '../../downloading/output-source.js';
+export type { StorageErrorCode } from '../../errors/index.js';
+export { StorageError } from '../../errors/index.js';
 export type { CopyOutputOptions, CopyProgress, StoredOutput } from './copy-output.js';
 export { copyOutput } from './copy-output.js';
 export type { GetOptions, OutputDestination, OutputSource, PutObjectOptions, StoredObject } from './destination.js';

@@ -1,7 +1,5 @@
 import { isDevelopment } from '../../client/config.js';
-import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
-import { anObject, callback, checkOptions, oneOf, optionsOf, text } from '../../rules/options.js';
-import type { OutputInfo } from '../../client/output.js';
+import type { OutputInfo } from '../../downloading/output.js';
 import type { RestOfOutput } from '../../downloading/output-reader.js';
 import {
   explainRefusal,
@@ -9,7 +7,9 @@ import {
   type OutputClient,
   requireOutputClient,
 } from '../../downloading/output-source.js';
+import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
 import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../../rules/files.js';
+import { anObject, callback, checkOptions, oneOf, optionsOf, text } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { clockOf, systemClock } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';

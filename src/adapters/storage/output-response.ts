@@ -1,4 +1,4 @@
-import { extensionFor } from '../../client/output.js';
+import { extensionFor } from '../../downloading/output.js';
 import { isPart } from '../../rules/files.js';
 import { encodingOf } from '../../runtime/bytes.js';
 import { mediaTypeEssence, safeFileName } from '../../schemas/media-type.js';

@@ -2,7 +2,13 @@ import { AwsV4Signer } from 'aws4fetch';
 import { GenError, StorageError } from '../../errors/index.js';
 import { isRedirectFailure } from '../../rules/fate.js';
 import { isUnsatisfiable } from '../../rules/files.js';
-import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreAnswer } from '../../rules/object-storage.js';
+import {
+  isAbsent,
+  isTemporaryRedirect,
+  isUnknown,
+  refusesCondition,
+  type StoreAnswer,
+} from '../../rules/object-storage.js';
 import { bodyOfLength } from '../../runtime/bytes.js';
 import { systemClock } from '../../runtime/clock.js';
 import { isNode } from '../../runtime/platform.js';

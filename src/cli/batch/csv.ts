@@ -50,7 +50,9 @@ const ROW_TEXTS = ['call', 'id', 'label', 'name'];
 
 /** The kind of each documented field, which is the same in every call. The schemas are loaded for CSV only. */
 async function fieldKinds(): Promise<ReadonlyMap<string, FieldKind>> {
-  const { imageParams, videoParams, videoEditParams, characterParams } = await import('../../adapters/schemas/index.js');
+  const { imageParams, videoParams, videoEditParams, characterParams } = await import(
+    '../../adapters/schemas/index.js'
+  );
   const kinds = new Map(ROW_TEXTS.map((name): [string, FieldKind] => [name, 'text']));
   for (const params of [imageParams, videoParams, videoEditParams, characterParams]) {
     for (const [name, schema] of Object.entries(params.toJSONSchema().properties ?? {})) {

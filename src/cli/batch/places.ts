@@ -1,15 +1,21 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, parse, resolve } from 'node:path';
-import type { GenClient } from '../../client/client.js';
-import { DownloadError, StorageError } from '../../errors/index.js';
 import { type SavedOutput, saveOutput } from '../../adapters/node/index.js';
-import { extensionFor } from '../../client/output.js';
+import {
+  copyOutput,
+  type OutputDestination,
+  type OutputSource,
+  type StoredOutput,
+  s3,
+} from '../../adapters/storage/index.js';
+import type { GenClient } from '../../client/client.js';
+import { extensionFor } from '../../downloading/output.js';
+import { DownloadError, StorageError } from '../../errors/index.js';
+import { type KeptJournal, timestamp } from '../../ledger/shared-journal.js';
 import type { JournaledCreate } from '../../rules/journal.js';
 import { isDenied } from '../../rules/object-storage.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import type { Job } from '../../schemas/job.js';
-import { type KeptJournal, timestamp } from '../../ledger/shared-journal.js';
-import { copyOutput, type OutputDestination, type OutputSource, type StoredOutput, s3 } from '../../adapters/storage/index.js';
 import { UsageError } from '../errors.js';
 import { answerWithin, type Machine, variable } from '../session.js';
 import { MOST_FAULTS, type Row } from './rows.js';

@@ -1,6 +1,7 @@
-import { createBudget } from '../../ledger/create-budget.js';
 import type { GenClient } from '../../client/client.js';
 import { GenError, NotFoundError } from '../../errors/index.js';
+import { createBudget } from '../../ledger/create-budget.js';
+import { type KeptJournal, readJournal } from '../../ledger/shared-journal.js';
 import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
 import { isUploadField } from '../../rules/fields.js';
@@ -10,7 +11,6 @@ import { abortable, sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type Fields, isObject } from '../../schemas/envelope.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
-import { type KeptJournal, readJournal } from '../../ledger/shared-journal.js';
 import { chargedTokensOf } from '../../transport/job-log.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { errorDocument } from '../errors.js';

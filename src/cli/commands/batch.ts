@@ -1,9 +1,9 @@
 import { basename, dirname, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { fileJournal } from '../../adapters/node/index.js';
+import { readJournal } from '../../ledger/shared-journal.js';
 import { usdOf } from '../../rules/price.js';
 import { quote } from '../../schemas/show.js';
-import { readJournal } from '../../ledger/shared-journal.js';
 import { type BatchPlaces, refuseTaken, storeAt, tryStore } from '../batch/places.js';
 import { readRows } from '../batch/rows.js';
 import { type BatchPlan, type RowResult, runBatch } from '../batch/run-batch.js';

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { GenError, JobError } from '../../errors/index.js';
 import { fileJournal, type SavedOutput } from '../../adapters/node/index.js';
+import { GenError, JobError } from '../../errors/index.js';
+import { readJournal } from '../../ledger/shared-journal.js';
 import type { JournaledCreate } from '../../rules/journal.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
-import { readJournal } from '../../ledger/shared-journal.js';
 import { addWaitFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
 import { EXIT, errorDocument, messageOf } from '../errors.js';
 import { describeJob, resumeLine, watching } from '../run-job.js';

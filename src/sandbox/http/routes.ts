@@ -9,7 +9,6 @@ import {
   registerCharacter,
   viewCharacter,
 } from '../service/characters.js';
-import { startJob } from '../service/engine.js';
 import {
   type Order,
   readCharacterOrder,
@@ -18,6 +17,7 @@ import {
   readSpeechOrder,
   readVideoOrder,
 } from '../service/create-request.js';
+import { startJob } from '../service/engine.js';
 import { checkUploads } from '../service/references.js';
 import { Refusal, type RequestFields } from '../service/request.js';
 import { viewJob } from '../service/view-job.js';

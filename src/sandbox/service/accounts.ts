@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
-import { checkOptions, flag, must, text } from '../../rules/options.js';
 import { type Lane, USD_PER_TOKEN } from '../../rules/limits.js';
+import { checkOptions, flag, must, text } from '../../rules/options.js';
 import { didYouMean, show } from '../../schemas/show.js';
 import { SCOPES, type Scope } from '../world/choices.js';
 import { MOST_TOKENS } from '../world/prices.js';

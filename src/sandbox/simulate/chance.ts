@@ -5,7 +5,7 @@ import { createRandom, hashOf } from '../world/random.js';
 export interface SimulationFaults {
   /**
    * The share of requests at which the process is killed: before the request leaves, or after the service has handled it. A
-   * process is also killed in between, at a tenth of that share for each timer and each call of the shared store. A process is
+   * process is also killed in between, at a tenth of that share for each timer and each call of the store. A process is
    * killed at most ten times. @default 0
    */
   readonly kill?: number | undefined;
@@ -20,7 +20,7 @@ export interface SimulationFaults {
   /** The share of requests before which the clock of the process is set forward or back by up to an hour. @default 0 */
   readonly clock?: number | undefined;
   /**
-   * The share of calls of the shared store at which a process loses the store for up to a minute: calls fail, are answered late,
+   * The share of calls of the store at which a process loses the store for up to a minute: calls fail, are answered late,
    * or are not answered. Without the store each process keeps the limits by itself, so a 429 until one window of the limits
    * after it is left out of the checks. @default 0
    */
@@ -34,7 +34,7 @@ export type Fault =
   | { readonly kind: 'lostWebhook' }
   | { readonly kind: 'outage'; readonly how: OutageKind; readonly ms: number };
 
-/** What becomes of calls of the shared store in an outage: they fail, are answered late, or are not answered. */
+/** What becomes of calls of the store in an outage: they fail, are answered late, or are not answered. */
 export const OUTAGES = ['fails', 'late', 'silent'] as const;
 /** One of {@link OUTAGES}. */
 export type OutageKind = (typeof OUTAGES)[number];

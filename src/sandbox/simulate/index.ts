@@ -68,7 +68,7 @@ const SCHEMA = z.strictObject({
 
 /** Options of the client and of the sandbox that a simulation sets itself. */
 const OWN = {
-  client: ['apiKey', 'baseUrl', 'fetch', 'shared', 'webhookSecret'],
+  client: ['apiKey', 'baseUrl', 'fetch', 'store', 'webhookSecret'],
   sandbox: ['clock', 'speed', 'seed', 'apiKey', 'webhookSecret', 'webhookFetch'],
 } as const;
 
@@ -80,12 +80,12 @@ const SHOWN_LINES = 40;
 
 /**
  * Runs a program in many simulated processes against the sandbox, on one clock that follows from a seed, and kills processes,
- * loses answers, webhooks and the shared store, and moves clocks as `faults` says. A killed program is started again with the same number and a
+ * loses answers, webhooks and the store, and moves clocks as `faults` says. A killed program is started again with the same number and a
  * fresh client; so is one whose call failed for a reason that passes (`recovery` `retry`, `retry_later`, `wait_and_retry` or
  * `wait_again`).
  *
  * Rejects with a GenError when something does not hold: each job was reported to some call, charges are the quotes, budgets
- * in the shared store count what was charged, no 429, every program ends, and nothing is left waiting. Its message contains the seed and a short history that replays the failure.
+ * in the store count what was charged, no 429, every program ends, and nothing is left waiting. Its message contains the seed and a short history that replays the failure.
  * Throws a GenError for a wrong or unknown option.
  *
  * @example

@@ -43,7 +43,7 @@ export class ProcessLife implements SimulatedLife {
     };
     this.store = this.#storeOf(world.store);
     const { apiKey, baseUrl, webhookSecret } = world.service;
-    const own = { apiKey, baseUrl, webhookSecret, shared: this.store, dangerouslyAllowBrowser: true };
+    const own = { apiKey, baseUrl, webhookSecret, store: this.store, dangerouslyAllowBrowser: true };
     const fetch = (url: string, init?: RequestInit) => this.#fetch(url, init);
     this.client = new GenClient({ ...own, ...world.clientOptions(number), ...{ fetch, [CLOCK]: this.clock } });
   }
@@ -132,7 +132,7 @@ export class ProcessLife implements SimulatedLife {
     };
   }
 
-  /** A call of the shared store, which an outage may meet. */
+  /** A call of the store, which an outage may meet. */
   #asking<T>(work: () => Promise<T>): Promise<T> {
     const [fault] = this.#world.faultsAt('store', this.number);
     if (fault?.kind === 'outage') this.#world.loseStore(this.number, fault);

@@ -28,7 +28,7 @@ export interface SimulatedService
   /** Waits in simulated time. A timer of the runtime does not move in a simulation. */
   sleep(ms: number): Promise<void>;
   /**
-   * Rejects with a GenError unless each job was reported to some call, charges are the quotes, budgets in the shared store
+   * Rejects with a GenError unless each job was reported to some call, charges are the quotes, budgets in the store
    * count at least what was charged, and the service returned no 429.
    * Calls that are under way and processes that are down are left out. `simulate` runs it once more when all have ended.
    */
@@ -49,7 +49,7 @@ export interface SimulatedProcess {
    */
   readonly random: SimulatedRandom;
   /** The store that the processes share, for budgets and for state of the program's own. */
-  readonly shared: NotifyingStore;
+  readonly store: NotifyingStore;
   /** What the processes keep on disk or in a database: it survives a kill, and is empty when a simulation begins. */
   readonly storage: Map<string, unknown>;
 }
@@ -99,9 +99,9 @@ export async function runProcesses(options: RunOptions, program: SimulatedProgra
     if (life > 0) world.note(`process ${process} starts again`);
     const again = (count: number) => world.after(next() * MOST_DOWN_MS, () => start(process, life + 1, count));
     const service = serviceFor(world, () => ({ asker: process, ended }));
-    const { client, store: shared } = current;
+    const { client, store } = current;
     const random = Object.assign(() => current.random.next(), current.random);
-    const work = (async () => program({ client, process, service, random, shared, storage }))();
+    const work = (async () => program({ client, process, service, random, store, storage }))();
     Promise.race([work, current.killed]).then(
       () => {
         if (!current.isAlive) again(crashes);

@@ -1,12 +1,12 @@
-import { readBudget, scopeOf } from '../../ledger/ledger.js';
 import type { GenClient } from '../../client/client.js';
 import type { ClientOptions } from '../../client/client-options.js';
+import { readBudget, scopeOf } from '../../ledger/ledger.js';
 import type { PendingCreate, SettledCreate } from '../../rules/budget-state.js';
 import { DOCUMENTED_LIMITS } from '../../rules/limits.js';
 import type { Clock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
-import type { SharedChanges } from '../../store/store.js';
-import { memoryStore, type NotifyingStore } from '../../store/store.js';
+import type { StoreChanges } from '../../store/store.js';
+import { memoryStoreOn, type NotifyingStore } from '../../store/store.js';
 import type { SandboxService } from '../control/contract.js';
 import { type OpenSandbox, openSandbox } from '../sandbox.js';
 import type { SandboxOptions } from '../world/options.js';
@@ -56,7 +56,7 @@ const WEBHOOK_SECRET = 'whsec_simulation';
 /** Where the webhooks of a simulation go. Each is delivered to one of its processes. */
 export const WEBHOOK_URL = 'https://app.example/webhooks';
 
-/** The service, the shared store and the network of one simulation, on one clock. */
+/** The service, the store and the network of one simulation, on one clock. */
 export class SimulatedWorld {
   readonly seed: number;
   readonly service: SandboxService;
@@ -68,7 +68,7 @@ export class SimulatedWorld {
   readonly history: string[] = [];
   /** How often things happened, for those who want to know what a run has reached. */
   readonly counts = { requests: 0, kills: 0, lostAnswers: 0, outages: 0, webhooks: 0, rateLimited: 0 };
-  /** What budgets in the shared store say. */
+  /** What budgets in the store say. */
   readonly budgets = new BudgetBook();
   readonly made = new Map<string, MadeJob>();
   /** What calls were told of a job, and when last. */
@@ -81,7 +81,7 @@ export class SimulatedWorld {
   readonly #pendingKeys = new Map<string, number>();
   readonly #places = new Map<string, number>();
   readonly #kills = new Map<number, number>();
-  /** Which processes have lost the shared store, and until when. */
+  /** Which processes have lost the store, and until when. */
   readonly #outages = new Map<number, { readonly how: OutageKind; readonly untilMs: number }>();
 
   constructor({ seed, chances, client, sandbox }: WorldSetup) {
@@ -106,7 +106,7 @@ export class SimulatedWorld {
     this.#startMs = this.service.now();
     const limits = typeof sandbox.limits === 'object' ? sandbox.limits : DOCUMENTED_LIMITS;
     this.#windowMs = Math.max(0, ...Object.values(limits).map((limit) => limit?.windowMs ?? 0));
-    const store = memoryStore(this.#opened.clock);
+    const store = memoryStoreOn(this.#opened.clock);
     this.store = {
       ...store,
       write: async (group, version, changes) => {
@@ -163,14 +163,14 @@ export class SimulatedWorld {
     return found;
   }
 
-  /** From now on a process is without the shared store, for so long. */
+  /** From now on a process is without the store, for so long. */
   loseStore(process: number, { how, ms }: { readonly how: OutageKind; readonly ms: number }): void {
     this.counts.outages += 1;
-    this.note(`process ${process} is without the shared store for ${Math.round(ms / 1000)} s: ${OUTAGE_TEXTS[how]}`);
+    this.note(`process ${process} is without the store for ${Math.round(ms / 1000)} s: ${OUTAGE_TEXTS[how]}`);
     this.#outages.set(process, { how, untilMs: this.now() + ms });
   }
 
-  /** What becomes of the calls of the shared store that a process makes now; undefined where it has the store. */
+  /** What becomes of the calls of the store that a process makes now; undefined where it has the store. */
   outageOf(process: number): OutageKind | undefined {
     const outage = this.#outages.get(process);
     return outage && outage.untilMs > this.now() ? outage.how : undefined;
@@ -271,7 +271,7 @@ function createdIn(text: string): { readonly id: string; readonly quoted: unknow
   return typeof job.id === 'string' ? { id: job.id, quoted: data.quoted_token_cost } : undefined;
 }
 
-/** What a budget in the shared store says, as of its last write. */
+/** What a budget in the store says, as of its last write. */
 interface KnownBudget {
   readonly values: Record<string, string>;
   pending: ReadonlyMap<string, PendingCreate>;
@@ -280,12 +280,12 @@ interface KnownBudget {
   readonly released: Set<string>;
 }
 
-/** The budgets that the processes keep in the shared store, as their writes show them. */
+/** The budgets that the processes keep in the store, as their writes show them. */
 class BudgetBook {
   readonly #budgets = new Map<string, KnownBudget>();
 
-  /** Takes note of a write to the shared store. */
-  observe(group: string, changes: SharedChanges, nowMs: number): void {
+  /** Takes note of a write to the store. */
+  observe(group: string, changes: StoreChanges, nowMs: number): void {
     const scope = scopeOf(group);
     if (scope === undefined) return;
     const budget: KnownBudget = this.#budgets.get(scope) ?? {

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
-import { callback, checkOptions, count, either, flag, must, oneOf, text } from '../../rules/options.js';
 import { DOCUMENTED_LIMITS, LANES, type Lane, type LaneLimit } from '../../rules/limits.js';
+import { callback, checkOptions, count, either, flag, must, oneOf, text } from '../../rules/options.js';
 import { mustBe, show } from '../../schemas/show.js';
 import { DISPATCH_STALL_MS, LATEST, LONGEST_MS, OUTPUT_TTL_MS, STALE_AFTER_MS } from './choices.js';
 import { areTokens, type Prices } from './prices.js';

@@ -1,10 +1,10 @@
 import { TimeoutError } from '../../errors/index.js';
-import type { ResponseEvent } from '../hooks.js';
 import { isUncounted } from '../../rules/fate.js';
 import { type Deadline, startDeadline } from '../../runtime/deadline.js';
 import { requestIdOf } from '../../schemas/envelope.js';
 import { readAnswer } from '../answer.js';
 import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
+import type { ResponseEvent } from '../hooks.js';
 import { asFailure, dropBody, send } from '../http.js';
 
 /** What the listeners are passed when an attempt has ended. */

@@ -1,9 +1,9 @@
-import { LOG_LEVELS } from '../../client/client-options.js';
-import type { Config } from '../../client/config.js';
-import { heard, type JobTrace, type RequestTrace, traced, tracedStart } from '../events.js';
-import type { LogLevel } from '../hooks.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import type { Layer, Observer } from '../call.js';
+import type { Config } from '../config.js';
+import { heard, type JobTrace, type RequestTrace, traced, tracedStart } from '../events.js';
+import type { LogLevel } from '../hooks.js';
+import { LOG_LEVELS } from '../hooks.js';
 
 /** Traces the call: from its start to its end, and the job of a create from the same start. */
 export const observed: Layer = (call, next) => {

@@ -1,14 +1,14 @@
-import { heard, traceFailed } from '../events.js';
+import { timestamp } from '../../ledger/shared-journal.js';
 import type { JournalEntry } from '../../rules/journal.js';
-import { lengthClassOf } from '../../rules/read-order.js';
 import { priceClassOf, pricedCallOf } from '../../rules/price.js';
+import { lengthClassOf } from '../../rules/read-order.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { wallOf } from '../../runtime/clock.js';
 import type { Budget, PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
 import { lengthsOf } from '../../store/facts.js';
-import { timestamp } from '../../ledger/shared-journal.js';
 import type { Core, JobTeller, Layer } from '../call.js';
+import { heard, traceFailed } from '../events.js';
 import { type EndedJob, type JobEnd, type JobListeners, JobLog, JobMemory } from '../job-log.js';
 import type { ShownJob } from '../transport.js';
 import { noteIn } from './journal.js';

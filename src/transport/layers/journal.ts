@@ -1,11 +1,11 @@
 import { GenError } from '../../errors/index.js';
+import { journalError, journalName, timestamp } from '../../ledger/shared-journal.js';
 import { outcomeUnderKey } from '../../rules/fate.js';
 import type { Journal, JournalEntry, OpenedEntry } from '../../rules/journal.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, wallOf } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
 import { isFields } from '../../schemas/envelope.js';
-import { journalError, journalName, timestamp } from '../../ledger/shared-journal.js';
 import type { Call, Core, Layer } from '../call.js';
 
 /** How long a call waits for an entry that comes after its answer. The write goes on by itself. */

@@ -1,10 +1,10 @@
 import { markPassing } from '../../errors/gen-error.js';
 import { GenError, RateLimitError } from '../../errors/index.js';
-import type { AnyLimiter, LaneWait, Release } from '../../store/rate-limiter.js';
 import { isRateLimited } from '../../rules/fate.js';
 import { callObserver, reasonOf } from '../../runtime/callbacks.js';
 import { abortable, onAbort } from '../../runtime/deadline.js';
 import { show } from '../../schemas/show.js';
+import type { AnyLimiter, LaneWait, Release } from '../../store/rate-limiter.js';
 import type { Call, Core, Layer, Slot } from '../call.js';
 import { askKey } from './attempt.js';
 

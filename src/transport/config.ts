@@ -1,0 +1,91 @@
+// What a client was set up with, as its transport reads it.
+import { GenError } from '../errors/index.js';
+import type { Journal } from '../rules/journal.js';
+import type { LaneLimit } from '../rules/limits.js';
+import type { Random, SteadyClock } from '../runtime/clock.js';
+import type { Budget } from '../schemas/budget.js';
+import type { RateLimiter } from '../store/rate-limiter.js';
+import type { Store } from '../store/store.js';
+import type { Hooks, Logger, LogLevel } from './hooks.js';
+
+/** The options, checked and complete. What the environment may give is behind functions, and so is every secret. */
+export interface Config {
+  /** The base URL without a trailing slash. Throws a {@link GenError} where there is none. */
+  readonly baseUrl: () => string;
+  /** The base URL, as far as it is known. */
+  readonly knownBaseUrl: () => string | undefined;
+  /** The key, or undefined where there is none. */
+  readonly apiKey: () => string | undefined | Promise<string>;
+  /** Whether the key is a function, to be asked before each attempt. */
+  readonly rotates: boolean;
+  readonly webhookSecrets: () => readonly string[];
+  readonly timeoutMs: number;
+  readonly maxRetries: number;
+  readonly maxRetryAfterMs: number;
+  readonly maxResponseBytes: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly fetch: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
+  readonly preflight: boolean | 'strict';
+  readonly catalog: 'live' | 'compiled';
+  readonly rateLimit: 'wait' | 'throw' | 'off';
+  readonly store: Store | undefined;
+  readonly uploads: { readonly remember?: Store | undefined } | undefined;
+  readonly limits: Readonly<Record<string, LaneLimit>> | undefined;
+  readonly onUnavailable: 'local' | 'throw';
+  readonly limiter: RateLimiter | undefined;
+  readonly settleOn: 'event' | 'read';
+  readonly budget: Budget | undefined;
+  readonly journal: Journal | undefined;
+  readonly hooks: Hooks;
+  /** Where to write, and how much. */
+  readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };
+  /** The one clock of the client, which never runs backwards. */
+  readonly clock: SteadyClock;
+  readonly random: Random;
+}
+
+/** A runtime without `process` has no environment, and one that asks for permission may deny it. */
+export function readVariable(name: string): { readonly value?: string | undefined; readonly denied?: string } {
+  try {
+    return { value: globalThis.process?.env?.[name]?.trim() || undefined };
+  } catch (error) {
+    return { denied: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** What to add to a message when the environment could not be read. */
+export function whyNotRead(name: string): string {
+  const { denied } = readVariable(name);
+  return denied === undefined ? '' : ` ${name} could not be read: ${denied}`;
+}
+
+/** The key, without the line break that files and variables end in. The message never shows it. */
+export function checkApiKey(value: unknown, name = 'apiKey'): string {
+  const key = typeof value === 'string' ? value.trim() : '';
+  if (/^[\x21-\x7e]+$/.test(key)) return key;
+  throw new GenError(
+    key === ''
+      ? `${name} must be a non-empty string.`
+      : `${name} contains whitespace or non-ASCII characters. If it starts with "Bearer ", remove that prefix.`,
+  );
+}
+
+/** Headers that the client sets itself, and what to use instead. */
+const OWN_HEADERS: Readonly<Record<string, string>> = {
+  authorization: 'the apiKey option',
+  'idempotency-key': '{ idempotencyKey } of the call',
+};
+
+/** The headers with lower-case names. Throws a {@link GenError} for those that the client sets itself. */
+export function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const read: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const key = name.toLowerCase();
+    if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}: use ${OWN_HEADERS[key]}.`);
+    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name) || typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+      throw new GenError(`headers contains a name or value that HTTP does not allow: "${name}".`);
+    }
+    read[key] = value;
+  }
+  return read;
+}
