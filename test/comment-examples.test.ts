@@ -19,7 +19,7 @@ import { completedEvent } from './support/completed-event.js';
 const examples = commentExamples();
 /** The others need an engine, a store or a web framework: their folders run the real ones. */
 const NEEDS_MORE =
-  /^src\/(bullmq|durable|storage|ai-sdk|cloudflare|otel|redis|proxy|page|react|shared\/journal|node\/node-handler)/;
+  /^src\/(adapters\/(bullmq|durable|storage|ai-sdk|cloudflare|otel|redis|proxy|page|react|node\/node-handler)|ledger\/shared-journal)/;
 const runnable = examples.filter(({ path }) => !NEEDS_MORE.test(path));
 /** The calls that people type first. */
 const MOST_USED = [
@@ -72,13 +72,14 @@ test('each of the calls that people type first has an example that runs', () => 
 test('every example compiles', async () => {
   const config = {
     extends: '../tsconfig.json',
-    include: ['*.ts', './comment-examples/ambient.d.ts'],
+    include: ['*.ts', '../test/comment-examples/ambient.d.ts'],
     exclude: [],
   };
   const paths = {
     'gen-client': ['../src/index.ts'],
-    'gen-client/schemas': ['../src/adapters/schemas/index.ts'],
-    'gen-client/*': ['../src/*/index.ts'],
+    'gen-client/sandbox': ['../src/sandbox/index.ts'],
+    'gen-client/webhooks': ['../src/webhooks/index.ts'],
+    'gen-client/*': ['../src/adapters/*/index.ts'],
   };
   writeFileSync(join(FOLDER, 'tsconfig.json'), JSON.stringify({ ...config, compilerOptions: { paths } }));
   const compiler = join(ROOT, 'node_modules/@typescript/native/bin/tsc');

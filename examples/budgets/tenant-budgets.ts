@@ -4,17 +4,17 @@ import { redisStore } from 'gen-client/redis';
 import { Redis } from 'ioredis';
 
 const redis = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379');
-const shared = redisStore(redis);
+const store = redisStore(redis);
 const client = new GenClient({
-  store: shared,
-  budget: createBudget({ maxTokens: 50_000, per: 'month', scope: 'all', store: shared }),
+  store,
+  budget: createBudget({ maxTokens: 50_000, per: 'month', scope: 'all', store }),
 });
 
 export async function POST(request: Request): Promise<Response> {
   // Your own check of who is asking.
   const tenant = request.headers.get('x-tenant') ?? 'nobody';
   const { prompt } = (await request.json()) as { prompt: string };
-  const budget = createBudget({ maxTokens: 100, per: 'day', scope: `tenant-${tenant}`, store: shared });
+  const budget = createBudget({ maxTokens: 100, per: 'day', scope: `tenant-${tenant}`, store });
   try {
     const { job } = await client.videos.create({ prompt, duration: 5 }, { budget });
     return Response.json({ jobId: job.id, ...(await budget.usage()) }, { status: 202 });

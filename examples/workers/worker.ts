@@ -11,8 +11,8 @@ import { createWebhookHandler, type WebhookEvent } from 'gen-client/webhooks';
 
 export { GenAccount } from 'gen-client/cloudflare';
 
-const shared = durableObjectStore(env.ACCOUNT, 'main');
-const client = new GenClient({ store: shared, budget: createBudget({ maxTokens: 2_000, per: 'day', store: shared }) });
+const store = durableObjectStore(env.ACCOUNT, 'main');
+const client = new GenClient({ store, budget: createBudget({ maxTokens: 2_000, per: 'day', store }) });
 const fileOf = (jobId: string) => r2(env.FILES, `videos/${jobId}.mp4`);
 const isUser = (request: Request) => request.headers.get('authorization') === `Bearer ${env.APP_TOKEN}`;
 

@@ -68,7 +68,7 @@ export interface ClientOptions {
    */
   readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
   /**
-   * What happens to calls with a limit while `shared` is unavailable. `local` keeps the limits in this process, so that
+   * What happens to calls with a limit while `store` is unavailable. `local` keeps the limits in this process, so that
    * several processes together may exceed them, and warns once on the logger. `throw` rejects the calls with a
    * ConnectionError. @default 'local'
    */
@@ -78,7 +78,7 @@ export interface ClientOptions {
    * passed by value once. Files are read once more for it, to take their SHA-256. @default an object is uploaded once per process
    */
   readonly uploads?: { readonly remember?: Store | undefined } | undefined;
-  /** Your own limiter, in place of the account's limits. `shared` and `limits` then do not limit calls. */
+  /** Your own limiter, in place of the account's limits. `store` and `limits` then do not limit calls. */
   readonly limiter?: RateLimiter | undefined;
   /**
    * What ends a wait after a verified webhook of a completed job. `'event'`: where no read is free within two seconds, the

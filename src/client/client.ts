@@ -231,7 +231,7 @@ export class GenClient {
   }
 
   /**
-   * Notifies the waits on the event's job, in every client of the account in this process and, with `shared`, in other
+   * Notifies the waits on the event's job, in every client of the account in this process and, with `store`, in other
    * processes. The job is read at once. Where no read is free within two seconds, the event of a completed job ends the
    * waits itself, unless `settleOn` is `'read'`. Only an event that `verifyWebhook` gave ends a wait; a copy of it, or your
    * own object, has the job read. Throws a GenError for anything but an object.

@@ -22,7 +22,7 @@ export interface BudgetOptions {
   readonly per?: BudgetPeriod | undefined;
   /**
    * The name of the budget, such as a tenant. Budgets of one name in one store share their tokens, whoever makes them.
-   * @default 'default' with `shared`; without it, a budget that has no name counts alone
+   * @default 'default' with `store`; without it, a budget that has no name counts alone
    */
   readonly scope?: string | undefined;
   /**

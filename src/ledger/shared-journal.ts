@@ -79,7 +79,7 @@ const INDEX = 'index';
  *
  * @example
  * const shared = redisStore(redis);
- * const client = new GenClient({ shared, journal: sharedJournal(store) });
+ * const client = new GenClient({ store, journal: sharedJournal(store) });
  */
 export function sharedJournal(store: Store, { name = 'jobs' }: SharedJournalOptions = {}): KeptJournal {
   if (!isFields(store) || typeof store.read !== 'function' || typeof store.write !== 'function') {

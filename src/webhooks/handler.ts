@@ -56,7 +56,7 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   readonly ack?: 'before' | 'after' | undefined;
   /**
    * Where the ids of handled events are. Several processes need a common one, such as `redisStore(redis)`.
-   * @default the `shared` of `client`, else this process's own memory
+   * @default the `store` of `client`, else this process's own memory
    */
   readonly store?: Store | undefined;
   /**

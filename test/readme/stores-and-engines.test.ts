@@ -114,7 +114,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
 
   test.each([
     ['docs/queues-and-durable-runs', 'export const POST'],
-    ['docs/many-processes', "per: 'day', shared"],
+    ['docs/many-processes', "per: 'day', store"],
   ])('processes share limits over Redis, and handle an event once (%s)', async (page, text) => {
     const { client, POST } = await block(page, text);
     await client?.videos.create({ prompt: 'a fox at dawn' });

@@ -37,7 +37,7 @@ describe('the answer of a store', () => {
     const error = await errorOf(boundedStore(answering(answer), virtualClock()).read('g', []));
     expect(isSetupError(error)).toBe(true);
     expect(error).toMatchObject({
-      message: expect.stringContaining('The answer of shared.read'),
+      message: expect.stringContaining('The answer of store.read'),
       recovery: 'fix_setup',
     });
   });
@@ -46,7 +46,7 @@ describe('the answer of a store', () => {
     const error = await errorOf(boundedStore(answering(7), virtualClock()).read('g', []));
     expect(error).toEqual(
       setupError(
-        'The answer of shared.read must be an object { version, nowMs, values } with a string, a number and an object, not 7.',
+        'The answer of store.read must be an object { version, nowMs, values } with a string, a number and an object, not 7.',
       ),
     );
     const cause = new Error('NOPERM');

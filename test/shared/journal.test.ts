@@ -142,7 +142,7 @@ describe('a journal in a shared store', () => {
   it.each([undefined, null, 'redis', {}, { read() {} }, { write() {} }])('is refused for the store %j', (store) => {
     expect(() => sharedJournal(store as never)).toThrow(GenError);
     expect(() => sharedJournal(store as never)).toThrow(
-      /^sharedJournal\(shared\) takes a store such as redisStore\(redis\), not /,
+      /^sharedJournal\(store\) takes a store such as redisStore\(redis\), not /,
     );
   });
 

@@ -109,7 +109,7 @@ const REMIND_EVERY_MS = 5_000;
 /**
  * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
  * sleeps as a delayed job and ends with the completed job or its error. Kill it at any point; another goes on.
- * Give the client a `shared` store when several processes share an account.
+ * Give the client a `store` when several processes share an account.
  *
  * @example
  * createGenWorker(connection, client, { onCompleted: (job) => saveOutput(client, job, `${job.id}.mp4`) });

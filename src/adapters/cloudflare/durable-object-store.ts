@@ -39,7 +39,7 @@ const PAUSE = { firstMs: 20, mostMs: 320 } as const;
  * account: all clients that use the store count together, also with several keys, as during a rotation. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
  *
  * @example
- * const client = new GenClient({ shared: durableObjectStore(env.ACCOUNT, 'main') });
+ * const client = new GenClient({ store: durableObjectStore(env.ACCOUNT, 'main') });
  */
 export function durableObjectStore(namespace: GenAccountNamespace, name: string): Store {
   option.checkOptions('durableObjectStore(namespace, name)', ARGUMENTS, { namespace, name });

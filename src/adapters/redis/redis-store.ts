@@ -76,7 +76,7 @@ return 1`;
  * another client and for an option that cannot be right.
  *
  * @example
- * const client = new GenClient({ shared: redisStore(redis) });
+ * const client = new GenClient({ store: redisStore(redis) });
  */
 export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   option.checkOptions('redisStore', OPTIONS, options);
