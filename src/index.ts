@@ -162,14 +162,13 @@ export type {
   WaitEvent,
 } from './transport/hooks.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
-export type { CatalogDrift } from './transport/live-catalog.js';
 export type { CallResult, RequestPromise, ResponseMeta } from './transport/transport.js';
 export type { UploadTarget } from './uploading/upload.js';
 export type { FileOptions, PutOptions, UploadOptions, UploadProgress } from './uploading/upload-options.js';
 export type { JobUpdate, ResumeOptions } from './waiting/job-iterables.js';
 export type { JobNotice } from './waiting/notices.js';
 export type { CreateAndWaitOptions } from './waiting/wait-for-job.js';
-export type { SettleOn, WaitOptions } from './waiting/wait-options.js';
+export type { WaitOptions } from './waiting/wait-options.js';
 export {
   type ReceivedWebhook,
   type VerifyWebhookOptions,

@@ -81,8 +81,9 @@ test('every ts block compiles', async () => {
   };
   const paths = {
     'gen-client': ['../src/index.ts'],
-    'gen-client/schemas': ['../src/adapters/schemas/index.ts'],
-    'gen-client/*': ['../src/*/index.ts'],
+    'gen-client/sandbox': ['../src/sandbox/index.ts'],
+    'gen-client/webhooks': ['../src/webhooks/index.ts'],
+    'gen-client/*': ['../src/adapters/*/index.ts'],
     // What two of the recipes import.
     '@trpc/server': ['../test/apps/node_modules/@trpc/server/dist/index.d.mts'],
     '@modelcontextprotocol/sdk/*': ['../test/apps/node_modules/@modelcontextprotocol/sdk/dist/esm/*'],

@@ -32,8 +32,6 @@ export interface ClientOptions {
   readonly maxRetries?: number | undefined;
   /** Longest Retry-After, in milliseconds, that a call waits for. A longer one is thrown at once, with the figure. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
-  /** Largest JSON answer that is read, in bytes after decompression. A larger one is a ResponseError. @default 16_777_216 (16 MiB) */
-  readonly maxResponseBytes?: number | undefined;
   /** Extra headers for every call to the service. They are never sent to another origin. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
@@ -46,12 +44,6 @@ export interface ClientOptions {
    * the call does not document; otherwise such a field is sent, and `created.warnings` lists it. @default true
    */
   readonly preflight?: boolean | 'strict' | undefined;
-  /**
-   * `live` asks the service (GET /v1/models) before a call is refused for the limits of its model: at most once an hour and
-   * process, and only the answer refuses then. An answer that cannot be read leaves the refusal to the table of this version.
-   * @default 'compiled'
-   */
-  readonly catalog?: 'live' | 'compiled' | undefined;
   /**
    * `wait` queues calls that would exceed a documented limit. `throw` rejects them, and the service's own 429, with a
    * RateLimitError. `off` sends them at once and waits out a 429. @default 'wait'
@@ -73,18 +65,8 @@ export interface ClientOptions {
    * ConnectionError. @default 'local'
    */
   readonly onUnavailable?: 'local' | 'throw' | undefined;
-  /**
-   * `remember` notes in a shared store which content was uploaded under which id, so that all processes upload a file that is
-   * passed by value once. Files are read once more for it, to take their SHA-256. @default an object is uploaded once per process
-   */
-  readonly uploads?: { readonly remember?: Store | undefined } | undefined;
   /** Your own limiter, in place of the account's limits. `store` and `limits` then do not limit calls. */
   readonly limiter?: RateLimiter | undefined;
-  /**
-   * What ends a wait after a verified webhook of a completed job. `'event'`: where no read is free within two seconds, the
-   * event itself. `'read'`: always a read. A wait may say otherwise. @default 'event'
-   */
-  readonly settleOn?: 'event' | 'read' | undefined;
   /** Where to write what the client does. @default console when a level is set, else nothing is written */
   readonly logger?: Logger | undefined;
   /** How much to write. @default the environment variable GEN_LOG, else `info` when a logger is given, else `off` */
@@ -128,18 +110,14 @@ const CLIENT_OPTIONS = z.strictObject({
   timeoutMs: option.milliseconds,
   maxRetries: option.count,
   maxRetryAfterMs: option.millisecondsOrZero,
-  maxResponseBytes: option.bytes,
   headers: option.anObject,
   fetch: option.callback,
   preflight: option.preflight,
-  catalog: option.oneOf('live', 'compiled'),
   rateLimit: option.oneOf('wait', 'throw', 'off'),
   limiter: option.methods<RateLimiter>('acquire', 'pause'),
   store: option.madeBy<Store>('redisStore(redis)', 'read', 'write'),
-  uploads: z.optional(z.strictObject({ remember: option.methods<Store>('read', 'write') })),
   limits: LIMITS,
   onUnavailable: option.oneOf('local', 'throw'),
-  settleOn: option.oneOf('event', 'read'),
   logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
   logLevel: LEVEL,
   budget: option.madeBy<Budget>('createBudget({ maxTokens })', 'reserve', 'refund'),

@@ -76,7 +76,6 @@ export class GenClient {
       maxRetryAfterMs: config.maxRetryAfterMs,
       clock: config.clock,
       store: config.store,
-      settleOn: config.settleOn,
       secrets: config.webhookSecrets,
       baseUrl: config.knownBaseUrl,
       warn: transport.warn,
@@ -97,9 +96,7 @@ export class GenClient {
       return account.shared('places', () => new AccountPlaces(home)).take(asked, config.store);
     };
     this.uploads = new Uploads(transport);
-    const store = config.uploads?.remember;
-    const remembering = store && { store, clock: config.clock, warn: transport.warn };
-    const maker = { transport, waiter, uploads: uploadSteps(this.uploads, transport, remembering) };
+    const maker = { transport, waiter, uploads: uploadSteps(this.uploads, transport) };
     this.images = createNamespace(maker, 'images');
     this.characters = createCharactersResource(maker);
     this.videos = createNamespace(maker, 'videos');
@@ -233,7 +230,7 @@ export class GenClient {
   /**
    * Notifies the waits on the event's job, in every client of the account in this process and, with `store`, in other
    * processes. The job is read at once. Where no read is free within two seconds, the event of a completed job ends the
-   * waits itself, unless `settleOn` is `'read'`. Only an event that `verifyWebhook` gave ends a wait; a copy of it, or your
+   * waits itself. Only an event that `verifyWebhook` gave ends a wait; a copy of it, or your
    * own object, has the job read. Throws a GenError for anything but an object.
    *
    * @example

@@ -1,6 +1,5 @@
 import type { RequestOptions } from '../rules/options.js';
 import type { IntegrationData, ModelList, VoiceList } from '../schemas/lists.js';
-import { type CatalogDrift, driftOf } from '../transport/live-catalog.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { decodeFields, decodeList } from './endpoint.js';
 
@@ -24,14 +23,6 @@ export class Models {
       { name: 'models.list', method: 'GET', path: '/v1/models', isPublic: true, decode: decodeList('models') },
       options,
     );
-  }
-
-  /**
-   * How the service's models differ from those of this version of the package: new aliases, missing ones, and limits that
-   * have changed. Public: needs no key.
-   */
-  async drift(options?: RequestOptions): Promise<CatalogDrift> {
-    return driftOf(await this.list(options));
   }
 
   /** The service's machine-readable integration data. */

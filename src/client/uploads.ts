@@ -1,7 +1,6 @@
 import { atCaller } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { checkOptions, type RequestOptions } from '../rules/options.js';
-import type { Clock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
@@ -12,11 +11,10 @@ import {
   type Upload,
   type UploadSource,
 } from '../schemas/upload.js';
-import type { Store } from '../store/store.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { describeFile } from '../uploading/file.js';
 import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
-import { rememberedUploads, UploadMemory } from '../uploading/upload-memory.js';
+import { UploadMemory } from '../uploading/upload-memory.js';
 import { PUT_OPTIONS, type PutOptions, UPLOAD_OPTIONS, type UploadOptions } from '../uploading/upload-options.js';
 import { decodeAs, decodeFields, path } from './endpoint.js';
 
@@ -116,27 +114,11 @@ export class Uploads {
   }
 }
 
-/** Where the uploads by value are remembered for other processes. */
-export interface Remembering {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly warn: (message: string) => void;
-}
-
 /** The steps of `uploads` for those who upload a file on the way to something else. */
-export function uploadSteps(uploads: Uploads, transport: Transport, remember?: Remembering): UploadSteps {
+export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps {
   return {
     baseUrl: () => transport.baseUrl(),
     memory: () => uploadMemory(transport),
-    async remembered() {
-      if (remember === undefined) return undefined;
-      const { store, clock, warn } = remember;
-      const account = await transport.account();
-      return rememberedUploads(
-        { store, group: `${account.idIn(store)}/uploads`, clock, random: transport.random },
-        warn,
-      );
-    },
     create: (params, options) => uploads.create(params, options),
     put: (request, options) => transport.transfer({ name: 'uploads.put', ...request }, options),
     complete: (uploadId, options) => uploads.complete(uploadId, options),

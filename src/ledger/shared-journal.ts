@@ -78,7 +78,7 @@ const INDEX = 'index';
  * nothing is left to do for is forgotten after a day, any other after 30 days without an entry.
  *
  * @example
- * const shared = redisStore(redis);
+ * const store = redisStore(redis);
  * const client = new GenClient({ store, journal: sharedJournal(store) });
  */
 export function sharedJournal(store: Store, { name = 'jobs' }: SharedJournalOptions = {}): KeptJournal {

@@ -95,12 +95,6 @@ export const count = must<number>(
   (value) => typeof value === 'number' && value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
 );
 
-/** A number of bytes above 0. */
-export const bytes = must<number>(
-  'a whole number of bytes above 0',
-  (value) => typeof value === 'number' && value > 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
-);
-
 /** true or false. */
 export const flag = z.optional(z.boolean('true or false'));
 

@@ -26,17 +26,10 @@ const URL_PARAM = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/
 
 /** What the checks of a call may be told. */
 export interface CheckOptions {
-  /** The row of an alias. @default the compiled table */
-  readonly capabilities?: ((alias: string) => ModelCapabilities | undefined) | undefined;
   /** The model where the params name none. */
   readonly fallback?: string;
   /** Whether every undocumented field is refused. */
   readonly isStrict?: boolean | undefined;
-}
-
-/** Whether a refusal is about the limits of a model, which the service may have changed. */
-export function isAboutLimits(error: unknown): boolean {
-  return PreflightError.isInstance(error) && OFFERED.some(([, , code]) => code === error.code);
 }
 
 /**
@@ -91,13 +84,9 @@ function requireText(params: Fields, param: string): void {
 }
 
 /** Refuses a known alias of another kind, and what the row of a known alias does not list. */
-function requireOffered(
-  params: Fields,
-  kind: ModelCapabilities['kind'],
-  { capabilities = modelCapabilities, fallback }: CheckOptions = {},
-): void {
+function requireOffered(params: Fields, kind: ModelCapabilities['kind'], { fallback }: CheckOptions = {}): void {
   const model = params.model ?? fallback;
-  const row = typeof model === 'string' ? capabilities(model) : undefined;
+  const row = typeof model === 'string' ? modelCapabilities(model) : undefined;
   if (row === undefined) return;
   if (row.kind !== kind) {
     refuseParam(

@@ -45,13 +45,3 @@ function streamedDigest(stream: WritableStream & { readonly digest: Promise<Arra
     },
   };
 }
-
-/** SHA-256 of all that an iterator gives, as 64 hex digits. */
-export async function sha256Of(chunks: AsyncIterator<Uint8Array>): Promise<string> {
-  const digest = createSha256();
-  for (;;) {
-    const { done, value } = await chunks.next();
-    if (done) return digest.hex();
-    await digest.update(new Uint8Array(value));
-  }
-}

@@ -10,6 +10,8 @@ import { decodeError } from './decode-error.js';
 import { connectionError, networkFailure } from './http.js';
 import type { JsonRequest } from './transport.js';
 
+/** A larger JSON answer is refused, after decompression. */
+const MOST_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Of a refusal as much is read as its message needs. */
 const MOST_ERROR_BYTES = 64 * 1024;
 
@@ -80,8 +82,7 @@ async function readStream(attempt: Attempt, response: Response): Promise<Respons
 /** The body, read whole within the attempt's deadline. Throws the APIError of a refusal. */
 async function readWhole(attempt: Attempt, response: Response) {
   const { call, deadline } = attempt;
-  const { maxResponseBytes } = call.core.config;
-  const read = deadline.race(readText(response, response.ok ? maxResponseBytes : MOST_ERROR_BYTES));
+  const read = deadline.race(readText(response, response.ok ? MOST_ANSWER_BYTES : MOST_ERROR_BYTES));
   if (response.ok) return read.catch(networkFailure);
   // The status alone says that it is refused: a refusal whose body is cut or stalled is not a failure to be retried.
   const { text } = await read.catch((error: unknown) => {
@@ -108,8 +109,7 @@ function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
 
 /** The error for an answer that was not read to its end. */
 function answerTooLarge(call: Call<unknown>, response: Response): ResponseError {
-  const { maxResponseBytes } = call.core.config;
-  const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${maxResponseBytes} bytes (maxResponseBytes)`;
+  const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${MOST_ANSWER_BYTES} bytes`;
   return new ResponseError(message, detailsOf(call));
 }
 

@@ -22,18 +22,14 @@ export interface Config {
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly maxRetryAfterMs: number;
-  readonly maxResponseBytes: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   readonly preflight: boolean | 'strict';
-  readonly catalog: 'live' | 'compiled';
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly store: Store | undefined;
-  readonly uploads: { readonly remember?: Store | undefined } | undefined;
   readonly limits: Readonly<Record<string, LaneLimit>> | undefined;
   readonly onUnavailable: 'local' | 'throw';
   readonly limiter: RateLimiter | undefined;
-  readonly settleOn: 'event' | 'read';
   readonly budget: Budget | undefined;
   readonly journal: Journal | undefined;
   readonly hooks: Hooks;

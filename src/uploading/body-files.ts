@@ -9,14 +9,7 @@ import type { UploadType } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { type DescribedFile, describeFile } from './file.js';
 import { type UploadSteps, uploadFile } from './upload.js';
-import {
-  contentKey,
-  type KnownUpload,
-  printOf,
-  type RememberedUploads,
-  type UploadMemory,
-  type UploadUse,
-} from './upload-memory.js';
+import { type KnownUpload, printOf, type UploadMemory, type UploadUse } from './upload-memory.js';
 import type { FileOptions, UploadProgress } from './upload-options.js';
 
 /** What a call that takes files is passed about them. */
@@ -43,7 +36,7 @@ export interface BodyFiles {
   /** Deletes the uploads that no other call uses. What cannot be deleted stays: it is private and costs nothing. */
   remove(): Promise<void>;
   /** The service does not know an upload. False where all of them were made for this call, so that another try is in vain. */
-  forget(): Promise<boolean>;
+  forget(): boolean;
 }
 
 /** A file and where it stands in the body. */
@@ -82,17 +75,14 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   };
   const remove = async () => {
     const { timeoutMs, headers } = last;
-    const gone = end('unwanted').map(async ({ id, key }) => {
-      if (key !== undefined) await (await steps.remembered())?.forget(key, id);
-      await steps.delete(id, { timeoutMs, headers, maxRetries: 1 });
-    });
+    const gone = end('unwanted').map(({ id }) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
     await Promise.allSettled(gone);
   };
   const uploadAll = async (options: BodyFileOptions) => {
     last = options;
-    const [memory, remembered] = await Promise.all([steps.memory(), steps.remembered()]);
+    const memory = await steps.memory();
     const ready = await describeAll(placed, { ...options, purpose }, memory);
-    const failed = await sendAll(steps, { ready, options, uses, memory, remembered });
+    const failed = await sendAll(steps, { ready, options, uses, memory });
     if (failed === undefined) return;
     const removed = remove();
     // An abort is not held up by the deletions.
@@ -110,13 +100,9 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
     ids: () => [...uses.values()].map(({ id }) => id),
     keep: () => void end('kept'),
     remove,
-    async forget() {
+    forget() {
       const old = [...uses.values()].filter((use) => use.isOld);
-      const remembered = old.length === 0 ? undefined : await steps.remembered();
-      for (const use of old) {
-        use.forget();
-        if (use.key !== undefined) await remembered?.forget(use.key, use.id);
-      }
+      for (const use of old) use.forget();
       if (old.length > 0) end('kept');
       return old.length > 0;
     },
@@ -202,13 +188,12 @@ interface Sending {
   readonly options: BodyFileOptions;
   readonly uses: Map<unknown, UploadUse>;
   readonly memory: UploadMemory;
-  readonly remembered: RememberedUploads | undefined;
 }
 
 /** Sends all files at once and notes their uploads. The first failure ends the others, and is returned. */
 async function sendAll(
   steps: UploadSteps,
-  { ready, options, uses, memory, remembered }: Sending,
+  { ready, options, uses, memory }: Sending,
 ): Promise<{ readonly reason: unknown } | undefined> {
   const { signal, timeoutMs, maxRetries, headers, preflight } = options;
   const controller = new AbortController();
@@ -218,14 +203,10 @@ async function sendAll(
   await Promise.all(
     ready.map(async ({ source, at, print, params, file }) => {
       const upload = async (): Promise<KnownUpload> => {
-        const key = remembered && (await contentKey(source, params).catch(() => undefined));
-        const foreign = key === undefined ? undefined : await remembered?.find(key);
-        if (foreign !== undefined) return { id: foreign, params, key, isForeign: true };
         // An upload that was known a moment ago may have been deleted since.
         const sent = file ?? (await describeFile(source, { preflight }));
         const { upload_id: id } = await uploadFile(steps, sent, call);
-        if (key !== undefined) await remembered?.keep(key, id);
-        return { id, params, key };
+        return { id, params };
       };
       try {
         uses.set(source, await memory.use(source, { print, signal: controller.signal }, upload));

@@ -1,20 +1,14 @@
-// Which object was uploaded as what, so that one object is uploaded once while its upload lives; and the uploads by the content
-// of their files, in a store that many processes share.
-import { DAY_MS } from '../rules/limits.js';
+// Which object was uploaded as what, so that one object is uploaded once while its upload lives.
 import { abortable } from '../runtime/deadline.js';
-import { sha256Of } from '../runtime/sha256.js';
 import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
-import { type StoreGroup, updateGroup } from '../store/store.js';
-import { isMemory, recogniseSource } from './source.js';
+import { isMemory } from './source.js';
 
 /** An upload that a call uses. */
 export interface UploadUse {
   readonly id: string;
   /** Whether the upload was there before the call. */
   readonly isOld: boolean;
-  /** What other processes know it by. */
-  readonly key: string | undefined;
   /**
    * Ends the use. An upload that no call has `kept` and that one has left as `unwanted` is to be deleted after its last use:
    * true says that this was it.
@@ -28,10 +22,6 @@ export interface UploadUse {
 export interface KnownUpload {
   readonly id: string;
   readonly params: CreateUploadParams;
-  /** What other processes know it by. */
-  readonly key?: string | undefined;
-  /** Whether another process has made it. */
-  readonly isForeign?: boolean;
 }
 
 interface UploadEntry {
@@ -87,8 +77,7 @@ export class UploadMemory {
     if (lookup.print !== undefined && isObject(source)) this.#entries.set(source, entry);
     try {
       entry.known = await upload();
-      entry.isKept = entry.known.isForeign ?? false;
-      return this.#use(source, entry, entry.isKept);
+      return this.#use(source, entry, false);
     } catch (error) {
       this.#drop(source, entry);
       throw error;
@@ -127,7 +116,6 @@ export class UploadMemory {
     return {
       id,
       isOld,
-      key: entry.known?.key,
       end: (as) => {
         entry.users -= 1;
         if (as === 'kept') entry.isKept = true;
@@ -160,65 +148,4 @@ export async function printOf(source: unknown): Promise<string | undefined> {
 async function bytesDigest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-
-/** How long an upload is remembered after its last use. If it lives longer, its file is uploaded once more. */
-const UPLOAD_REMEMBERED_MS = 30 * DAY_MS;
-/** A store that does not answer holds no call up for longer. */
-const STORE_PATIENCE_MS = 2_000;
-
-/** The uploads of one account that all processes know. A store that fails only costs an upload. */
-export interface RememberedUploads {
-  /** The id of the upload with this content, where there is one. */
-  find(key: string): Promise<string | undefined>;
-  keep(key: string, id: string): Promise<void>;
-  /** The upload is gone. Another one with this content stays. */
-  forget(key: string, id: string): Promise<void>;
-}
-
-/** Remembers uploads in a store; `warn` is called when it fails. */
-export function rememberedUploads(group: StoreGroup, warn: (message: string) => void): RememberedUploads {
-  const inTime = async <T>(work: Promise<T>): Promise<T | undefined> => {
-    let cancel = () => {};
-    const late = new Promise<never>((_, reject) => {
-      cancel = group.clock.after(STORE_PATIENCE_MS, () =>
-        reject(new Error(`no answer within ${STORE_PATIENCE_MS} ms`)),
-      );
-    });
-    try {
-      return await Promise.race([work, late]);
-    } catch (error) {
-      warn(`uploads.remember: the store failed, so a file may be uploaded again: ${String(error)}`);
-      return undefined;
-    } finally {
-      cancel();
-    }
-  };
-  const entry = (id: string) => ({ value: id, ttlMs: UPLOAD_REMEMBERED_MS });
-  return {
-    find: (key) =>
-      inTime(
-        updateGroup(group, [key], ({ values: { [key]: id } }) => ({
-          changes: id === undefined ? {} : { [key]: entry(id) },
-          result: id,
-        })),
-      ),
-    async keep(key, id) {
-      await inTime(updateGroup(group, [key], () => ({ changes: { [key]: entry(id) }, result: undefined })));
-    },
-    async forget(key, id) {
-      const rule = ({ values }: { readonly values: Readonly<Record<string, string>> }) => ({
-        changes: values[key] === id ? { [key]: null } : {},
-        result: undefined,
-      });
-      await inTime(updateGroup(group, [key], rule));
-    },
-  };
-}
-
-/** The key of a file: the digest of its content, and what the service takes it for. Undefined for one that can be read once. */
-export async function contentKey(source: unknown, params: CreateUploadParams): Promise<string | undefined> {
-  const { repeatable, open } = recogniseSource(source);
-  if (!repeatable || typeof source === 'function') return undefined;
-  return `${await sha256Of(open())}:${params.mime_type}:${params.upload_type}`;
 }

@@ -3,7 +3,7 @@ import { isExpiredUrl, leftByCreate, leftByDeletion } from '../rules/files.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
 import { type DescribedFile, openFile, type UploadFile } from './file.js';
-import type { RememberedUploads, UploadMemory } from './upload-memory.js';
+import type { UploadMemory } from './upload-memory.js';
 import type { PutOptions, UploadOptions } from './upload-options.js';
 
 /** Where the bytes of an upload are sent, as step 1 answered. */
@@ -23,8 +23,6 @@ export interface UploadSteps {
   baseUrl(): string;
   /** The uploads of the account that this process knows. */
   memory(): Promise<UploadMemory>;
-  /** The uploads of the account that all processes know, where the client remembers them. */
-  remembered(): Promise<RememberedUploads | undefined>;
   create(params: CreateUploadParams, options: RequestOptions): PromiseLike<CreatedUpload>;
   put(request: PutRequest, options: RequestOptions): PromiseLike<Response>;
   complete(uploadId: string, options: RequestOptions): PromiseLike<Upload>;

@@ -21,16 +21,7 @@ export interface WaitOptions {
   readonly onUpdate?: ((job: Job, progress: JobProgress) => unknown) | undefined;
   /** Whether a failed, canceled or blocked job throws its JobError. `false` resolves with the final job. @default true */
   readonly throwOnFailure?: boolean | undefined;
-  /**
-   * What ends the wait after a verified webhook of a completed job. `'event'`: the job is read at once, and where no read is
-   * free within two seconds, the event itself ends the wait; the result then has no `finalTokenCost` and no expiry. `'read'`:
-   * the job is always read. @default the client's `settleOn`, which is `'event'`
-   */
-  readonly settleOn?: SettleOn | undefined;
 }
-
-/** What ends a wait after a verified webhook: the event itself where no read is free, or always a read. */
-export type SettleOn = 'event' | 'read';
 
 /** The options of a wait, as fields for the schemas of calls that take more. */
 const WAIT_FIELDS = {
@@ -45,7 +36,6 @@ const WAIT_FIELDS = {
   ),
   onUpdate: option.callback,
   throwOnFailure: option.flag,
-  settleOn: option.oneOf('event', 'read'),
 } as const;
 
 /** The options of `waitForJob`, `waitForJobs` and `watchJob`. */

@@ -42,8 +42,6 @@ export interface FollowContext {
   readonly limiter?: (() => ReadLimiter) | undefined;
   /** Longest Retry-After of a failed read that is waited for, in milliseconds. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
-  /** @default 'event' */
-  readonly settleOn?: WaitOptions['settleOn'];
   readonly warn?: ((message: string) => void) | undefined;
   /** Called for an event whose job is not waited for in this process. A wait reads its job by itself. */
   readonly announced?: ((job: Job) => void) | undefined;
@@ -62,7 +60,7 @@ export async function followJob(
   { options, leftMs, timeoutMs, throwOnFailure }: WaitPart,
 ): Promise<CompletedJob> {
   const { clock } = context;
-  const { signal, pollIntervalMs, onUpdate, settleOn = context.settleOn } = options;
+  const { signal, pollIntervalMs, onUpdate } = options;
   const update = onUpdate && inCallersContext(onUpdate, context, id);
   let job = known;
   let keyError: unknown;
@@ -82,7 +80,7 @@ export async function followJob(
       }
     }
     const limiter = context.limiter?.() ?? 'documented';
-    subscriber = watcher.join({ id, job, limiter, pollIntervalMs, takesEvents: settleOn !== 'read', wait });
+    subscriber = watcher.join({ id, job, limiter, pollIntervalMs, wait });
     stopListening = context.notices?.listen(watcher);
     for (;;) {
       const step = watcher.next(subscriber);

@@ -37,14 +37,12 @@ export interface NewWait {
   readonly limiter: ReadLimiter;
   /** Milliseconds between two reads; the shortest of all waits on the job counts. */
   readonly pollIntervalMs: number | undefined;
-  /** Whether a verified event may end the wait without a read. */
-  readonly takesEvents: boolean;
   /** Lets the wait ask what to do. */
   readonly wait: { wake(): void };
 }
 
 /** One wait, as the scheduler knows it. */
-export interface JobSubscriber extends Pick<NewWait, 'pollIntervalMs' | 'takesEvents' | 'wait'> {
+export interface JobSubscriber extends Pick<NewWait, 'pollIntervalMs' | 'wait'> {
   readonly entry: Entry;
   /** Where its reads are due. */
   readonly queue: ReadQueue<Entry>;

@@ -115,7 +115,7 @@ export class JobWatcher {
         isRead: true,
       };
     }
-    if (entry.event && subscriber.takesEvents && entry.event.atMs <= now) {
+    if (entry.event && entry.event.atMs <= now) {
       const { job } = entry.event;
       if (entry.heard !== HEARD.learned) this.#rhythms.completed(entry, job, now - entry.sinceMs);
       entry.heard = HEARD.learned;
@@ -304,9 +304,9 @@ export class JobWatcher {
         continue;
       }
       this.#ending.delete(entry);
-      if (entry.subscribers.every(({ takesEvents }) => takesEvents)) this.#forget(entry);
-      for (const { takesEvents, wait } of entry.subscribers) if (takesEvents) wait.wake();
-      if (entry.reader?.takesEvents) entry.reading?.abort(RESTART);
+      this.#forget(entry);
+      for (const { wait } of entry.subscribers) wait.wake();
+      entry.reading?.abort(RESTART);
     }
     return nextMs;
   }

@@ -2,20 +2,19 @@
 import { describe, expect, it, vi } from 'vitest';
 import { checkFiles, filesIn, placedFiles, replaceFiles } from '../../src/uploading/body-files.js';
 import type { UploadSteps } from '../../src/uploading/upload.js';
-import { type RememberedUploads, UploadMemory } from '../../src/uploading/upload-memory.js';
+import { UploadMemory } from '../../src/uploading/upload-memory.js';
 import { countedSignal, rejection } from '../transport/support.js';
 import { mp3, mp4, png } from './by-value-setup.js';
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** The steps of a service that takes every upload, and what they were asked. */
-function start({ remembered }: { remembered?: RememberedUploads } = {}) {
+function start() {
   const memory = new UploadMemory(true);
   let made = 0;
   const steps = {
     baseUrl: () => 'https://service.test',
     memory: async () => memory,
-    remembered: async () => remembered,
     create: vi.fn<UploadSteps['create']>(async (params) => ({
       ...params,
       upload_id: `upl_${++made}`,
@@ -30,17 +29,6 @@ function start({ remembered }: { remembered?: RememberedUploads } = {}) {
   /** The files of a body that has some. */
   const filesOf = (body: object) => filesIn(steps, body) ?? expect.fail('no files');
   return { memory, steps, deleted, filesOf };
-}
-
-/** What processes remember, without a store. */
-function remembering(known: Record<string, string> = {}) {
-  return {
-    find: vi.fn<RememberedUploads['find']>(
-      async (key) => Object.entries(known).find(([end]) => key.endsWith(end))?.[1],
-    ),
-    keep: vi.fn<RememberedUploads['keep']>(async () => {}),
-    forget: vi.fn<RememberedUploads['forget']>(async () => {}),
-  };
 }
 
 /** A file whose look takes as long as the test wants: its type is in its first bytes. */
@@ -239,31 +227,6 @@ describe('the uploads of a call that came to nothing', () => {
     await others.remove();
     expect(deleted()).toEqual([]);
   });
-
-  it('are forgotten by the other processes that know them by their content', async () => {
-    const remembered = remembering();
-    const { filesOf, deleted } = start({ remembered });
-    const stream = new Response(png(), { headers: { 'content-type': 'image/png', 'content-length': '5000' } });
-    const body = { first_frame_upload_id: png(), last_frame_upload_id: stream };
-    const files = filesOf(body);
-    await files.upload(body, {});
-    const key = expect.stringMatching(/^[\da-f]{64}:image\/png:IMAGE$/);
-    // Content that can be read once has no key.
-    expect(remembered.find.mock.calls).toEqual([[key]]);
-    expect(remembered.keep.mock.calls).toEqual([[key, expect.stringMatching(/^upl_[12]$/)]]);
-    await files.remove();
-    expect(remembered.forget.mock.calls).toEqual(remembered.keep.mock.calls);
-    expect(deleted().toSorted()).toEqual(['upl_1', 'upl_2']);
-  });
-
-  it('of another process are used, and never deleted', async () => {
-    const { filesOf, steps, deleted } = start({ remembered: remembering({ 'image/png:IMAGE': 'upl_far' }) });
-    const body = { first_frame_upload_id: png() };
-    const files = filesOf(body);
-    expect(await files.upload(body, {})).toEqual({ first_frame_upload_id: 'upl_far' });
-    await files.remove();
-    expect([steps.create.mock.calls, deleted()]).toEqual([[], []]);
-  });
 });
 
 describe('when the service does not know an upload', () => {
@@ -278,21 +241,18 @@ describe('when the service does not know an upload', () => {
   });
 
   it('of an earlier call, it alone is made again, and all stay', async () => {
-    const remembered = remembering();
-    const { filesOf, steps, deleted } = start({ remembered });
+    const { filesOf, steps, deleted } = start();
     const [known, fresh] = [png(), png()];
     const stream = new Response(png(), { headers: { 'content-type': 'image/png', 'content-length': '5000' } });
     const earlier = { first_frame_upload_id: known, last_frame_upload_id: stream };
     const first = filesOf(earlier);
     await first.upload(earlier, {});
-    const [keptKey, keptId] = remembered.keep.mock.calls[0] ?? [];
     first.keep();
     const body = { reference_image_upload_ids: [known, stream, fresh] };
     const files = filesOf(body);
     await files.upload(body, {});
     expect(steps.create).toHaveBeenCalledTimes(3);
     expect(await files.forget()).toBe(true);
-    expect(remembered.forget.mock.calls).toEqual([[keptKey, keptId]]);
     steps.put.mockClear();
     await filesOf({ upload_id: fresh }).upload({}, {});
     expect(steps.put).not.toHaveBeenCalled();

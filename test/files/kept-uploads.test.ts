@@ -1,6 +1,6 @@
 // Which uploads of a create stay on the service: those that a job uses or may use, for later calls with the same file too.
 import { describe, expect, it } from 'vitest';
-import { GenClient, GenError, memoryStore } from '../../src/index.js';
+import { GenClient, GenError } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import { caught, left, png, prompt, start } from './by-value-setup.js';
 
@@ -69,17 +69,6 @@ describe('the error lists the uploads that stay', () => {
     expect(error).toMatchObject({ code: 'generation_rejected' });
     expect(error).not.toHaveProperty('uploadIds');
   });
-});
-
-it('uploads of one account are not given to another that shares the store', async () => {
-  const { sandbox, log } = start();
-  const uploads = { remember: memoryStore() };
-  const [ann, bob] = ['ann', 'bob'].map((account) => sandbox.createKey({ account }));
-  for (const apiKey of [ann, bob, ann]) {
-    const client = sandbox.client({ ...(apiKey && { apiKey }), uploads });
-    await client.videos.create({ prompt, first_frame_upload_id: png() });
-  }
-  expect(log().filter((line) => line === 'POST /v1/uploads')).toHaveLength(2);
 });
 
 it.each([

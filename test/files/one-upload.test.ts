@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
-import { memoryStore, type Store, sharedJournal } from '../../src/index.js';
+import { memoryStore, sharedJournal } from '../../src/index.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 
 const prompt = 'the fox runs';
@@ -179,51 +179,5 @@ describe('an upload that the service has forgotten', () => {
     const create = client.videos.create({ prompt, first_frame_upload_id: png() });
     await expect(create).rejects.toMatchObject({ code: 'reference_upload_not_found' });
     expect(uploads()).toBe(1);
-  });
-});
-
-describe('with uploads.remember, files are uploaded once for all processes', () => {
-  const forget = { status: 404, code: 'reference_upload_not_found' };
-
-  it('by their content, whatever object holds it', async () => {
-    const { sandbox, uploads, frames } = start();
-    const uploadsOption = { remember: memoryStore() };
-    const [first, second] = [1, 2].map(() => sandbox.client({ uploads: uploadsOption }));
-    await first?.videos.create({ prompt, first_frame_upload_id: png(1) });
-    await second?.videos.create({ prompt, first_frame_upload_id: png(1), last_frame_upload_id: png(2) });
-    expect(uploads()).toBe(2);
-    expect(new Set(frames()).size).toBe(1);
-    await first?.videos.create({
-      prompt,
-      first_frame_upload_id: new Blob([await png(1).bytes()], { type: 'image/jpeg' }),
-    });
-    expect(uploads()).toBe(3);
-  });
-
-  it('again, once, where the service has forgotten the upload', async () => {
-    const { sandbox, uploads, frames } = start();
-    const client = sandbox.client({ uploads: { remember: memoryStore() } });
-    await client.videos.create({ prompt, first_frame_upload_id: png() });
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forget, times: 1 });
-    await client.videos.create({ prompt, first_frame_upload_id: png() });
-    await client.videos.create({ prompt, first_frame_upload_id: png() });
-    expect(uploads()).toBe(2);
-    expect(new Set(frames()).size).toBe(2);
-  });
-
-  it('and a store that fails or never answers only costs an upload', async () => {
-    const { sandbox, uploads } = start();
-    const fails: Store = { read: () => Promise.reject(new Error('away')), write: async () => false };
-    const hangs: Store = { read: () => new Promise(() => {}), write: async () => false };
-    for (const remember of [fails, hangs]) {
-      await sandbox.client({ uploads: { remember } }).videos.create({ prompt, first_frame_upload_id: png() });
-    }
-    expect(uploads()).toBe(2);
-  });
-
-  it('and a wrong store is refused by name', () => {
-    const { sandbox } = start();
-    expect(() => sandbox.client({ uploads: { remember: {} as never } })).toThrow('remember');
-    expect(() => sandbox.client({ uploads: { remembr: memoryStore() } as never })).toThrow('remembr');
   });
 });

@@ -74,7 +74,7 @@ describe('resume', () => {
       j1: {},
       'j-new': { status: 'failed' },
     });
-    const options = { timeoutMs: 5_000, pollIntervalMs: 700, settleOn: 'read', onUpdate: () => {} } as const;
+    const options = { timeoutMs: 5_000, pollIntervalMs: 700, onUpdate: () => {} } as const;
     await resume(options);
     expect(creates.map(({ key }) => key)).toEqual(['new']);
     expect(waits.map(({ id }) => id)).toEqual(['j1', 'j-new']);

@@ -41,7 +41,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
     'test/budget/{budget,trouble,answers,time,doors}.test.ts',
     'test/shared/{journal,named-account,tries}.test.ts',
     'test/files/{by-value,left-uploads,one-upload,upload-answers,output-answers}.test.ts',
-    'test/catalog/{live-catalog,answers,preflight,raw-requests,create-options,create-and-wait}.test.ts',
+    'test/catalog/{answers,preflight,raw-requests,create-options,create-and-wait}.test.ts',
     'test/waiting/{wait-for-job,create-and-wait,traces,webhooks,failing-reads}.test.ts',
     'test/durable/activities.test.ts',
   ]),

@@ -8,7 +8,6 @@ import {
   checkRegistration,
   checkVideo,
   checkVideoEdit,
-  isAboutLimits,
 } from '../../src/rules/preflight.js';
 
 const CHECKS = { checkCharacter, checkImage, checkRegistration, checkVideo, checkVideoEdit };
@@ -291,37 +290,7 @@ describe('preflight says of', () => {
     expect(verdict(check, body)).toEqual(expected);
   });
 
-  it('a model by the rows that it is given', () => {
-    const capabilities = (alias: string) =>
-      alias === 'svc-new'
-        ? ({ kind: 'video', durations: [3], resolutions: ['8k'], aspectRatios: ['2:1'] } as never)
-        : undefined;
-    const said = (body: object) => verdict('checkVideo', { ...P, model: 'svc-new', ...body }, { capabilities });
-    expect(said({ duration: 3, resolution: '8k' })).toBe('sent');
-    expect(said({ duration: 4 })).toBe('duration_not_supported duration: 4 is not offered by svc-new; it offers 3.');
-    expect(said({ resolution: '4k' })).toBe(
-      'resolution_not_supported resolution: "4k" is not offered by svc-new; it offers "8k".',
-    );
-    expect(
-      verdict(
-        'checkImage',
-        { ...P, ratio: '1:1', model: 'a' },
-        { capabilities: () => ({ kind: 'image', aspectRatios: ['2:1'] }) as never },
-      ),
-    ).toBe('aspect_ratio_not_supported ratio: "1:1" is not offered by a; it offers "2:1".');
-  });
-
   it('an undocumented field where it is strict', () => {
     expect(verdict('checkVideo', { ...P, promt: 'x' }, { isStrict: true })).toMatch(/^http_400 /);
   });
-});
-
-it.each([
-  ['duration_not_supported', true],
-  ['resolution_not_supported', true],
-  ['aspect_ratio_not_supported', true],
-  ['prompt_required', false],
-] as const)('%s is about the limits of a model, which the service may have changed: %s', (code, isAbout) => {
-  expect(isAboutLimits(new PreflightError('x', { code, param: 'x' }))).toBe(isAbout);
-  expect(isAboutLimits({ code })).toBe(false);
 });

@@ -130,20 +130,6 @@ describe('a key function', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('that hangs fails a call that needs to know the account first, after timeoutMs, and leaves no timer', async () => {
-    const clock = virtualClock();
-    const options: ClientOptions = { apiKey: () => new Promise(() => {}), timeoutMs: 5_000, catalog: 'live' };
-    const { client } = stubbed(() => json(created()), { ...options, [Symbol.for('gen-client.clock')]: clock });
-    const startMs = clock.now();
-    expect(await clock.until(rejection(client.videos.create({ ...PROMPT, duration: 7 as never })))).toMatchObject({
-      name: 'TimeoutError',
-      message: 'apiKey did not give a key within 5000 ms (timeoutMs)',
-      timeoutMs: 5_000,
-    });
-    expect(clock.now() - startMs).toBe(5_000);
-    expect(clock.timers).toBe(0);
-  });
-
   it('is asked once for a wait before the account is known, and then for each read', async () => {
     const key = freshKey();
     const apiKey = vi.fn(async () => key);

@@ -20,7 +20,6 @@ const waits: readonly Wrong[] = [
   ['pollIntervalMs', false, 'false', 'a positive number of milliseconds'],
   ['onUpdate', 'log', '"log"', 'a function'],
   ['throwOnFailure', 'no', '"no"', 'true or false'],
-  ['settleOn', 'webhook', '"webhook"', 'one of "event", "read"'],
 ];
 const creates: readonly Wrong[] = [
   ...waits,

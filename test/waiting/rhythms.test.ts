@@ -37,7 +37,6 @@ function subscriberOf(entry: Entry, pollIntervalMs?: number): JobSubscriber {
     queue,
     wait,
     pollIntervalMs,
-    takesEvents: true,
     share: undefined,
     version: 0,
     askedMs: NOW,

@@ -49,17 +49,6 @@ describe('a job that is announced as ended, and still runs', () => {
     expect(at).toEqual([0, 2_000, 4_500, 9_000]);
     await clock.until(wait);
   });
-
-  it('is read at once again when a verified event follows the notice, and then as after a notice', async () => {
-    const { waiter, clock, at } = timed(running);
-    const wait = waiter.waitForJob(running('a'), { settleOn: 'read', timeoutMs: 5_000 });
-    const ended = rejection(wait);
-    waiter.notify(notice('a'));
-    await clock.advance(500);
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await clock.until(ended);
-    expect(at).toEqual([0, 500, 2_500]);
-  });
 });
 
 it('jobs are polled half as often once webhooks announce most ends, each job counted once', async () => {

@@ -151,18 +151,6 @@ describe('a wait that ends', () => {
 });
 
 describe('a verified webhook of a job with several waits', () => {
-  it('ends those that take it, and does not break off the read of one that does not', async () => {
-    const { waiter, clock, reads, elapsed } = setUp(done, 5_000);
-    const byRead = waiter.waitForJob(running('a'), { settleOn: 'read' });
-    const byEvent = waiter.waitForJob(running('a'));
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await expect(clock.until(byEvent)).resolves.not.toHaveProperty('finalTokenCost');
-    expect(elapsed()).toBe(2_000);
-    await expect(clock.until(byRead)).resolves.toMatchObject({ finalTokenCost: 4 });
-    expect(elapsed()).toBe(5_000);
-    expect(reads.map(({ signal }) => signal.aborted)).toEqual([false]);
-  });
-
   it('teaches the length of the job once', async () => {
     const { waiter, clock, learned } = setUp(done, 0, { limiter: fullFor(() => 60_000) });
     const waits = [1, 2, 3].map(() => waiter.waitForJob(running('a')));

@@ -69,29 +69,6 @@ describe('a verified webhook of a completed job', () => {
     expect(reads).toEqual([]);
   });
 
-  it("does not end a wait with settleOn: 'read', of the call or of the client", async () => {
-    const full = { limiter: fullFor(() => 60_000) };
-    for (const [client, call] of [
-      [{}, { settleOn: 'read' }],
-      [{ settleOn: 'read' }, {}],
-    ] as const) {
-      const { waiter, clock } = startProcess(done, { ...full, ...client });
-      const wait = waiter.waitForJob(running('a'), call);
-      waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-      await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
-    }
-  });
-
-  it('ends only those waits on the job that take an event; the others read it', async () => {
-    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 5_000) });
-    const [byEvent, byRead] = [{}, { settleOn: 'read' }].map((options) =>
-      waiter.waitForJob(running('a'), options as never),
-    );
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await expect(clock.until(byEvent!)).resolves.not.toHaveProperty('finalTokenCost');
-    await expect(clock.until(byRead!)).resolves.toMatchObject({ finalTokenCost: 4 });
-  });
-
   it('has the charge learned by a later read, once one is free, where a hook or a budget wants to know it', async () => {
     let fullMs = 60_000;
     const { waiter, clock, reads } = startProcess(done, { limiter: fullFor(() => fullMs), learnsCharge: () => true });

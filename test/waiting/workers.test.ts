@@ -17,7 +17,6 @@ function scheduler(clock = perRequest()) {
       job: running(id),
       limiter: 'documented',
       pollIntervalMs: 1_000,
-      takesEvents: true,
       wait: { wake() {} },
     });
   return { clock, watcher, join };
