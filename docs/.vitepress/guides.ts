@@ -16,7 +16,7 @@ const CHAPTERS: Readonly<Record<string, readonly string[]>> = {
   ],
   Basics: ['calls', 'waiting', 'progress', 'limits-and-retries', 'errors', 'configuration'],
   'Files and events': ['files', 'webhooks', 'browser'],
-  Testing: ['testing', 'simulation', 'sandbox-server'],
+  Testing: ['testing', 'sandbox-server'],
   Production: [
     'jobs-that-survive',
     'queues-and-durable-runs',

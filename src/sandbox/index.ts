@@ -9,9 +9,6 @@ export type { AccountChoice, FaultReport, SandboxService, SandboxSnapshot } from
 export { ConnectionDropped } from './http/network.js';
 export type { Listening, ListenOptions } from './http/serve.js';
 export type { KeyOptions } from './service/accounts.js';
-export type { SimulationFaults } from './simulate/chance.js';
-export { type SimulateOptions, type SimulationReport, simulate } from './simulate/index.js';
-export type { SimulatedProcess, SimulatedProgram, SimulatedRandom, SimulatedService } from './simulate/run.js';
 export type { FaultMatch, FaultRule } from './world/faults.js';
 export type { JobDuration, Rate, RateTable, SandboxOptions, StorageChoice } from './world/options.js';
 export type { Outcome } from './world/outcomes.js';

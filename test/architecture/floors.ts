@@ -27,13 +27,9 @@ const ADAPTERS_SEEN: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The floors inside the sandbox, lowest first; files beside its folders stand above them all. */
-const SANDBOX_FLOORS: readonly string[] = ['media', 'world', 'service', 'http', 'control', '', 'simulate'];
+const SANDBOX_FLOORS: readonly string[] = ['media', 'world', 'service', 'http', 'control', ''];
 /** The sandbox's door makes clients for it. */
 const SANDBOX_DOOR = 'src/sandbox/index.ts';
-
-/** Runs whole programs against the sandbox, with clients of its own. */
-const SIMULATION = /^src\/sandbox\/simulate\//;
-const SEEN_BY_SIMULATION = /^src\/client\/(client|client-options|config)\.ts$|^src\/store\/|^src\/ledger\/ledger\.ts$/;
 
 /** What the sandbox's tower may see of the rest: it is the other side of the wire, and shares only the contract. */
 const SEEN_BY_SANDBOX =
@@ -75,7 +71,6 @@ export const arrowsPointDown = overArrows((arrow, target) => {
   }
   if (from === to) return undefined;
   if (arrow.from.path === SANDBOX_DOOR && target === 'src/client/client.ts') return undefined;
-  if (SIMULATION.test(arrow.from.path) && SEEN_BY_SIMULATION.test(target)) return undefined;
   if (from === 'sandbox') return SEEN_BY_SANDBOX.test(target) ? undefined : `the sandbox must not see ${target}`;
   if (to === 'sandbox') return from === 'cli' ? undefined : `only the command line sees the sandbox, not ${from}`;
   const [high, low] = [floorOf(arrow.from.path), floorOf(target)];
@@ -89,7 +84,7 @@ export const arrowsPointDown = overArrows((arrow, target) => {
 /** Law 2: only index, cli and doors see the client, and resources never see each other. */
 export const insidesStayInside = overArrows((arrow, target) => {
   const from = unitOf(arrow.from.path);
-  const ofSandbox = arrow.from.path === SANDBOX_DOOR || SIMULATION.test(arrow.from.path);
+  const ofSandbox = arrow.from.path === SANDBOX_DOOR;
   const isDoor = ofSandbox || floorOf(arrow.from.path) >= floorOf('src/client/client.ts');
   if (target === 'src/client/client.ts' && !isDoor) return `${from} must not import the client`;
   const isResource = (path: string) => /^src\/client\/(characters|uploads|jobs|models)\.ts$/.test(path);

@@ -1,6 +1,6 @@
 // What may happen in a world, as fast-check commands: a history that fails shrinks to a short one.
 import fc from 'fast-check';
-import { type Fault, OUTAGES } from '../../src/sandbox/simulate/chance.js';
+import { type Fault, OUTAGES } from './simulation/chance.js';
 import { ENDS, KINDS, type Task } from './tasks.js';
 import { LONGEST_OUTAGE_MS, PROCESSES, type World } from './world.js';
 

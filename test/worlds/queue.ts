@@ -11,7 +11,7 @@ import type { Notes } from '../../src/adapters/bullmq/notes.js';
 import { createProcessor } from '../../src/adapters/bullmq/process-call.js';
 import { GenError } from '../../src/index.js';
 import type { RunRules } from '../../src/rules/run-state.js';
-import type { ProcessLife } from '../../src/sandbox/simulate/process.js';
+import type { ProcessLife } from './simulation/process.js';
 
 /** A record as the engine keeps it. */
 interface QueueRecord {

@@ -3,8 +3,8 @@
 import { getEventListeners } from 'node:events';
 import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
 import { APIError, BudgetExceededError, createBudget, GenError, JobError, sharedJournal } from '../../src/index.js';
-import type { ProcessLife } from '../../src/sandbox/simulate/process.js';
 import { COMPLETED, enqueue, type QueueDisk } from './queue.js';
+import type { ProcessLife } from './simulation/process.js';
 
 /** How a task makes its job. */
 export const KINDS = ['wait', 'create', 'budget', 'journal', 'durable', 'queue', 'file', 'review', 'refused'] as const;

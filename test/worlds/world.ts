@@ -1,12 +1,12 @@
 // One simulated world: the service, three processes with their tasks, a shared store, webhooks, and what goes wrong.
 
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
-import type { Chances, Fault, FaultPlace, OutageKind } from '../../src/sandbox/simulate/chance.js';
-import { ProcessLife } from '../../src/sandbox/simulate/process.js';
-import { leftovers, violationsOf } from '../../src/sandbox/simulate/run.js';
-import { SimulatedWorld } from '../../src/sandbox/simulate/world.js';
 import { signWebhook, type WebhookEvent } from '../../src/webhooks/index.js';
 import { emptyQueue, enqueue, NEWER_RECORD, type QueueReport, QueueWorker } from './queue.js';
+import type { Chances, Fault, FaultPlace, OutageKind } from './simulation/chance.js';
+import { leftovers, violationsOf } from './simulation/checks.js';
+import { ProcessLife } from './simulation/process.js';
+import { SimulatedWorld } from './simulation/world.js';
 import {
   BUDGET,
   budgetOf,

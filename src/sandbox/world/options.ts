@@ -283,7 +283,7 @@ function isBaseUrl(value: unknown): boolean {
 }
 
 /** Whether the value is a whole number. */
-export function isWhole(value: unknown): value is number {
+function isWhole(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value);
 }
 

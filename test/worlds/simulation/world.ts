@@ -1,16 +1,16 @@
-import type { GenClient } from '../../client/client.js';
-import type { ClientOptions } from '../../client/client-options.js';
-import { readBudget, scopeOf } from '../../ledger/ledger.js';
-import type { PendingCreate, SettledCreate } from '../../rules/budget-state.js';
-import { DOCUMENTED_LIMITS } from '../../rules/limits.js';
-import type { Clock } from '../../runtime/clock.js';
-import { isFields } from '../../schemas/envelope.js';
-import type { StoreChanges } from '../../store/store.js';
-import { memoryStoreOn, type NotifyingStore } from '../../store/store.js';
-import type { SandboxService } from '../control/contract.js';
-import { type OpenSandbox, openSandbox } from '../sandbox.js';
-import type { SandboxOptions } from '../world/options.js';
-import type { SandboxJob } from '../world/state.js';
+import type { GenClient } from '../../../src/client/client.js';
+import type { ClientOptions } from '../../../src/client/client-options.js';
+import { readBudget, scopeOf } from '../../../src/ledger/ledger.js';
+import type { PendingCreate, SettledCreate } from '../../../src/rules/budget-state.js';
+import { DOCUMENTED_LIMITS } from '../../../src/rules/limits.js';
+import type { Clock } from '../../../src/runtime/clock.js';
+import type { SandboxService } from '../../../src/sandbox/control/contract.js';
+import { type OpenSandbox, openSandbox } from '../../../src/sandbox/sandbox.js';
+import type { SandboxOptions } from '../../../src/sandbox/world/options.js';
+import type { SandboxJob } from '../../../src/sandbox/world/state.js';
+import { isFields } from '../../../src/schemas/envelope.js';
+import type { StoreChanges } from '../../../src/store/store.js';
+import { memoryStoreOn, type NotifyingStore } from '../../../src/store/store.js';
 import { type Chances, type Fault, type FaultPlace, type OutageKind, randomFor } from './chance.js';
 
 /** What a world is made of. */
@@ -54,7 +54,7 @@ const START = Date.UTC(2026, 0, 1);
 const API_KEY = 'sk_sandbox_simulation';
 const WEBHOOK_SECRET = 'whsec_simulation';
 /** Where the webhooks of a simulation go. Each is delivered to one of its processes. */
-export const WEBHOOK_URL = 'https://app.example/webhooks';
+const WEBHOOK_URL = 'https://app.example/webhooks';
 
 /** The service, the store and the network of one simulation, on one clock. */
 export class SimulatedWorld {

@@ -1,6 +1,6 @@
-import { GenClient } from '../../client/client.js';
-import { CLOCK, type Clock, type Random } from '../../runtime/clock.js';
-import type { NotifyingStore } from '../../store/store.js';
+import { GenClient } from '../../../src/client/client.js';
+import { CLOCK, type Clock, type Random } from '../../../src/runtime/clock.js';
+import type { NotifyingStore } from '../../../src/store/store.js';
 import { type Fault, type OutageKind, randomFor } from './chance.js';
 import type { SimulatedLife, SimulatedWorld } from './world.js';
 

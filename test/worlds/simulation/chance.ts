@@ -1,0 +1,41 @@
+import type { Random } from '../../../src/runtime/clock.js';
+import { createRandom, hashOf } from '../../../src/sandbox/world/random.js';
+
+/** A fault that happens at one place. `lost` says whether the service has handled the request. */
+export type Fault =
+  | { readonly kind: 'kill' | 'lostAnswer'; readonly isHandled: boolean }
+  | { readonly kind: 'slow' | 'clock' | 'lateWebhook'; readonly ms: number }
+  | { readonly kind: 'lostWebhook' }
+  | { readonly kind: 'outage'; readonly how: OutageKind; readonly ms: number };
+
+/** What becomes of calls of the store in an outage: they fail, are answered late, or are not answered. */
+export const OUTAGES = ['fails', 'late', 'silent'] as const;
+/** One of {@link OUTAGES}. */
+export type OutageKind = (typeof OUTAGES)[number];
+
+/**
+ * Where a fault may happen: the nth request of a process, its nth pause (a timer, or the beginning or end of a call of the
+ * store), its nth call of the store, or the nth webhook.
+ */
+export interface FaultPlace {
+  readonly of: 'request' | 'pause' | 'store' | 'webhook';
+  /** The process, or `w` for webhooks. */
+  readonly process: number | 'w';
+  readonly nth: number;
+}
+
+/** Which faults happen where: drawn from the seed, or only those that are listed. */
+export interface Chances {
+  /** The faults of a place. The same seed gives the same faults at the same place, whatever happens elsewhere. */
+  at(place: FaultPlace, limits: { readonly mayKill: boolean }): readonly Fault[];
+  /** The faults that have happened so far, as the history of a failure lists them. */
+  readonly struck: readonly string[];
+}
+
+/** A stream of chance that belongs to a name. */
+export function randomFor(seed: number, name: string): Random {
+  const next = createRandom({ random: hashOf(`${seed} ${name}`) });
+  next();
+  const hex = (length: number) => Array.from({ length }, () => Math.floor(next() * 16).toString(16)).join('');
+  return { next, uuid: () => `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}` };
+}
