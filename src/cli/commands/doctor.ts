@@ -1,25 +1,19 @@
 import { Command } from 'commander';
 import { GenClient } from '../../client/client.js';
-import type { APIError } from '../../errors/index.js';
-import { isRateLimited } from '../../rules/fate.js';
 import { doing, type OpenSession, withExamples } from '../command.js';
 import {
   type Check,
   type CheckStatus,
-  checkCatalog,
   checkClock,
   checkScopes,
   checkService,
   checkWebhook,
-  dispatchCheck,
   keyCheck,
-  limitsCheck,
   NO_ID,
   permissionsOf,
   type Receiver,
 } from '../doctor/checks.js';
-import { createDoctorObserver, type Observe, type ObserverOptions, type Seen } from '../doctor/observer.js';
-import { type OpenPoint, openPointsIn, openPointsOfUpload, recordsIn } from '../doctor/open-points.js';
+import { createDoctorObserver, type ObserverOptions } from '../doctor/observer.js';
 import { asUsage, EXIT, UsageError } from '../errors.js';
 import { baseUrlOf, type GlobalFlags, variable } from '../session.js';
 
@@ -31,10 +25,10 @@ interface DoctorFlags extends GlobalFlags {
 export function doctorCommand(open: OpenSession): Command {
   const command = new Command('doctor')
     .description(
-      'Check base URL, clock, key, scopes and a webhook receiver, and read which open points of the documentation the service settles. Costs no token: it reads, sends requests that can only be refused, and creates and deletes one small upload.',
+      'Check base URL, clock, key, scopes and a webhook receiver. Costs no token: it reads, and sends requests that can only be refused.',
     )
     .option('--webhook <url>', 'your receiver: gets a signed, a forged and an old event of the type "doctor.ping"');
-  withExamples(command, ['doctor', 'doctor --webhook https://app.example/webhooks', 'doctor --json | jq .openPoints']);
+  withExamples(command, ['doctor', 'doctor --webhook https://app.example/webhooks', 'doctor --json | jq .checks']);
   return doing<DoctorFlags>(command, open, async (session, _, flags) => {
     const { webhook } = flags;
     if (webhook !== undefined && !/^https?:$/.test(URL.canParse(webhook) ? new URL(webhook).protocol : '')) {
@@ -62,28 +56,8 @@ export function doctorCommand(open: OpenSession): Command {
 
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: 'ok', warning: 'warning', failed: 'FAILED', skipped: '-' };
 
-function linesOf({ checks, openPoints }: Diagnosis): string[] {
-  const lines = checks.map(({ name, status, message }) => `${MARKS[status].padEnd(8)}${name.padEnd(9)}${message}`);
-  if (openPoints.length === 0) return lines;
-  const settled = openPoints.filter((point) => point.settled);
-  const width = Math.max(...openPoints.map(({ point }) => point.length));
-  const show = ({ point, found }: OpenPoint) => `  ${point.padEnd(width)}  ${words(found)}`;
-  return [
-    ...lines,
-    '',
-    `What the documentation leaves open: ${settled.length} of ${openPoints.length} points are settled by answers.`,
-    ...settled.map(show),
-    'Not seen for free:',
-    ...openPoints.filter((point) => !point.settled).map(show),
-  ];
-}
-
-const LONGEST_LINE = 90;
-
-/** A finding on one line; --json has all of it. */
-function words(found: unknown): string {
-  const text = Array.isArray(found) ? found.join(', ') : typeof found === 'string' ? found : JSON.stringify(found);
-  return text.length > LONGEST_LINE ? `${text.slice(0, LONGEST_LINE)}…` : text;
+function linesOf({ checks }: Diagnosis): string[] {
+  return checks.map(({ name, status, message }) => `${MARKS[status].padEnd(8)}${name.padEnd(9)}${message}`);
 }
 
 /** By the gravest of what failed: without the service nothing else could be seen. */
@@ -99,7 +73,6 @@ interface Diagnosis {
   /** Whether nothing failed. */
   readonly ok: boolean;
   readonly checks: readonly Check[];
-  readonly openPoints: readonly OpenPoint[];
 }
 
 /** What to look at. */
@@ -108,56 +81,22 @@ export interface DoctorPlan extends ObserverOptions {
   readonly receiver?: Receiver | undefined;
 }
 
-/** Looks at everything that costs no token: reads, requests that can only be refused, and an upload that is deleted. */
+/** Looks at five things that cost no token: base URL, clock, key, scopes and a receiver of webhooks. */
 export async function runDoctor(plan: DoctorPlan): Promise<Diagnosis> {
-  const limited: APIError[] = [];
-  const once = createDoctorObserver(plan);
-  const observe: Observe = async (call) => {
-    const seen = await once(call);
-    if (isRateLimited(seen.error)) limited.push(seen.error);
-    return seen;
-  };
+  const observe = createDoctorObserver(plan);
   const models = await observe((client, options) => client.models.list(options));
   const checks: Check[] = [checkService(models)];
-  let openPoints: OpenPoint[] = [];
   if (checks[0]?.status === 'ok') {
-    checks.push(checkClock(models), checkCatalog(models));
+    checks.push(checkClock(models));
     const unknownJob = await observe((client, options) => client.jobs.get(NO_ID, options));
     const key = keyCheck(unknownJob, plan.apiKey !== undefined);
     checks.push(key);
     if (key.status === 'ok') {
-      const seen = await look(observe);
-      const permissions = await permissionsOf(observe, {
-        'GET /v1/jobs/{id}': unknownJob,
-        'GET /v1/characters': seen.characters,
-        'POST /v1/characters': seen.unnamedCharacter,
-        'GET /v1/voices': seen.voices,
-      });
-      const { fetch: ask = fetch, signal } = plan;
-      openPoints = [
-        ...openPointsIn({ models, unknownJob, ...seen }),
-        ...(await openPointsOfUpload(observe, { fetch: ask, signal })),
-      ];
-      checks.push(checkScopes(permissions), dispatchCheck(permissions), limitsCheck(limited));
+      checks.push(checkScopes(await permissionsOf(observe, { 'GET /v1/jobs/{id}': unknownJob })));
     }
   }
   const { receiver } = plan;
   const untried = 'Pass --webhook https://… to try your receiver with a signed event.';
   checks.push(receiver ? await checkWebhook(receiver) : { name: 'webhook', status: 'skipped', message: untried });
-  return { ok: checks.every(({ status }) => status !== 'failed'), checks, openPoints };
-}
-
-/** The reads that open points are seen in. */
-async function look(observe: Observe) {
-  const voices = await observe((client, options) => client.voices.list(options));
-  const characters = await observe((client, options) => client.characters.list(options));
-  const id = recordsIn(characters.body, 'characters').map((record) => record.character_id ?? record.id)[0];
-  const character: Seen | undefined =
-    typeof id === 'string' ? await observe((client, options) => client.characters.get(id, options)) : undefined;
-  const body = { mode: 'register' };
-  const unnamedCharacter = await observe((client, options) =>
-    client.request({ method: 'POST', path: '/v1/characters', body }, options),
-  );
-  const integration = await observe((client, options) => client.models.integrationData(options));
-  return { voices, characters, character, unnamedCharacter, integration };
+  return { ok: checks.every(({ status }) => status !== 'failed'), checks };
 }

@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import { modelCapabilities } from '../../catalog.js';
 import type { Fields } from '../../schemas/envelope.js';
 import { doing, type OpenSession, withExamples } from '../command.js';
-import { aliasOf } from '../doctor/open-points.js';
 
 /** `gen-client models`. */
 export function modelsCommand(open: OpenSession): Command {
@@ -31,3 +30,7 @@ function describeModel(record: Fields): [alias: string, text: string] {
 }
 
 const LABELS: Readonly<Record<string, string>> = { durations: 'seconds', aspectRatios: 'ratios', resolutions: 'sizes' };
+
+function aliasOf({ alias, id, model, name }: Fields): string {
+  return String([alias, id, model, name].find((value) => typeof value === 'string') ?? '?');
+}

@@ -1,21 +1,28 @@
-import { MODELS, modelCapabilities } from '../../catalog.js';
-import { APIError } from '../../errors/index.js';
+import {
+  APIError,
+  AuthenticationError,
+  ConnectionError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
+  ServerError,
+  TimeoutError,
+} from '../../errors/index.js';
 import { isRateLimited } from '../../rules/fate.js';
 import { WEBHOOK_TOLERANCE_S as WINDOW_S } from '../../rules/limits.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
-import type { Fields } from '../../schemas/envelope.js';
+import { type Fields, isFields } from '../../schemas/envelope.js';
 import { signWebhook } from '../../webhooks/index.js';
 import { messageOf } from '../errors.js';
 import { answerWithin } from '../session.js';
 import type { Observe, Seen } from './observer.js';
-import { aliasOf, recordsIn } from './open-points.js';
 
 /** How a check came out. */
 export type CheckStatus = 'ok' | 'warning' | 'failed' | 'skipped';
 
 /** One thing that was looked at. */
 export interface Check {
-  readonly name: 'service' | 'clock' | 'catalog' | 'key' | 'scopes' | 'dispatch' | 'limits' | 'webhook';
+  readonly name: 'service' | 'clock' | 'key' | 'scopes' | 'webhook';
   readonly status: CheckStatus;
   /** What was seen, and what to do about it. */
   readonly message: string;
@@ -30,24 +37,26 @@ const about =
 const NOTED_SKEW_S = 30;
 
 /** Whether the service answers GET /v1/models, which needs no key. */
-export function checkService({ status, body, durationMs, error }: Seen): Check {
+export function checkService({ status, data, durationMs, error }: Seen): Check {
   const says = about('service');
-  if (status === undefined) return says('failed', `No answer: ${messageOf(error)}`);
   if (isRateLimited(error)) {
     return says('failed', `GET /v1/models answers 429. ${comeBack(error.retryAfterMs)}`, { httpStatus: status });
   }
-  const models = recordsIn(body, 'models').length;
-  if (status === 200 && models > 0) {
+  const list = isFields(data) ? data.models : undefined;
+  const models = Array.isArray(list) ? list.length : 0;
+  if (models > 0)
     return says('ok', `It answers in ${Math.round(durationMs)} ms and lists ${models} models.`, { models });
+  if (ConnectionError.isInstance(error) || TimeoutError.isInstance(error)) {
+    return says('failed', `No answer: ${messageOf(error)}`);
   }
-  const message = `GET /v1/models answers ${status} without a list of models. Is this the base URL of the service?`;
-  return says('failed', message, { httpStatus: status });
+  const what = status === undefined ? messageOf(error) : `GET /v1/models answers ${status} without a list of models.`;
+  return says('failed', `${what} Is this the base URL of the service?`, { httpStatus: status });
 }
 
 /** This machine's clock against the service's, as its Date header tells it. */
 export function checkClock({ headers, at }: Seen): Check {
   const says = about('clock');
-  const date = Date.parse(headers.get('date') ?? '');
+  const date = Date.parse(headers.date ?? '');
   if (Number.isNaN(date)) return says('skipped', 'The service sends no Date header.');
   // The header has whole seconds.
   const skewS = Math.round((at - date - 500) / 1000);
@@ -58,39 +67,16 @@ export function checkClock({ headers, at }: Seen): Check {
   return says(off >= NOTED_SKEW_S ? 'warning' : 'ok', message, { skewS });
 }
 
-/** The models of this version against those that the service lists. */
-export function checkCatalog({ body }: Seen): Check {
-  const says = about('catalog');
-  const records = new Map(recordsIn(body, 'models').map((record) => [aliasOf(record), record]));
-  const missing = Object.keys(MODELS).filter((alias) => !records.has(alias));
-  const unknown = [...records.keys()].filter((alias) => modelCapabilities(alias) === undefined);
-  const changed = [...records].flatMap(([alias, record]) => changesOf(alias, record));
-  const parts = [...changed];
-  if (unknown.length > 0) parts.unshift(`unknown to this version: ${unknown.join(', ')}`);
-  if (missing.length > 0) parts.unshift(`not listed: ${missing.join(', ')}`);
-  if (parts.length === 0) return says('ok', 'The service lists the models that this version knows.');
-  return says('warning', `The service's models differ: ${parts.join('; ')}.`, { missing, unknown, changed });
-}
-
-function changesOf(alias: string, record: Fields): string[] {
-  const known: Fields = { ...modelCapabilities(alias) };
-  return ['durations', 'resolutions'].flatMap((field) => {
-    const [here, there] = [known[field], record[field]];
-    if (!Array.isArray(here) || !Array.isArray(there) || String(here) === String(there)) return [];
-    return [`${alias} has ${field} ${there.join(' ')}, not ${here.join(' ')}`];
-  });
-}
-
 /** Whether the key is taken, as the answer to an unknown job tells. */
 export function keyCheck({ status, error }: Seen, hasKey: boolean): Check {
   const says = about('key');
   if (!hasKey) return says('failed', 'GEN_API_KEY is not set.');
   const code = APIError.isInstance(error) ? error.code : undefined;
-  if (status === 401) return says('failed', 'The key is wrong or revoked.', { code });
+  if (AuthenticationError.isInstance(error)) return says('failed', 'The key is wrong or revoked.', { code });
   if (code === 'account_not_active') {
     return says('failed', 'The account is suspended. Contact the support of the service.', { code });
   }
-  if (status === 404 || code === 'scope_missing') return says('ok', 'The key is valid.');
+  if (NotFoundError.isInstance(error) || code === 'scope_missing') return says('ok', 'The key is valid.');
   if (isRateLimited(error)) {
     return says('failed', `The key could not be checked: 429. ${comeBack(error.retryAfterMs)}`, { code });
   }
@@ -109,8 +95,11 @@ interface Permission {
 /** An id that nothing has. */
 export const NO_ID = 'gen-client-doctor-none';
 
-/** Requests that the document says can only be refused: no field that a job, a character or an upload needs is in them. */
+/** Reads, and requests that the document says can only be refused: no field that a job, a character or an upload needs is in them. */
 const OPERATIONS = [
+  ['GET', '/v1/characters'],
+  ['GET', '/v1/voices'],
+  ['POST', '/v1/characters'],
   ['POST', '/v1/images'],
   ['POST', '/v1/videos'],
   ['POST', '/v1/video-edits'],
@@ -130,10 +119,13 @@ export async function permissionsOf(observe: Observe, known: Readonly<Record<str
   return permissions;
 }
 
+/** Errors that come before the service has looked at the key's scopes. */
+const TELLS_NOTHING = [AuthenticationError, PermissionDeniedError, RateLimitError, ServerError];
+
 function permissionIn(operation: string, { status, error }: Seen): Permission {
   const code = APIError.isInstance(error) ? error.code : undefined;
   if (code === 'scope_missing') return { operation, allowed: false, code };
-  const isTold = status !== undefined && status < 500 && ![401, 403, 429].includes(status);
+  const isTold = status !== undefined && !TELLS_NOTHING.some((kind) => kind.isInstance(error));
   return { operation, allowed: isTold ? true : undefined, code };
 }
 
@@ -146,23 +138,6 @@ export function checkScopes(permissions: readonly Permission[]): Check {
   if (denied !== '') return says('warning', `The key may not: ${denied}.`, { permissions });
   if (untold !== '') return says('warning', `The answers do not tell of: ${untold}.`, { permissions });
   return says('ok', 'The key may do everything that this package calls.', { permissions });
-}
-
-/** Whether creates are paused, where a refused create has told. */
-export function dispatchCheck(permissions: readonly Permission[]): Check {
-  const says = about('dispatch');
-  return permissions.some(({ code }) => code === 'dispatch_disabled')
-    ? says('warning', 'The service has paused generation: creates answer 503.')
-    : says('ok', 'Creates reach the checks of the service; none was answered with dispatch_disabled.');
-}
-
-/** The calls that the service answered with 429: what they would have shown is unknown. */
-export function limitsCheck(limited: readonly APIError[]): Check {
-  const says = about('limits');
-  if (limited.length === 0) return says('ok', 'No call was answered with 429.');
-  const longestMs = Math.max(...limited.map(({ retryAfterMs = 0 }) => retryAfterMs));
-  const calls = [...new Set(limited.map(({ method, url }) => `${method} ${new URL(url ?? '').pathname}`))];
-  return says('warning', `Answered with 429: ${calls.join(', ')}. ${comeBack(longestMs)}`, { calls });
 }
 
 function comeBack(retryAfterMs: number | undefined): string {
@@ -179,8 +154,6 @@ export interface Receiver {
 
 const PING_TIMEOUT_MS = 10_000;
 const OLD_S = 301;
-/** What receivers answer to an event whose signature is wrong. */
-const EVENT_REFUSALS: readonly number[] = [400, 401, 403];
 /** No receiver does anything for this type: those of the service begin with "job.". */
 const PING_TYPE = 'doctor.ping';
 
@@ -211,8 +184,7 @@ export async function checkWebhook({ url, secret, signal }: Receiver): Promise<C
   const { status } = signed;
   const facts = { url, httpStatus: status, durationMs: Math.round(systemClock.now() - begun) };
   if (!signed.ok) {
-    const why = EVENT_REFUSALS.includes(status) ? ' Does it have the same secret?' : '';
-    return says('failed', `A signed event was answered with ${status}.${why}`, facts);
+    return says('failed', `A signed event was answered with ${status}. Does it have the same secret?`, facts);
   }
   const isTaken = async (options: { readonly secret: string; readonly timestamp: number }) => {
     const response = await send(options).catch(() => undefined);
