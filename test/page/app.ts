@@ -70,7 +70,7 @@ function page(script: string): Response {
 /** What the page runs: it resumes its runs, and lets a test drive it. */
 async function pageScript(): Promise<string> {
   const contents = `
-    import { createGenPage } from './src/page/index.js';
+    import { createGenPage } from './src/adapters/page/index.js';
     const gen = createGenPage({ url: '/api/gen' });
     window.gen = gen;
     window.runs = gen.resume();

@@ -14,8 +14,8 @@ const SCRIPT = `
   import { createElement, StrictMode } from 'react';
   import { createRoot } from 'react-dom/client';
   import { flushSync } from 'react-dom';
-  import { useRun } from './src/react/index.js';
-  import { openRun } from './src/page/run.js';
+  import { useRun } from './src/adapters/react/index.js';
+  import { openRun } from './src/adapters/page/run.js';
 
   const rendered = [];
   function Video({ run }) {
@@ -124,8 +124,8 @@ describe.skipIf(!hasReact || !hasChromium)('useRun', () => {
     const program = await bundled(
       `import { createElement } from 'react';
        import { renderToString } from 'react-dom/server';
-       import { useRun } from './src/react/index.js';
-       import { openRun } from './src/page/run.js';
+       import { useRun } from './src/adapters/react/index.js';
+       import { openRun } from './src/adapters/page/run.js';
        const Video = ({ run }) => createElement('p', null, useRun(run)?.phase ?? 'none');
        module.exports = [undefined, openRun('a', 'creating', () => {})].map((run) => renderToString(createElement(Video, { run })));`,
       'node',
