@@ -1,9 +1,14 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { builtinModules } from 'node:module';
 import { defineConfig, type Options } from 'tsup';
+import { CORE, fromCore, writeCore } from './scripts/core.js';
 import { ENTRY_POINTS, sourceOf } from './scripts/entry-points.js';
+import { pure, withoutDocComments } from './scripts/pure.js';
 
 /** What `package.json` exports, by the file it is built into. */
 const DOORS = Object.fromEntries(ENTRY_POINTS.map((name) => [name, sourceOf(name)]));
+writeCore();
 
 /**
  * Workers and browsers load the sandbox too, so no `import 'node:http'` may stand in its files: what its packages need of
@@ -23,6 +28,30 @@ const builtInsOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
+/** Jest's jsdom has no TextEncoder and no TextDecoder: what a bundled package makes of them is made when it is used. */
+const textOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'text-on-demand',
+  setup(build) {
+    build.onLoad({ filter: /[\\/]node_modules[\\/](ky|iobuffer|fast-png)[\\/].*\.js$/ }, async ({ path }) => ({
+      contents: withoutDocComments(await readFile(path, 'utf8'))
+        .replace(/^(const \w+ = )new TextEncoder\(\);/m, '$1{ encode: (text) => new TextEncoder().encode(text) };')
+        .replace(/^(const \w+ = )(new TextDecoder\(.*\));/m, '$1{ decode: (bytes) => $2.decode(bytes) };'),
+    }));
+  },
+};
+
+/** Tells scripts/finish-build.ts which packages are bundled. */
+const noteInputs = (name: string): NonNullable<Options['esbuildPlugins']>[number] => ({
+  name: 'note-inputs',
+  setup(build) {
+    build.initialOptions.metafile = true;
+    build.onEnd(({ metafile }) => {
+      mkdirSync('dist', { recursive: true });
+      writeFileSync(`dist/inputs-${name}.json`, JSON.stringify(metafile?.inputs));
+    });
+  },
+});
+
 /**
  * Only the checks that the package uses are loaded of zod: as files of its own it takes 90 of them, which is most of the time
  * of an import. `gen-client/schemas` gives schemas of the installed zod.
@@ -36,32 +65,42 @@ const shared: Options = {
   // The runtime's own.
   external: ['cloudflare:workers'],
   splitting: true,
-  sourcemap: true,
-  // Tells scripts/finish-build.ts which packages are bundled.
-  metafile: true,
   clean: false,
   // Workers, Deno and Bun know `node:fs` and not `fs`.
   removeNodeProtocol: false,
-  esbuildPlugins: [builtInsOnDemand],
   esbuildOptions(options) {
     // The build of fflate that asks nothing of Node.
     options.alias = { fflate: 'fflate/browser' };
+    // A stack names files and lines without it, and it is three quarters of a map.
+    options.sourcesContent = false;
   },
 };
 
+function part(name: string, format: 'esm' | 'cjs', options: Options): Options {
+  const plugins = [builtInsOnDemand, textOnDemand, pure, fromCore(format === 'esm' ? 'js' : 'cjs'), noteInputs(name)];
+  return { ...shared, name, format, esbuildPlugins: plugins, ...options };
+}
+
 export default defineConfig(({ dts = true }) => [
-  // The bin runs as a module only, so it has no CommonJS form.
-  { ...shared, name: 'esm', format: 'esm', entry: { ...DOORS, cli: 'src/cli/index.ts' } },
-  {
-    ...shared,
-    name: 'cjs',
-    format: 'cjs',
-    entry: DOORS,
+  part('esm', 'esm', { entry: { ...DOORS, ...CORE }, sourcemap: true }),
+  // The bin runs as a module only, and prints no stack.
+  part('cli', 'esm', { entry: { cli: 'src/cli/index.ts' }, minify: true }),
+  part('cjs', 'cjs', {
     // tsup makes CommonJS of the split modules in a second step, whose maps would lead to the first step's output.
-    sourcemap: false,
+    entry: { ...DOORS, ...CORE },
     // These packages are ESM only, and `require` of ESM came with Node 22.12.
     noExternal: [...BUNDLED, 'ky', 'p-retry', 'is-network-error'],
-  },
+  }),
   // Declarations in the CommonJS form; scripts/finish-build.ts lets the ESM form point to them.
-  ...(dts ? [{ name: 'types', format: 'cjs', entry: DOORS, clean: false, dts: { only: true } } satisfies Options] : []),
+  ...(dts
+    ? [
+        {
+          name: 'types',
+          format: 'cjs',
+          entry: { ...DOORS, shared: 'scripts/shared-types.ts' },
+          clean: false,
+          dts: { only: true },
+        } satisfies Options,
+      ]
+    : []),
 ]);

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { LeftOut } from './test/support/left-out.js';
 import { SlowFirst } from './test/support/order.js';
 import { PATIENCE_MS } from './test/support/patience.js';
 
@@ -12,6 +13,16 @@ const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.m
 const hasApps = process.env.CI !== undefined || existsSync(new URL('./test/apps/node_modules/', import.meta.url));
 const leftOut = hasApps ? [] : ['test/apps/rpc.test.ts'];
 if (!hasApps) console.warn('left out: test/apps/rpc.test.ts (npm ci --prefix test/apps)');
+
+/** The oldest BullMQ of the peer range, which has a folder of its own. In CI it must be there. */
+const oldestBull = fileURLToPath(
+  new URL('./test/bullmq/oldest/node_modules/bullmq/dist/esm/index.js', import.meta.url),
+);
+const onOldestBull = {
+  extends: true as const,
+  resolve: { alias: [{ find: /^bullmq$/, replacement: oldestBull }] },
+  test: { name: 'oldest BullMQ', include: ['test/bullmq/{away,paid-once,records}.test.ts'] },
+};
 
 /**
  * Their tests leave the process as it was, so these files share one: a process for each file costs 0.4 s of a core. Left out
@@ -42,8 +53,10 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, ...sharing] } },
       { extends: true, test: { name: 'shared', include: sharing, exclude, isolate: false } },
+      ...(process.env.CI !== undefined || existsSync(oldestBull) ? [onOldestBull] : []),
     ],
     sequence: { sequencer: SlowFirst },
+    reporters: ['default', new LeftOut()],
     // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
     maxWorkers: 4,
     setupFiles: ['test/support/watchdog.ts'],

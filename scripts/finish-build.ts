@@ -1,6 +1,10 @@
-// Runs after tsup: lets one set of declarations serve both module systems, and gathers the licences of bundled code.
+// Runs after tsup: lets one set of declarations serve both module systems, drops maps that nobody reads, and gathers the
+// licences of bundled code.
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+
+/** MIT has a thousand characters. What is shorter says where a licence is, and is none. */
+const SHORTEST_LICENCE = 500;
 
 interface Manifest {
   readonly name: string;
@@ -24,13 +28,22 @@ function shareDeclarations(): void {
   writeFileSync('dist/ai-sdk.d.cts', text.replace(esmOnly, named));
 }
 
+/** Nobody debugs through the sandbox, and its maps would be as large as those of all the rest. */
+function dropMapsOfSandbox(): void {
+  for (const file of readdirSync('dist').filter((name) => name.endsWith('.map'))) {
+    if (!readFileSync(`dist/${file}`, 'utf8').includes('/src/sandbox/')) continue;
+    rmSync(`dist/${file}`);
+    const script = `dist/${file.replace(/\.map$/, '')}`;
+    writeFileSync(script, readFileSync(script, 'utf8').replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'));
+  }
+}
+
 /** Names every package whose code is inside `dist`, with its licence in full. */
 function gatherLicences(): void {
   const folders = new Set<string>();
-  for (const file of readdirSync('dist').filter((name) => /^metafile-.*\.json$/.test(name))) {
-    const { inputs } = JSON.parse(readFileSync(`dist/${file}`, 'utf8')) as { readonly inputs: object };
-    for (const input of Object.keys(inputs)) {
-      const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
+  for (const file of readdirSync('dist').filter((name) => /^inputs-.*\.json$/.test(name))) {
+    for (const input of Object.keys(JSON.parse(readFileSync(`dist/${file}`, 'utf8')))) {
+      const folder = /^.*node_modules\/(?!\.)(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
       if (folder !== undefined) folders.add(folder);
     }
     rmSync(`dist/${file}`);
@@ -45,8 +58,11 @@ function gatherLicences(): void {
 function notice(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  return `${name} ${version} (${license})\n${file ? `\n${readFileSync(join(folder, file), 'utf8').trim()}\n` : ''}`;
+  const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim();
+  if (text.length < SHORTEST_LICENCE) throw new Error(`${folder} is bundled, and its licence is not there in full.`);
+  return `${name} ${version} (${license})\n\n${text}\n`;
 }
 
 shareDeclarations();
+dropMapsOfSandbox();
 gatherLicences();

@@ -18,12 +18,12 @@ interface Stainless {
 }
 type Made<T> = new (options: Record<string, unknown>) => T;
 
-/** This SDK, with its limiter at work but never full. */
+/** This SDK, with its rate limits at work but never full. */
 export async function own(base: string): Promise<Caller> {
-  const { GenClient, InProcessLimiter } = await import('gen-client');
+  const { GenClient } = await import('gen-client');
   const wide = { limit: 10_000_000, windowMs: 1_000 };
-  const limiter = new InProcessLimiter({ limits: { 'videos.create': wide, 'jobs.get': wide } });
-  const client = new GenClient({ apiKey: KEY, baseUrl: base, limiter });
+  const limits = { 'videos.create': wide, 'jobs.get': wide };
+  const client = new GenClient({ apiKey: KEY, baseUrl: base, limits });
   return { name: 'gen-client', get: () => client.jobs.get('job_1'), post: () => client.videos.create(PAYLOAD) };
 }
 

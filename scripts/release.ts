@@ -1,0 +1,166 @@
+// The steps of a release: `node scripts/release.ts check v0.2.0`, `… notes`, `… publish FILE`. CONTRIBUTING.md has the order.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+/** What a release is made from. */
+export interface Release {
+  readonly manifest: Readonly<Record<string, unknown>> & { readonly version: string };
+  readonly changelog: string;
+  /** The text of src/runtime/version.ts. */
+  readonly versionSource: string;
+  readonly tag: string;
+  /** `owner/name` of the repository that the workflow runs in. */
+  readonly builtIn?: string | undefined;
+  readonly isOnMain: boolean;
+}
+
+const ADDRESSES = {
+  repository: '{ "type": "git", "url": "git+https://github.com/OWNER/gen-client.git" }',
+  homepage: '"https://github.com/OWNER/gen-client#readme"',
+  bugs: '{ "url": "https://github.com/OWNER/gen-client/issues" }',
+};
+
+/** What keeps a tag from being released, in sentences that say what to do. */
+export function problemsOf({ manifest, changelog, versionSource, tag, builtIn, isOnMain }: Release): string[] {
+  const { version } = manifest;
+  const missing = Object.entries(ADDRESSES)
+    .filter(([field]) => !JSON.stringify(manifest[field] ?? '').includes('://'))
+    .map(([field, example]) => `package.json has no \`${field}\`: fill in where the code lives, as ${example}.`);
+  const elsewhere =
+    builtIn !== undefined &&
+    missing.length === 0 &&
+    !JSON.stringify(manifest.repository).includes(`github.com/${builtIn}`);
+  const headings = changelog.match(/^## .*$/gm) ?? [];
+  return [
+    ...missing,
+    ...told(elsewhere, `npm refuses a package that is built in ${builtIn} while \`repository\` names another one.`),
+    ...told(!isOnMain, `${tag} is not on main: merge what it names into main, and tag it there.`),
+    ...told(
+      tag !== `v${version}`,
+      `The tag ${tag} is not the version ${version} of package.json: raise one, or move the other.`,
+    ),
+    ...told(!versionSource.includes(`'${version}'`), `src/runtime/version.ts does not say '${version}': raise it.`),
+    ...told(
+      !headings.some((heading) => dateOf(heading, version)),
+      `CHANGELOG.md has no heading "## [${version}] - YYYY-MM-DD": date the section of this version.`,
+    ),
+    ...told(
+      headings.some((heading) => /unreleased/i.test(heading)),
+      'CHANGELOG.md has an "Unreleased" section: give it the version and the date.',
+    ),
+  ];
+}
+
+const told = (isWrong: boolean, sentence: string) => (isWrong ? [sentence] : []);
+
+function dateOf(heading: string, version: string): string | undefined {
+  return heading.startsWith(`## [${version}] - `) ? /\d{4}-\d{2}-\d{2}$/.exec(heading)?.[0] : undefined;
+}
+
+/** The section of a version in the changelog, without its heading. */
+export function notesOf(changelog: string, version: string): string {
+  const [, section = ''] = changelog.split(`\n## [${version}]`);
+  return section.slice(section.indexOf('\n')).split(/^## /m, 1).join('').trim();
+}
+
+/**
+ * The npm tag of a version: `next` for a prerelease, and `latest` only for what is newer than the newest release. A fix of
+ * an older line gets a tag of its line, so that `npm install` does not go back to it.
+ */
+export function npmTagOf(version: string, latest: string | undefined): string {
+  if (version.includes('-')) return 'next';
+  const [major, minor] = numbersOf(version);
+  return latest === undefined || isNewer(version, latest) ? 'latest' : `line-${major}.${minor}`;
+}
+
+function isNewer(version: string, other: string): boolean {
+  const others = numbersOf(other);
+  const ahead = numbersOf(version)
+    .map((number, at) => number - (others[at] ?? 0))
+    .find((difference) => difference !== 0);
+  return (ahead ?? 0) > 0;
+}
+
+const numbersOf = (version: string) => version.split('-', 1).join('').split('.').map(Number);
+
+/** Publishes a tarball, or finds that the registry has these very bytes. */
+function publish(tarball: string): string {
+  const { name, version } = JSON.parse(
+    execFileSync('tar', ['-xzOf', tarball, 'package/package.json'], { encoding: 'utf8' }),
+  ) as { name: string; version: string };
+  const known = view(name);
+  if (known === undefined) {
+    throw new Error(
+      `${name} is not on npm yet, and a trusted publisher needs a package that is there: publish this run's tarball once by hand, as CONTRIBUTING.md says, register the publisher, and run this job again.`,
+    );
+  }
+  if ([known.versions].flat().includes(version)) {
+    const published = view(`${name}@${version}`)?.dist?.integrity;
+    const own = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`;
+    if (published === own) return `${name}@${version} is published, and it is this tarball.`;
+    throw new Error(`${name}@${version} is published with other bytes than this tarball: raise the version.`);
+  }
+  const tag = npmTagOf(version, known['dist-tags']?.latest);
+  execFileSync('npm', ['publish', tarball, '--access', 'public', '--tag', tag], { stdio: 'inherit' });
+  return `${name}@${version} is published as ${tag}.`;
+}
+
+/** What the registry knows of a package or of one version. */
+interface Known {
+  readonly versions?: string | readonly string[];
+  readonly 'dist-tags'?: { readonly latest?: string };
+  readonly dist?: { readonly integrity?: string };
+  readonly error?: { readonly code?: string; readonly summary?: string };
+}
+
+function view(what: string): Known | undefined {
+  const known = JSON.parse(answerOf(['view', what, '--json']) || '{}') as Known;
+  if (known.error?.code === 'E404') return undefined;
+  if (known.error !== undefined) throw new Error(`npm view ${what} failed: ${known.error.summary ?? known.error.code}`);
+  return known;
+}
+
+/** npm writes a refusal to its output, too, and ends with another code. */
+function answerOf(args: readonly string[]): string {
+  try {
+    return execFileSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+  } catch (error) {
+    return (error as { stdout: string }).stdout;
+  }
+}
+
+function isOnMain(): boolean {
+  try {
+    execFileSync('git', ['merge-base', '--is-ancestor', 'HEAD', 'origin/main'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function run([step, argument = '']: readonly string[]): string {
+  if (step === 'publish') return publish(argument);
+  const changelog = readFileSync('CHANGELOG.md', 'utf8');
+  const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Release['manifest'];
+  if (step === 'notes') return notesOf(changelog, manifest.version);
+  const problems = problemsOf({
+    manifest,
+    changelog,
+    versionSource: readFileSync('src/runtime/version.ts', 'utf8'),
+    tag: argument,
+    builtIn: process.env.GITHUB_REPOSITORY,
+    isOnMain: isOnMain(),
+  });
+  if (problems.length > 0) throw new Error(`${argument} cannot be released.\n${problems.join('\n')}`);
+  return `${argument} can be released.`;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  try {
+    process.stdout.write(`${run(process.argv.slice(2))}\n`);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,19 @@
+// Types that several declarations of the package share and that no user writes, so no entry point exports them. They stand in a
+// declaration that the build can name; it warns of a shared type that is neither here nor exported.
+
+export type { OutputHandlerClient } from '../src/adapters/storage/output-handler.js';
+export type { DefaultVideoModel, OpenString } from '../src/catalog.js';
+export type { CreateCallOptions, CreateOptions } from '../src/client/create-options.js';
+export type { CallKind } from '../src/client/run-calls.js';
+export type { JobRef } from '../src/downloading/output.js';
+export type { OutputClient } from '../src/downloading/output-source.js';
+export type { JobErrorCode, Recovery, RequestErrorCode } from '../src/errors/index.js';
+export type { JobRunState, Recover } from '../src/rules/run-state.js';
+export type { JobCall } from '../src/schemas/job.js';
+export type { CreateUploadParams } from '../src/schemas/upload.js';
+export type { WebhookEventOf, WebhookEventType } from '../src/schemas/webhook-event.js';
+export type { NotifyingStore } from '../src/store/store.js';
+export type { UploadTarget } from '../src/uploading/upload.js';
+export type { PutOptions } from '../src/uploading/upload-options.js';
+export type { WebhookSecret } from '../src/webhooks/signature.js';
+export type { VerifyWebhookOptions } from '../src/webhooks/verify.js';
