@@ -7,8 +7,7 @@ import { Redis } from 'ioredis';
 const redis = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379');
 const client = new GenClient({
   store: redisStore(redis),
-  onUnavailable: 'local', // without Redis each process keeps the limits by itself, and the logger gets a warning
-  logger: console,
+  logger: console, // without Redis each process keeps the limits by itself, and the logger gets a warning
   logLevel: 'warn',
 });
 

@@ -67,7 +67,7 @@ test('an error of one copy is recognised by the other', async () => {
   expect(printed).toBe('false,true,true,false');
 });
 
-test('both copies keep one limiter for one account', async () => {
+test('both copies keep the rate limits of one account together', async () => {
   const printed = await consumer.run(
     'limits.mjs',
     `import { createRequire } from 'node:module';
@@ -86,12 +86,12 @@ test('both copies keep one limiter for one account', async () => {
 });
 
 const USER = `
-import { GenClient, GenError, InProcessLimiter, type CompletedJob, type Job } from 'gen-client';
+import { GenClient, GenError, type CompletedJob, type Job } from 'gen-client';
 import { verifyWebhook } from 'gen-client/webhooks';
 import { fromPath, saveOutput } from 'gen-client/node';
 import { createSandbox } from 'gen-client/sandbox';
 export async function make(): Promise<CompletedJob> {
-  const client = new GenClient({ apiKey: 'k', baseUrl: 'https://example.test', limiter: new InProcessLimiter({ limits: {} }) });
+  const client = new GenClient({ apiKey: 'k', baseUrl: 'https://example.test', limits: { 'jobs.get': { limit: Infinity } } });
   const { upload_id } = await client.uploads.upload(await fromPath('fox.png'));
   const { data } = await client.videos.create({ prompt: 'a fox', first_frame_upload_id: upload_id, duration: 5 }).withResponse();
   const job: Job = data.job;

@@ -1,9 +1,10 @@
 // The declarations in the tarball, by entry point: which of them need the types of a runtime, and with which they agree.
 import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ENTRY_POINTS } from '../scripts/entry-points.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
@@ -84,6 +85,80 @@ describe('without the types of Node', () => {
     });
     expect(found.join('\n')).toContain("'node:http'");
   });
+});
+
+/** What an app exports without writing its type: the compiler has to name it in the app's own declarations. */
+const INFERRED = `
+import { createBudget, GenClient, memoryStore, modelCapabilities, toHttp, verifyWebhook } from 'gen-client';
+import { fileStore, fromPath, saveOutput, toNodeHandler } from 'gen-client/node';
+import { createGenPage } from 'gen-client/page';
+import { createGenProxy } from 'gen-client/proxy';
+import { useRun } from 'gen-client/react';
+import { createSandbox } from 'gen-client/sandbox';
+import { copyOutput, createOutputHandler, r2, s3 } from 'gen-client/storage';
+import { createWebhookHandler, signWebhook } from 'gen-client/webhooks';
+export const client = new GenClient();
+export const { characters, images, jobs, models, uploads, videoEdits, videos, voices } = client;
+export const created = () => client.videos.create({ prompt: 'a fox' });
+export const answered = async () => client.videos.create({ prompt: 'a fox' }).withResponse();
+export const made = async () => client.videos.createAndWait({ prompt: 'a fox' });
+export const read = async () => [await client.jobs.get('job_1'), await client.jobs.output('job_1')];
+export const listed = async () => [await models.list(), await voices.list(), await characters.list()] as const;
+export const uploaded = async () => uploads.upload(new Blob());
+export const opened = async (params: Parameters<typeof uploads.create>[0]) => uploads.create(params);
+export const watched = () => client.watchJob('job_1');
+export const limits = () => client.limits();
+export const capabilities = modelCapabilities('svc-video-fast');
+export const budget = createBudget({ maxTokens: 1 });
+export const spent = async () => budget.usage();
+export const store = memoryStore();
+export const verified = async (request: Request) => verifyWebhook(request, { secret: 'a secret' });
+export const answer = toHttp(new Error());
+export const handler = createWebhookHandler({ secret: 'a secret', on: { 'job.completed': ({ data }) => data.job.id } });
+export const signed = async (event: Parameters<typeof signWebhook>[0]) => signWebhook(event, { secret: 'a secret' });
+export const [kept, file, nodeHandler] = [fileStore('gen.store'), fromPath('fox.png'), toNodeHandler(handler)];
+export const saved = async () => saveOutput(client, 'job_1', 'fox.mp4');
+export const copied = async (to: ReturnType<typeof s3>) => copyOutput(client, 'job_1', to);
+export const inBucket = (bucket: Parameters<typeof r2>[0]) => r2(bucket, 'fox.mp4');
+export const output = createOutputHandler({ client, authorize: () => true });
+export const sandbox = createSandbox();
+export const listening = async () => sandbox.listen();
+export const { deliveries, requests } = sandbox;
+export const { entries } = sandbox.ledger();
+export const proxy = createGenProxy({
+  client,
+  secret: 'a secret of the app that has more than 32 characters',
+  authorize: () => ({ id: 'ann' }),
+  create: { videos: ({ prompt }) => ({ prompt }) },
+});
+export const page = createGenPage<typeof proxy>({ url: '/api/gen' });
+export const useFox = (run: Parameters<typeof useRun>[0]) => useRun(run);
+`;
+
+test('what calls return can be exported by an app that emits declarations', { timeout: 120_000 }, async () => {
+  const options = { module: 'nodenext', lib: DOM, types: ['node'], declaration: true };
+  expect(await complaints('inferred.mts', INFERRED, options)).toEqual([]);
+});
+
+/**
+ * What an editor offers: a name is exported if a user has to write it, or the compiler has to for him. The goals are 90 and 180.
+ */
+const MOST_NAMES = { main: 120, all: 214 };
+
+test('gen-client and all entry points together export few names', () => {
+  const names = (entry: string) => {
+    const declarations = readFileSync(join(folder, `node_modules/gen-client/dist/${entry}.d.cts`), 'utf8');
+    const exported = [...declarations.matchAll(/^export (?:type )?\{(.*?)\}/gms)].flatMap(([, list = '']) =>
+      list.split(','),
+    );
+    return exported.map((item) => item.trim().replace(/^type |.* as /g, '')).filter((name) => name !== '');
+  };
+  const main = names('index');
+  const all = new Set(ENTRY_POINTS.flatMap(names));
+  expect(main).toContain('GenClient');
+  expect(all).toContain('useRun');
+  expect(main.length).toBeLessThanOrEqual(MOST_NAMES.main);
+  expect(all.size).toBeLessThanOrEqual(MOST_NAMES.all);
 });
 
 test.runIf(process.env.CI)("Bun's types are there", () => {

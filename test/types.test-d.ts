@@ -1,29 +1,29 @@
 import { expectTypeOf, test, vi } from 'vitest';
 import type {
+  DurationOf,
+  EditModel,
+  ImageModel,
+  ImageRatioOf,
+  ModelAlias,
+  VideoModel,
+  VideoResolutionOf,
+} from '../src/catalog.js';
+import type { JobErrorCode, Recovery, RequestErrorCode } from '../src/errors/codes.js';
+import type {
   APIError,
   Character,
   CompletedJob,
   CreatedJob,
-  DurationOf,
-  EditModel,
   GenClient,
-  ImageModel,
-  ImageRatioOf,
   Job,
-  JobErrorCode,
-  ModelAlias,
   ModelList,
-  Recovery,
-  RequestErrorCode,
   RequestPromise,
-  UploadRef,
   UploadSource,
-  VideoModel,
   VideoParams,
-  VideoResolutionOf,
   Videos,
 } from '../src/index.js';
 import { type DEFAULT_VIDEO_MODEL, extra, isCompleted, type MODELS } from '../src/index.js';
+import type { UploadRef } from '../src/schemas/upload.js';
 
 declare const client: GenClient;
 declare const text: string;

@@ -24,7 +24,7 @@ const CHAPTERS: Readonly<Record<string, readonly string[]>> = {
     'budgets-and-telemetry',
     'open-points',
   ],
-  Tools: ['command-line', 'ai-sdk'],
+  Tools: ['agents', 'ai-sdk', 'command-line'],
 };
 
 /** A page of `docs/`. */

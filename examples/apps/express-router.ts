@@ -1,6 +1,6 @@
 // Express 5: the videos of a user as a router that is mounted below /users/:userId/videos.
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
-import { GenClient, toHttp } from 'gen-client';
+import { GenClient, GenError, toHttp } from 'gen-client';
 import { toNodeHandler } from 'gen-client/node';
 import { videoParams } from 'gen-client/schemas';
 import { createOutputHandler } from 'gen-client/storage';
@@ -37,8 +37,8 @@ export const app = express();
 app.use('/users/:userId/videos', videos); // behind your own check of who :userId is
 app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
   if (response.destroyed) return; // the user has left
+  if (response.headersSent || !GenError.isInstance(error)) return next(error); // a body that is no JSON stays a 400
   const { status, code, message, fault } = toHttp(error);
   if (fault !== 'caller') console.error(error);
-  if (response.headersSent) next(error);
-  else response.status(status).json({ code, message });
+  response.status(status).json({ code, message });
 });

@@ -1,29 +1,53 @@
-// An MCP server with one tool. It reports its progress, and the schema tells the model what each field may be.
+// An MCP server: make_video answers with the job's id at once, and video_status brings the file. However often an agent asks for
+// the same video in a conversation, it is one job, within the agent's own budget.
+import { randomUUID } from 'node:crypto';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import { GenClient, toHttp } from 'gen-client';
-import { videoParams } from 'gen-client/schemas';
+import { createBudget, GenClient, idempotencyKeyFrom, JobError, toHttp, WaitTimeoutError } from 'gen-client';
+import { saveOutput } from 'gen-client/node';
+import { pickParams, videoParams } from 'gen-client/schemas';
 import * as z from 'zod';
 
 const client = new GenClient();
-export const server = new McpServer({ name: 'videos', version: '1.0.0' });
+const folder = process.env.VIDEO_FOLDER ?? 'videos';
+const owners = new Map<string, string>(); // of which conversation a job is
+const onStdio = randomUUID(); // there, each process is a conversation
 
-const fields = { prompt: true, model: true, duration: true, aspect_ratio: true } as const;
-server.registerTool(
-  'make_video',
-  { description: 'Makes a video.', inputSchema: z.strictObject(videoParams.shape).pick(fields) },
-  async (params, { signal, sendNotification, _meta }) => {
-    const progressToken = _meta?.progressToken;
+const inputSchema = pickParams(videoParams, ['prompt', 'model', 'duration', 'aspect_ratio']);
+const told = (text: string) => ({ content: [{ type: 'text' as const, text }] });
+const refused = (error: unknown) => {
+  const { message, fault } = toHttp(error);
+  if (fault !== 'caller') console.error(error); // stdout belongs to the protocol
+  const next = JobError.isInstance(error) ? ' To try again, change the prompt.' : '';
+  return { isError: true, ...told(message + next) };
+};
+const MAKE = 'Starts a video and gives its id at once. The same arguments give the same video.';
+const STATUS = 'Tells where the file of a video is, or within 20 seconds that it is still being made.';
+
+/** The server of one conversation: connect it to a transport. */
+export function videoServer(): McpServer {
+  const server = new McpServer({ name: 'videos', version: '1.0.0' });
+  const making = { description: MAKE, inputSchema };
+  server.registerTool('make_video', making, async (params, { signal, sessionId = onStdio, authInfo }) => {
+    const idempotencyKey = idempotencyKeyFrom('make_video', sessionId, JSON.stringify(params));
+    const budget = createBudget({ maxTokens: 300, per: 'day', scope: `agent ${authInfo?.clientId ?? 'local'}` });
     try {
-      const { job } = await client.videos.create(params, { signal });
-      for await (const { share = 0 } of client.watchJob(job, { signal })) {
-        const progress = { progressToken: progressToken ?? job.id, progress: share, total: 1 };
-        if (progressToken !== undefined) await sendNotification({ method: 'notifications/progress', params: progress });
-      }
-      return { content: [{ type: 'text', text: `Video ${job.id} is ready.` }] };
+      const { job } = await client.videos.create(params, { signal, idempotencyKey, budget });
+      owners.set(job.id, sessionId);
+      return told(`Video ${job.id} is being made. Ask video_status for it.`);
     } catch (error) {
-      const { message, fault } = toHttp(error);
-      if (fault !== 'caller') console.error(error); // stdout belongs to the protocol
-      return { isError: true, content: [{ type: 'text', text: message }] };
+      return refused(error);
     }
-  },
-);
+  });
+  const asking = { description: STATUS, inputSchema: { id: z.string() } };
+  server.registerTool('video_status', asking, async ({ id }, { signal, sessionId = onStdio }) => {
+    if (owners.get(id) !== sessionId) return { isError: true, ...told(`This conversation has no video ${id}.`) };
+    try {
+      const job = await client.waitForJob(id, { signal, timeoutMs: 20_000 });
+      const { path } = await saveOutput(client, job, `${folder}/`);
+      return told(`Video ${id} is ready: ${path}`);
+    } catch (error) {
+      return WaitTimeoutError.isInstance(error) ? told(`Video ${id} is still being made. Ask again.`) : refused(error);
+    }
+  });
+  return server;
+}

@@ -1,7 +1,7 @@
 // tRPC 11: a mutation that makes a video, and a subscription to its progress.
 import { initTRPC, TRPCError } from '@trpc/server';
 import { GenClient, toHttp } from 'gen-client';
-import { videoParams } from 'gen-client/schemas';
+import { pickParams, videoParams } from 'gen-client/schemas';
 import * as z from 'zod';
 
 const client = new GenClient();
@@ -21,7 +21,7 @@ const CODES = {
 
 const t = initTRPC.context<{ userId: string }>().create();
 // What a user may choose. Webhook URLs and idempotency keys stay on the server.
-const videoInput = z.strictObject(videoParams.shape).pick({ prompt: true, model: true, duration: true });
+const videoInput = pickParams(videoParams, ['prompt', 'model', 'duration']);
 
 export const appRouter = t.router({
   makeVideo: t.procedure.input(videoInput).mutation(async ({ input, ctx }) => {

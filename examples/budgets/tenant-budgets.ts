@@ -20,8 +20,8 @@ export async function POST(request: Request): Promise<Response> {
     return Response.json({ jobId: job.id, ...(await budget.usage()) }, { status: 202 });
   } catch (error) {
     if (!BudgetExceededError.isInstance(error)) throw error;
-    const { code, leftTokens, resetsAt } = error;
-    return Response.json({ code, leftTokens, resetsAt }, { status: 402 });
+    const { code, reason, leftTokens, resetsAt } = error;
+    return Response.json({ code, reason, leftTokens, resetsAt }, { status: reason === 'spent' ? 402 : 503 });
   }
 }
 

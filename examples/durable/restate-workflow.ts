@@ -1,4 +1,5 @@
-// A video in a Restate workflow: POST /video/order-17/run to Restate starts it, and the service's webhook wakes it.
+// A video in a Restate workflow: POST /video/order-17/run with { order, prompt } to Restate starts it, and the service's webhook
+// wakes it.
 import { createServer } from 'node:http';
 import * as restate from '@restatedev/restate-sdk';
 import { GenClient, verifyWebhook } from 'gen-client';
@@ -10,9 +11,9 @@ const activities = createActivities(new GenClient());
 const video = restate.workflow({
   name: 'video',
   handlers: {
-    async run(ctx: restate.WorkflowContext, { prompt }: { prompt: string }) {
-      const params = { prompt, webhook_url: `${ORIGIN}/hook?run=${ctx.key}` };
-      return generate(restateEngine(ctx, activities, restate), { call: 'videos', params, key: ctx.key });
+    async run(ctx: restate.WorkflowContext, { order, prompt }: { order: string; prompt: string }) {
+      const params = { prompt, webhook_url: `${ORIGIN}/hook?run=${order}` };
+      return generate(restateEngine(ctx, activities, restate), { call: 'videos', params, key: order });
     },
     async wake(ctx: restate.WorkflowSharedContext, jobId: string) {
       await ctx.promise(jobId).resolve(null);

@@ -1,4 +1,4 @@
-// Fastify 5. In the plugin of the route a parser leaves JSON alone, because the raw bytes are signed.
+// Fastify 5. In the plugin of the route a parser leaves every body alone, because the raw bytes are signed.
 import fastify from 'fastify';
 import { toNodeHandler } from 'gen-client/node';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -10,7 +10,8 @@ const receive = createWebhookHandler({
 
 const app = fastify();
 app.register(async (routes) => {
-  routes.addContentTypeParser('application/json', (_request, _payload, done) => done(null));
+  routes.removeAllContentTypeParsers();
+  routes.addContentTypeParser('*', (_request, _payload, done) => done(null));
   routes.post('/webhooks', toNodeHandler(receive));
 });
 app.listen({ port: Number(process.env.PORT ?? 3000) });

@@ -16,10 +16,10 @@ const client = new GenClient({ store, budget: createBudget({ maxTokens: 2_000, p
 const fileOf = (jobId: string) => r2(env.FILES, `videos/${jobId}.mp4`);
 const isUser = (request: Request) => request.headers.get('authorization') === `Bearer ${env.APP_TOKEN}`;
 
-export class Video extends WorkflowEntrypoint<Cloudflare.Env, { prompt: string }> {
-  override async run({ instanceId: key, payload }: WorkflowEvent<{ prompt: string }>, step: WorkflowStep) {
+export class Video extends WorkflowEntrypoint<Cloudflare.Env, Order> {
+  override async run({ payload: { key, prompt } }: WorkflowEvent<Order>, step: WorkflowStep) {
     const engine = cloudflareEngine(step, createActivities(client), { NonRetryableError });
-    const params = { ...payload, webhook_url: `${env.URL}/webhook?run=${key}` };
+    const params = { prompt, webhook_url: `${env.URL}/webhook?run=${key}` };
     const job = await generate(engine, { call: 'videos', params, key });
     await step.do('keep the file', async () => (await copyOutput(client, job, fileOf(job.id))).sizeBytes);
     return job;
@@ -38,18 +38,24 @@ export default {
     }
     if (request.method !== 'POST') return createOutputHandler({ client, authorize: isUser, source: fileOf })(request);
     if (!isUser(request)) return new Response(null, { status: 401 });
-    const id = searchParams.get('order') ?? crypto.randomUUID();
-    const run = await env.VIDEOS.create({ id, params: await request.json() });
+    const key = searchParams.get('order') ?? crypto.randomUUID();
+    const { prompt } = await request.json<{ prompt: string }>();
+    const run = await env.VIDEOS.create({ id: key, params: { key, prompt } });
     return Response.json({ run: run.id }, { status: 202 });
   },
 };
+
+interface Order {
+  readonly key: string;
+  readonly prompt: string;
+}
 
 declare global {
   namespace Cloudflare {
     interface Env extends Record<'APP_TOKEN' | 'URL', string> {
       readonly ACCOUNT: DurableObjectNamespace;
       readonly FILES: R2Bucket;
-      readonly VIDEOS: Workflow<{ prompt: string }>;
+      readonly VIDEOS: Workflow<Order>;
     }
   }
 }

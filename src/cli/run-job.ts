@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { SavedOutput } from '../adapters/node/index.js';
-import type { CreateCallOptions, CreateOptions } from '../client/create.js';
+import type { CreateCallOptions, CreateOptions } from '../client/create-options.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import type { JobProgress } from '../rules/read-order.js';
 import { systemRandom } from '../runtime/clock.js';
@@ -30,8 +30,8 @@ export type JobMakers = {
 const CALL_CHECKS = { images: checkImage, videos: checkVideo, videoEdits: checkVideoEdit, characters: checkCharacter };
 
 /** The documented rules of a call. Throws the PreflightError with the catalog's message. */
-export function checkCall(call: JobCall, params: Fields): void {
-  CALL_CHECKS[call](params, () => {});
+export function checkCall(call: JobCall, params: Fields, extra?: Fields): void {
+  CALL_CHECKS[call](params, () => {}, { extra });
 }
 
 /** A job to make. */
@@ -110,7 +110,6 @@ async function waitAndSave(
         warnings = created.warnings;
         session.outcome.warnings = warnings;
         terminal.note(`Job ${job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
-        for (const warning of warnings) terminal.note(`Warning: ${warning}`);
         watch.began(job);
       },
     });

@@ -40,6 +40,8 @@ export interface Session {
   isUnsent: boolean;
   /** The key of the create, for a command that makes one job. */
   createKey: string | undefined;
+  /** The keys of the creates that were sent. */
+  readonly sentKeys: Set<string>;
   /** Whether waits and retries go untold, because there are too many of them. */
   isQuiet: boolean;
   /** What to tell when interrupted: how to go on. */
@@ -77,6 +79,7 @@ export function createSession(
     next: undefined,
     isUnsent: true,
     createKey: undefined,
+    sentKeys: new Set(),
     isQuiet: false,
     hint: 'Nothing was created.',
     exitCode: EXIT.done,
@@ -89,9 +92,7 @@ export function createSession(
 }
 
 function createClient({ baseUrl }: GlobalFlags, session: Session): GenClient {
-  const warn = (message: string) => {
-    if (!session.isQuiet) session.terminal.note(`Warning: ${inFlags(message)}`);
-  };
+  const warn = (message: string) => session.terminal.note(`Warning: ${inFlags(message)}`);
   const logger = { error: warn, warn, info() {}, debug() {} };
   const { machine } = session;
   const { createClient: create = (options) => new GenClient(options) } = machine;
@@ -121,7 +122,9 @@ function hooksOf(session: Session): Hooks {
   const { terminal } = session;
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
   return {
-    onRequest({ method, path }) {
+    onRequest(event) {
+      const { method, path, idempotencyKey } = event;
+      if (idempotencyKey !== undefined) session.sentKeys.add(idempotencyKey);
       if (session.createKey === undefined || method !== 'POST' || !CREATE_PATHS.test(path) || session.next) return;
       session.hint = `It is not known whether a job was made. Run the same command again with --idempotency-key ${session.createKey}: it takes up the same job and pays once.`;
     },

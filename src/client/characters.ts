@@ -9,14 +9,11 @@ import type {
 } from '../schemas/character.js';
 import type { CreatedJob } from '../schemas/job.js';
 import type { CallResult } from '../transport/transport.js';
-import {
-  type CreateCallOptions,
-  type CreateOptionsOf,
-  createNamespace,
-  type FinalJob,
-  type JobMaker,
-  sendCreate,
-} from './create.js';
+
+import { createNamespace, sendCreate } from './create.js';
+import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create-options.js';
+
+import type { JobMaker } from './create-request.js';
 import { decodeCharacter, decodeFields, decodeList, path } from './endpoint.js';
 
 /** Reusable characters, and one-off character-reference images. */

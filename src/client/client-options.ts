@@ -1,11 +1,8 @@
 // The options of a client, as users give them, and the schema that they are checked by.
 import * as z from 'zod/mini';
-import type { Journal } from '../rules/journal.js';
-import type { LaneLimit } from '../rules/limits.js';
 import * as option from '../rules/options.js';
 import type { Budget } from '../schemas/budget.js';
-import { LIMITS } from '../store/in-process-limiter.js';
-import type { RateLimiter } from '../store/rate-limiter.js';
+import { LIMITS, type Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
 import { type Hooks, LOG_LEVELS, type Logger, type LogLevel } from '../transport/hooks.js';
 
@@ -40,33 +37,31 @@ export interface ClientOptions {
    */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   /**
-   * Whether a call that breaks a documented rule is refused before anything is sent. `'strict'` also refuses every field that
-   * the call does not document; otherwise such a field is sent, and `created.warnings` lists it. @default true
+   * Whether a call that breaks a documented rule, or has a field that the call does not document, is refused before anything
+   * is sent. `false` sends everything as it is. @default true
    */
-  readonly preflight?: boolean | 'strict' | undefined;
+  readonly preflight?: boolean | undefined;
   /**
    * `wait` queues calls that would exceed a documented limit. `throw` rejects them, and the service's own 429, with a
    * RateLimitError. `off` sends them at once and waits out a 429. @default 'wait'
    */
   readonly rateLimit?: 'wait' | 'throw' | 'off' | undefined;
   /**
-   * Shares the limits of the account, its learned prices and job lengths, handled webhook events and notifications with
-   * other processes, for example `redisStore(redis)` of `gen-client/redis`. @default this process's own memory
+   * What is kept outside of a call: creates, budgets, limits, prices, handled events. `fileStore(path)` of `gen-client/node`
+   * keeps it on one machine's disk, `redisStore(redis)` shares it between processes. With it `client.resume()` takes up what
+   * a crash has left. @default the memory of this process
    */
   readonly store?: Store | undefined;
+  /**
+   * The name of the account in the store and in the process. Clients of one name count together, also with several keys, as
+   * during a rotation. @default a base URL and a key are an account; each key of a key function is one
+   */
+  readonly account?: string | undefined;
   /**
    * Limits by lane, in place of the documented ones: `{ 'videos.create': { limit: 40, windowMs: 60_000 } }`. Pass the same to
    * every process. `limit: Infinity` removes a limit. @default the documented limits
    */
-  readonly limits?: Readonly<Record<string, LaneLimit>> | undefined;
-  /**
-   * What happens to calls with a limit while `store` is unavailable. `local` keeps the limits in this process, so that
-   * several processes together may exceed them, and warns once on the logger. `throw` rejects the calls with a
-   * ConnectionError. @default 'local'
-   */
-  readonly onUnavailable?: 'local' | 'throw' | undefined;
-  /** Your own limiter, in place of the account's limits. `store` and `limits` then do not limit calls. */
-  readonly limiter?: RateLimiter | undefined;
+  readonly limits?: Limits | undefined;
   /** Where to write what the client does. @default console when a level is set, else nothing is written */
   readonly logger?: Logger | undefined;
   /** How much to write. @default the environment variable GEN_LOG, else `info` when a logger is given, else `off` */
@@ -76,11 +71,6 @@ export interface ClientOptions {
    * BudgetExceededError before anything is sent.
    */
   readonly budget?: Budget | undefined;
-  /**
-   * Where creates are written before they are sent, so that a crash loses none: `fileJournal(path)` of `gen-client/node`, or
-   * `sharedJournal(store)`. `client.resume()` takes them up. @default a create is known to this process only
-   */
-  readonly journal?: Journal | undefined;
   /** Functions that are called for every job, attempt, retry and wait. */
   readonly hooks?: Hooks | undefined;
   /** Allows a client in a browser page, which shows its key to everyone who opens the page. @default false */
@@ -110,18 +100,16 @@ const CLIENT_OPTIONS = z.strictObject({
   timeoutMs: option.milliseconds,
   maxRetries: option.count,
   maxRetryAfterMs: option.millisecondsOrZero,
-  headers: option.anObject,
+  headers: option.headers,
   fetch: option.callback,
-  preflight: option.preflight,
+  preflight: option.flag,
   rateLimit: option.oneOf('wait', 'throw', 'off'),
-  limiter: option.methods<RateLimiter>('acquire', 'pause'),
-  store: option.madeBy<Store>('redisStore(redis)', 'read', 'write'),
+  store: option.madeBy<Store>('fileStore(path) or redisStore(redis)', 'read', 'write'),
+  account: option.text,
   limits: LIMITS,
-  onUnavailable: option.oneOf('local', 'throw'),
   logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
   logLevel: LEVEL,
-  budget: option.madeBy<Budget>('createBudget({ maxTokens })', 'reserve', 'refund'),
-  journal: option.madeBy<Journal>('fileJournal(path)', 'append', 'entries'),
+  budget: option.madeBy<Budget>('createBudget({ maxTokens })', 'usage', 'release'),
   hooks: HOOKS,
   dangerouslyAllowBrowser: option.flag,
 });

@@ -1,32 +1,39 @@
+import { type JobRef, jobIdOf } from '../downloading/output.js';
 import { atCaller, GenError } from '../errors/gen-error.js';
 import { refusal } from '../errors/webhook-error.js';
-import type { Journal } from '../rules/journal.js';
-import type { Lane } from '../rules/limits.js';
 import type { RequestOptions } from '../rules/options.js';
-import { CLOCK, type Clock, randomOf } from '../runtime/clock.js';
+import { CLOCK, type Clock } from '../runtime/clock.js';
+import { abortable } from '../runtime/deadline.js';
 import type { Budget, CostEstimate, PricedCall } from '../schemas/budget.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
-import { AccountPlaces, type PlaceRequest } from '../store/account.js';
-import type { LaneSnapshot } from '../store/rate-limiter.js';
+import type { LaneSnapshot } from '../store/rate-limits.js';
 import { STORE, type Store } from '../store/store.js';
 import { type ClientTransport, createTransport } from '../transport/create-transport.js';
 import type { RequestPromise } from '../transport/transport.js';
-import { type JobUpdate, type ResumeOptions, resumeJobs, waitForJobs, watchJob } from '../waiting/job-iterables.js';
+import { type JobUpdate, waitForJobs, watchJob } from '../waiting/job-iterables.js';
 import type { JobNotice } from '../waiting/notices.js';
 import { createWaiter, type Waiter } from '../waiting/wait-for-job.js';
 import type { WaitOptions } from '../waiting/wait-options.js';
 import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from '../webhooks/verify.js';
 import { type Characters, createCharactersResource } from './characters.js';
-import type { ClientOptions } from './client-options.js';
-import { readConfig } from './config.js';
-import { type CreateCallOptions, createNamespace, type Images, type VideoEdits, type Videos } from './create.js';
+import { type ClientOptions, checkClientOptions } from './client-options.js';
+import { KEEPS_PLACES, readConfig } from './config.js';
+import { createNamespace, type Images, type VideoEdits, type Videos } from './create.js';
+import type { JobMaker } from './create-request.js';
 import { type RawRequest, rawRequest } from './endpoint.js';
 import { Jobs } from './jobs.js';
 import { Models, Voices } from './models.js';
-import { sendRunCreate } from './run-calls.js';
+import {
+  noStore,
+  type OpenCreate,
+  openCreatesIn,
+  type ResumedJob,
+  type ResumeOptions,
+  resumeCreates,
+} from './resume.js';
 import { Uploads, uploadSteps } from './uploads.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
@@ -61,8 +68,8 @@ export class GenClient {
   readonly #baseUrl: () => string | undefined;
   readonly #transport: ClientTransport;
   readonly #waiter: Waiter;
+  readonly #maker: JobMaker;
   readonly #clock: Clock;
-  readonly #place: (asked: PlaceRequest) => Promise<number>;
 
   /** Calls nothing. Throws a GenError that names the option and the fix. */
   constructor(options: ClientOptions = {}) {
@@ -72,7 +79,9 @@ export class GenClient {
     const waiter = createWaiter({
       readJob: (id, signal) => jobs.readOnce(id, signal),
       account: transport.account,
-      limiter: () => (config.rateLimit === 'off' ? 'off' : (transport.limiter() ?? 'documented')),
+      limits: (account) => (config.rateLimit === 'off' ? 'off' : transport.limitsOf(account)),
+      asksAccount: config.asksAccount,
+      handedOver: config.store && transport.jobs.handedOver,
       maxRetryAfterMs: config.maxRetryAfterMs,
       clock: config.clock,
       store: config.store,
@@ -89,14 +98,9 @@ export class GenClient {
     this.#transport = transport;
     this.#waiter = waiter;
     this.#clock = config.clock.wall;
-    this.#place = async (asked) => {
-      const account = await transport.account();
-      const clock = config.clock.wall;
-      const home = { account, clock, random: randomOf(clock) };
-      return account.shared('places', () => new AccountPlaces(home)).take(asked, config.store);
-    };
     this.uploads = new Uploads(transport);
     const maker = { transport, waiter, uploads: uploadSteps(this.uploads, transport) };
+    this.#maker = maker;
     this.images = createNamespace(maker, 'images');
     this.characters = createCharactersResource(maker);
     this.videos = createNamespace(maker, 'videos');
@@ -113,6 +117,7 @@ export class GenClient {
    * const patient = client.withOptions({ timeoutMs: 120_000, maxRetries: 6 });
    */
   withOptions(overrides: ClientOptions): GenClient {
+    checkClientOptions(overrides);
     return new GenClient({ ...this.#options, ...overrides });
   }
 
@@ -128,19 +133,18 @@ export class GenClient {
   }
 
   /**
-   * For engines that wait by themselves: milliseconds until a run has its place in the line of a rate limit, 0 when it has
-   * come or where no limit is known. After a full rate limit, `retryAfterMs` asks for a place after it.
+   * As `withoutQueue`, for runs that are in no process while they wait: a create whose rate limit is full keeps its place in
+   * the line under its key, for as long as it is told to wait.
    * @internal
    */
-  async placeOf(lane: Lane, key: string, retryAfterMs?: number): Promise<number> {
-    const limit = this.limits()[lane];
-    if (!limit || limit.limit < 1 || limit.limit === Number.POSITIVE_INFINITY) return retryAfterMs ?? 0;
-    return this.#place({ lane, limit, key, retryAfterMs });
+  withKeptPlaces(): GenClient {
+    const keeps: ClientOptions & { readonly [KEEPS_PLACES]: true } = { [KEEPS_PLACES]: true };
+    return this.withoutQueue(keeps);
   }
 
   /** The budget of this client under another scope. @internal */
   budgetOf(scope: string): Budget | undefined {
-    return this.#options.budget?.scoped?.(scope);
+    return this.#options.budget?.scoped(scope);
   }
 
   /**
@@ -184,47 +188,64 @@ export class GenClient {
    *   if (isCompleted(finished)) await saveOutput(client, finished, 'videos/');
    * }
    */
-  waitForJobs(jobs: Iterable<Job | string>, options?: WaitOptions): AsyncGenerator<Job, void, undefined> {
+  waitForJobs(
+    jobs: Iterable<Job | string> & { readonly charAt?: never },
+    options?: WaitOptions,
+  ): AsyncGenerator<Job, void, undefined> {
     return waitForJobs(jobs, this.#waiter, options);
   }
 
   /**
-   * The jobs of the journal that are not final, or completed and not stored, in the order in which they end: what a crash
-   * interrupted. A create whose outcome is unknown is sent again under its own key, so a job that was made is found, and one
-   * that was not is made. A failed job is yielded once, a completed one until its file is stored by `saveOutput`,
-   * `copyOutput` or `journal.stored(jobId)`.
+   * The jobs of creates that no living process works on, in the order in which they end: what a crash has left. A create
+   * that was not sent is sent, one that may have been sent is sent again under its own key, and an accepted one is waited
+   * for. A failed job is yielded until the loop asks for the next one, a completed one until its file is stored by
+   * `saveOutput`, `copyOutput` or `markStored`.
    *
-   * A job that cannot be resumed does not stop the others: its error is thrown after the last of them, several as an
-   * AggregateError. Throws a GenError without a journal, and for a journal that cannot be read.
+   * What cannot be resumed does not stop the others: its error is thrown after the last of them, several as an
+   * AggregateError. Throws a GenError without a store that outlives the process.
    *
    * @example
-   * const client = new GenClient({ apiKey, baseUrl, journal: fileJournal('jobs.jsonl') });
-   * for await (const job of client.resume()) {
-   *   if (isCompleted(job)) await saveOutput(client, job, 'videos/', { overwrite: true });
+   * const client = new GenClient({ apiKey, baseUrl, store: fileStore('gen.store') });
+   * for await (const { job, label } of client.resume()) {
+   *   if (isCompleted(job)) await saveOutput(client, job, `videos/${label}.mp4`);
    * }
    */
-  async *resume(journal?: Journal, options?: ResumeOptions): AsyncGenerator<Job, void, undefined> {
-    const own = this.#options.journal;
-    const used = journal ?? own;
-    if (used === undefined) {
-      throw new GenError('resume() needs a journal. Pass it to resume(journal), or to new GenClient({ journal }).');
-    }
-    if (used !== own) {
-      yield* this.withOptions({ journal: used }).resume(used, options);
-      return;
-    }
-    yield* resumeJobs(
-      {
-        journal: used,
-        // The rules have looked at the params when the create was first sent.
-        create: ({ call, params, key, label }, signal) => {
-          const again: CreateCallOptions = { label, signal, preflight: false };
-          return sendRunCreate(this, { call, params, key, model: null }, again);
-        },
-        waitForJob: (job, wait) => this.#waiter.waitForJob(job, wait),
-      },
-      options,
-    );
+  async *resume(options?: ResumeOptions): AsyncGenerator<ResumedJob, void, undefined> {
+    const { ledger, account } = await this.#kept('resume', options?.signal);
+    yield* resumeCreates(this.#maker, ledger, account, options);
+  }
+
+  /**
+   * The creates of the account that are not done, without sending anything. Throws a GenError without a store that outlives
+   * the process.
+   *
+   * @example
+   * const client = new GenClient({ apiKey, baseUrl, store: fileStore('gen.store') });
+   * for await (const { idempotencyKey, label, phase } of client.openCreates()) console.log(idempotencyKey, label, phase);
+   */
+  async *openCreates(): AsyncGenerator<OpenCreate, void, undefined> {
+    const { ledger, account } = await this.#kept('openCreates');
+    yield* openCreatesIn(ledger, account);
+  }
+
+  /**
+   * Says that the file of a job is stored, so that `resume` does not yield it again. `saveOutput` and `copyOutput` do this by
+   * themselves. Rejects without a store that outlives the process.
+   *
+   * @example
+   * const client = new GenClient({ apiKey, baseUrl, store: fileStore('gen.store') });
+   * for await (const { job } of client.resume()) await client.markStored(job);
+   */
+  async markStored(job: JobRef): Promise<void> {
+    await this.#kept('markStored');
+    await this.#transport.jobs.stored(jobIdOf(job));
+  }
+
+  /** The ledger of the store, and the account. */
+  async #kept(call: string, signal?: AbortSignal) {
+    const ledger = this.#transport.ledger();
+    if (!ledger?.outlives) throw noStore(call);
+    return { ledger, account: (await abortable(this.#transport.account(), signal)).id };
   }
 
   /**
@@ -257,12 +278,9 @@ export class GenClient {
     return verifyWebhook(received, { ...options, secret });
   }
 
-  /**
-   * How each limit stands, by lane. Empty before a key function was asked for the first time, and with a
-   * limiter of your own that cannot tell.
-   */
+  /** How each limit stands, by lane. Empty before a key function was asked for the first time. */
   limits(): Record<string, LaneSnapshot> {
-    return this.#transport.limiter()?.snapshot?.() ?? {};
+    return this.#transport.limits()?.snapshot() ?? {};
   }
 
   /**

@@ -6,6 +6,9 @@ import { isBrowser, nodeVersion } from '../runtime/platform.js';
 import { type Config, checkApiKey, readHeaders, readVariable, whyNotRead } from '../transport/config.js';
 import { type ClientOptions, checkClientOptions, checkLevel } from './client-options.js';
 
+/** The name under which a client is told that its creates wait outside of the process, and keep their places in line. */
+export const KEEPS_PLACES: unique symbol = Symbol.for('gen-client.keeps-places');
+
 /** Whether the program is being developed, so that an answer may say more than a stranger needs. */
 export function isDevelopment(): boolean {
   const { env } =
@@ -17,7 +20,9 @@ export function isDevelopment(): boolean {
  * Checks the options. What is wrong throws a {@link GenError} that names the option. What is missing is looked for in
  * the environment when a call first needs it, so that a client can be made where the environment is not set.
  */
-export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
+export function readConfig(
+  options: ClientOptions & { readonly [CLOCK]?: Clock; readonly [KEEPS_PLACES]?: boolean } = {},
+): Config {
   refuseRuntime(options);
   checkClientOptions(options);
   const { apiKey, baseUrl, webhookSecret, logger, logLevel } = options;
@@ -33,6 +38,8 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
         ? apiKey
         : rememberFirst(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkApiKey)),
     rotates: typeof apiKey === 'function',
+    account: options.account,
+    asksAccount: typeof apiKey === 'function' && options.account === undefined,
     webhookSecrets: rememberFirst(
       () => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? [],
     ),
@@ -43,12 +50,10 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     fetch: options.fetch,
     preflight: options.preflight ?? true,
     rateLimit: options.rateLimit ?? 'wait',
-    limiter: options.limiter,
     store: options.store,
     limits: options.limits,
-    onUnavailable: options.onUnavailable ?? 'local',
+    keepsPlaces: options[KEEPS_PLACES] ?? false,
     budget: options.budget,
-    journal: options.journal,
     hooks: options.hooks ?? {},
     log: rememberFirst(() => {
       const level = logLevel ?? fromEnvironment('GEN_LOG', checkLevel) ?? (logger ? 'info' : 'off');

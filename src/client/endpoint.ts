@@ -87,6 +87,9 @@ export interface RawRequest {
 /** A documented endpoint counts against its limit whichever way it is called. */
 const LANE_OF_PATH: readonly (readonly [RegExp, Lane])[] = [
   [/^POST \/v1\/videos$/, 'videos.create'],
+  [/^POST \/v1\/images$/, 'images.create'],
+  [/^POST \/v1\/video-edits$/, 'videoEdits.create'],
+  [/^POST \/v1\/characters$/, 'characters.create'],
   [/^GET \/v1\/jobs\/[^/]+$/, 'jobs.get'],
   [/^GET \/v1\/jobs\/[^/]+\/output$/, 'jobs.output'],
   [/^POST \/v1\/uploads$/, 'uploads.create'],

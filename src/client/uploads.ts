@@ -45,7 +45,6 @@ export class Uploads {
    */
   async upload(source: UploadSource, options: UploadOptions = {}): Promise<Upload> {
     checkOptions('uploads.upload', UPLOAD_OPTIONS, options);
-    options.signal?.throwIfAborted();
     const file = await abortable(describeFile(source, options), options.signal, (late) => late.discard());
     return await atCaller(uploadFile(this.#steps, file, options));
   }

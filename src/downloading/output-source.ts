@@ -3,7 +3,7 @@ import { fileRefusal } from '../rules/files.js';
 import type { Clock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
-import { show } from '../schemas/show.js';
+import { showKind } from '../schemas/show.js';
 import type { OutputInfo } from './output.js';
 import { OutputReader, type RestOfOutput } from './output-reader.js';
 
@@ -30,7 +30,7 @@ export function requireOutputClient(call: string, client: unknown): void {
   const jobs = isFields(client) ? client.jobs : undefined;
   const names = ['get', 'output', 'outputInfo'];
   if (isFields(jobs) && names.every((name) => typeof jobs[name] === 'function')) return;
-  throw new GenError(`${call}: the first argument must be a GenClient, not ${show(client)}.`);
+  throw new GenError(`${call}: the first argument must be a GenClient, not ${showKind(client)}.`);
 }
 
 /** Stores the file of a job, and tells the hooks of the client. */

@@ -106,6 +106,11 @@ export interface BudgetRefusal {
   readonly resetsAt: string | null;
   /** The name of the budget. */
   readonly scope: string;
+  /**
+   * `spent`: there is no room in this period. `unresolved`: the budget is full only of creates whose outcome or price is not
+   * known yet.
+   */
+  readonly reason: 'spent' | 'unresolved';
   /** What it was caused by. */
   readonly cause?: unknown;
 }
@@ -126,11 +131,14 @@ export class BudgetExceededError extends GenError {
   readonly resetsAt: string | null;
   /** The name of the budget. */
   readonly scope: string;
+  /** `spent`, or `unresolved` while creates without an answer or a price hold the rest: ask again soon. */
+  readonly reason: 'spent' | 'unresolved';
   constructor(message: string, details: BudgetRefusal) {
-    super(message, { ...details, recovery: 'top_up' });
+    super(message, { ...details, recovery: details.reason === 'spent' ? 'top_up' : 'retry_later' });
     this.estimateTokens = details.estimateTokens;
     this.leftTokens = details.leftTokens;
     this.resetsAt = details.resetsAt;
     this.scope = details.scope;
+    this.reason = details.reason;
   }
 }

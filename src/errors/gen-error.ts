@@ -60,7 +60,7 @@ export function withKey<T>(error: T, idempotencyKey: string | undefined): T {
 
 /** An earlier attempt of the call may have reached the service. */
 const MAY_HAVE_ARRIVED = Symbol.for('gen-client.may-have-arrived');
-/** What went wrong may be over the next time, though the error is about the setup: a key function or a limiter that failed. */
+/** What went wrong may be over the next time, though the error is about the setup: a key function that failed. */
 const MAY_PASS = Symbol.for('gen-client.may-pass');
 
 const mark = (error: Error, symbol: symbol): void => {

@@ -1,4 +1,3 @@
-export type { APIErrorDetails } from './api-error.js';
 export {
   APIError,
   AuthenticationError,
@@ -13,19 +12,16 @@ export {
   ServerError,
   UnprocessableEntityError,
 } from './api-error.js';
-export type { CallDetails } from './client-errors.js';
 export { ConnectionError, PreflightError, ResponseError, TimeoutError } from './client-errors.js';
 export type { JobErrorCode, Recovery, RequestErrorCode } from './codes.js';
 export {
   DownloadError,
   type DownloadErrorCode,
   StorageError,
-  type StorageErrorCode,
   UploadError,
 } from './file-errors.js';
 export { GenError } from './gen-error.js';
 export { JobBlockedError, JobCanceledError, JobError, JobFailedError, WaitTimeoutError } from './job-errors.js';
-export type { HttpAnswer, HttpStatus } from './to-http.js';
+export type { HttpAnswer } from './to-http.js';
 export { toHttp } from './to-http.js';
-export type { WebhookRefusal } from './webhook-error.js';
 export { WebhookVerificationError } from './webhook-error.js';

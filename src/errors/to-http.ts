@@ -54,6 +54,7 @@ const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
  *
  * @example
  * app.use((error, request, response, next) => {
+ *   if (!GenError.isInstance(error)) return next(error);
  *   const { status, code, message, fault } = toHttp(error);
  *   if (fault !== 'caller') console.error(error);
  *   response.status(status).json({ code, message });

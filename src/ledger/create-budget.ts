@@ -1,15 +1,16 @@
 import * as z from 'zod/mini';
-import { BudgetExceededError } from '../errors/client-errors.js';
 import { GenError } from '../errors/index.js';
-import type { BudgetPeriod, BudgetReply, BudgetScope, ReserveStep } from '../rules/budget-state.js';
-import { outcomeUnderKey } from '../rules/fate.js';
+import { type BudgetPeriod, type BudgetTerms, budgetName, standingOf } from '../rules/budget.js';
+import { releaseCreate } from '../rules/ledger.js';
+import { entryId } from '../rules/ledger-entry.js';
 import * as option from '../rules/options.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
-import type { Budget, BudgetOrder, PricedCall } from '../schemas/budget.js';
+import type { Budget, BudgetUsage, PricedCall } from '../schemas/budget.js';
 import { mustBe } from '../schemas/show.js';
 import { memoryStoreOn, type Store } from '../store/store.js';
-import { homeOf, processStore } from './home.js';
+import { ALONE, type CountingBudget, counts, resetOf, TERMS, unresolvedKeys } from './counting-budget.js';
+import { type Ledger, ledgerOf } from './ledger.js';
 
 /** What a budget is made with. */
 export interface BudgetOptions {
@@ -68,34 +69,6 @@ const BUDGET_OPTIONS = z.strictObject({
   onLow: option.callback,
 });
 
-/** How a budget stands. */
-export interface BudgetUsage {
-  /** Tokens of creates that were answered in this period. */
-  readonly spentTokens: number;
-  /** Tokens of creates that are in flight, or whose answer was lost. One of an unknown price reserves all that is left. */
-  readonly reservedTokens: number;
-  /** Tokens that are left; 0 where the limit is passed. */
-  readonly leftTokens: number;
-  /** How many creates have lost their answer. Send them again under their keys, or call `release`. */
-  readonly unresolved: number;
-  /** ISO timestamp at which the next period begins; null without one. */
-  readonly resetsAt: string | null;
-}
-
-/** A budget that shows how it stands. */
-export interface SpendingBudget extends Budget {
-  /** How the budget stands now. Rejects where its store does not answer. */
-  usage(): Promise<BudgetUsage>;
-  /**
-   * Gives back what is reserved for a create whose answer was lost. Call it when you know that the service has made no job
-   * under the key, which the error names as `idempotencyKey`. It does not free a create that is in flight. Rejects where the
-   * store does not answer.
-   */
-  release(idempotencyKey: string): Promise<void>;
-}
-
-/** How long a create waits at most while nobody of its queue gets a turn. */
-const PATIENCE_MS = 60_000;
 /**
  * Makes a limit on what creates may spend, for a client (`new GenClient({ budget })`), for one call
  * (`videos.create(params, { budget })`), or both.
@@ -105,83 +78,67 @@ const PATIENCE_MS = 60_000;
  * answered, until `release`, or until the end of the next period (a day for `'total'`). The spending passes the limit by at
  * most one job: one with a price never seen, or the first one after a price has risen.
  *
- * Throws a GenError for an option that cannot be right.
+ * A budget is known by its scope and its period. Throws a GenError for an option that cannot be right.
  *
  * @example
  * const budget = createBudget({ maxTokens: 2_000, per: 'day' });
  * const client = new GenClient({ budget });
  */
-export function createBudget(options: BudgetOptions): SpendingBudget {
+export function createBudget(options: BudgetOptions): Budget {
   option.checkOptions('createBudget', BUDGET_OPTIONS, options);
-  const { maxTokens, per = 'total', scope: given, store } = options;
-  const name = given ?? 'default';
-  const scope: BudgetScope = { maxTokens, per };
-  const reportLow = lowBalance(options);
-  const own: Store | undefined = store ?? (given === undefined ? memoryStoreOn(systemClock) : undefined);
+  const { maxTokens, per = 'total', store, unknownPrice } = options;
+  // Without a store and a name, a budget counts alone.
+  const isAlone = store === undefined && options.scope === undefined;
+  const scope = options.scope ?? (isAlone ? `${ALONE}${randomOf(systemClock).uuid()}` : 'default');
+  const terms: BudgetTerms = { scope, per, maxTokens };
   /** The clock of the client that used the budget last. */
   let clock: Clock = store ? clockOf(store) : systemClock;
-  const home = () => homeOf(own ?? processStore(clock));
-  const account = () => home().account(name, clock);
-  return {
-    async reserve(order) {
-      clock = order.clock ?? clock;
-      const [at, time] = [home(), clock];
-      const queue = at.account(name, time);
-      const holder = randomOf(time).uuid();
-      const step = reserveStep(order, holder, options);
-      const { idempotencyKey, priceClass, signal, timeoutMs = PATIENCE_MS, isSent = () => true } = order;
-      const reply = await queue.reserve({ scope, step }, { signal, timeoutMs, isSent });
-      if (reply.outcome !== 'reserved' && reply.outcome !== 'held') {
-        throw budgetRefusal(name, maxTokens, reply, step.refusesUnknown);
-      }
-      const key = reply.heldKey ?? idempotencyKey;
-      return {
-        async answered({ jobId, quotedTokens = null, balanceTokens, isUncharged }) {
-          queue.ended(holder);
-          reportLow(balanceTokens);
-          const { teaches } = step;
-          const settle = { op: 'settle', key, jobId, priceClass, teaches, quotedTokens, isUncharged } as const;
-          const settled = queue.change({ scope, step: settle }).then((after) => {
-            if (after?.outcome === 'unpriced') order.warn?.(unpriced(jobId));
-          });
-          await at.soon(Promise.all([at.note(jobId, [name, key, per], time), settled]), time);
-        },
-        async failed({ error, wasSent, derivedKey }) {
-          queue.ended(holder);
-          const fate = wasSent ? outcomeUnderKey(error) : 'unsent';
-          await at.soon(queue.change({ scope, step: { op: 'fail', key, holder, fate, derivedKey } }), time);
-        },
-      };
+  const ledger = () => ledgerOf(store ?? processStore(clock), clock);
+  const budget: CountingBudget = {
+    [TERMS]: {
+      terms,
+      refusesUnknown: unknownPrice === 'refuse',
+      storeOn(given) {
+        clock = given;
+        return store ?? processStore(given);
+      },
+      guess: (job) => (typeof unknownPrice === 'function' ? guess(unknownPrice, job) : null),
+      reportLow: lowBalance(options),
     },
-    async refund(jobId, chargedTokens, given) {
-      clock = given ?? clock;
-      const at = home();
-      await at.soon(at.charge(jobId, chargedTokens, clock), clock);
-    },
-    async usage() {
-      return usageOf(await account().look(scope));
-    },
+    usage: () => usageOf(ledger(), terms),
     async release(key) {
-      // A change is repeated until the store has it. A look says at once that the store is away.
-      await account().look(scope);
-      await account().change({ scope, step: { op: 'release', key } });
+      const { entries } = await ledger().entries();
+      for (const entry of entries.filter((it) => [it.key, it.sentKey].includes(key) && counts(it, terms))) {
+        await ledger().note((draft) => releaseCreate(draft, entryId(entry.account, entry.key)));
+      }
     },
-    scoped: (other) => createBudget({ ...options, ...(own && { store: own }), scope: other }),
+    scoped: (other) => createBudget({ ...options, scope: other }),
   };
+  return Object.freeze(budget);
 }
 
-function reserveStep(order: BudgetOrder, holder: string, options: BudgetOptions): ReserveStep {
-  const { idempotencyKey: key, priceClass, isFixedPrice, learnedTokens, job } = order;
-  const { unknownPrice = 'one-at-a-time' } = options;
+const PROCESS = Symbol.for('gen-client.process-store');
+
+/** The store of this process for creates and budgets that are kept nowhere else, by clock. */
+function processStore(clock: Clock): Store {
+  const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
+  home[PROCESS] ??= new WeakMap();
+  const store = home[PROCESS].get(clock) ?? memoryStoreOn(clock);
+  home[PROCESS].set(clock, store);
+  return store;
+}
+
+async function usageOf(ledger: Ledger, terms: BudgetTerms): Promise<BudgetUsage> {
+  const standing = await ledger.ask((draft) =>
+    standingOf(draft.budget(budgetName(terms)), terms, draft.nowMs, draft.isAlive),
+  );
+  const { spentTokens, reservedTokens, leftTokens } = standing;
   return {
-    op: 'reserve',
-    key,
-    holder,
-    priceClass,
-    teaches: isFixedPrice,
-    knownTokens: learnedTokens ?? null,
-    guessedTokens: typeof unknownPrice === 'function' ? guess(unknownPrice, job) : null,
-    refusesUnknown: unknownPrice === 'refuse',
+    spentTokens,
+    reservedTokens,
+    leftTokens,
+    unresolved: await unresolvedKeys(ledger, terms, standing),
+    resetsAt: resetOf(standing),
   };
 }
 
@@ -197,10 +154,6 @@ function guess(estimate: (job: PricedCall) => number | undefined, job: PricedCal
   throw new GenError(mustBe('unknownPrice()', 'a number of tokens, 0 or more, or undefined', tokens));
 }
 
-function unpriced(jobId: string): string {
-  return `the answer to the create of job ${jobId} has no price, so a budget cannot count it and refuses creates of unknown prices until the job has ended and is read, or its period ends`;
-}
-
 /** Reports once that the balance falls under the limit, and again after it was above. */
 function lowBalance({ lowBalanceTokens = 0, onLow }: BudgetOptions): (balanceTokens: number | undefined) => void {
   let isLow = false;
@@ -210,40 +163,4 @@ function lowBalance({ lowBalanceTokens = 0, onLow }: BudgetOptions): (balanceTok
     isLow = balanceTokens < lowBalanceTokens;
     if (isLow && !wasLow) callObserver(() => onLow?.({ balanceTokens }));
   };
-}
-
-function usageOf({ spentTokens, reservedTokens, leftTokens, endMs, unresolved }: BudgetReply): BudgetUsage {
-  const resetsAt = endMs === null ? null : new Date(endMs).toISOString();
-  return { spentTokens, reservedTokens, leftTokens, unresolved, resetsAt };
-}
-
-/** The error of a create that does not fit into the budget, or whose price is unknown. */
-function budgetRefusal(
-  name: string,
-  maxTokens: number,
-  reply: BudgetReply,
-  refusesUnknown: boolean,
-): BudgetExceededError {
-  const { leftTokens, resetsAt, unresolved } = usageOf(reply);
-  const [why, ...advice] = explanation(reply, refusesUnknown);
-  const estimateTokens = reply.tokens ?? undefined;
-  const cost = estimateTokens === undefined ? 'a create of unknown price' : `a create of ${estimateTokens} tokens`;
-  const lost = unresolved === 1 ? '1 create has lost its answer' : `${unresolved} creates have lost their answers`;
-  const message = [
-    `The budget "${name}" has ${leftTokens} of ${maxTokens} tokens left${why}, so ${cost} was not sent.`,
-    ...(resetsAt === null ? [] : [`The next period begins at ${resetsAt}.`]),
-    ...(unresolved === 0 ? [] : [`${lost}: send it again under its key, or call budget.release(key).`]),
-    ...advice,
-  ].join(' ');
-  return new BudgetExceededError(message, { estimateTokens, leftTokens, resetsAt, scope: name });
-}
-
-function explanation({ outcome }: BudgetReply, refusesUnknown: boolean): readonly [why: string, ...advice: string[]] {
-  if (outcome !== 'unknown') return [''];
-  if (refusesUnknown)
-    return [' and refuses unknown prices', "Let unknownPrice estimate, or set it to 'one-at-a-time'."];
-  return [
-    ' and contains a create whose price is not known yet',
-    'Read its job when it has ended, or let unknownPrice estimate.',
-  ];
 }

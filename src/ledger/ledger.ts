@@ -1,132 +1,252 @@
-// A budget in a shared store: the ledger of its scope, each answered create under a key of its own, and the scopes of a job.
-import { takeBudgetStep } from '../rules/budget.js';
-import {
-  type BudgetPeriod,
-  type BudgetReply,
-  type BudgetState,
-  type BudgetTurn,
-  EMPTY_BUDGET,
-  keptMs,
-  type PendingCreate,
-  REMEMBERED_MS,
-  type SettledCreate,
-} from '../rules/budget-state.js';
-import type { Decision, StoredValues } from '../store/store.js';
+// The driver of the ledger on one store: collects what the calls of this process say, and makes it one step of the rules.
+import { type OpenAsk, type OpenReply, openCreate } from '../rules/ledger.js';
+import { type CreateEntry, HOLD_MS } from '../rules/ledger-entry.js';
+import { type Clock, clockOf, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
+import { abortable, sleep } from '../runtime/deadline.js';
+import { boundedStore, isInProcess, isSetupError, openingOf, type Store, updateGroup } from '../store/store.js';
+import { createKey, INDEX_KEYS, keysOf, type LedgerProcess, StoredDraft, Unread } from './draft.js';
+import { OpenQueue } from './open-queue.js';
 
-/** The key of a group that contains the state of a budget. */
-const LEDGER = 'ledger';
-/** The key of a group that contains the creates of a job. */
-const CREATES_KEY = 'creates';
+const GROUP = 'ledger';
+/** Calls that share one step. More of them would hold the event loop for too long. */
+const MOST_PER_STEP = 64;
+const TIMEOUT_MS = 2_000;
+/** The pause after a failed read or swap; each further one is twice as long. */
+const RETRY_MS = 50;
+/** How long a fact is told again to a store that is away: about a minute. */
+const NOTE_TRIES = 9;
+const NOTE_RETRY_MS = 250;
 
-/** The group of a budget. */
-export function groupOf(scope: string): string {
-  return `budget/${scope}`;
+/** What a call wants of the ledger. It may run several times. */
+type Rule<T> = (draft: StoredDraft) => T;
+
+interface Pending {
+  /** The values that it surely reads. */
+  readonly keys: readonly string[];
+  readonly run: (draft: StoredDraft) => void;
+  readonly settle: () => void;
+  readonly fail: (error: unknown) => void;
+  /** How often it is told again where the store is away. */
+  triesLeft: number;
 }
 
-/** The budget of a group; undefined for a group of something else. */
-export function scopeOf(group: string): string | undefined {
-  return group.startsWith(groupOf('')) ? group.slice(groupOf('').length) : undefined;
+/** What is known of a step before it is made. */
+interface AskOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly keys?: readonly string[];
 }
 
-/** The group of a job that budgets have counted. */
-export function jobGroupOf(jobId: string): string {
-  return `budget-job/${jobId}`;
-}
+/** The ledger of one store in this process. */
+export class Ledger {
+  /** Whether entries survive this process. */
+  readonly outlives: boolean;
+  /** The store's own time. */
+  readonly clock: Clock;
+  readonly #store: Store;
+  readonly #uuid: string;
+  readonly #queue: Pending[] = [];
+  /** Facts that the store has missed. The next step begins with them. */
+  #missed: Pending[] = [];
+  #retry: (() => void) | undefined;
+  readonly #open: OpenQueue;
+  /** The calls that work on an entry now. */
+  readonly #flying = new Set<string>();
+  #calls = 0;
+  #isRunning = false;
+  #renewal: (() => void) | undefined;
 
-/** The keys that the steps depend on. */
-export function keysOf(turns: readonly Omit<BudgetTurn, 'nowMs'>[]): readonly string[] {
-  const keys = turns.flatMap(({ step }) => ('key' in step ? [step.key] : []));
-  return [LEDGER, ...new Set(keys.map(settledKey))];
-}
-
-/** Makes the steps in order, up to the first reserve that has to wait. */
-export function takeSteps(
-  turns: readonly Omit<BudgetTurn, 'nowMs'>[],
-  { values, nowMs }: StoredValues,
-): Decision<readonly BudgetReply[]> {
-  const before = readBudget(values);
-  let state = before;
-  const replies: BudgetReply[] = [];
-  for (const turn of turns) {
-    const taken = takeBudgetStep(state, { ...turn, nowMs });
-    state = taken.state;
-    replies.push(taken.reply);
-    if (taken.reply.outcome === 'wait') break;
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.outlives = !isInProcess(store);
+    this.clock = clock;
+    this.#uuid = randomOf(clock).uuid();
+    this.#open = new OpenQueue({ ask: (rule, keys) => this.ask(rule, { keys }), clock, isShared: this.outlives });
   }
-  // To look at a budget changes nothing: it may be done by another clock than that of its clients.
-  if (turns.every(({ step }) => step.op === 'look')) return { changes: {}, result: replies };
-  const changes: Record<string, { value: string; ttlMs: number }> = {};
-  const ledger = writeLedger(state);
-  if (ledger !== (values[LEDGER] ?? writeLedger(EMPTY_BUDGET))) {
-    changes[LEDGER] = { value: ledger, ttlMs: keptMs(turns[0]?.scope.per ?? 'total') };
+
+  get #process(): LedgerProcess {
+    const opening = openingOf(this.#store);
+    return { id: opening === undefined ? this.#uuid : `${opening}/${this.#uuid}`, opening };
   }
-  for (const [key, settled] of state.settled) {
-    if (before.settled.get(key) === settled) continue;
-    changes[settledKey(key)] = { value: JSON.stringify(settled), ttlMs: REMEMBERED_MS };
+
+  /** Names a call, which holds its entry until it is {@link landed}. */
+  fly(): string {
+    this.#calls += 1;
+    const by = `${this.#process.id}#${this.#calls}`;
+    this.#flying.add(by);
+    this.#renew();
+    return by;
   }
-  return { changes, result: replies };
+
+  /** The call is over. */
+  landed(by: string): void {
+    this.#flying.delete(by);
+    if (this.#flying.size > 0) return;
+    this.#renewal?.();
+    this.#renewal = undefined;
+  }
+
+  /** Whether a call of this process, or one of another process, is under way. */
+  isInFlight = (holder: string): boolean => !holder.includes(this.#uuid) || this.#flying.has(holder);
+
+  /** Opens an entry, after those that wait for the same budgets. An abort ends the wait. */
+  open(ask: OpenAsk, signal: AbortSignal | undefined): Promise<OpenReply> {
+    if (ask.entry.budgets.length > 0) return this.#open.add(ask, signal);
+    return this.ask((draft) => openCreate(draft, ask), { keys: keysOf(ask.id, ask.entry), signal });
+  }
+
+  /** Makes a step. Rejects where the store does not answer. `keys` are values that it surely reads. */
+  ask<T>(rule: Rule<T>, { signal, keys = [] }: AskOptions = {}): Promise<T> {
+    const done = this.#ask(rule, keys, 0);
+    return signal ? abortable(done, signal) : done;
+  }
+
+  /** Makes a step that must be made: it is told again while the store is away. Rejects where it stays away. */
+  async note<T>(rule: Rule<T>, keys: readonly string[] = []): Promise<T> {
+    const noted = await this.#ask(rule, keys, NOTE_TRIES);
+    this.#open.wake();
+    return noted;
+  }
+
+  #ask<T>(rule: Rule<T>, keys: readonly string[], triesLeft: number): Promise<T> {
+    let result: { readonly value: T } | undefined;
+    return new Promise<T>((resolve, reject) => {
+      const run = (draft: StoredDraft) => {
+        result = { value: rule(draft) };
+      };
+      const settle = () => (result ? resolve(result.value) : undefined);
+      this.#add({ keys, run, settle, fail: reject, triesLeft });
+    });
+  }
+
+  /** All entries, the oldest first. It reads the whole index. */
+  async entries(): Promise<{
+    readonly entries: readonly CreateEntry[];
+    readonly isAlive: (holder: string) => boolean;
+  }> {
+    const seen = await this.#read(INDEX_KEYS);
+    const ids = new StoredDraft(new Set(INDEX_KEYS), seen, this.#process).ids();
+    const keys = ['holders', ...ids.map(createKey)];
+    const draft = new StoredDraft(new Set(keys), await this.#read(keys), this.#process);
+    const entries = ids.flatMap((id) => draft.entry(id) ?? []);
+    return { entries: entries.sort((a, b) => a.atMs - b.atMs), isAlive: draft.isAlive };
+  }
+
+  async #read(keys: readonly string[]) {
+    return this.#persistently(() => boundedStore(this.#store, this.clock).read(GROUP, keys));
+  }
+
+  #add(pending: Pending): void {
+    if (this.clock.perRequest) {
+      // On Workers a call must not wait for what another request does.
+      void this.#step([pending]);
+      return;
+    }
+    this.#queue.push(pending);
+    if (!this.#isRunning) void this.#run();
+  }
+
+  /** One step after the other, each for the calls that have come meanwhile. */
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    // The calls of one moment come together.
+    await Promise.resolve();
+    while (this.#queue.length > 0) {
+      await this.#step([...this.#missed.splice(0), ...this.#queue.splice(0, MOST_PER_STEP)]);
+      if (this.#queue.length > 0) await nextTurn();
+    }
+    this.#isRunning = false;
+  }
+
+  async #step(pending: readonly Pending[]): Promise<void> {
+    try {
+      await this.#persistently(() => this.#make(pending));
+      for (const { settle } of pending) settle();
+    } catch (error) {
+      for (const it of pending) this.#failed(it, error);
+    }
+  }
+
+  /** A fact is told again, with the next step or after a while. */
+  #failed(it: Pending, error: unknown): void {
+    it.triesLeft -= 1;
+    if (it.triesLeft <= 0 || isSetupError(error)) {
+      it.fail(error);
+      return;
+    }
+    this.#missed.push(it);
+    const pauseMs = NOTE_RETRY_MS * 2 ** (NOTE_TRIES - 1 - it.triesLeft);
+    this.#retry ??= this.clock.after(pauseMs, () => {
+      this.#retry = undefined;
+      const [first, ...others] = this.#missed.splice(0);
+      this.#queue.unshift(...others);
+      if (first) this.#add(first);
+    });
+  }
+
+  /** Every step is idempotent by key, so a read or a swap that failed is made again until the store's time has passed. */
+  async #persistently<T>(work: () => Promise<T>): Promise<T> {
+    const { timeoutMs = TIMEOUT_MS } = this.#store;
+    const startMs = this.clock.now();
+    for (let tries = 0; ; tries++) {
+      try {
+        return await work();
+      } catch (error) {
+        const pauseMs = RETRY_MS * 2 ** tries;
+        if (isSetupError(error) || this.clock.now() + pauseMs - startMs >= timeoutMs) throw error;
+        await sleep(this.clock, pauseMs);
+      }
+    }
+  }
+
+  async #make(pending: readonly Pending[]): Promise<void> {
+    const keys = new Set(['holders', ...pending.flatMap((it) => it.keys)]);
+    const where = { store: this.#store, group: GROUP, clock: this.clock, random: randomOf(this.clock) };
+    for (;;) {
+      const missing = await updateGroup(where, [...keys], (seen) => {
+        const draft = new StoredDraft(keys, seen, this.#process);
+        const unread = pending.flatMap(({ run }) => unreadOf(() => run(draft)));
+        if (unread.length > 0) return { changes: {}, result: unread };
+        if (this.#flying.size > 0) draft.hold();
+        return { changes: draft.changes(), result: unread };
+      });
+      if (missing.length === 0) return;
+      for (const key of missing) keys.add(key);
+    }
+  }
+
+  /** Says that the process lives while a call of it is under way. One process that has the store alone need not. */
+  #renew(): void {
+    if (!this.outlives || this.#process.opening !== undefined || this.clock.perRequest) return;
+    this.#renewal ??= this.clock.after(
+      HOLD_MS / 3,
+      () => {
+        this.#renewal = undefined;
+        void this.ask((draft) => draft.hold()).catch(() => {});
+        if (this.#flying.size > 0) this.#renew();
+      },
+      { isIdle: true },
+    );
+  }
 }
 
-/** A create of a job: the name and the period of the budget that has counted it, and its idempotency key. */
-export type JobCreate = readonly [name: string, key: string, per: BudgetPeriod];
-
-/** The key of {@link jobGroupOf}. */
-export const JOB_KEYS: readonly string[] = [CREATES_KEY];
-
-/** The creates of a job. */
-export function readCreates({ values }: StoredValues): readonly JobCreate[] {
-  return values[CREATES_KEY] === undefined ? [] : JSON.parse(values[CREATES_KEY]);
+function unreadOf(work: () => void): string[] {
+  try {
+    work();
+    return [];
+  } catch (thrown) {
+    if (thrown instanceof Unread) return [thrown.key];
+    throw thrown;
+  }
 }
 
-/** Adds creates to those of a job. */
-export function addCreates(seen: StoredValues, added: readonly JobCreate[]): Decision<undefined> {
-  const known = readCreates(seen);
-  const isNew = ([name, key]: JobCreate) => !known.some((it) => it[0] === name && it[1] === key);
-  const creates = [...known, ...added.filter(isNew)];
-  if (creates.length === known.length) return { changes: {}, result: undefined };
-  return { changes: { [CREATES_KEY]: { value: JSON.stringify(creates), ttlMs: REMEMBERED_MS } }, result: undefined };
-}
+const LEDGERS = new WeakMap<Store, WeakMap<Clock, Ledger>>();
 
-function settledKey(key: string): string {
-  return `create/${key}`;
-}
-
-type Entries<T> = readonly (readonly [string, T])[];
-
-/** The state as JSON. */
-interface Ledger {
-  readonly startMs: number;
-  readonly spentTokens: number;
-  readonly pending: Entries<Omit<PendingCreate, 'holders'> & { readonly holders: Entries<number> }>;
-  readonly unpriced: Entries<SettledCreate>;
-  readonly prices: Entries<number>;
-}
-
-/** A budget, from the values of its group. */
-export function readBudget(values: StoredValues['values']): BudgetState {
-  const settled = new Map(
-    Object.entries(values)
-      .filter(([name]) => name !== LEDGER)
-      .map(([name, value]): [string, SettledCreate] => [name.slice(settledKey('').length), JSON.parse(value)]),
-  );
-  if (values[LEDGER] === undefined) return { ...EMPTY_BUDGET, settled };
-  const { pending, unpriced, prices, ...ledger }: Ledger = JSON.parse(values[LEDGER]);
-  return {
-    ...ledger,
-    pending: new Map(pending.map(([key, { holders, ...rest }]) => [key, { ...rest, holders: new Map(holders) }])),
-    unpriced: new Map(unpriced),
-    prices: new Map(prices),
-    settled,
-  };
-}
-
-function writeLedger({ startMs, spentTokens, pending, unpriced, prices }: BudgetState): string {
-  const ledger: Ledger = {
-    startMs,
-    spentTokens,
-    pending: [...pending].map(([key, { holders, ...rest }]) => [key, { ...rest, holders: [...holders] }]),
-    unpriced: [...unpriced],
-    prices: [...prices],
-  };
-  return JSON.stringify(ledger);
+/** The ledger of a store. What is in the memory of this process follows the clock of its client. */
+export function ledgerOf(store: Store, clock: Clock): Ledger {
+  const time = isInProcess(store) ? clock : clockOf(store);
+  const ledgers = LEDGERS.get(store) ?? new WeakMap<Clock, Ledger>();
+  LEDGERS.set(store, ledgers);
+  const ledger = ledgers.get(time) ?? new Ledger(store, time ?? systemClock);
+  ledgers.set(time, ledger);
+  return ledger;
 }

@@ -45,21 +45,33 @@ const NAMES: Readonly<Record<FieldsCall, string>> = {
   registration: 'characters.register',
 };
 
-/** Names that other calls and other services use, and the documented name in each call. */
-const MEANT: Readonly<Record<string, Partial<Record<FieldsCall, string>>>> = {
-  aspect_ratio: { images: 'ratio', videoEdits: 'ratio' },
-  ratio: { characters: 'aspect_ratio' },
-  size: { images: 'ratio', videos: 'aspect_ratio', videoEdits: 'ratio', characters: 'aspect_ratio' },
-  seconds: { videos: 'duration', videoEdits: 'duration' },
-  image: {
-    images: 'reference_upload_ids',
-    videos: 'first_frame_upload_id',
-    videoEdits: 'reference_image_upload_ids',
-    characters: 'reference_upload_ids',
-    registration: 'upload_id',
-  },
+const FIRST_FRAME = { videos: 'first_frame_upload_id', images: 'reference_upload_ids' } as const;
+const PICTURE = {
+  ...{ ...FIRST_FRAME, videoEdits: 'reference_image_upload_ids' },
+  ...{ characters: 'reference_upload_ids', registration: 'upload_id' },
+} as const;
+const SHAPE = { images: 'ratio', videos: 'aspect_ratio', videoEdits: 'ratio', characters: 'aspect_ratio' } as const;
+const LENGTH = { videos: 'duration', videoEdits: 'duration' } as const;
+
+/** Names that other calls and other services use (fal, replicate, runway, luma, openai), and the documented name. */
+const MEANT: Readonly<Record<string, string | Partial<Record<FieldsCall, string>>>> = {
+  aspect_ratio: SHAPE,
+  ratio: SHAPE,
+  size: SHAPE,
+  image_size: SHAPE,
+  seconds: LENGTH,
+  duration_seconds: LENGTH,
+  image: PICTURE,
+  prompt_image: PICTURE,
+  input_reference: PICTURE,
+  start_image: FIRST_FRAME,
+  first_frame: FIRST_FRAME,
+  first_frame_image: FIRST_FRAME,
+  end_image: { videos: 'last_frame_upload_id' },
+  last_frame: { videos: 'last_frame_upload_id' },
+  keyframes: { videos: 'first_frame_upload_id and last_frame_upload_id' },
   image_url: { images: 'reference_image_urls', videos: 'first_frame_url', videoEdits: 'reference_images' },
-  reference_upload_ids: { videos: 'reference_image_upload_ids', videoEdits: 'reference_image_upload_ids' },
+  reference_upload_ids: PICTURE.videoEdits,
   reference_image_upload_ids: { images: 'reference_upload_ids', characters: 'reference_upload_ids' },
   reference_image_urls: { videoEdits: 'reference_images' },
   first_frame_upload_id: { images: 'reference_upload_ids', characters: 'reference_upload_ids' },
@@ -67,71 +79,106 @@ const MEANT: Readonly<Record<string, Partial<Record<FieldsCall, string>>>> = {
   source_video_upload_id: { videos: 'reference_video_upload_ids' },
   video: { videos: 'reference_video_urls' },
   video_url: { videos: 'reference_video_urls', videoEdits: 'source_video_url' },
-  text: { images: 'prompt', videos: 'prompt', videoEdits: 'prompt', characters: 'prompt' },
+  text: 'prompt',
+  prompt_text: 'prompt',
+  input: 'its fields beside each other, without input',
+  model_id: 'model',
+  model_name: 'model',
+  version: 'model',
+  quality: 'resolution',
+  audio: { videos: 'generate_audio', videoEdits: 'generate_audio' },
+  user: 'safety_identifier',
+  webhook: 'webhook_url',
+  n: 'one create for each output',
+  num_images: 'one create for each output',
+  num_outputs: 'one create for each output',
+  number_of_images: 'one create for each output',
+  number_of_videos: 'one create for each output',
 };
+
+/** Names of options. Among the params they would be sent, ignored, and paid for. */
+const OPTION_NAMES: readonly string[] = [
+  ...['signal', 'timeoutMs', 'maxRetries', 'idempotencyKey', 'headers', 'preflight', 'budget', 'label', 'extraBody'],
+  ...['onUpdate', 'onCreated', 'onUploadProgress', 'pollIntervalMs', 'throwOnFailure', 'cleanup', 'recover'],
+  'resubmitPending',
+];
 
 /** Every documented name, also of the fields inside `content`. */
 const ALL_FIELDS: readonly string[] = [
   ...Object.values(DOCUMENTED_FIELDS).flat(),
-  'image_url',
-  'video_url',
-  'audio_url',
+  ...['image_url', 'video_url', 'audio_url'],
 ];
 
-/** The documented name that a camelCase one is meant for. */
-function twinOf(name: string): string | undefined {
-  const twin = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return twin !== name && ALL_FIELDS.includes(twin) && !ALL_FIELDS.includes(name) ? twin : undefined;
+/** A name without what people write in different ways: case, spaces, `-` and `_`. */
+const squeezed = (name: string) => name.toLowerCase().replace(/[\s_-]/g, '');
+
+/** The name among `names` that differs only in case, spaces, `-` or `_`. */
+function sameName(name: string, names: readonly string[]): string | undefined {
+  return names.find((known) => squeezed(known) === squeezed(name));
 }
 
-/** Refuses the camelCase twin of a documented field in an item of a list. */
+/** Refuses a name in an item of a list that differs from a documented one only in how it is written. */
 export function refuseTwins(item: Fields): void {
   for (const [name, value] of Object.entries(item)) {
-    const twin = value === undefined ? undefined : twinOf(name);
+    const twin = value === undefined || ALL_FIELDS.includes(name) ? undefined : sameName(name, ALL_FIELDS);
     if (twin !== undefined) refuseName(name, `the service ignores this name; write ${twin}.`);
   }
 }
 
 /**
- * Refuses an undocumented field that has a documented twin, that another call documents, or by which another service calls
- * a documented one: the service would ignore it, and charge for a job without it. `isStrict` refuses every undocumented field,
- * and `isEdit` says that a video is an edit by its `intent`.
+ * Refuses what the call does not document, because the service would ignore it and charge for a job without it. The message
+ * names what was meant, as far as that is known. `extra` is the option extraBody: fields that the documentation does not have.
  */
-export function refuseField(
-  call: FieldsCall,
-  name: string,
-  { isStrict, isEdit }: { readonly isStrict?: boolean | undefined; readonly isEdit?: boolean } = {},
-): void {
-  const twin = twinOf(name);
-  if (twin !== undefined) {
-    const documented = MEANT[twin]?.[isEdit ? 'videoEdits' : call] ?? twin;
-    refuseName(name, `the service ignores this name; write ${documented}.`);
+export function refuseUndocumented(call: FieldsCall, params: Fields, extra: Fields = {}): void {
+  const isEdit = call === 'videos' && params.intent === 'video_edit';
+  const documented: readonly string[] = isEdit
+    ? [...DOCUMENTED_FIELDS.videos, ...DOCUMENTED_FIELDS.videoEdits]
+    : DOCUMENTED_FIELDS[call];
+  for (const name of Object.keys(extra)) {
+    if (documented.includes(name))
+      refuseName(name, 'is a documented field; pass it with the params, not in extraBody.');
   }
-  const meant = MEANT[name]?.[call];
-  if (meant !== undefined) refuseName(name, `${NAMES[call]} ignores this name; write ${meant}.`);
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== undefined && !documented.includes(name))
+      refuseName(name, problemOf(name, { call, documented, isEdit }));
+  }
+}
+
+/** Refuses a function, a signal and a client among the params: each was meant as an option, and JSON would lose it. */
+export function refuseOptions(params: Fields): void {
+  for (const [name, value] of Object.entries(params)) {
+    const isCallback = typeof value === 'function' && !isUploadField(name);
+    if (isCallback || value instanceof AbortSignal || (isFields(value) && typeof value.withOptions === 'function')) {
+      refuseName(name, 'cannot be sent. Options are the second argument.');
+    }
+  }
+}
+
+interface NamedIn {
+  readonly call: FieldsCall;
+  readonly documented: readonly string[];
+  readonly isEdit: boolean;
+}
+
+function problemOf(name: string, { call, documented, isEdit }: NamedIn): string {
+  if (OPTION_NAMES.includes(name)) return 'is an option: pass it as the second argument.';
+  const own = sameName(name, documented);
+  if (own !== undefined) return `the service ignores this name; write ${own}.`;
+  const meant = MEANT[sameName(name, Object.keys(MEANT)) ?? ''];
+  const here = typeof meant === 'object' ? meant[isEdit ? 'videoEdits' : call] : meant;
+  if (here !== undefined) return `${NAMES[call]} ignores this name; write ${here}.`;
   const owner = ownerOf(name);
-  if (owner !== undefined) {
-    refuseName(name, `it is a field of ${NAMES[owner]}, and ${NAMES[call]} does not take it.`);
-  }
-  if (isStrict) refuseName(name, `${NAMES[call]} documents no such field, and preflight is 'strict'.`);
+  if (owner !== undefined) return `it is a field of ${NAMES[owner]}, and ${NAMES[call]} does not take it.`;
+  return `${NAMES[call]} documents no such field. Leave it out, or send it with the option extraBody.`;
 }
 
 function refuseName(name: string, problem: string): never {
   throw new PreflightError(`${name}: ${problem}`, { code: 'http_400', param: name });
 }
 
-/** The undocumented fields of a call. A video with `intent` takes the fields of an edit as well. */
-export function undocumentedFields(call: FieldsCall, params: Fields): string[] {
-  const isEdit = call === 'videos' && params.intent === 'video_edit';
-  const documented: readonly string[] = isEdit
-    ? [...DOCUMENTED_FIELDS.videos, ...DOCUMENTED_FIELDS.videoEdits]
-    : DOCUMENTED_FIELDS[call];
-  return Object.keys(params).filter((name) => params[name] !== undefined && !documented.includes(name));
-}
-
 function ownerOf(name: string): FieldsCall | undefined {
   const calls = Object.keys(DOCUMENTED_FIELDS) as FieldsCall[];
-  return calls.find((call) => (DOCUMENTED_FIELDS[call] as readonly string[]).includes(name));
+  return calls.find((call) => sameName(name, DOCUMENTED_FIELDS[call]) !== undefined);
 }
 
 const UPLOAD_FIELD = /(^|_)upload_ids?$/;
@@ -222,7 +269,12 @@ function refuseNoUpload(at: string, value: unknown, field: string): void {
 function refuseNoUrl(at: string, value: unknown, field: string): void {
   if (value instanceof URL) return;
   if (isPromise(value)) refuseReference(at, field, 'is a promise; await it');
-  if (isObject(value)) refuseReference(at, field, `takes a public URL; a file goes into ${uploadField(field)}`);
+  if (isObject(value))
+    refuseReference(
+      at,
+      field,
+      `takes a public URL; a file goes into ${at.startsWith('references[') ? 'reference_upload_ids' : uploadField(field)}`,
+    );
   refuseNoText(at, value, field);
 }
 
@@ -240,7 +292,9 @@ function uploadField(field: string): string {
   const [, kind] = /^reference_?(image|video|audio)/i.exec(field) ?? [];
   if (kind !== undefined) return `reference_${kind.toLowerCase()}_upload_ids (reference_upload_ids for images)`;
   if (field === 'video' || field === 'source_video_url') return 'source_video_upload_id';
-  return /^(first|last)_frame_url$/.test(field) ? field.replace('_url', '_upload_id') : 'a field that takes upload ids';
+  if (/^(first|last)_frame_url$/.test(field)) return field.replace('_url', '_upload_id');
+  const [, part] = /^(image|video|audio)_url$/.exec(field) ?? [];
+  return part === undefined ? 'a field that takes upload ids' : `reference_${part}_upload_ids`;
 }
 
 /** Whether JSON would lose what a value holds: a file, bytes, a function. A plain object has only its fields. */

@@ -1,20 +1,29 @@
 // The documented numbers of the service. No other file contains one.
 
-/** The documented rate limits, by the name that the SDK gives each. */
-export type Lane = 'uploads.create' | 'uploads.put' | 'uploads.delete' | 'videos.create' | 'jobs.get' | 'jobs.output';
+/** The rate limits for which the service documents a number, by the name that the SDK gives each. */
+type DocumentedLane =
+  | 'uploads.create'
+  | 'uploads.put'
+  | 'uploads.delete'
+  | 'videos.create'
+  | 'jobs.get'
+  | 'jobs.output';
 
-/** How many calls a lane takes in each window. */
+/** The rate limits of an account, by the name that the SDK gives each. The service documents no number for the last three. */
+export type Lane = DocumentedLane | 'images.create' | 'videoEdits.create' | 'characters.create';
+
+/** How many calls a rate limit takes in each window. */
 export interface LaneLimit {
   /** Calls per window; `Infinity` for no limit. */
   readonly limit: number;
-  /** The window in milliseconds. */
+  /** The window in milliseconds; 0 where there is no limit. */
   readonly windowMs: number;
 }
 
 const perMinute = (limit: number): LaneLimit => ({ limit, windowMs: 60_000 });
 
 /** The documented limits of one account. */
-export const DOCUMENTED_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
+export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLane, LaneLimit>> = {
   'uploads.create': perMinute(60),
   'uploads.put': perMinute(60),
   'uploads.delete': perMinute(60),
@@ -23,8 +32,18 @@ export const DOCUMENTED_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
   'jobs.output': perMinute(300),
 };
 
-/** Every lane. */
-export const LANES = Object.keys(DOCUMENTED_LIMITS) as readonly Lane[];
+const WITHOUT_NUMBER: LaneLimit = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
+
+/** Every rate limit of an account, also those without a number: only a 429 tells that such a limit is reached. */
+export const LANE_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
+  ...DOCUMENTED_LIMITS,
+  'images.create': WITHOUT_NUMBER,
+  'videoEdits.create': WITHOUT_NUMBER,
+  'characters.create': WITHOUT_NUMBER,
+};
+
+/** The names of the rate limits. */
+export const LANES = Object.keys(LANE_LIMITS) as readonly Lane[];
 
 /** The share of the limit that waits read with. The rest is left for the caller's own reads. */
 export const READ_SHARE = 7 / 8;

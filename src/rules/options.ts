@@ -2,7 +2,7 @@
 import * as z from 'zod/mini';
 import { GenError } from '../errors/gen-error.js';
 import type { Budget } from '../schemas/budget.js';
-import { mustBe, noSuchOption } from '../schemas/show.js';
+import { mustBeOptions, noSuchOption, show, showKind } from '../schemas/show.js';
 
 /**
  * Options as a schema: an object of {@link optionsOf} whose checks carry as their message what the option must be, for
@@ -16,22 +16,41 @@ export const optionsOf = z.strictObject;
 /**
  * Throws a {@link GenError} for an option that does not exist, naming the nearest one that does, and for a value that an
  * option cannot have. `owner` is who takes the options: `GenClient`, `videos.create`. An option inside another is named by its
- * path: `limits.videos.create.windowMs`.
+ * path: `limits['videos.create'].windowMs`.
  */
 export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
-  if (given === null) throw new GenError(mustBe(`${owner}: options`, 'an object', given));
+  const isObject = typeof given === 'object' && given !== null && !Array.isArray(given);
+  if (given !== undefined && !isObject) {
+    throw new GenError(mustBeOptions(owner, Object.keys(shapeAt(schema, []))[0], given));
+  }
   const { error } = schema.safeParse(given ?? {});
   const issues = error?.issues.map((issue) => innermostIssue(issue)) ?? [];
   // A misspelt name first: what it was meant for is missing because of it.
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   if (issue === undefined) return;
-  const path = issue.path.join('.');
+  const path = pathOf(issue.path);
   if (issue.code !== 'unrecognized_keys') {
-    throw new GenError(mustBe(path || 'options', issue.message, valueAt(given, issue.path)));
+    throw new GenError(`${path || 'options'} must be ${issue.message}${whatItIs(issue, valueAt(given, issue.path))}.`);
   }
-  const prefix = path === '' ? '' : `${path}.`;
-  const known = Object.keys(shapeAt(schema, issue.path)).map((name) => prefix + name);
-  throw unknownOption(owner, prefix + (issue.keys[0] ?? ''), known);
+  const named = (name: string) => pathOf([...issue.path, name]);
+  const known = Object.keys(shapeAt(schema, issue.path)).map(named);
+  throw unknownOption(owner, named(issue.keys[0] ?? ''), known);
+}
+
+/** Never the text that stands for an object, a function or a secret: it may be a key. */
+function whatItIs(issue: z.core.$ZodIssue, value: unknown): string {
+  const { hides } = (issue.code === 'custom' && issue.params) || {};
+  if (hides === 'everything') return '';
+  return `, not ${hides === 'texts' || (issue.code === 'invalid_type' && issue.expected !== 'boolean') ? showKind(value) : show(value)}`;
+}
+
+/** The path as one writes it. */
+function pathOf(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((before, key) => {
+    const name = String(key);
+    if (name.includes('.')) return `${before}['${name}']`;
+    return before === '' ? name : `${before}.${name}`;
+  }, '');
 }
 
 /** What is wrong inside the form of a union that the value has; the union's own issue where it has none of them. */
@@ -74,6 +93,10 @@ export const optional = <T extends z.core.$ZodType>(check: T) => z.optional(chec
 /** A value that must be given and `fits`; `what` says in words what it must be. */
 export const required = <T>(what: string, fits: (value: unknown) => boolean) => z.custom<T>(fits, what);
 
+/** An object or a function that must be given and `fits`. A text in its place may be a key, so no message shows it. */
+export const requiredObject = <T>(what: string, fits: (value: unknown) => boolean) =>
+  z.custom<T>(fits, { error: what, params: { hides: 'texts' } });
+
 /** A value that `fits`, where it is given. */
 export const must = <T>(what: string, fits: (value: unknown) => boolean) => z.optional(required<T>(what, fits));
 
@@ -98,27 +121,39 @@ export const count = must<number>(
 /** true or false. */
 export const flag = z.optional(z.boolean('true or false'));
 
-/** Whether calls are checked before they are sent, and how strictly. */
-export const preflight = must<boolean | 'strict'>(
-  "true, false or 'strict'",
-  (value) => typeof value === 'boolean' || value === 'strict',
-);
-
 /** A text with something in it. */
 export const text = z.optional(z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')));
 
+/** A secret that `fits`, where it is given. No message shows it. */
+export const secret = (what: string, fits: (value: unknown) => boolean) =>
+  z.optional(z.custom<string>(fits, { error: what, params: { hides: 'everything' } }));
+
 /** A function. */
-export const callback = must<(...args: never[]) => unknown>('a function', (value) => typeof value === 'function');
+export const callback = z.optional(
+  requiredObject<(...args: never[]) => unknown>('a function', (value) => typeof value === 'function'),
+);
 
 /** An AbortSignal, of whichever realm. */
-export const abortSignal = must<AbortSignal>('an AbortSignal', (value) => hasMethods(value, ['addEventListener']));
+export const abortSignal = z.optional(
+  requiredObject<AbortSignal>('an AbortSignal', (value) => hasMethods(value, ['addEventListener'])),
+);
 
 /** One of several forms: `what` says in words what the value must be where it has none of them. */
 export const either = <const T extends readonly z.core.$ZodType[]>(what: string, ...forms: T) =>
   z.optional(z.union(forms, what));
 
 /** An object that is not looked into. */
-export const anObject = must<object>('an object', (value) => typeof value === 'object' && value !== null);
+export const anObject = z.optional(
+  requiredObject<object>('an object', (value) => typeof value === 'object' && value !== null),
+);
+
+/** Headers by their names. A Headers object or a list would be sent as nothing. */
+export const headers = z.optional(
+  requiredObject<Readonly<Record<string, string>>>(
+    "an object such as { 'x-team': 'film' }",
+    (value) => typeof value === 'object' && value !== null && !(Symbol.iterator in value),
+  ),
+);
 
 /** One of some strings. */
 export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
@@ -126,11 +161,11 @@ export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
 
 /** An object with these methods. */
 export const methods = <T>(...names: readonly string[]) =>
-  must<T>(withMethods(names), (value) => hasMethods(value, names));
+  z.optional(requiredObject<T>(withMethods(names), (value) => hasMethods(value, names)));
 
 /** An object with these methods, which a function of this package makes: `call` is how to call it. */
 export const madeBy = <T>(call: string, ...names: readonly string[]) =>
-  must<T>(`what ${call} returns, or ${withMethods(names)}`, (value) => hasMethods(value, names));
+  z.optional(requiredObject<T>(`what ${call} returns, or ${withMethods(names)}`, (value) => hasMethods(value, names)));
 
 function withMethods(names: readonly string[]): string {
   return `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`;
@@ -156,8 +191,13 @@ export interface RequestOptions {
   readonly idempotencyKey?: string | undefined;
   /** Extra headers for this call. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Whether a call that breaks a documented rule is refused before it is sent; `'strict'` refuses undocumented fields too. @default the client's (true) */
-  readonly preflight?: boolean | 'strict' | undefined;
+  /**
+   * Whether a call that breaks a documented rule, or has an undocumented field, is refused before it is sent.
+   * @default the client's (true)
+   */
+  readonly preflight?: boolean | undefined;
+  /** Fields that the documentation does not have, sent with the body. They cannot replace a documented field. @default none */
+  readonly extraBody?: Readonly<Record<string, unknown>> | undefined;
   /** A limit on what the call may spend, on top of the client's. Only a create spends. */
   readonly budget?: Budget | undefined;
 }
@@ -169,7 +209,8 @@ export const REQUEST_OPTIONS = z.strictObject({
   maxRetries: count,
   // Checked where the key is made: the body may hold it as well.
   idempotencyKey: anything,
-  headers: anObject,
-  preflight,
-  budget: methods<Budget>('reserve', 'refund'),
+  headers,
+  extraBody: anObject,
+  preflight: flag,
+  budget: madeBy<Budget>('createBudget({ maxTokens })', 'usage', 'release'),
 });

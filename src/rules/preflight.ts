@@ -9,9 +9,8 @@ import {
   FRAME_FIELDS,
   ITEM_LISTS,
   REFERENCE_IMAGE_FIELDS,
-  refuseField,
   refuseTwins,
-  undocumentedFields,
+  refuseUndocumented,
 } from './fields.js';
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
@@ -28,21 +27,20 @@ const URL_PARAM = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/
 export interface CheckOptions {
   /** The model where the params name none. */
   readonly fallback?: string;
-  /** Whether every undocumented field is refused. */
-  readonly isStrict?: boolean | undefined;
+  /** What the option extraBody adds. */
+  readonly extra?: Fields | undefined;
 }
 
 /**
- * The parameters of a call; none for what is not an object. Refuses a field that the service would ignore (the camelCase
- * twin of a documented one, or a field of other calls), a model that is not a string, and a reference that cannot be one.
+ * The parameters of a call; none for what is not an object. Refuses a field that the call does not document, a model that is
+ * not a string, and a reference that cannot be one.
  */
-function paramsOf(call: FieldsCall, body: unknown, { isStrict }: CheckOptions = {}): Fields {
+function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {}): Fields {
   if (typeof body === 'string') {
     refuseParam('prompt_required', 'prompt', `missing; pass an object, for example { prompt: ${showValue(body)} }.`);
   }
   const params = isFields(body) ? body : {};
-  const isEdit = call === 'videos' && params.intent === 'video_edit';
-  for (const name of undocumentedFields(call, params)) refuseField(call, name, { isStrict, isEdit });
+  refuseUndocumented(call, params, extra);
   for (const item of [params.references, params.content].flat().filter(isFields)) refuseTwins(item);
   const { model } = params;
   if (model !== undefined && typeof model !== 'string') {

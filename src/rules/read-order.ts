@@ -114,8 +114,7 @@ export function queuedReadMs(
   random: number,
 ): number {
   const documented = DOCUMENTED_LIMITS['jobs.get'];
-  const known = { ...documented, ...lane };
-  const { limit, windowMs } = known.limit > 0 && known.windowMs > 0 ? known : documented;
+  const { limit, windowMs } = { ...documented, ...lane };
   const stretchedMs = ((jobs * windowMs) / (limit * READ_SHARE)) * (1 + random / 4);
   return Math.round(Math.max(QUEUED_MS[call] * (1 + random / 2), stretchedMs));
 }

@@ -121,8 +121,12 @@ export interface JobRunState {
   readonly failedJobs: number;
   /** Second keys that were refused. The next one ends in `:w<refusedKeys + 1>`. */
   readonly refusedKeys: number;
-  /** The last refusal of the present key for a review, with the time that it asked for. */
-  readonly refusal: { readonly askedMs: number | null } | null;
+  /** The last refusal of the present key: whether for a review, the time that it asked for, and its code. */
+  readonly refusal: {
+    readonly kind: CallFailure['kind'];
+    readonly askedMs: number | null;
+    readonly code: string;
+  } | null;
   /** How often something that waits for a review was sent again. */
   readonly resubmissions: number;
   /** The recoveries that were used, by error code. */
@@ -148,55 +152,37 @@ export interface RunStart {
   readonly rules: RunRules;
 }
 
-/** What a run knows of its present key. */
-const UNTRIED = {
-  version: 1,
-  refusedKeys: 0,
-  refusal: null,
-  resubmissions: 0,
-  recovered: {},
-  model: null,
-  elapsedMs: null,
-  misses: 0,
-  wakes: 0,
-  isAnnounced: false,
-} as const;
-
 /** A run that has done nothing yet. */
 export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
   return {
-    ...UNTRIED,
+    version: 1,
     key,
     shortKey,
     rules,
     step: { type: 'create', key, model: null, isSecondKey: false },
     tries: [],
     failedJobs: 0,
+    refusedKeys: 0,
+    refusal: null,
+    resubmissions: 0,
+    recovered: {},
+    model: null,
+    elapsedMs: null,
+    misses: 0,
+    wakes: 0,
+    isAnnounced: false,
   };
 }
 
 /**
- * A run that has ended, tried again: with all its tries and its time anew. It goes on with the job it was waiting for, or
- * creates under a new key where the old one came to nothing. A run that has not ended, or has
- * ended with a completed job, stays as it is.
+ * A run that has ended, tried again: with all its tries and its time anew. It goes on with the job it was waiting for, creates
+ * under a new key after a failed job, and sends the key of a refused create once more. A run that has not ended, or has ended
+ * with a completed job, stays as it is.
  */
 export function resumeRun(run: JobRunState): JobRunState {
-  const { step, rules, key, shortKey, tries, failedJobs, refusedKeys } = run;
+  const { step, rules, key, shortKey, tries, failedJobs, refusedKeys, refusal } = run;
   if ((step.type !== 'end' && step.type !== 'fail') || step.again === null) return run;
-  return { ...startRun({ key, shortKey, rules }), tries, failedJobs, refusedKeys, step: step.again };
-}
-
-/** A run that has completed and is asked for anew: it creates under the next key. */
-export function anotherRun(run: Omit<JobRunState, 'rules'>): Omit<JobRunState, 'rules'> {
-  const { key, shortKey, tries } = run;
-  const failedJobs = run.failedJobs + 1;
-  const step: CreateStep = {
-    type: 'create',
-    key: nextKey({ key, shortKey, failedJobs }),
-    model: null,
-    isSecondKey: false,
-  };
-  return { ...UNTRIED, key, shortKey, tries, failedJobs, step };
+  return { ...startRun({ key, shortKey, rules }), tries, failedJobs, refusedKeys, refusal, step: step.again };
 }
 
 /** Longest key that is sent. */

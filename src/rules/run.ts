@@ -116,20 +116,36 @@ function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): J
   if (reason === 'refused') {
     // An earlier answer under this key may have been lost. The service has not looked at the key, so it stays the same.
     if (failure.keyIsUnused) return { ...run, step: late };
-    const refused = { ...run, refusedKeys: run.refusedKeys + (step.isSecondKey ? 1 : 0) };
-    return { ...refused, step: { ...late, again: createStep(refused, refused.refusedKeys + 1) } };
+    return refusedForGood(run, step, failure);
   }
   if (reason === 'full' && run.refusal !== null && step.isSecondKey && !run.rules.persistent) {
     // Nothing may be waited for between the two keys, so the next round begins with the own key again. A persistent run may
     // have sent the second key before, with an answer that was lost or never recorded: it settles that key first.
     return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, late: { ...late, again: createStep(run) } });
   }
-  // What was not sent for want of a connection is sent when there is one; any other unsent call would be refused again.
-  const isFinal = reason === 'unsent' && error.name !== 'ConnectionError';
+  // What was not sent for want of a connection is sent when there is one, and what a budget has no room for until other
+  // creates are settled, when they are. Any other unsent call would be refused again.
+  const mayPass = error.name === 'ConnectionError' || error.recovery === 'retry_later';
+  const isFinal = reason === 'unsent' && !mayPass;
   if (!run.rules.persistent || isFinal) return { ...run, step: late };
   if (reason === 'full') return pauseBefore(run, { ms: slotMs(failure), next: step, late });
   const missed = { ...run, misses: run.misses + 1 };
   return pauseBefore(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next: step, late });
+}
+
+/**
+ * The service has refused the create, and the run ends. When it is started again it sends its own key first: whoever repeats
+ * the order later sends that key, and has to find the job under it. Only a service that holds the refusal against the key
+ * repeats it as it was: then, at once, a new key goes out.
+ */
+function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
+  const { kind, error } = failure;
+  const refused: JobRunState = step.isSecondKey
+    ? { ...run, refusedKeys: run.refusedKeys + 1 }
+    : { ...run, refusal: refusalOf(failure) };
+  if (!step.isSecondKey && isRepeated(run, failure))
+    return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
+  return { ...refused, step: { type: 'fail', reason: kind, error, again: createStep(refused) } };
 }
 
 /**
@@ -141,16 +157,26 @@ function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): J
  * What remains is a review that ends between these two creates, at a service that holds no refusals. A persistent run has a
  * record, so it is not repeated from its beginning; it may wait between the two.
  */
-function refusedForReview(run: JobRunState, step: CreateStep, { kind, retryAfterMs, error }: CallFailure): JobRunState {
+function refusedForReview(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
+  const { kind, retryAfterMs, error } = failure;
   const late: LastStep = { type: 'fail', reason: kind, error, again: createStep(run) };
   const waitMs = retryAfterMs ?? UNSAID_REVIEW_MS;
   if (step.isSecondKey) return resubmit({ ...run, refusedKeys: run.refusedKeys + 1 }, { waitMs, late });
-  const isRepeated = run.refusal !== null && run.refusal.askedMs === retryAfterMs;
-  const refused: JobRunState = { ...run, refusal: { askedMs: retryAfterMs }, misses: 0 };
-  if (isRepeated && run.rules.resubmitPending) {
+  const refused: JobRunState = { ...run, refusal: refusalOf(failure), misses: 0 };
+  if (isRepeated(run, failure) && run.rules.resubmitPending) {
     return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
   }
   return resubmit(refused, { waitMs, late });
+}
+
+function refusalOf({ kind, retryAfterMs, error }: CallFailure): NonNullable<JobRunState['refusal']> {
+  return { kind, askedMs: retryAfterMs, code: error.code ?? error.name };
+}
+
+/** Whether the service has refused the present key before, in the same words: a review and a refusal for good never are. */
+function isRepeated({ refusal }: JobRunState, failure: CallFailure): boolean {
+  const { kind, askedMs, code } = refusalOf(failure);
+  return refusal?.kind === kind && refusal.askedMs === askedMs && refusal.code === code;
 }
 
 /** Sends what waits for a review again when its time has come, as often as the rules allow. */

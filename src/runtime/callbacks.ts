@@ -1,5 +1,7 @@
 // How the functions that a caller hands over are called: in the caller's own async context, and never to the harm of others.
 
+import { withoutQueries } from './scrub.js';
+
 /** Runs a function in the async context in which {@link callerContext} was called. */
 export type RunInContext = <T>(run: () => T) => T;
 
@@ -43,7 +45,7 @@ export function callObserver(act: () => unknown, failed: (reason: string) => voi
 /** What was thrown, in words. Anything can be thrown, also what has no text form. */
 export function reasonOf(thrown: unknown): string {
   try {
-    return thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+    return withoutQueries(thrown instanceof Error ? thrown.message || thrown.name : String(thrown));
   } catch {
     return 'something without a text form';
   }

@@ -40,6 +40,14 @@ export function randomOf(clock: Clock): Random {
 /** Longest wait in one timer: one whose delay does not fit into 31 bits would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 2;
 
+/** Runs `fire` once after less than {@link LONGEST_TIMER_MS}. Gives the function that calls it off. */
+export function shortTimer(ms: number, fire: () => void, isIdle = false): () => void {
+  // A timer may fire up to 0.8 ms early, so round up and add one.
+  const timer = setTimeout(fire, Math.ceil(ms) + 1);
+  if (isIdle && typeof timer === 'object') timer.unref?.();
+  return () => clearTimeout(timer);
+}
+
 /** The runtime's own clock. Timers are looked up at each call, so a test's fake timers are seen. */
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -48,12 +56,7 @@ export const systemClock: Clock = {
     return globalThis.navigator?.userAgent === 'Cloudflare-Workers';
   },
   after(ms, fire, options) {
-    if (ms <= LONGEST_TIMER_MS) {
-      // A timer may fire up to 0.8 ms early, so round up and add one.
-      const timer = setTimeout(fire, Math.ceil(ms) + 1);
-      if (options?.isIdle && typeof timer === 'object') timer.unref?.();
-      return () => clearTimeout(timer);
-    }
+    if (ms <= LONGEST_TIMER_MS) return shortTimer(ms, fire, options?.isIdle);
     const goOn = () => {
       cancel = systemClock.after(ms - LONGEST_TIMER_MS, fire);
     };
@@ -124,3 +127,19 @@ export const systemRandom: Random = {
   next: () => Math.random(),
   uuid: () => crypto.randomUUID(),
 };
+
+// Looked up when the module loads, so that a test's fake timers do not hold it.
+const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
+
+/** Resolves in a later turn of the event loop, when all that is due now has run. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (immediate !== undefined) return void immediate(resolve);
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
+}

@@ -1,5 +1,5 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex } from '@noble/hashes/utils.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 
 /** A digest that is fed piece by piece. */
 export interface Sha256 {
@@ -7,6 +7,11 @@ export interface Sha256 {
   update(bytes: Uint8Array<ArrayBuffer>): unknown;
   /** The digest of all that was added, as 64 hex digits. Called once, at the end. */
   hex(): string | Promise<string>;
+}
+
+/** The SHA-256 of a text, as 64 hex digits. */
+export function sha256Of(text: string): string {
+  return bytesToHex(sha256(utf8ToBytes(text)));
 }
 
 /** The hash of node:crypto, as far as it is used. */

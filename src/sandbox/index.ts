@@ -4,16 +4,14 @@ import type { SandboxService } from './control/contract.js';
 import { type OpenSandbox, openSandbox } from './sandbox.js';
 import type { SandboxOptions } from './world/options.js';
 
-export type { Lane } from '../rules/limits.js';
-export type { AccountChoice, FaultReport, SandboxService, SandboxSnapshot } from './control/contract.js';
+export type { LaneLimit as Rate } from '../rules/limits.js';
+export { checkStore } from './check-store.js';
 export { ConnectionDropped } from './http/network.js';
-export type { Listening, ListenOptions } from './http/serve.js';
-export type { KeyOptions } from './service/accounts.js';
-export type { FaultMatch, FaultRule } from './world/faults.js';
-export type { JobDuration, Rate, RateTable, SandboxOptions, StorageChoice } from './world/options.js';
+export type { Listening } from './http/serve.js';
+export type { FaultRule } from './world/faults.js';
+export type { SandboxOptions } from './world/options.js';
 export type { Outcome } from './world/outcomes.js';
-export type { PricedJob, PriceRow, Prices } from './world/prices.js';
-export type { ResponseShapes } from './world/shapes.js';
+export type { Prices } from './world/prices.js';
 export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob } from './world/state.js';
 
 type GenClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;

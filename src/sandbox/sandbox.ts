@@ -1,7 +1,7 @@
 import { GenError } from '../errors/index.js';
 import { type Clock, systemRandom } from '../runtime/clock.js';
 import { show } from '../schemas/show.js';
-import type { AccountChoice, SandboxService, SandboxSnapshot } from './control/contract.js';
+import type { AccountChoice, SandboxService } from './control/contract.js';
 import { createControl } from './control/index.js';
 import { prefixOf } from './http/caller.js';
 import { createApp, createHandler } from './http/handle-request.js';
@@ -20,9 +20,8 @@ import {
   settingsOf,
 } from './world/options.js';
 import { checkOutcome, endOf } from './world/outcomes.js';
-import type { Prices } from './world/prices.js';
 import { freshSeed, secretText } from './world/random.js';
-import { type Account, createState, overwriteState, type State, type StoredJob } from './world/state.js';
+import { type Account, createState, overwriteState, type StoredJob } from './world/state.js';
 import { createWorld, type World } from './world/world.js';
 
 /** What stays the same through a reset, and in a copy. */
@@ -99,9 +98,6 @@ function assemble(world: World, identity: Identity): OpenSandbox {
     get jobs() {
       timeline.catchUp();
       return [...state.jobs.values()].map(viewSandboxJob);
-    },
-    get accounts() {
-      return [...state.accounts.keys()];
     },
     ...memoryControls(world, identity),
   };
@@ -192,7 +188,7 @@ function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' 
 
 function accountControls(
   world: World,
-): Pick<SandboxService, 'createKey' | 'revokeKey' | 'suspend' | 'topUp' | 'ledger' | 'webhookSecretOf'> {
+): Pick<SandboxService, 'createKey' | 'revokeKey' | 'suspend' | 'topUp' | 'ledger'> {
   const find = ({ account = MAIN_ACCOUNT }: AccountChoice = {}): Account => {
     const found = world.state.accounts.get(account);
     if (found) return found;
@@ -218,7 +214,6 @@ function accountControls(
       const { freeTokens, reservedTokens, spentTokens, paidTokens, entries } = find(choice);
       return { balanceTokens: freeTokens, reservedTokens, spentTokens, paidTokens, entries: [...entries] };
     },
-    webhookSecretOf: (choice) => find(choice).webhookSecret,
   };
 }
 
@@ -242,28 +237,14 @@ function jobControls(world: World): Pick<SandboxService, 'finish' | 'redeliver'>
   };
 }
 
-function memoryControls(world: World, identity: Identity): Pick<SandboxService, 'reset' | 'snapshot' | 'restore'> {
+function memoryControls(world: World, identity: Identity): Pick<SandboxService, 'reset'> {
   const { state, settings, timeline } = world;
-  const saved = new WeakMap<SandboxSnapshot, { readonly state: State; readonly prices: Prices | undefined }>();
   return {
     reset() {
       overwriteState(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
       world.prices = settings.prices;
       openFirstAccount(world, identity);
-      timeline.jump(timeline.now());
-    },
-    snapshot() {
-      timeline.catchUp();
-      const snapshot = { takenAt: timeline.now() };
-      saved.set(snapshot, { state: structuredClone(state), prices: world.prices });
-      return snapshot;
-    },
-    restore(snapshot) {
-      const kept = saved.get(snapshot);
-      if (kept === undefined) throw new GenError('restore needs a snapshot that this sandbox has taken.');
-      overwriteState(state, structuredClone(kept.state));
-      world.prices = kept.prices;
-      timeline.jump(snapshot.takenAt);
+      timeline.restart();
     },
   };
 }

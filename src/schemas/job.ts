@@ -136,7 +136,7 @@ export interface CreatedJob {
   balance_tokens?: number;
   /**
    * What the service warned of, wherever in the answer (`video_reference_fallback_omitted_clips`, say), and what the client
-   * noticed: `unknown_field: <name>`, and `idempotency_key_reused: …` where your key has made a job of other params before.
+   * noticed: `idempotency_key_reused: …` where your key has made a job of other params before.
    */
   warnings: string[];
   /** The key the job was created under. The same call with it gives this job again and not a second one. */

@@ -106,3 +106,25 @@ export function safeFileName(name: string | undefined, mimeType: string): string
   const safe = `${stem.join('') || 'upload'}${extension === '' ? '' : `.${extension}`}`;
   return DEVICE.test(safe) ? `_${safe}` : safe;
 }
+
+/**
+ * The Content-Type under which a browser may be given a file: a known picture, video or sound, with its codecs where they are
+ * names alone. Undefined for anything else, such as what a script can run in.
+ */
+export function safeContentType(contentType: string): string | undefined {
+  const type = mediaTypeEssence(contentType);
+  const isMedia = /^(video|audio|image)\//.test(type) && type !== 'image/svg+xml' && extensionsOf(type).length > 0;
+  return isMedia ? type + codecsIn(contentType) : undefined;
+}
+
+/** The codecs of a media type, where they are names alone: `; codecs="avc1.64001f, mp4a.40.2"`. */
+function codecsIn(contentType: string): string {
+  const parameters = contentType.split(';').slice(1);
+  const codecs = parameters.map((part) => part.trim().split('=')).filter(([name]) => name?.toLowerCase() === 'codecs');
+  const names = (codecs[0]?.slice(1).join('=') ?? '')
+    .replace(/^"|"$/g, '')
+    .split(',')
+    .map((name) => name.trim());
+  const isSafe = codecs.length === 1 && names.length <= 8 && names.every((name) => /^[\w.+-]{1,60}$/.test(name));
+  return isSafe ? `; codecs="${names.join(', ')}"` : '';
+}

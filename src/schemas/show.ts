@@ -7,9 +7,19 @@ export function show(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** The message for a value that an option cannot have. `what` says what it must be: `a whole number, 0 or more`. */
-export function mustBe(name: string, what: string, value: unknown): string {
-  return `${name} must be ${what}, not ${show(value)}.`;
+/** A value as a message shows it where it may be a secret, such as a key in the place of a whole options object. */
+export function showKind(value: unknown): string {
+  return typeof value === 'string' && value !== '' ? 'a string' : show(value);
+}
+
+/** The message for a value that an option cannot have. `what` says what it must be: `a function`. A text is shown only where it `shows`. */
+export function mustBe(name: string, what: string, value: unknown, shows = false): string {
+  return `${name} must be ${what}, not ${shows ? show(value) : showKind(value)}.`;
+}
+
+/** The message for what stands in the place of the options of `owner`; `example` is one of their names. */
+export function mustBeOptions(owner: string, example: string | undefined, given: unknown): string {
+  return mustBe(`${owner}: options`, example === undefined ? 'an object' : `an object such as { ${example} }`, given);
 }
 
 /** The name in `known` that `name` was probably meant to be; undefined where none is close. */

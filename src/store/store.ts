@@ -4,44 +4,10 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { type Clock, type Random, systemClock } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import { mustBe } from '../schemas/show.js';
+import { Groups } from './groups.js';
+import type { Store, StoreChanges, StoredValues } from './port.js';
 
-/** What a store contains of a group: see {@link Store.read}. */
-export interface StoredValues {
-  /** Changes with each write to the group. */
-  readonly version: string;
-  /** The store's time, in milliseconds since the epoch. */
-  readonly nowMs: number;
-  /** The values of the keys that exist. */
-  readonly values: Readonly<Record<string, string>>;
-}
-
-/** What a write does to the keys of a group: sets a value for `ttlMs` milliseconds, or deletes the key. */
-export type StoreChanges = Readonly<Record<string, { readonly value: string; readonly ttlMs: number } | null>>;
-
-/**
- * What many processes share: limits, budgets, prices, handled events. A store only compares and swaps; the rules are code
- * of this package. `memoryStore`, `redisStore` and `durableObjectStore` make one. Your own needs two functions.
- */
-export interface Store {
-  /** Reads keys of a group, with a version that changes with each write to the group. */
-  read(group: string, keys: readonly string[]): Promise<StoredValues>;
-  /**
-   * Writes all changes or none. Resolves with false, and writes nothing, when the group has changed since `version`.
-   * Each key expires by itself after its `ttlMs`.
-   */
-  write(group: string, version: string, changes: StoreChanges): Promise<boolean>;
-  /** Sends a message to every process that listens to the topic. Without it, waits are not notified across processes. */
-  publish?(topic: string, message: string): Promise<void>;
-  /** Calls the listener with each message of the topic, until the returned function is called. */
-  subscribe?(topic: string, listener: (message: string) => void): () => void;
-  /**
-   * Your name for the account whose calls the store counts. All clients that use the store then count together, also with
-   * several keys, as during a rotation. @default clients with the same base URL and key count together
-   */
-  readonly account?: string | undefined;
-  /** Milliseconds after which a store that neither answers nor fails counts as unavailable. @default 2000 */
-  readonly timeoutMs?: number | undefined;
-}
+export type { Store, StoreChanges, StoredValues };
 
 /** What a rule decides: what is written, and what the caller gets. Without changes, nothing is written. */
 export interface Decision<T> {
@@ -134,11 +100,6 @@ export function storeOf(client: object): Store | undefined {
   return (client as { readonly [STORE]?: Store })[STORE];
 }
 
-interface Group {
-  version: number;
-  readonly values: Map<string, { readonly value: string; readonly untilMs: number }>;
-}
-
 const IN_PROCESS = new WeakSet<Store>();
 
 /** Whether the store is in the memory of this process: what is kept there may follow the clock of a client. */
@@ -146,14 +107,11 @@ export function isInProcess(store: Store): boolean {
   return IN_PROCESS.has(store);
 }
 
-/** Expired keys of all groups are removed after so many writes. */
-const SWEEP_EVERY = 256;
-
 /** A {@link Store} with notifications between processes. */
 export type NotifyingStore = Store & Required<Pick<Store, 'publish' | 'subscribe'>>;
 
 /** A {@link Store} in the memory of this process. Each call makes a new one. */
-export function memoryStore(): NotifyingStore {
+export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscribe'>> {
   return memoryStoreOn(systemClock);
 }
 
@@ -172,51 +130,13 @@ export function eventStore(clock: Clock = systemClock): Store {
 
 /** A {@link Store} in memory on a clock that a test or a sandbox holds. `most` groups are kept, the newest. */
 export function memoryStoreOn(clock: Clock, most = Number.POSITIVE_INFINITY): NotifyingStore {
-  const groups = new Map<string, Group>();
-  let writes = 0;
-  let lastVersion = 0;
-
-  function sweep(): void {
-    writes = 0;
-    const nowMs = clock.now();
-    for (const [name, { values }] of groups) {
-      for (const [key, { untilMs }] of values) if (untilMs <= nowMs) values.delete(key);
-      if (values.size === 0) groups.delete(name);
-    }
-  }
-
+  const groups = new Groups(() => clock.now(), most);
   const store: NotifyingStore = {
-    async read(group: string, keys: readonly string[]): Promise<StoredValues> {
-      const nowMs = clock.now();
-      const kept = groups.get(group);
-      const values: Record<string, string> = Object.create(null);
-      for (const key of keys) {
-        const found = kept?.values.get(key);
-        if (found && found.untilMs > nowMs) values[key] = found.value;
-      }
-      return { version: String(kept?.version ?? 0), nowMs, values };
-    },
-    async write(group: string, version: string, changes: StoreChanges): Promise<boolean> {
-      const kept = groups.get(group) ?? { version: 0, values: new Map() };
-      if (String(kept.version) !== version) return false;
-      const nowMs = clock.now();
-      // A number of its own for each write, so that a group that was forgotten and made again never repeats a version.
-      lastVersion += 1;
-      kept.version = lastVersion;
-      for (const [key, change] of Object.entries(changes)) {
-        if (change === null) kept.values.delete(key);
-        else kept.values.set(key, { value: change.value, untilMs: nowMs + change.ttlMs });
-      }
-      // Put back at the end: the least recently written come first.
-      groups.delete(group);
-      groups.set(group, kept);
-      for (const oldest of groups.keys()) {
-        if (groups.size <= most) break;
-        groups.delete(oldest);
-      }
-      writes += 1;
-      if (writes >= SWEEP_EVERY) sweep();
-      return true;
+    read: async (group, keys) => groups.read(group, keys),
+    async write(group, version, changes) {
+      const written = groups.prepare(group, version, changes);
+      if (written) groups.put(written);
+      return written !== undefined;
     },
     ...openTopics(),
   };
@@ -224,8 +144,19 @@ export function memoryStoreOn(clock: Clock, most = Number.POSITIVE_INFINITY): No
   return store;
 }
 
+/** The name under which a store that one process alone can use tells how long that process has had it. */
+export const OPENING: unique symbol = Symbol.for('gen-client.opening');
+
+/**
+ * A name for the time since this process opened a store that no other process can use meanwhile: what was held under
+ * another name is free, because its process has ended. Undefined for a store that other processes may use.
+ */
+export function openingOf(store: Store): string | undefined {
+  return (store as { readonly [OPENING]?: string })[OPENING];
+}
+
 /** Messages within the process. */
-function openTopics(): Pick<NotifyingStore, 'publish' | 'subscribe'> {
+export function openTopics(): Pick<NotifyingStore, 'publish' | 'subscribe'> {
   const listeners = new Map<string, Set<(message: string) => void>>();
   return {
     async publish(topic: string, message: string): Promise<void> {

@@ -3,6 +3,7 @@ import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/fate.js';
 import { type ByteReader, bodyLength, isByteStream, withKnownLength, withReader } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
+import { scrubText } from '../runtime/scrub.js';
 import { isFields, parseJson, requestIdOf, unwrap } from '../schemas/envelope.js';
 import { tokensIn } from '../schemas/job.js';
 import { type Answer, type Attempt, type Call, detailsOf, type ToldResponse } from './call.js';
@@ -24,7 +25,7 @@ interface Read {
 /** The answer of a call, from the response to one attempt. Throws the APIError of a refusal. */
 export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: Response): Promise<Answer<T>> {
   const { kind, turn, idempotencyKey } = call;
-  const meta = { requestId: requestIdOf(response.headers), attempts: turn.number, idempotencyKey };
+  const meta = { requestId: shownRequestId(response, attempt.secret), attempts: turn.number, idempotencyKey };
   if (kind.type === 'json') {
     const { text, decoded } = await readJson(call, kind.request, attempt, response);
     return { ...meta, response, text, decoded };
@@ -37,6 +38,12 @@ export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: R
   attempt.deadline.end();
   const whole = withText(response, text);
   return { ...meta, response: whole, decoded: { data: kind.read(whole) } };
+}
+
+/** The service's id for the request. A service may echo the key in it. */
+export function shownRequestId({ headers }: Response, secret: string | undefined): string | undefined {
+  const id = requestIdOf(headers);
+  return id && scrubText(id, secret);
 }
 
 async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Attempt, response: Response) {
@@ -60,7 +67,6 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
           url: call.url,
           idempotencyKey: call.idempotencyKey,
           attempts: call.turn.number,
-          account: call.core.credentials.account,
         }),
       },
     };

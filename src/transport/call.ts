@@ -1,6 +1,7 @@
 // One logical call, and the shape of the layers that it passes through.
 
 import { GenError } from '../errors/index.js';
+import type { Ledger } from '../ledger/ledger.js';
 import { checkOptions, REQUEST_OPTIONS, type RequestOptions } from '../rules/options.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Deadline } from '../runtime/deadline.js';
@@ -9,12 +10,13 @@ import type { Job } from '../schemas/job.js';
 import type { ModelList } from '../schemas/lists.js';
 import { show } from '../schemas/show.js';
 import type { ClientAccount } from '../store/account.js';
-import type { AnyLimiter } from '../store/rate-limiter.js';
+import type { RateLimits } from '../store/rate-limits.js';
 import { type Config, readHeaders } from './config.js';
 import type { Credentials } from './credentials.js';
 import type { Channels, RequestTrace } from './events.js';
 import type { JobEvent, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
 import { idempotencyKeyOf } from './idempotency.js';
+import type { OpenedCreate } from './opened-create.js';
 import type { JsonRequest, RequestPath, ResponseMeta, ShownJob, StreamRequest, TransferRequest } from './transport.js';
 
 /** What all calls of one client share. */
@@ -28,8 +30,10 @@ export interface Core {
   /** Undefined without hooks and without a logger. */
   observer(): Observer | undefined;
   channels(): Channels | undefined;
-  /** The limiter of the client's lanes, as far as it is known without asking a key function. */
-  limiter(): AnyLimiter | undefined;
+  /** The rate limits of the client, as far as they are known without asking a key function. */
+  limits(): RateLimits | undefined;
+  /** The rate limits of an account, which a key belongs to. */
+  limitsOf(account: ClientAccount): RateLimits;
   /** What all clients of the account share. May ask a key function. */
   account(): Promise<ClientAccount>;
   /** What the service tells of its models. */
@@ -66,7 +70,9 @@ export interface JobTeller {
   announced(job: Job): void;
   /** The file of a job is in a store of the caller's. */
   stored(jobId: string): Promise<void>;
-  /** Whether a hook, a channel, a budget or a journal wants to know of the job. */
+  /** The program has the outcome of a job that did not complete. */
+  handedOver(jobId: string): Promise<void>;
+  /** Whether a hook, a channel, a budget or a store wants to know of the job. */
   isWatched(jobId: string): boolean;
   /** The last quote for a job of this kind. */
   priceOf(job: PricedCall): number | undefined;
@@ -111,11 +117,17 @@ export interface Call<T> {
   /** What the listeners are passed about the call; undefined without a listener. */
   readonly trace: RequestTrace | undefined;
   readonly turn: Turn;
+  /** The entries of a create in the ledgers that note it. */
+  readonly opened?: readonly OpenedCreate[] | undefined;
   /** Whether a request of the call may have made a job, for the layers above. */
   readonly sent: {
     mayHaveArrived: boolean;
-    /** The last key that the SDK has derived from the call's own and sent in its place. */
-    derivedKey?: string;
+    /** Where the create is noted. */
+    ledgers?: readonly Ledger[];
+    /** The key that the ledger knows to be sent. */
+    notedKey?: string;
+    /** Until when the call waits for what is written after its answer. */
+    notesEndMs?: number | undefined;
   };
 }
 
@@ -133,7 +145,7 @@ export interface Turn {
   readonly failures: number;
   /** The slot of its lane. */
   readonly slot?: Slot | undefined;
-  /** The key, where it had to be asked for before it was known whose limits count. */
+  /** The key of this attempt, where it had to be asked for before it was known whose limits count. */
   readonly secret?: string | undefined;
 }
 
@@ -141,6 +153,8 @@ export interface Turn {
 export interface Slot {
   /** Whether the service has counted the attempt, as far as is known. */
   isUsed: boolean;
+  /** Whether the service has done what the attempt asks for. */
+  isAccepted: boolean;
   /** Gives the slot back. Only the first call counts. */
   end(): void;
 }
@@ -189,6 +203,9 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
   const json = kind.type === 'json' ? kind.request : undefined;
   const schema = json?.options ?? REQUEST_OPTIONS;
   if (options !== NO_OPTIONS && schema !== 'checked') checkOptions(name, schema, options);
+  if (options.extraBody !== undefined && json?.body === undefined) {
+    throw new GenError(`${name} has no body, so extraBody has no effect. Leave it out.`);
+  }
   const method: string = kind.type === 'transfer' ? 'PUT' : kind.request.method;
   if (!METHODS.includes(method)) throw badMethod(method);
   const base = config.baseUrl();

@@ -1,10 +1,8 @@
 // What a client was set up with, as its transport reads it.
 import { GenError } from '../errors/index.js';
-import type { Journal } from '../rules/journal.js';
-import type { LaneLimit } from '../rules/limits.js';
 import type { Random, SteadyClock } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
-import type { RateLimiter } from '../store/rate-limiter.js';
+import type { Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
 import type { Hooks, Logger, LogLevel } from './hooks.js';
 
@@ -18,20 +16,23 @@ export interface Config {
   readonly apiKey: () => string | undefined | Promise<string>;
   /** Whether the key is a function, to be asked before each attempt. */
   readonly rotates: boolean;
+  /** The caller's name for the account. Without it, an account is a base URL and a key. */
+  readonly account: string | undefined;
+  /** Whether the account of a call is known only when its key function was asked: each key is an account. */
+  readonly asksAccount: boolean;
   readonly webhookSecrets: () => readonly string[];
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly maxRetryAfterMs: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
-  readonly preflight: boolean | 'strict';
+  readonly preflight: boolean;
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly store: Store | undefined;
-  readonly limits: Readonly<Record<string, LaneLimit>> | undefined;
-  readonly onUnavailable: 'local' | 'throw';
-  readonly limiter: RateLimiter | undefined;
+  readonly limits: Limits | undefined;
+  /** Whether a create that finds its rate limit full keeps its place in the line under its key: it is sent again when told. */
+  readonly keepsPlaces: boolean;
   readonly budget: Budget | undefined;
-  readonly journal: Journal | undefined;
   readonly hooks: Hooks;
   /** Where to write, and how much. */
   readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };
@@ -78,8 +79,10 @@ export function readHeaders(headers: Readonly<Record<string, string>> = {}): Rec
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
     if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}: use ${OWN_HEADERS[key]}.`);
-    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name) || typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
-      throw new GenError(`headers contains a name or value that HTTP does not allow: "${name}".`);
+    // A text that is not a name may be a value with its key.
+    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) throw new GenError('headers has a name that HTTP does not allow.');
+    if (typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+      throw new GenError(`headers must give ${name} a text that HTTP allows.`);
     }
     read[key] = value;
   }

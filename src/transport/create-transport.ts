@@ -1,5 +1,6 @@
 import { seenFromCallerOf } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
+import type { Ledger } from '../ledger/ledger.js';
 import { startDeadline } from '../runtime/deadline.js';
 import { listIn } from '../schemas/envelope.js';
 import type { ModelList } from '../schemas/lists.js';
@@ -12,13 +13,16 @@ import { heard, openChannels, type RequestTrace, type TraceChannel, traced } fro
 import { createHttp } from './http.js';
 import { createObserver } from './layers/events.js';
 import { createJobTeller } from './layers/jobs.js';
+import { ledgerIn } from './layers/ledger.js';
 import { runCall } from './pipeline.js';
 import type { JsonRequest, RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
 
 /** The port, and what the client itself needs. */
-export interface ClientTransport extends Transport, Pick<Core, 'limiter' | 'warn'> {
+export interface ClientTransport extends Transport, Pick<Core, 'limits' | 'limitsOf' | 'warn'> {
   /** What is notified of jobs. */
   readonly jobs: JobTeller;
+  /** The ledger of the client's store. */
+  ledger(): Ledger | undefined;
   /** Where waits are traced, while somebody listens. */
   waits(): TraceChannel | undefined;
 }
@@ -30,11 +34,13 @@ export function createTransport(config: Config): ClientTransport {
   return {
     jobs: core.jobs,
     warn: core.warn,
-    limiter: core.limiter,
+    limits: core.limits,
+    limitsOf: core.limitsOf,
     account: core.account,
     random: config.random,
     clock: core.clock,
     baseUrl: config.baseUrl,
+    ledger: () => ledgerIn(core),
     waits: () => heard(core.channels()?.wait),
     send: (request, options) => requestPromise(runCall(core, { type: 'json', request }, options)),
     open: (request, options) =>
@@ -62,8 +68,9 @@ function createCore(config: Config): Core {
     ...seen,
     http: createHttp(config),
     jobs: createJobTeller(seen),
-    limiter: credentials.limiter,
-    account: async () => credentials.account() ?? askAccount(seen),
+    limits: credentials.limits,
+    limitsOf: credentials.limitsOf,
+    account: async () => (config.asksAccount ? undefined : credentials.account()) ?? askAccount(seen),
     models: (options) => requestPromise(runCall(core, { type: 'json', request: MODEL_LIST }, options)),
   };
   return core;

@@ -1,12 +1,13 @@
 import { markPassing, seenFromCallerOf } from '../errors/gen-error.js';
 import { AuthenticationError, ConnectionError, GenError } from '../errors/index.js';
 import { reasonOf } from '../runtime/callbacks.js';
+import { scrubber, scrubCause } from '../runtime/scrub.js';
 import { accountFor, type ClientAccount } from '../store/account.js';
-import type { AnyLimiter } from '../store/rate-limiter.js';
+import type { RateLimits } from '../store/rate-limits.js';
 import { type Config, checkApiKey, whyNotRead } from './config.js';
 
 /** A key, and the account that it belongs to. */
-interface Login {
+export interface Login {
   readonly key: string;
   readonly account: ClientAccount;
 }
@@ -17,8 +18,10 @@ export interface Credentials {
   login(call: KeyUse): Login | Promise<Login>;
   /** The account, as far as it is known without asking a key function. */
   account(): ClientAccount | undefined;
-  /** The limiter of the calls, as far as it is known without asking a key function. */
-  limiter(): AnyLimiter | undefined;
+  /** The rate limits of the calls, as far as they are known without asking a key function. */
+  limits(): RateLimits | undefined;
+  /** The rate limits of an account. */
+  limitsOf(account: ClientAccount): RateLimits;
 }
 
 /** The call that needs the key. */
@@ -30,10 +33,10 @@ interface KeyUse {
 
 const LOOPBACK = /^(.+\.)?localhost$|^127\.|^\[::1\]$/;
 
-/** Keeps the last key, so that a rotated one stays in the account of the one before. `warn` goes to the logger. */
+/** Finds the account of each key. `warn` goes to the logger. */
 export function createCredentials(config: Config, warn: (message: string) => void): Credentials {
   let last: Login | undefined;
-  let limited: { readonly account: ClientAccount; readonly limiter: AnyLimiter } | undefined;
+  let limited: { readonly account: ClientAccount; readonly limits: RateLimits } | undefined;
   const use = (key: string): Login => {
     if (last?.key === key) return last;
     if (last === undefined) {
@@ -42,8 +45,7 @@ export function createCredentials(config: Config, warn: (message: string) => voi
         warn(`The API key is sent to ${origin} without encryption. Use an https:// baseUrl.`);
       }
     }
-    const previous = last && { account: last.account, apiKey: last.key };
-    last = { key, account: accountFor(config.baseUrl(), key, previous, { clock: config.clock }) };
+    last = { key, account: accountFor(config.baseUrl(), key, { name: config.account, clock: config.clock }) };
     return last;
   };
   const check = (value: unknown, call: KeyUse) => {
@@ -56,13 +58,13 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     try {
       given = config.apiKey();
     } catch (error) {
-      throw keyFailure(error, call);
+      throw keyFailure(error, call, last?.key);
     }
     if (typeof given !== 'object') return check(given, call);
     return Promise.resolve(given).then(
       (value) => check(value, call),
       (error) => {
-        throw keyFailure(error, call);
+        throw keyFailure(error, call, last?.key);
       },
     );
   };
@@ -73,17 +75,19 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     }
     return last?.account;
   };
+  const limitsOf = (account: ClientAccount): RateLimits => {
+    const { store, limits } = config;
+    if (limited?.account !== account) limited = { account, limits: account.limitsFor({ store, limits }) };
+    return limited.limits;
+  };
   return {
     login,
     account: accountOf,
-    limiter() {
-      const current = config.limiter ? undefined : accountOf();
-      if (current && limited?.account !== current) {
-        const { store, limits, onUnavailable } = config;
-        limited = { account: current, limiter: current.limiterFor({ store, limits, onUnavailable, warn }) };
-      }
-      return config.limiter ?? limited?.limiter;
+    limits() {
+      const current = accountOf();
+      return current && limitsOf(current);
     },
+    limitsOf,
   };
 }
 
@@ -110,8 +114,10 @@ function noKey({ method, url }: KeyUse): AuthenticationError {
   });
 }
 
-/** A key function may fail for a moment, because a vault is away. Nothing was sent. */
-function keyFailure(cause: unknown, { method, url }: KeyUse): unknown {
-  if (GenError.isInstance(cause)) return cause;
-  return new ConnectionError(`apiKey failed: ${reasonOf(cause)}`, { method, url, attempts: 0, cause });
+/** A key function may fail for a moment, because a vault is away. Nothing was sent. `key` is the last one that it gave. */
+function keyFailure(thrown: unknown, { method, url }: KeyUse, key: string | undefined): unknown {
+  if (GenError.isInstance(thrown)) return thrown;
+  const scrub = scrubber(key);
+  const cause = scrubCause(thrown, scrub);
+  return new ConnectionError(`apiKey failed: ${scrub(reasonOf(cause))}`, { method, url, attempts: 0, cause });
 }

@@ -1,6 +1,7 @@
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
 import { type APIError, documentedStatus } from '../errors/index.js';
-import { MOST_CAUSES, refusalKind } from '../rules/fate.js';
+import { refusalKind } from '../rules/fate.js';
+import { scrubHeaders, scrubText, scrubValue } from '../runtime/scrub.js';
 import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
 
 /** A refused request, read whole. */
@@ -53,7 +54,7 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
     idempotencyKey,
     attempts,
     headers,
-    data: scrubValue(dataOf(body, text), call.secret),
+    data: scrubValue(dataOf(body, text), (said) => scrubText(said, call.secret)),
     requestId: requestIdOf(headers) ?? clean(first(places, ['request_id', 'requestId'], asText)),
     retryAfterMs: readRetryAfter(headers, call.now) ?? first(places, ['retry_after', 'retryAfter'], readSeconds),
     topUpUrl: clean(first(places, ['top_up_url'], asText)),
@@ -154,85 +155,4 @@ function readSeconds(value: unknown): number | undefined {
 
 function isMarkup(text: string): boolean {
   return text.trimStart().startsWith('<');
-}
-
-const HIDDEN = '[redacted]';
-/** Shorter keys are words that stand in texts for other reasons. Real keys are longer. */
-const SHORTEST_KEY = 8;
-
-/** The text without the key, as it is or as it would stand in JSON. */
-export function scrubText(text: string, key: string | undefined): string {
-  if (key === undefined || key.length < SHORTEST_KEY) return text;
-  return text.replaceAll(key, HIDDEN).replaceAll(JSON.stringify(key).slice(1, -1), HIDDEN);
-}
-
-/** A JSON value without the key, in whichever of its texts and names it stands. */
-function scrubValue(value: unknown, key: string | undefined): unknown {
-  if (typeof value === 'string') return scrubText(value, key);
-  if (Array.isArray(value)) return value.map((item) => scrubValue(item, key));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [scrubText(name, key), scrubValue(inner, key)]),
-  );
-}
-
-/** The headers without the key: a service may echo it. */
-function scrubHeaders(headers: Headers, key: string | undefined): Headers {
-  const clean = new Headers();
-  for (const [name, value] of headers) clean.append(name, scrubText(value, key));
-  return clean;
-}
-
-/** The cause, or, where it holds the key at any depth, a copy without the key and without nested values. */
-export function scrubCause(cause: unknown, key: string | undefined, depth = 0): unknown {
-  if (key === undefined || !holdsKey(cause, key)) return cause;
-  if (typeof cause !== 'object' || cause === null) return scrubValue(cause, key);
-  const entries = Object.keys(cause).map((name) => [name, propertyOf(cause, name)] as const);
-  const flat = entries.filter(([, value]) => typeof value !== 'object' && typeof value !== 'function');
-  const fields = scrubValue(Object.fromEntries(flat), key);
-  if (!(cause instanceof Error)) return fields;
-  const scrub = (inner: unknown) => (depth < MOST_CAUSES ? scrubCause(inner, key, depth + 1) : undefined);
-  const inner = scrub(cause.cause);
-  const message = scrubText(`${cause.message}`, key);
-  const options = inner === undefined ? undefined : { cause: inner };
-  const clean =
-    cause instanceof AggregateError
-      ? new AggregateError(cause.errors.map(scrub), message, options)
-      : new Error(message, options);
-  Object.assign(clean, fields);
-  clean.name = scrubText(`${cause.name}`, key);
-  clean.stack = scrubText(cause.stack ?? '', key);
-  return clean;
-}
-
-/** Values of a cause that are searched for the key. A larger cause is treated as one that holds it. */
-const MOST_SEARCHED = 10_000;
-/** Objects that show what they hold, and do not have it as their own properties. */
-const COLLECTION = /^\[object (Headers|Map|Set)\]$/;
-
-function holdsKey(root: unknown, key: string): boolean {
-  // A set also visits what is added on the way, and each value once.
-  const values = new Set([root]);
-  for (const value of values) {
-    if (values.size > MOST_SEARCHED) return true;
-    if (typeof value === 'string' && scrubText(value, key) !== value) return true;
-    for (const part of partsOf(value)) values.add(part);
-  }
-  return false;
-}
-
-/** The parts of a value: names and values of its properties, the items of a collection, the headers of a request. */
-function partsOf(value: unknown): readonly unknown[] {
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
-  if (COLLECTION.test(Object.prototype.toString.call(value))) return [...(value as Iterable<unknown>)];
-  return [...Reflect.ownKeys(value), 'headers'].flatMap((name) => [name, propertyOf(value, name)]);
-}
-
-/** A property of an object that may be anything: reading it may throw. */
-function propertyOf(value: object, name: string | symbol): unknown {
-  try {
-    return Reflect.get(value, name);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,4 @@
 import type { JobCall, JobStatus } from '../schemas/job.js';
-import type { LaneWait } from '../store/rate-limiter.js';
 
 /** How much is logged. */
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
@@ -59,11 +58,17 @@ export interface RetryEvent extends RequestEvent {
 }
 
 /** A call that waits its turn. */
-export interface WaitEvent extends Omit<LaneWait, 'lane'> {
+export interface WaitEvent {
   /** The call that waits. */
   readonly callId: string;
   /** The lane that is full or paused; undefined for a call without one. */
   readonly lane: string | undefined;
+  /** Milliseconds that the call will wait, as far as is known now. */
+  readonly waitMs: number;
+  /** Calls that wait for the lane, this one included. */
+  readonly queued: number;
+  /** `limit`: the limit is reached. `pause`: the service asked to wait. */
+  readonly reason: 'limit' | 'pause';
 }
 
 /**

@@ -5,11 +5,11 @@ import { hasNoBody, isRedirectFailure, isRedirection, MOST_CAUSES } from '../rul
 import { streamOf } from '../runtime/bytes.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { isBrowser, isNode } from '../runtime/platform.js';
+import { scrubber, scrubCause } from '../runtime/scrub.js';
 import { VERSION } from '../runtime/version.js';
 import { show } from '../schemas/show.js';
 import { type Attempt, type Call, detailsOf, type Http } from './call.js';
 import type { Config } from './config.js';
-import { scrubCause, scrubText } from './decode-error.js';
 import type { TransferRequest } from './transport.js';
 
 /** What may be on its way in the buffers below fetch when the last byte of a file has been handed over. */
@@ -194,9 +194,10 @@ export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attem
 
 /** What a broken connection becomes. */
 export function connectionError(thrown: unknown, call: Call<unknown>, secret: string | undefined): ConnectionError {
-  const cause = scrubCause(thrown, secret);
+  const scrub = scrubber(secret, call.target);
+  const cause = scrubCause(thrown, scrub);
   const why = cause instanceof Error ? innermostMessage(cause) : reasonOf(cause);
-  const message = `${call.method} ${call.url}: the connection failed before the response was complete (${scrubText(why, secret)})`;
+  const message = `${call.method} ${call.url}: the connection failed before the response was complete (${scrub(why)})`;
   return new ConnectionError(message, { ...detailsOf(call), cause });
 }
 

@@ -1,12 +1,9 @@
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { GenError } from '../errors/index.js';
 import { LONGEST_KEY } from '../rules/run-state.js';
 import { type Random, systemRandom } from '../runtime/clock.js';
-import { keepLast } from '../runtime/keep-last.js';
+import { sha256Of } from '../runtime/sha256.js';
 import { isFields } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
-import type { DecodeContext } from './transport.js';
 
 /** So many characters of the parts are readable in a key; the rest of them is in its hash. */
 const LONGEST_READABLE = 128;
@@ -40,7 +37,7 @@ export function idempotencyKeyFrom(...parts: readonly (string | number)[]): stri
   if (parts.length === 0) throw new GenError('idempotencyKeyFrom needs at least one part, for example an order id.');
   const exact = JSON.stringify(parts.map(checkPart));
   const readable = parts.join('-').replace(/[^\w.-]+/g, '_');
-  return `${readable.slice(0, LONGEST_READABLE)}-${bytesToHex(sha256(utf8ToBytes(exact)))}`;
+  return `${readable.slice(0, LONGEST_READABLE)}-${sha256Of(exact)}`;
 }
 
 /** Longest key that surely has room for a suffix. */
@@ -51,10 +48,21 @@ export function shortenKey(key: string): string {
   return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
 }
 
+/** A short text in the place of a key, where it only has to be told from others. */
+export function digestOfKey(key: string): string {
+  return sha256Of(key).slice(0, 16);
+}
+
 function checkPart(part: unknown): string | number {
   if (typeof part === 'string' || (typeof part === 'number' && Number.isFinite(part))) return part;
   throw new GenError(`idempotencyKeyFrom takes strings and finite numbers, not ${show(part)}.`);
 }
+
+/**
+ * An option of a create, under which the proxy passes what its page has asked for. The key then stands for that, and not for
+ * the params: an app may make other params of one ask from one version to the next.
+ */
+export const ASKED: unique symbol = Symbol.for('gen-client.asked');
 
 /** A digest of the params. Left out are the key, and upload ids: a file that is uploaded again has another one. */
 export function digestOf(name: string, params: object): string | undefined {
@@ -64,23 +72,8 @@ export function digestOf(name: string, params: object): string | undefined {
     return Object.fromEntries(counted.sort(([a], [b]) => (a < b ? -1 : 1)));
   };
   try {
-    return bytesToHex(sha256(utf8ToBytes(name + JSON.stringify(params, sorted))));
+    return sha256Of(name + JSON.stringify(params, sorted));
   } catch {
     return undefined; // The call refuses what cannot be written as JSON, with an error that says so.
   }
-}
-
-const KEPT_KEYS = 1000;
-const REUSED = 'idempotency_key_reused: the first call with this key had other params';
-
-/**
- * Remembers what a key made a job of, for the account and in this process. Warns where that was something else: the service
- * answers a key that it knows with the first job, whatever the params, so a key that is reused by mistake would go unnoticed.
- */
-export function reuseWarnings({ idempotencyKey, account }: DecodeContext, digest: string): string[] {
-  const keys = account?.()?.shared('create keys', () => new Map<string, string>());
-  if (keys === undefined || idempotencyKey === undefined) return [];
-  const first = keys.get(idempotencyKey) ?? digest;
-  keepLast(keys, idempotencyKey, first, KEPT_KEYS);
-  return first === digest ? [] : [REUSED];
 }

@@ -1,8 +1,7 @@
 // What this process knows of the jobs of an account, so that each phase of a job is reported once.
 
-import type { Journal } from '../rules/journal.js';
+import type { Ledger } from '../ledger/ledger.js';
 import { keepLast } from '../runtime/keep-last.js';
-import type { Budget } from '../schemas/budget.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
 import type { JobTrace, TraceChannel } from './events.js';
 import type { JobEvent } from './hooks.js';
@@ -24,13 +23,12 @@ interface LoggedJob {
   acceptedMs?: number | undefined;
   /** The phases that were reported, as a sum of {@link PHASES}. */
   reported: number;
-  budgets: readonly Budget[];
-  /** The journals of the clients that created or read the job, with what they know of it. */
-  readonly journals: Map<Journal, Set<string>>;
+  /** Where its create is noted. */
+  ledgers: readonly Ledger[];
   /** The trace that ends with the job. */
   trace?: JobTrace | undefined;
-  /** What its budgets have counted, as far as this process knows. */
-  countedTokens?: number | undefined;
+  /** What a ledger knows of its end. */
+  toldEnd?: string;
 }
 
 /** What a create adds to what its answer shows. */
@@ -38,23 +36,18 @@ export interface JobOrigin {
   readonly call: JobCall;
   readonly idempotencyKey: string | undefined;
   readonly label: string | undefined;
-  readonly budgets: readonly Budget[];
+  readonly ledgers: readonly Ledger[];
   readonly trace: JobTrace | undefined;
 }
 
-/** What a job was charged, where its budgets have counted something else. */
+/** The end of a job that its ledgers do not know yet. */
 export interface EndedJob {
-  readonly budgets: readonly Budget[];
-  readonly chargedTokens: number;
-}
-
-/** The end of a job, or the storage of its file, as a journal notes it. */
-export interface JobEnd {
-  readonly phase: 'final' | 'stored';
-  readonly jobId: string;
+  readonly ledgers: readonly Ledger[];
   readonly status: string;
-  readonly errorCode: string | undefined;
-  readonly facts: LoggedJob['facts'];
+  /** Undefined where nobody says it. */
+  readonly chargedTokens: number | undefined;
+  /** To be called when a ledger knows the end: a webhook may come before the answer to the create. */
+  noted(): void;
 }
 
 /** Who is notified. */
@@ -62,12 +55,8 @@ export interface JobListeners {
   readonly now: () => number;
   readonly tell: (event: JobEvent) => void;
   readonly channel: TraceChannel | undefined;
-  /** The budget of the client, which may have reserved for the job in another process. */
-  readonly budget: Budget | undefined;
-  /** The journal of the client. */
-  readonly journal: Journal | undefined;
-  /** Writes the end or the storage of a job to a journal. */
-  readonly note: (journal: Journal, end: JobEnd) => void;
+  /** The ledgers of the client, which may have noted the create in another process. */
+  readonly ledgers: readonly Ledger[];
 }
 
 /** What is remembered of the jobs of all accounts of the process. */
@@ -100,7 +89,7 @@ export class JobLog {
     return this.#memory.jobs.has(this.#key(jobId));
   }
 
-  /** A create or a read has shown the job. Gives the budgets that have to be corrected. */
+  /** A create or a read has shown the job. Gives the end that its ledgers have to be told. */
   seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // A read of a job that still runs tells nothing, and most reads are of that kind.
     if (!origin && !isFinal(job)) return undefined;
@@ -116,11 +105,7 @@ export class JobLog {
     };
     logged.status = job.status;
     logged.errorCode = textIn(job.errorCode);
-    if (origin) {
-      this.#accepted(job.id, logged, { to, origin });
-      // Budgets count what the answer to the create says, and not what only a read does.
-      logged.countedTokens ??= quotedTokens;
-    }
+    if (origin) this.#accepted(job.id, logged, { to, origin });
     return isFinal(job) ? this.#ended(job.id, logged, to) : undefined;
   }
 
@@ -139,8 +124,8 @@ export class JobLog {
   }
 
   #accepted(jobId: string, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {
-    const { budgets, trace } = at.origin;
-    logged.budgets = [...new Set([...logged.budgets, ...budgets])];
+    const { ledgers, trace } = at.origin;
+    logged.ledgers = [...new Set([...logged.ledgers, ...ledgers])];
     logged.acceptedMs ??= at.to.now();
     if (trace) {
       // The same key may have created the job before.
@@ -161,15 +146,20 @@ export class JobLog {
   #ended(jobId: string, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
     this.#tell('final', jobId, { logged, to });
     this.#endTrace(jobId, to.channel);
-    const { chargedTokens } = logged.facts;
-    if (chargedTokens === undefined || chargedTokens === logged.countedTokens) return undefined;
-    logged.countedTokens = chargedTokens;
-    return { budgets: [...new Set([...logged.budgets, ...(to.budget ? [to.budget] : [])])], chargedTokens };
+    const { status, facts } = logged;
+    const { chargedTokens } = facts;
+    // An end that a webhook announced has no cost. It is told again with the cost.
+    const end = `${status} ${chargedTokens}`;
+    const ledgers = [...new Set([...logged.ledgers, ...to.ledgers])];
+    if (end === logged.toldEnd || ledgers.length === 0) return undefined;
+    const noted = () => {
+      logged.toldEnd = end;
+    };
+    return { ledgers, status, chargedTokens, noted };
   }
 
   #tell(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
     const { reported, facts, status, acceptedMs, trace } = logged;
-    this.#note(phase, jobId, { logged, to });
     const isNew = (reported & PHASES[phase]) === 0;
     if (!isNew && !trace) return;
     logged.reported |= PHASES[phase];
@@ -179,21 +169,6 @@ export class JobLog {
     if (isNew) to.tell(event);
   }
 
-  /** Notes the end and the storage of a job in every journal that is concerned, once each. */
-  #note(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
-    const { journals, facts, status, errorCode } = logged;
-    if (to.journal && !journals.has(to.journal)) journals.set(to.journal, new Set());
-    // The layer of the journal has written the acceptance itself.
-    if (phase === 'accepted') return;
-    const { chargedTokens } = facts;
-    // An end that a webhook announced has no cost. It is noted again with the cost.
-    const what = `${phase} ${phase === 'final' && chargedTokens !== undefined}`;
-    for (const [journal, known] of journals) {
-      if (!known.has(what)) to.note(journal, { phase, jobId, status, errorCode, facts });
-      known.add(what);
-    }
-  }
-
   #open(jobId: string): LoggedJob {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
@@ -201,8 +176,7 @@ export class JobLog {
       facts: {},
       status: 'completed',
       reported: 0,
-      budgets: [],
-      journals: new Map(),
+      ledgers: [],
     };
     keepLast(jobs, key, logged, MOST_JOBS);
     return logged;

@@ -5,13 +5,12 @@ import type { RequestOptions } from '../rules/options.js';
 import { type Answer, type Call, type CallRequest, type Core, createCall, type Layer } from './call.js';
 import { heard } from './events.js';
 import { attempt } from './layers/attempt.js';
-import { budgeted } from './layers/budget.js';
 import { checked } from './layers/checks.js';
 import { observed } from './layers/events.js';
 import { withFiles } from './layers/files.js';
 import { jobsSeen } from './layers/jobs.js';
-import { journaled } from './layers/journal.js';
 import { inLane } from './layers/lane.js';
+import { noted, opened } from './layers/ledger.js';
 import { retried } from './layers/retry.js';
 
 /** A layer, or nothing where nobody asked for it. */
@@ -21,7 +20,7 @@ type Optional = Layer | false | undefined;
  * The layers that a call passes through, in this order. Below the last of them is one attempt: authorized and timed, sent
  * through ky, and decoded.
  */
-function layersOf({ core, kind, options, lane }: Call<unknown>): readonly Optional[] {
+function layersOf({ core, kind, lane }: Call<unknown>): readonly Optional[] {
   const { config } = core;
   const request = kind.type === 'json' ? kind.request : undefined;
   const creates = request?.call !== undefined;
@@ -29,11 +28,11 @@ function layersOf({ core, kind, options, lane }: Call<unknown>): readonly Option
     isObserved(core) && observed,
     (request?.check ?? request?.body) !== undefined && checked,
     request?.shows && jobsSeen,
-    creates && (config.budget ?? options.budget) !== undefined && budgeted,
+    creates && opened,
     request?.files && withFiles,
-    creates && config.journal && journaled,
     retried,
     lane !== undefined && config.rateLimit !== 'off' && inLane,
+    creates && noted,
   ];
 }
 

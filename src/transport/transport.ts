@@ -7,6 +7,7 @@ import type { Clock, Random } from '../runtime/clock.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { ClientAccount } from '../store/account.js';
 import type { BodyFiles } from '../uploading/body-files.js';
+import type { RunOfCreates } from './opened-create.js';
 
 /** An answer beside its data. */
 export interface ResponseMeta {
@@ -46,8 +47,6 @@ export interface DecodeContext {
   readonly idempotencyKey?: string | undefined;
   /** How many times the request was sent. */
   readonly attempts: number;
-  /** The account that the call counted for. */
-  readonly account?: (() => ClientAccount | undefined) | undefined;
 }
 
 /** Tells of something doubtful that is not refused. It goes to the logger as a warning. */
@@ -81,6 +80,8 @@ export interface ShownJob {
   readonly quotedTokens?: number | undefined;
   /** Tokens left, in the answer to a create. */
   readonly balanceTokens?: number | undefined;
+  /** What a create was warned of. */
+  readonly warnings?: readonly string[] | undefined;
 }
 
 /** A JSON call. */
@@ -94,6 +95,8 @@ export interface JsonRequest<T> extends RequestBase {
   readonly call?: JobCall;
   /** Where the same call also waits for the job: settles when that call is over. */
   readonly waits?: Promise<unknown> | undefined;
+  /** The run that the create belongs to. */
+  readonly run?: RunOfCreates | undefined;
   /** The job that the result shows. */
   shows?(data: T): ShownJob;
   /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */

@@ -42,7 +42,7 @@ const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 /** Opens content for step 2 alone: the service knows the file already, so only its size matters. */
 export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
   const source = readableSource(given);
-  return toFile(source, sourceSize(source, options), reporter(options)).file;
+  return toFile(source, sizeOrDiscard(source, options), reporter(options)).file;
 }
 
 /**
@@ -51,7 +51,7 @@ export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' 
  */
 export async function describeFile(given: unknown, options: FileOptions): Promise<DescribedFile> {
   const source = readableSource(given);
-  const sizeBytes = sourceSize(source, options);
+  const sizeBytes = sizeOrDiscard(source, options);
   const name = options.filename ?? source.name;
   const declared = [options.mimeType, source.type].map((type) => mediaTypeEssence(type ?? '')).find(isTelling);
   const named = declared ?? mediaTypeOfName(name ?? '');
@@ -115,7 +115,8 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Open
     failure: () => failed,
     finish: () => current?.finish(),
     discard: () => {
-      if (current !== undefined) current.stream.cancel().catch(() => undefined);
+      // Not by its stream, which whoever sends it may have locked.
+      if (current !== undefined) current.end();
       else if (!repeatable) stop(start());
     },
   };
@@ -158,6 +159,16 @@ function replay(chunks: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>):
 
 function isTelling(type: string): boolean {
   return type !== '' && type !== 'application/octet-stream' && type !== 'binary/octet-stream';
+}
+
+/** The size. A stream that is refused is ended, so that its connection or descriptor is free. */
+function sizeOrDiscard(source: Source, options: FileOptions): number {
+  try {
+    return sourceSize(source, options);
+  } catch (reason) {
+    if (!source.repeatable) stop(source.open());
+    throw reason;
+  }
 }
 
 function sourceSize({ kind, sizeBytes: seen }: Source, { sizeBytes }: FileOptions): number {
@@ -246,6 +257,8 @@ interface MeteredBody {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   /** Call it once the bytes are known to have arrived: a runtime may stop pulling at the last one. */
   finish(): void;
+  /** Ends the content, however far it was read. */
+  end(): void;
 }
 
 /** Turns content into a request body that counts what leaves. A chunk counts once the next one is asked for. */
@@ -282,6 +295,7 @@ function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter): MeteredB
       queued = sizeBytes;
       report();
     },
+    end: () => stop(content),
   };
 }
 

@@ -109,6 +109,9 @@ function chunksOf(source: unknown): AsyncIterator<Uint8Array> {
       return next.done ? { done: true, value: undefined } : { done: false, value: asBytes(next.value) };
     },
     async return() {
+      const readable = await source;
+      // A stream of Node's whose iterator was not begun, or is in a read, does not end by it.
+      if (isObject(readable) && 'destroy' in readable && typeof readable.destroy === 'function') readable.destroy();
       await (await iterator()).return?.();
       return { done: true, value: undefined };
     },

@@ -32,7 +32,7 @@ export interface FileOptions {
   /** `character`: also refuse an image whose header says that it is less than 300 px wide. */
   readonly purpose?: 'character' | undefined;
   /** Whether a file over the documented limits is refused before the first call. @default the client's (true) */
-  readonly preflight?: boolean | 'strict' | undefined;
+  readonly preflight?: boolean | undefined;
 }
 
 /** What `uploads.upload` takes beside the source. */
@@ -49,7 +49,7 @@ const CALL_FIELDS = {
   signal: option.abortSignal,
   timeoutMs: option.milliseconds,
   maxRetries: option.count,
-  headers: option.anObject,
+  headers: option.headers,
   // Checked with the file, because the code of its error is the service's.
   sizeBytes: option.anything,
   onProgress: option.callback,
@@ -66,6 +66,6 @@ export const UPLOAD_OPTIONS = z.strictObject({
   mimeType: option.must<string>('a string', (value) => typeof value === 'string'),
   uploadType: option.must<string>('a string', (value) => typeof value === 'string'),
   purpose: option.oneOf('character'),
-  preflight: option.preflight,
+  preflight: option.flag,
   cleanup: option.flag,
 });

@@ -1,16 +1,13 @@
-// The async iterables over waits: one job as it goes on, many as they end, and those of a journal.
+// The async iterables over waits: one job as it goes on, and many as they end.
 
 import { seenFromCallerOf } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
-import { readJournal, timestamp } from '../ledger/shared-journal.js';
-import { isDone, type Journal, type JournaledCreate } from '../rules/journal.js';
-import { checkOptions } from '../rules/options.js';
 import { ENDED, type JobProgress } from '../rules/read-order.js';
 import { onAbort } from '../runtime/deadline.js';
-import { type CreatedJob, isCompleted, type Job } from '../schemas/job.js';
+import type { Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import type { Waiter } from './wait-for-job.js';
-import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
+import type { WaitOptions } from './wait-options.js';
 
 /** A job as a read has shown it, and how far it is. */
 export interface JobUpdate extends JobProgress {
@@ -64,7 +61,10 @@ export async function* waitForJobs(
   waiter: Waiter,
   options: WaitOptions = {},
 ): AsyncGenerator<Job, void, undefined> {
-  if (typeof jobs?.[Symbol.iterator] !== 'function') throw new GenError(mustBe('waitForJobs: jobs', 'a list', jobs));
+  // A text is iterable, too: its letters would be read as ids.
+  if (typeof jobs === 'string' || typeof jobs?.[Symbol.iterator] !== 'function') {
+    throw new GenError(mustBe('waitForJobs: jobs', 'a list such as [first.id, second]', jobs));
+  }
   const { throwOnFailure = false } = options;
   const finalJob = (job: Job | string, signal: AbortSignal) =>
     waiter.waitForJob(job, { ...options, signal, throwOnFailure: false });
@@ -78,17 +78,17 @@ export async function* waitForJobs(
 }
 
 /**
- * The final job of each item, in the order in which they end. The errors come after the last of them. An abort of `outer`
+ * The outcome of each item, in the order in which they end. The errors come after the last of them. An abort of `outer`
  * throws at once, and whatever ends the loop ends the work by its signal.
  */
-async function* asTheyEnd<T>(
+export async function* asTheyEnd<T, R extends object>(
   items: Iterable<T>,
-  finalJob: (item: T, signal: AbortSignal) => Promise<Job>,
+  finalJob: (item: T, signal: AbortSignal) => Promise<R>,
   outer: AbortSignal | undefined,
   failed: string,
-): AsyncGenerator<Job, void, undefined> {
+): AsyncGenerator<R, void, undefined> {
   const stop = new AbortController();
-  const ended = createFeed<Job>();
+  const ended = createFeed<R>();
   const errors: unknown[] = [];
   const forget = onAbort(outer, () => {
     stop.abort(outer?.reason);
@@ -139,47 +139,4 @@ function createFeed<T extends object>() {
       }
     },
   };
-}
-
-/** How to wait for the jobs of a journal. `timeoutMs` is for each job. */
-export interface ResumeOptions extends Omit<WaitOptions, 'throwOnFailure'> {}
-
-/** What `resume` needs of the client. */
-export interface ResumePorts {
-  readonly journal: Journal;
-  /** Sends a create under its own key. */
-  readonly create: (create: JournaledCreate, signal: AbortSignal) => PromiseLike<CreatedJob>;
-  readonly waitForJob: (job: Job | string, options: WaitOptions) => Promise<Job>;
-}
-
-/**
- * The jobs of a journal that are not final, or completed and not stored, in the order in which they end. A create whose
- * outcome is unknown is sent again under its own key. A job that cannot be created or waited for does not stop the others:
- * its error is thrown after the last of them, several as an AggregateError.
- */
-export async function* resumeJobs(
-  ports: ResumePorts,
-  options: ResumeOptions = {},
-): AsyncGenerator<Job, void, undefined> {
-  checkOptions('resume', WAIT_OPTIONS, options);
-  options.signal?.throwIfAborted();
-  const creates = await readJournal(ports.journal);
-  const open = creates.filter((create) => !isDone(create));
-  const finalJob = (create: JournaledCreate, signal: AbortSignal) => resumedJob(ports, create, { ...options, signal });
-  yield* asTheyEnd(open, finalJob, options.signal, 'of the journal could not be resumed');
-}
-
-async function resumedJob(
-  { journal, create, waitForJob }: ResumePorts,
-  journaled: JournaledCreate,
-  options: ResumeOptions & { readonly signal: AbortSignal },
-): Promise<Job> {
-  const { key, jobId } = journaled;
-  const started = jobId ?? (await create(journaled, options.signal)).job;
-  const job = await waitForJob(started, { ...options, throwOnFailure: false });
-  if (isCompleted(job)) return job;
-  // Written before it is yielded, so that it is yielded once.
-  const { id, status, errorCode } = job;
-  await journal.append({ phase: 'final', jobId: id, key, status, ...(errorCode && { errorCode }), at: timestamp() });
-  return job;
 }

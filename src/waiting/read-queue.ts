@@ -1,9 +1,8 @@
 // The jobs that wait for a read: those that rest, by their time, and those that are due, by their rank and the pace.
 
 import { endsWait, isRateLimited } from '../rules/fate.js';
-import { DOCUMENTED_LIMITS, READ_SHARE } from '../rules/limits.js';
+import { DOCUMENTED_LIMITS, type Lane, type LaneLimit, READ_SHARE } from '../rules/limits.js';
 import { type Candidate, type Model, rankOf, readPauseMs } from '../rules/read-order.js';
-import type { LaneLimiter, LaneSnapshot, RateLimiter } from '../store/rate-limiter.js';
 
 /** Something that is due at a time. */
 interface Due {
@@ -60,11 +59,14 @@ export class DueHeap<T extends Due> {
   }
 }
 
-/** The limiter that reads go through, if there is one, or how it is without. */
-export type ReadLimiter = (RateLimiter & Partial<LaneLimiter>) | 'documented' | 'off';
-
 /** What the queue needs to know of the rate limit of reads. */
-type ReadLane = Pick<LaneSnapshot, 'limit' | 'windowMs' | 'nextFreeMs'>;
+interface ReadLane extends LaneLimit {
+  /** Milliseconds until a slot is free; 0 when one is. */
+  readonly nextFreeMs: number;
+}
+
+/** The rate limits that reads go through, if there are any, or how it is without. */
+export type ReadLimits = { look(lane: Lane): ReadLane } | 'documented' | 'off';
 
 const DOCUMENTED: ReadLane = { ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0 };
 const OFF: ReadLane = { limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 };
@@ -121,9 +123,7 @@ interface NextRead<E> {
 }
 
 /**
- * The jobs that are due on one limiter. They are let out at the waits' share of the limit in force. The limiter tells the
- * limit, so one that is set, lifted or changed later is followed. One that cannot tell, or fails, is taken for the
- * documented limit.
+ * The jobs that are due under one rate limit. They are let out at the waits' share of it.
  *
  * Looking for the next job costs one pass through them, and that pass gives many: a read costs the same however many jobs
  * wait.
@@ -131,7 +131,7 @@ interface NextRead<E> {
 export class ReadQueue<E extends Ranked> {
   /** Waits that read here. */
   waits = 0;
-  readonly #limiter: ReadLimiter;
+  readonly #limits: ReadLimits;
   /** Reads that nobody waits for, by job: they are made when no other read is due. */
   readonly #later = new Map<string, KeptRead>();
   /** Those that have failed, until they are made again. */
@@ -146,8 +146,8 @@ export class ReadQueue<E extends Ranked> {
   #countedAtMs: number;
   #heldUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limiter: ReadLimiter, now: number) {
-    this.#limiter = limiter;
+  constructor(limits: ReadLimits, now: number) {
+    this.#limits = limits;
     this.#countedAtMs = now;
   }
 
@@ -229,7 +229,7 @@ export class ReadQueue<E extends Ranked> {
 
   /** Milliseconds until an urgent read is free after those that are due, also in the rate limit itself. */
   freeInMs(now: number): number {
-    const { limit, windowMs, nextFreeMs } = readLaneOf(this.#limiter);
+    const { limit, windowMs, nextFreeMs } = readLaneOf(this.#limits);
     const ahead = this.#due.size + this.#urgent.size;
     const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (READ_SHARE * limit);
     return Math.max(this.#waitMs(now, true, 0) + aheadMs, nextFreeMs);
@@ -245,7 +245,7 @@ export class ReadQueue<E extends Ranked> {
    * once also while polls queue. When the lane is full, one read at a time waits in it.
    */
   #waitMs(now: number, isUrgent: boolean, reading: number): number {
-    const { limit, windowMs, nextFreeMs } = readLaneOf(this.#limiter);
+    const { limit, windowMs, nextFreeMs } = readLaneOf(this.#limits);
     const heldMs = Math.max(0, this.#heldUntilMs - now);
     if (limit === Number.POSITIVE_INFINITY) return heldMs;
     const perMs = (READ_SHARE * limit) / windowMs;
@@ -285,18 +285,7 @@ export class ReadQueue<E extends Ranked> {
   }
 }
 
-/** The limit as the limiter tells it. It may be the caller's own, so nothing of the answer is taken for granted. */
-function readLaneOf(limiter: ReadLimiter): ReadLane {
-  if (limiter === 'off') return OFF;
-  if (limiter === 'documented') return DOCUMENTED;
-  try {
-    const lane: Partial<LaneSnapshot> | undefined = limiter.lane
-      ? limiter.lane('jobs.get')
-      : limiter.snapshot?.()?.['jobs.get'];
-    const { limit = Number.NaN, windowMs = Number.NaN, nextFreeMs = 0 } = lane ?? {};
-    const isUsable = limit === Number.POSITIVE_INFINITY || (limit >= 1 && windowMs > 0);
-    return isUsable ? { limit, windowMs, nextFreeMs: nextFreeMs > 0 ? nextFreeMs : 0 } : DOCUMENTED;
-  } catch {
-    return DOCUMENTED;
-  }
+function readLaneOf(limits: ReadLimits): ReadLane {
+  if (typeof limits === 'object') return limits.look('jobs.get');
+  return limits === 'off' ? OFF : DOCUMENTED;
 }

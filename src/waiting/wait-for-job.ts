@@ -1,11 +1,19 @@
-import { GenError } from '../errors/index.js';
+import { GenError, WaitTimeoutError } from '../errors/index.js';
 import { callFailure } from '../rules/fate.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
 import { nextStep } from '../rules/run.js';
-import { type CreateStep, type Recover, type RunEvent, type RunRules, startRun } from '../rules/run-state.js';
+import {
+  type CreateStep,
+  type JobRunState,
+  type Recover,
+  type RunEvent,
+  type RunRules,
+  startRun,
+} from '../rules/run-state.js';
 import { type Clock, steady, systemClock } from '../runtime/clock.js';
-import { sleep } from '../runtime/deadline.js';
+import { sleep, startDeadline } from '../runtime/deadline.js';
+import { keepLast } from '../runtime/keep-last.js';
 import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, type CreatedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
@@ -13,21 +21,29 @@ import { lengthsOf } from '../store/facts.js';
 import type { Store } from '../store/store.js';
 import { type TraceChannel, traced, type WaitTrace } from '../transport/events.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
+import type { ReadLimits } from './read-queue.js';
 import { type FollowContext, followJob, outcomeOf, type WaitPart, type WaitTarget } from './wait.js';
 import { CREATE_AND_WAIT_OPTIONS, recoverRules, WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 import { JobWatcher } from './watcher.js';
 
-/** Where the one scheduler of an account is kept. */
+/** What the scheduler needs of an account. */
 export interface SharedState {
+  readonly id?: string;
   shared<T extends object>(name: string, make: () => T): T;
 }
 
 /** What waiting needs of the client. */
-export interface WaiterContext
+export interface WaiterContext<Account extends SharedState = SharedState>
   extends Omit<NoticesContext, 'clock' | 'store'>,
     Omit<FollowContext, 'clock' | 'watcher' | 'notices'> {
   /** What all clients of the account share. */
-  readonly account: () => Promise<SharedState>;
+  readonly account: () => Promise<Account>;
+  /** The rate limits that the reads of an account go through. @default the documented limit */
+  readonly limits?: ((account: Account) => ReadLimits) | undefined;
+  /** Whether the account is known only when a key function was asked. */
+  readonly asksAccount?: boolean | undefined;
+  /** A wait has thrown the outcome of a job that did not complete. */
+  readonly handedOver?: ((jobId: string) => Promise<void>) | undefined;
   /** The store through which the processes of an account notify each other. */
   readonly store?: Store | undefined;
   /** @default the runtime's own */
@@ -52,14 +68,22 @@ export interface Waiter {
 /** Copies of the package share the scheduler by this name. */
 const WATCHER = 'waits';
 
+/** Accounts whose waits one client notifies: a key function may give the key of each tenant. */
+const MOST_ACCOUNTS = 1_000;
+
 /** Makes the waiting of one client. */
-export function createWaiter(given: WaiterContext): Waiter {
-  const { clock = systemClock, account, waits, store } = given;
+export function createWaiter<Account extends SharedState>(given: WaiterContext<Account>): Waiter {
+  const { clock = systemClock, account, waits, store, handedOver } = given;
   const notices = store && createNotices({ ...given, clock, store });
+  const used = new Map<string, JobWatcher>();
   const watcher = async () => {
     const state = await account();
-    return state.shared(WATCHER, () => new JobWatcher(clock, undefined, lengthsOf(state)));
+    const scheduler = state.shared(WATCHER, () => new JobWatcher(clock, undefined, lengthsOf(state)));
+    keepLast(used, state.id ?? '', scheduler, MOST_ACCOUNTS);
+    return { watcher: scheduler, limits: given.limits?.(state) ?? 'documented' };
   };
+  // Whose job it is, an event does not say.
+  const schedulers = async () => (given.asksAccount ? [...used.values()] : [(await watcher()).watcher]);
   const context = { ...given, clock, notices, watcher };
   function follow(target: WaitTarget, part: WaitPart): Promise<CompletedJob> {
     const channel = waits?.();
@@ -79,9 +103,14 @@ export function createWaiter(given: WaiterContext): Waiter {
         checkOptions('waitForJob', WAIT_OPTIONS, options);
         const { throwOnFailure, timeoutMs = DEFAULT_WAIT_MS, signal } = options;
         signal?.throwIfAborted();
-        if (target.job && isSettled(target.job)) return Promise.resolve(outcomeOf(target.job, throwOnFailure));
         const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
-        return follow(target, { options, leftMs, timeoutMs: leftMs, throwOnFailure });
+        const part = { options, leftMs, timeoutMs: leftMs, throwOnFailure };
+        const isOver = target.job && isSettled(target.job);
+        if (handedOver) {
+          const ended = isOver ? Promise.resolve(target.job) : follow(target, { ...part, throwOnFailure: false });
+          return toldOutcome(ended, handedOver, throwOnFailure);
+        }
+        return isOver ? Promise.resolve(outcomeOf(target.job, throwOnFailure)) : follow(target, part);
       } catch (error) {
         return Promise.reject(error);
       }
@@ -91,15 +120,27 @@ export function createWaiter(given: WaiterContext): Waiter {
       if (!notice) return;
       notices?.publish(event);
       const job = jobIn(event);
-      watcher().then(
-        (scheduler) => {
-          if (!scheduler.notify(notice) && job) given.announced?.({ id: job.id, status: job.status });
+      schedulers().then(
+        (all) => {
+          const isAwaited = all.map((scheduler) => scheduler.notify(notice)).some(Boolean);
+          if (!isAwaited && job) given.announced?.({ id: job.id, status: job.status });
         },
         // Without a key there are no waits.
         () => {},
       );
     },
   };
+}
+
+/** The outcome of a wait, once it is noted that the program has it. */
+async function toldOutcome(
+  wait: Promise<Job>,
+  handedOver: (jobId: string) => Promise<void>,
+  throws: boolean | undefined,
+): Promise<CompletedJob> {
+  const job = await wait;
+  if (job.status !== 'completed') await handedOver(job.id);
+  return outcomeOf(job, throws);
 }
 
 /** The job that a wait is for. Throws a GenError for anything but a job or an id. */
@@ -120,7 +161,7 @@ export interface CreateAndWaitOptions extends WaitOptions {
   readonly idempotencyKey?: string | undefined;
   /**
    * Called each time the service has accepted a job, and awaited before the wait: the place to note its id. What it throws
-   * ends the call; the job goes on.
+   * ends the call, and so do an abort and `timeoutMs` while it runs; the job goes on.
    */
   readonly onCreated?: ((created: CreatedJob) => unknown) | undefined;
   /**
@@ -149,6 +190,10 @@ export interface CreateAndWaitPorts {
   /** Stands for a key that is too long to be extended. */
   readonly shortKey: string;
   readonly waiter: Waiter;
+  /** Where the run goes on, for one that is resumed. */
+  readonly run?: JobRunState | undefined;
+  /** Told where the run stands before it pauses or creates again. */
+  readonly keep?: ((run: JobRunState) => Promise<void>) | undefined;
 }
 
 /**
@@ -158,7 +203,7 @@ export interface CreateAndWaitPorts {
  * Every key is derived from the first, so a crashed program that repeats its call comes to the jobs it has made already.
  */
 export async function createAndWait(
-  { create, key, shortKey, waiter }: CreateAndWaitPorts,
+  { create, key, shortKey, waiter, run: begun, keep }: CreateAndWaitPorts,
   options: CreateAndWaitOptions = {},
 ): Promise<CompletedJob> {
   checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
@@ -167,7 +212,7 @@ export async function createAndWait(
   let sinceMs = clock.now();
   let created: CreatedJob | undefined;
   let lastError: unknown;
-  let run = startRun({ key, shortKey, rules: runRulesOf(options) });
+  let run = begun ?? startRun({ key, shortKey, rules: runRulesOf(options) });
   for (;;) {
     const { step } = run;
     let event: RunEvent;
@@ -200,11 +245,44 @@ export async function createAndWait(
     const now = clock.now();
     run = nextStep(run, { ...event, passedMs: now - sinceMs });
     sinceMs = now;
-    if (step.type === 'create' && event.type === 'job' && created) await onCreated?.(created);
+    if (keep && isPause(run)) await keep(run);
+    if (step.type === 'create' && event.type === 'job' && created && onCreated) {
+      const leftMs = run.step.type === 'wait' ? run.step.leftMs : timeoutMs || null;
+      await tellCreated(created, onCreated, { signal, leftMs, timeoutMs: Number(timeoutMs) });
+    }
   }
 }
 
-function runRulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recover }: CreateAndWaitOptions): RunRules {
+/** Awaits `onCreated` for no longer than the call may last: a database that hangs must not hold up a paid create for ever. */
+async function tellCreated(
+  created: CreatedJob,
+  onCreated: (created: CreatedJob) => unknown,
+  call: { signal: AbortSignal | undefined; leftMs: number | null; timeoutMs: number },
+): Promise<void> {
+  const { job } = created;
+  const { signal, leftMs, timeoutMs } = call;
+  const message = `onCreated did not settle within ${timeoutMs} ms (timeoutMs). Job ${job.id} goes on: wait for it by its id.`;
+  const late = () => new WaitTimeoutError(message, { job, jobId: job.id, timeoutMs });
+  // What a program does takes real time, also under the clock of a sandbox.
+  const deadline = startDeadline({ clock: systemClock, ms: leftMs ?? Number.POSITIVE_INFINITY, signal, late });
+  try {
+    await deadline.race(Promise.resolve(onCreated(created)));
+  } finally {
+    deadline.end();
+  }
+}
+
+/** Whether the run is between two creates. */
+function isPause({ step }: JobRunState): boolean {
+  return step.type === 'create' || (step.type === 'wait' && step.jobId === null);
+}
+
+/** The rules of a run, as the options of its call give them. */
+export function runRulesOf({
+  timeoutMs = DEFAULT_WAIT_MS,
+  resubmitPending = true,
+  recover,
+}: CreateAndWaitOptions): RunRules {
   return {
     timeoutMs: timeoutMs === false ? null : timeoutMs,
     resubmitPending,

@@ -45,9 +45,10 @@ export const WAIT_OPTIONS = z.strictObject(WAIT_FIELDS);
 export const CREATE_AND_WAIT_OPTIONS = z.strictObject({
   ...WAIT_FIELDS,
   maxRetries: option.count,
-  headers: option.anObject,
-  preflight: option.preflight,
-  budget: option.madeBy<Budget>('createBudget({ maxTokens })', 'reserve', 'refund'),
+  headers: option.headers,
+  extraBody: option.anObject,
+  preflight: option.flag,
+  budget: option.madeBy<Budget>('createBudget({ maxTokens })', 'usage', 'release'),
   idempotencyKey: option.anything,
   onCreated: option.callback,
   resubmitPending: option.flag,

@@ -7,7 +7,7 @@ import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import type { createNotices } from './notices.js';
-import type { ReadLimiter } from './read-queue.js';
+import type { ReadLimits } from './read-queue.js';
 import type { WaitOptions } from './wait-options.js';
 import { type JobSubscriber, RESTART } from './waited-job.js';
 import type { JobWatcher } from './watcher.js';
@@ -29,17 +29,21 @@ export interface WaitPart {
   readonly throwOnFailure: boolean | undefined;
 }
 
+/** The scheduler of an account, and the rate limits that its reads go through. */
+export interface Scheduler {
+  readonly watcher: JobWatcher;
+  readonly limits: ReadLimits;
+}
+
 /** What a wait needs of the client. */
 export interface FollowContext {
   /** Reads the job once. A failed read is not repeated, because the watcher does that. */
   readonly readJob: (id: string, signal: AbortSignal) => Promise<Job>;
   /** The scheduler of the account. Its key may fail, and come later. */
-  readonly watcher: () => Promise<JobWatcher>;
+  readonly watcher: () => Promise<Scheduler>;
   /** Between the processes that share a store, where there is one. */
   readonly notices: ReturnType<typeof createNotices> | undefined;
   readonly clock: Clock;
-  /** The limiter that reads go through. @default the documented limit */
-  readonly limiter?: (() => ReadLimiter) | undefined;
   /** Longest Retry-After of a failed read that is waited for, in milliseconds. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
   readonly warn?: ((message: string) => void) | undefined;
@@ -65,6 +69,7 @@ export async function followJob(
   let job = known;
   let keyError: unknown;
   let watcher: JobWatcher | undefined;
+  let limits: ReadLimits = 'documented';
   let subscriber: JobSubscriber | undefined;
   let stopListening: (() => void) | undefined;
   const late = () => timedOut({ id, job, timeoutMs, cause: subscriber?.entry.lastError ?? keyError });
@@ -72,15 +77,14 @@ export async function followJob(
   try {
     for (let failures = 1; watcher === undefined; failures++) {
       try {
-        watcher = await wait.during(context.watcher);
+        ({ watcher, limits } = await wait.during(context.watcher));
       } catch (error) {
         if (endsWait(error)) throw error;
         keyError = error;
         await wait.during((ended) => sleep(clock, backoff(KEY_PAUSE, failures), ended));
       }
     }
-    const limiter = context.limiter?.() ?? 'documented';
-    subscriber = watcher.join({ id, job, limiter, pollIntervalMs, wait });
+    subscriber = watcher.join({ id, job, limits, pollIntervalMs, wait });
     stopListening = context.notices?.listen(watcher);
     for (;;) {
       const step = watcher.next(subscriber);

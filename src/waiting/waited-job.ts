@@ -3,7 +3,7 @@ import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../store/facts.js';
-import type { ModelRecord, Ranked, ReadLimiter, ReadQueue } from './read-queue.js';
+import type { ModelRecord, Ranked, ReadLimits, ReadQueue } from './read-queue.js';
 
 /** A job that is waited for. */
 export interface Entry extends Ranked {
@@ -34,7 +34,7 @@ export interface NewWait {
   readonly id: string;
   /** The job as far as it is known. */
   readonly job: Job | undefined;
-  readonly limiter: ReadLimiter;
+  readonly limits: ReadLimits;
   /** Milliseconds between two reads; the shortest of all waits on the job counts. */
   readonly pollIntervalMs: number | undefined;
   /** Lets the wait ask what to do. */

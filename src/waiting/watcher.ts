@@ -29,7 +29,7 @@ const REPEATED_MS = 2_500;
 /** On Workers a request may end without a word: what its wait has begun is waited for no longer than this. */
 const LOST_MS = 5_000;
 
-/** Stand for what is not a limiter. */
+/** Stand for rate limits that are no object. */
 const NAMED = { documented: {}, off: {} } as const;
 
 /** A read that failed. */
@@ -55,7 +55,7 @@ export class JobWatcher {
   readonly #entries = new Map<string, Entry>();
   readonly #resting = new DueHeap<Entry>();
   readonly #announced = new Map<string, Notice>();
-  /** One queue for all waits whose reads go through one limiter. Its pace goes on while nobody waits. */
+  /** One queue for all waits whose reads go through the same rate limits. Its pace goes on while nobody waits. */
   readonly #queues = new WeakMap<object, ReadQueue<Entry>>();
   /** The queues with something to read, now or later. */
   readonly #busy = new Set<ReadQueue<Entry>>();
@@ -78,12 +78,12 @@ export class JobWatcher {
   }
 
   /** Begins a wait. */
-  join({ id, job, limiter, ...options }: NewWait): JobSubscriber {
+  join({ id, job, limits, ...options }: NewWait): JobSubscriber {
     if (this.#clock.perRequest) this.#forgetLost();
     const { pollIntervalMs } = options;
     const now = this.#clock.now();
-    const key = typeof limiter === 'string' ? NAMED[limiter] : limiter;
-    const queue = this.#queues.get(key) ?? new ReadQueue(limiter, now);
+    const key = typeof limits === 'string' ? NAMED[limits] : limits;
+    const queue = this.#queues.get(key) ?? new ReadQueue(limits, now);
     this.#queues.set(key, queue);
     this.#busy.add(queue);
     queue.waits++;

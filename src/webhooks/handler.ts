@@ -1,9 +1,10 @@
 import { GenError } from '../errors/gen-error.js';
 import { type WebhookRefusal, WebhookVerificationError } from '../errors/webhook-error.js';
+import { handlerMistake } from '../rules/handler-call.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, wallOf } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
-import { didYouMean, mustBe, noSuchOption } from '../schemas/show.js';
+import { didYouMean, mustBe, mustBeOptions, noSuchOption } from '../schemas/show.js';
 import {
   WEBHOOK_EVENT_TYPES,
   type WebhookEvent,
@@ -77,20 +78,20 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   readonly onError?: ((error: unknown, event?: WebhookEvent) => unknown) | undefined;
 }
 
-/** What an option must be, in words and as a check. */
-export type Rule = readonly [what: string, fits: (value: unknown) => boolean];
+/** What an option must be, in words and as a check, and whether a wrong text is no secret and may be shown. */
+export type Rule = readonly [what: string, fits: (value: unknown) => boolean, shows?: boolean];
 
 /**
  * Throws a GenError for an option that does not exist and for a value that an option cannot have. The words are those of
  * `src/rules/options.ts`, without zod: a receiver on the edge loads this with every cold start.
  */
 export function checkRules(owner: string, rules: Readonly<Record<string, Rule>>, given: unknown = {}): void {
-  if (!isFields(given)) throw new GenError(mustBe('options', 'an object', given));
+  if (!isFields(given)) throw new GenError(mustBeOptions(owner, Object.keys(rules)[0], given));
   for (const [name, value] of Object.entries(given)) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
     if (rule === undefined) throw new GenError(noSuchOption(owner, name, Object.keys(rules)));
-    const [what, fits] = rule;
-    if (value !== undefined && !fits(value)) throw new GenError(mustBe(name, what, value));
+    const [what, fits, shows] = rule;
+    if (value !== undefined && !fits(value)) throw new GenError(mustBe(name, what, value, shows));
   }
 }
 
@@ -102,6 +103,7 @@ export const CALLBACK: Rule = ['a function', (value) => typeof value === 'functi
 const aboveZero = (what: string): Rule => [
   what,
   (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
+  true,
 ];
 /** An object with these methods. */
 const methodsRule = (...names: readonly string[]): Rule => [
@@ -117,13 +119,14 @@ const MILLISECONDS = aboveZero('a finite number of milliseconds above 0');
 const HANDLER_RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
   secret: SECRET,
   on: ['an object of listeners', isFields],
-  ack: ['one of "before", "after"', (value) => value === 'before' || value === 'after'],
+  ack: ['one of "before", "after"', (value) => value === 'before' || value === 'after', true],
   store: methodsRule('read', 'write'),
   leaseMs: MILLISECONDS,
   rememberMs: MILLISECONDS,
   maxBodyBytes: [
     'a whole number of bytes above 0',
     (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) > 0),
+    true,
   ],
   toleranceSeconds: aboveZero('a finite number of seconds above 0'),
   client: methodsRule('notify'),
@@ -206,7 +209,8 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
   });
 
   return async (request, context) => {
-    if (typeof request?.headers?.get !== 'function') return refuseCall(context, report);
+    const mistake = handlerMistake('The webhook handler', request);
+    if (mistake) return refuseCall(mistake, context, report);
     if (request.method !== 'POST') return new Response(null, { status: 405, headers: { Allow: 'POST' } });
     let event: WebhookEvent;
     try {
@@ -270,10 +274,7 @@ function keepAlive(work: Promise<unknown>, context: WebhookContext | undefined, 
 }
 
 /** For a server that calls the handler with objects of its own. Its response is ended, so that the sender is answered. */
-function refuseCall(context: object | undefined, report: Report): Response {
-  const error = new GenError(
-    'The webhook handler takes a web Request. In node:http, Express, Nest or Fastify, use toNodeHandler(handler) from gen-client/node.',
-  );
+function refuseCall(error: GenError, context: object | undefined, report: Report): Response {
   report(error);
   if (context && 'end' in context && typeof context.end === 'function') {
     Object.assign(context, { statusCode: 500 });

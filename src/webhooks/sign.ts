@@ -26,7 +26,7 @@ export interface SignedWebhook {
 
 const SIGN_RULES: Readonly<Record<keyof SignWebhookOptions, Rule>> = {
   secret: SECRET,
-  timestamp: ['a whole number of unix seconds', Number.isInteger],
+  timestamp: ['a whole number of unix seconds', Number.isInteger, true],
   now: CALLBACK,
 };
 

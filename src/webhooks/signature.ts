@@ -1,4 +1,5 @@
 import { refusal } from '../errors/webhook-error.js';
+import { shortTimer } from '../runtime/clock.js';
 
 /** The headers that a webhook carries, as the service writes them. */
 export const WEBHOOK_HEADERS = [
@@ -63,22 +64,37 @@ export type WebhookBody = string | Uint8Array | ArrayBuffer;
 /** The bytes that were signed, or their text. */
 export type RawBody = string | Uint8Array;
 
-/** Reads the exact bytes that were signed, and stops as soon as they are more than `maxBytes`. */
+/** A body that takes longer is not waited for: a stranger could hold the server with it. */
+const BODY_MS = 10_000;
+
+/** Reads the exact bytes that were signed. Stops as soon as they are more than `maxBytes`, and after {@link BODY_MS}. */
 export async function readBody(request: Request, maxBytes: number): Promise<RawBody> {
   if (request.bodyUsed) throw bodyUnavailable(NO_BYTES);
+  const reader = request.body?.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
+  let isLate = false;
+  const stop = () => reader?.cancel().catch(() => {});
+  const stopTimer = shortTimer(BODY_MS, () => {
+    isLate = true;
+    stop();
+  });
   try {
-    for await (const chunk of request.body ?? []) {
-      chunks.push(chunk);
-      size += chunk.length;
+    do {
+      const next = await reader?.read();
+      if (!next?.value) break;
+      chunks.push(next.value);
+      size += next.value.length;
       // Written so that a bound which is no number refuses.
-      if (!(size <= maxBytes)) break;
-    }
+    } while (size <= maxBytes);
   } catch (cause) {
     throw bodyUnavailable(`could not be read: ${cause}`, cause);
+  } finally {
+    stopTimer();
   }
+  if (isLate) throw bodyUnavailable('did not arrive within ten seconds');
   if (size <= maxBytes) return bytesOf(...chunks);
+  stop();
   throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
 }
 

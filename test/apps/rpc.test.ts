@@ -1,13 +1,16 @@
 // tRPC and MCP, with their own packages and an in-memory transport. The clock is fake: a job takes no time.
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ROOT } from '../support/build.js';
 import { serveApps } from './service.js';
 
+const realTimeout = globalThis.setTimeout;
 let sandbox = serveApps();
 
 beforeEach(() => {
@@ -28,7 +31,11 @@ async function pass<T>(promise: Promise<T>): Promise<T> {
     isSettled = true;
   };
   promise.then(settled, settled);
-  while (!isSettled) await vi.advanceTimersByTimeAsync(1_000);
+  while (!isSettled) {
+    await vi.advanceTimersByTimeAsync(1_000);
+    // For the disk, whose time is real.
+    await new Promise((resolve) => realTimeout(resolve, 2));
+  }
   return promise;
 }
 
@@ -64,38 +71,99 @@ describe('tRPC', () => {
 });
 
 describe('MCP', () => {
-  const connect = async () => {
-    const { server } = await import('../../examples/apps/mcp.js');
-    const [mine, its] = InMemoryTransport.createLinkedPair();
-    const client = new Client({ name: 'test', version: '1.0.0' });
-    await Promise.all([server.connect(its), client.connect(mine)]);
-    return client;
-  };
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-mcp-'));
+  beforeEach(() => vi.stubEnv('VIDEO_FOLDER', folder));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('the tool says what its fields may be, tells its progress and makes a video', async () => {
-    const client = await connect();
-    const { tools } = await client.listTools();
-    expect(tools).toMatchObject([
-      { name: 'make_video', inputSchema: { properties: { duration: { enum: expect.arrayContaining([5]) } } } },
-    ]);
-    const progress: number[] = [];
-    const call = { name: 'make_video', arguments: { prompt: 'a fox at dawn', duration: 5 } };
-    const result = await pass(
-      client.callTool(call, undefined, { onprogress: ({ progress: share }) => void progress.push(share) }),
-    );
-    expect(result.content).toEqual([{ type: 'text', text: `Video ${sandbox.jobs[0]?.id} is ready.` }]);
-    expect(progress.length).toBeGreaterThan(1);
+  /** An agent in a conversation of its own. */
+  const converse = async (sessionId?: string) => {
+    const { videoServer } = await import('../../examples/apps/mcp.js');
+    const [mine, its] = InMemoryTransport.createLinkedPair();
+    if (sessionId !== undefined) its.sessionId = sessionId;
+    const client = new Client({ name: 'test', version: '1.0.0' });
+    await Promise.all([videoServer().connect(its), client.connect(mine)]);
+    const call = async (name: string, args: Record<string, unknown>) => {
+      const { content, isError = false } = await pass(client.callTool({ name, arguments: args }));
+      const [{ text }] = content as [{ readonly text: string }];
+      return { text, isError };
+    };
+    /** Asks for the status until there is a file or an error. */
+    const outcome = async (id: string) => {
+      for (let asked = 1; ; asked++) {
+        const answer = await call('video_status', { id });
+        if (!answer.text.endsWith('Ask again.')) return { ...answer, asked };
+      }
+    };
+    return { client, call, outcome };
+  };
+  const FOX = { prompt: 'a fox at dawn', duration: 5 };
+  const creates = () => sandbox.requests.filter(({ method }) => method === 'POST');
+
+  test('an agent whose client gives up twice and that asks three times pays once, and gets its video', async () => {
+    const { call, outcome } = await converse('chat-1');
+    const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    // The service takes two minutes to answer, and the client of the agent waits for one.
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, latencyMs: 120_000, times: 2 });
+    await expect(call('make_video', FOX)).rejects.toThrow('Request timed out');
+    await expect(call('make_video', { duration: 5, prompt: FOX.prompt })).rejects.toThrow('Request timed out');
+    log.mockRestore();
+    const { text, isError } = await call('make_video', FOX);
+    const [job] = sandbox.jobs;
+    expect([text, isError]).toEqual([`Video ${job?.id} is being made. Ask video_status for it.`, false]);
+    const { text: ready } = await outcome(job?.id ?? '');
+    const [, path = ''] = /^Video \S+ is ready: (.+)$/.exec(ready) ?? [];
+    expect(statSync(path).size).toBeGreaterThan(100);
+    expect((await call('make_video', FOX)).text).toContain(job?.id);
+    expect((await outcome(job?.id ?? '')).text).toBe(ready);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(new Set(creates().map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
+    expect(sandbox.ledger().spentTokens).toBe(job?.quotedTokenCost);
   });
 
-  test('a failed job and bad input are answers that the model can read', async () => {
-    const client = await connect();
-    const call = (args: Record<string, unknown>) => pass(client.callTool({ name: 'make_video', arguments: args }));
-    expect(await call({ prompt: 'a fox', duration: 99 })).toMatchObject({ isError: true });
+  test('make_video answers at once, and video_status within twenty seconds', async () => {
+    sandbox.outcomes.next({ durationMs: 45_000 });
+    const { call, outcome } = await converse('chat-1');
+    const before = Date.now();
+    await call('make_video', FOX);
+    expect(Date.now() - before).toBeLessThan(2_000);
+    expect((await outcome(sandbox.jobs[0]?.id ?? '')).asked).toBe(3);
+  });
+
+  test('other params, and another conversation, are another video, which the first one does not see', async () => {
+    const [first, second] = [await converse('chat-1'), await converse('chat-2')];
+    await first.call('make_video', FOX);
+    await first.call('make_video', { ...FOX, duration: 6 });
+    await second.call('make_video', FOX);
+    expect(sandbox.jobs).toHaveLength(3);
+    const id = sandbox.jobs[0]?.id ?? '';
+    const foreign = { text: `This conversation has no video ${id}.`, isError: true };
+    expect(await second.call('video_status', { id })).toEqual(foreign);
+  });
+
+  test('an agent that goes on asking for new videos stops at its budget', async () => {
+    const { call } = await converse();
+    const answers: string[] = [];
+    for (let at = 0; at < 30; at++) answers.push((await call('make_video', { ...FOX, prompt: `fox ${at}` })).text);
+    expect(answers.at(-1)).toBe('The budget for generation is used up.');
+    const reserved = sandbox.jobs.reduce((sum, job) => sum + Number(job.quotedTokenCost), 0);
+    expect(reserved).toBeLessThanOrEqual(300);
+    expect(reserved).toBeGreaterThan(200);
+  });
+
+  test('its fields are described, and a failed job and bad input are answers that the model can read', async () => {
+    const { client, call, outcome } = await converse('chat-1');
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(['make_video', 'video_status']);
+    expect(tools[0]?.inputSchema.properties).toMatchObject({
+      duration: { description: expect.stringContaining('svc-video-fast: 4, 5, 6') },
+    });
+    expect(await call('make_video', { prompt: 'a fox', duration: 99 })).toMatchObject({ isError: true });
     expect(sandbox.jobs).toHaveLength(0);
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
-    expect(await call({ prompt: 'something forbidden' })).toMatchObject({
+    await call('make_video', { prompt: 'something forbidden' });
+    expect(await outcome(sandbox.jobs[0]?.id ?? '')).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringContaining('generation_rejected') }],
+      text: expect.stringMatching(/generation_rejected.* To try again, change the prompt\.$/),
     });
   });
 });

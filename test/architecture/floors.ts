@@ -33,7 +33,7 @@ const SANDBOX_DOOR = 'src/sandbox/index.ts';
 
 /** What the sandbox's tower may see of the rest: it is the other side of the wire, and shares only the contract. */
 const SEEN_BY_SANDBOX =
-  /^src\/(schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/sniff)\.ts$)/;
+  /^src\/(store\/port\.ts$|schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/sniff)\.ts$)/;
 
 /** The one file that talks to the network: resources never reach it, not even through another file. */
 const BEHIND_THE_PORT = 'src/transport/create-transport.ts';

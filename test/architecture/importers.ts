@@ -9,7 +9,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@noble/hashes':
     /^src\/(store\/account|transport\/idempotency|((adapters\/(storage|otel))|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
   'zod/mini':
-    /^src\/(schemas\/|sandbox\/|adapters\/durable\/|(ledger\/create-budget|adapters\/cloudflare\/durable-object-store|store\/in-process-limiter|client\/create)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
+    /^src\/(schemas\/|sandbox\/|adapters\/durable\/|(ledger\/create-budget|adapters\/cloudflare\/durable-object-store|store\/rate-limits)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,
   zod: /^src\/adapters\/schemas\//,
   hono: /^src\/sandbox\//,
@@ -17,7 +17,6 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'fast-png': /^src\/sandbox\/media\//,
   mediabunny: /^src\/sandbox\/media\//,
   '@ai-sdk/provider': /^src\/adapters\/ai-sdk\//,
-  '@workflow/serde': /^src\/adapters\/ai-sdk\//,
   bullmq: /^src\/adapters\/bullmq\//,
   ioredis: /^src\/adapters\/bullmq\//,
   react: /^src\/adapters\/react\//,

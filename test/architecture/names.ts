@@ -3,8 +3,8 @@ import { ROOT } from '../support/build.js';
 import { programOf } from './program.js';
 import type { Source } from './source.js';
 
-/** The top-level names that two or more files define, with those files. */
-export function namesInTwoFiles(sources: readonly Source[]): Map<string, readonly string[]> {
+/** The names that two or more files define and export, with those files. */
+export function exportedByTwoFiles(sources: readonly Source[]): Map<string, readonly string[]> {
   const files = new Map<string, string[]>();
   for (const { path, ast } of sources) {
     for (const name of new Set(ast.statements.flatMap(namesOf))) files.set(name, [...(files.get(name) ?? []), path]);
@@ -13,6 +13,8 @@ export function namesInTwoFiles(sources: readonly Source[]): Map<string, readonl
 }
 
 function namesOf(statement: ts.Statement): string[] {
+  const modifiers = ts.canHaveModifiers(statement) ? ts.getModifiers(statement) : undefined;
+  if (!modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)) return [];
   if (ts.isVariableStatement(statement)) {
     return statement.declarationList.declarations.flatMap(({ name }) => (ts.isIdentifier(name) ? name.text : []));
   }

@@ -1,9 +1,8 @@
 // Every recipe of examples/budgets runs, on the sandbox and a real Redis.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
@@ -39,19 +38,6 @@ test('low-balance-alert: the channel is told once', async () => {
   const { client } = await import('../../examples/budgets/low-balance-alert.js');
   for (let count = 0; count < 3; count++) await client.videos.create(VIDEO);
   await vi.waitFor(() => expect(told).toEqual(['{"text":"Only 170 tokens are left."}']), PATIENCE_MS);
-});
-
-test('job-journal: each phase is a line, and what has not ended is found after a restart', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'gen-client-journal-'));
-  closing.push(async () => rmSync(folder, { recursive: true, force: true }));
-  vi.stubEnv('JOURNAL', join(folder, 'jobs.jsonl'));
-  const { client, openJobs } = await import('../../examples/budgets/job-journal.js');
-  const first = await client.videos.create(VIDEO);
-  const second = await client.videos.create({ ...VIDEO, prompt: 'a snail [slow:60s]' });
-  await client.waitForJob(first.job.id);
-  expect(openJobs()).toEqual([second.job.id]);
-  const lines = readFileSync(join(folder, 'jobs.jsonl'), 'utf8').trim().split('\n');
-  expect(lines.map((line) => JSON.parse(line).phase)).toEqual(['accepted', 'final', 'accepted']);
 });
 
 test.skipIf(whyNoRedis())('tenant-budgets: one tenant cannot spend what is left to another', async () => {

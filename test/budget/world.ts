@@ -1,11 +1,10 @@
 // A random service, processes that spend one budget, a store, and a clock, all in one seeded run.
 
 import { ConnectionError, GenError, RateLimitError } from '../../src/errors/index.js';
-import { createBudget } from '../../src/index.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
-import type { BudgetOrder } from '../../src/schemas/budget.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { HeldClock, turn } from './held-clock.js';
+import { type Order, reserverOn } from './reserving.js';
 
 /** What the service does with a create. `late`: the answer is lost, and the job is made a while later. */
 export type Fault = 'none' | 'no price' | 'lost' | 'late' | 'not made' | 'refused' | 'busy' | 'unsent';
@@ -94,7 +93,7 @@ export async function runWorld(
       } else if (happening.type === 'create') void create(process, happening);
       else {
         const job = [...jobs.values()][happening.job % Math.max(1, jobs.size)];
-        if (job) void process.budget.refund(job.id, happening.isUncharged ? 0 : job.tokens);
+        if (job) void process.spender.charged(job.id, happening.isUncharged ? 0 : job.tokens).catch(() => {});
       }
     }
     await turn();
@@ -111,21 +110,21 @@ export async function runWorld(
     const isEdit = kind === 2;
     const key = `${kind}-${number}`;
     const tokens = isEdit ? 1 + (ms % 60) : (options.prices[kind] ?? 1);
-    const order: BudgetOrder = {
-      job: { call: isEdit ? 'videoEdits' : 'videos' },
-      priceClass: `kind ${kind}`,
-      isFixedPrice: !isEdit,
-      idempotencyKey: key,
-      timeoutMs: 20_000,
-      clock,
-    };
-    const reservation = await process.budget.reserve(order).catch(() => undefined);
+    const patience = new AbortController();
+    clock.after(20_000, () => patience.abort());
+    const guessedTokens = options.unknownPrice === 'estimate' ? 5 : undefined;
+    const price = { priceClass: `kind ${kind}`, isFixedPrice: !isEdit, guessedTokens };
+    const order: Order = { ...price, idempotencyKey: key, signal: patience.signal };
+    const reservation = await process.spender.reserve(order).catch(() => undefined);
     if (!reservation) return;
     await pause(clock, ms);
     if (isDead(process)) return;
+    const isSent = fault === 'unsent' || (await reservation.sent().catch(() => false));
+    if (isDead(process)) return;
+    if (!isSent) return void reservation.failed({ error: undefined, wasSent: false }).catch(() => {});
     const failed = async (error: Error, wasSent = true) => {
       await pause(clock, ms);
-      if (!isDead(process)) await reservation.failed({ error, wasSent });
+      if (!isDead(process)) await reservation.failed({ error, wasSent }).catch(() => {});
     };
     if (fault === 'unsent') return failed(new GenError('aborted in the lane'), false);
     if (fault === 'busy') return failed(new RateLimitError('busy', BUSY));
@@ -145,7 +144,7 @@ export async function runWorld(
     await pause(clock, ms);
     if (isDead(process)) return;
     const quotedTokens = fault === 'no price' ? undefined : job.tokens;
-    await reservation.answered({ jobId: job.id, quotedTokens, balanceTokens: undefined, isUncharged: false });
+    await reservation.answered({ jobId: job.id, quotedTokens }).catch(() => {});
   }
 }
 
@@ -161,10 +160,10 @@ const BUSY = {
 
 interface Process {
   fault: 'reads' | 'writes' | 'lost writes' | 'none' | 'dead';
-  readonly budget: ReturnType<typeof createBudget>;
+  readonly spender: ReturnType<typeof reserverOn>;
 }
 
-function openProcess({ maxTokens, per, unknownPrice }: WorldOptions, store: Store, clock: Clock): Process {
+function openProcess({ maxTokens, per }: WorldOptions, store: Store, clock: Clock): Process {
   const never = new Promise<never>(() => {});
   const process: Pick<Process, 'fault'> = { fault: 'none' };
   const shared: Store & { readonly [CLOCK]: Clock } = {
@@ -182,14 +181,7 @@ function openProcess({ maxTokens, per, unknownPrice }: WorldOptions, store: Stor
       return isWritten;
     },
   };
-  const budget = createBudget({
-    maxTokens,
-    per,
-    scope: 'tenant',
-    store: shared,
-    unknownPrice: unknownPrice === 'estimate' ? () => 5 : unknownPrice,
-  });
-  return Object.assign(process, { budget });
+  return Object.assign(process, { spender: reserverOn(shared, clock, { scope: 'tenant', per, maxTokens }) });
 }
 
 function pause(clock: Clock, ms: number): Promise<void> {

@@ -1,6 +1,6 @@
 // The line of calls that wait for their create, step by step, on a real Redis. Where no engine gives turns, the test does.
 import { type Job, Queue, Worker, type WorkerOptions } from 'bullmq';
-import { type ClientOptions, GenClient, InProcessLimiter } from 'gen-client';
+import { type ClientOptions, GenClient } from 'gen-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { queueNames } from '../../src/adapters/bullmq/connection.js';
 import { type CreateTurn, enterLine, needsTurn, openCreates } from '../../src/adapters/bullmq/creates.js';
@@ -32,7 +32,7 @@ describe.skipIf(noRedis !== undefined)('the line of calls that wait for their cr
     const line = openCreates({
       names: at,
       calls,
-      client: new GenClient({ apiKey: 'sk_test', ...client }),
+      client: new GenClient({ apiKey: 'sk_test', baseUrl: 'https://service.test', ...client }),
       worker: { autorun: false, ...worker },
       onError: ({ message }) => expect.unreachable(message),
     });
@@ -218,8 +218,8 @@ describe.skipIf(noRedis !== undefined)('the line of calls that wait for their cr
   }, 150_000);
 
   it('gives turns at the pace of the limit, and those of calls that are gone without counting them', async () => {
-    const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: MINUTE_MS } } });
-    const { calls, turns } = open({ worker: { autorun: true }, client: { limiter } });
+    const limits = { 'videos.create': { limit: 1, windowMs: MINUTE_MS } };
+    const { calls, turns } = open({ worker: { autorun: true }, client: { limits } });
     await enterLine(turns, 'removed', 0);
     await expect.poll(() => turns.getCompletedCount()).toBe(1);
     await expect.poll(() => turns.getRateLimitTtl(1)).toBeLessThanOrEqual(0);

@@ -1,5 +1,5 @@
 // What a queue does with a call before a worker has it.
-import { Queue, Worker } from 'bullmq';
+import { Queue } from 'bullmq';
 import { GenClient } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
 import { describe, expect, it } from 'vitest';
@@ -54,23 +54,6 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
       await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(1);
     },
   );
-
-  it('starts a completed call anew of which an attempt had failed', async () => {
-    const { queue, sandbox, work, ended, name, connection } = open();
-    await queue.images.create({ prompt }, { jobId: 'order', backoff: { type: 'fixed', delay: 10 } });
-    const fails = async () => {
-      throw new Error('READONLY');
-    };
-    const other = new Worker(name, fails, { connection });
-    await expect.poll(async () => (await queue.queue.getJob('order'))?.attemptsMade).toBeGreaterThan(0);
-    await other.close();
-    const { worker } = work();
-    await ended();
-    await expect(queue.images.create({ prompt }, { jobId: 'order' })).rejects.toThrow('"order" has completed');
-    await queue.images.create({ prompt }, { jobId: 'order', again: true });
-    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(2);
-    await worker.close();
-  });
 
   it('closes its connections', async () => {
     const { queue } = open();

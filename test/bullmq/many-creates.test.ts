@@ -1,5 +1,4 @@
 // The guide says how many places a call may lose among two hundred.
-import { InProcessLimiter } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { isTooSlow } from '../support/core-share.js';
 import { createdOn, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -16,8 +15,8 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
   it.each([1, 4, 8])(
     'go out in the order of their calls: none loses more than a window of places (%i workers)',
     async (workers) => {
-      const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: WINDOW, windowMs: WINDOW_MS } } });
-      const on = open({ jobDurationMs: HOUR_MS, client: { limiter, rateLimit: 'wait' } });
+      const limits = { 'videos.create': { limit: WINDOW, windowMs: WINDOW_MS } };
+      const on = open({ jobDurationMs: HOUR_MS, client: { limits, rateLimit: 'wait' } });
       for (let at = 0; at < CALLS; at++)
         await on.queue.videos.create({ prompt: `order-${at}` }, { jobId: `order-${at}` });
       const start = performance.now();

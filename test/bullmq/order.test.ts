@@ -1,6 +1,5 @@
 // Priority, order and the rate limit of creates are the engine's own: calls wait for their create in a queue of their own.
 import { Queue } from 'bullmq';
-import { InProcessLimiter } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { isTooSlow } from '../support/core-share.js';
 import { createdOn, noRedis, type QueueOnSandbox, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -10,8 +9,8 @@ const WINDOW = 20;
 
 /** The rate limit of creates, with shorter windows than the documented minute. */
 function client(windowMs: number) {
-  const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: WINDOW, windowMs } } });
-  return { limiter, rateLimit: 'wait' as const };
+  const limits = { 'videos.create': { limit: WINDOW, windowMs } };
+  return { limits, rateLimit: 'wait' as const };
 }
 
 async function enqueue(on: QueueOnSandbox, name: string, calls: number, options: object = {}) {
@@ -82,8 +81,8 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
   });
 
   it('leave the reads of running jobs before those that are still to be made', async () => {
-    const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: HOUR_MS } } });
-    const on = open({ jobDurationMs: 300, client: { limiter, rateLimit: 'wait' } });
+    const limits = { 'videos.create': { limit: 1, windowMs: HOUR_MS } };
+    const on = open({ jobDurationMs: 300, client: { limits, rateLimit: 'wait' } });
     on.work({ concurrency: 1, pollIntervalMs: 100 });
     await enqueue(on, 'order', 20);
     await expect.poll(() => on.queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(1);

@@ -52,7 +52,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
       },
       onFailed: (error) => void failures.push(error),
     });
-    await queue.videos.create({ prompt }, { attempts: 1 });
+    await queue.videos.create({ prompt });
     await ended();
     expect(calls).toBe(3);
     expect(await queue.queue.getCompletedCount()).toBe(1);
@@ -71,7 +71,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
         if (failures.length === 1) throw new Error('no database');
       },
     });
-    await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 1 });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await ended();
     expect(failures).toEqual(['JobFailedError', 'JobFailedError']);
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'JobFailedError' });
@@ -119,7 +119,24 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(returnvalue.tries).toHaveLength(3);
   });
 
-  it('when an operator has it tried again: after each refusal there is a new key', async () => {
+  it('when it was refused, started again, completed and removed, and its order is delivered once more', async () => {
+    const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0 });
+    const made: string[] = [];
+    work({ onCompleted: ({ id }) => void made.push(id) });
+    await queue.videos.create({ prompt }, { jobId: 'order-17', removeOnComplete: true });
+    await ended();
+    sandbox.topUp(20);
+    await (await record('order-17')).retry();
+    await expect.poll(() => made.length).toBe(1);
+    await expect.poll(() => queue.queue.getJob('order-17')).toBeUndefined();
+    await queue.videos.create({ prompt }, { jobId: 'order-17', removeOnComplete: true });
+    await expect.poll(() => made.length, { timeout: 10_000 }).toBe(2);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(new Set(made).size).toBe(1);
+    expect(keys()).toEqual(['order-17', 'order-17', 'order-17']);
+  });
+
+  it('when an operator has it tried again: a refusal that is held against its key is followed by a new key', async () => {
     const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0, wrap: holdingRefusals });
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-2' });
@@ -134,6 +151,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     sandbox.topUp(20);
     await (await record('order-2')).retry();
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
+    // Of the own key, whose refusal is held, only the first create comes through.
     expect(keys()).toEqual(['order-2', 'order-2:w1', 'order-2:w2', 'order-2:w3']);
     expect(sandbox.jobs).toHaveLength(1);
   });
@@ -149,27 +167,6 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     await sandbox.advance(1000);
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
-  });
-
-  it('when the limiter is away for a while, before the create and while its job runs', async () => {
-    let away = 0;
-    const limiter = {
-      acquire: async () => {
-        if (away-- > 0) throw new ConnectionError('The Redis of the limiter is away.');
-        return () => {};
-      },
-      pause: () => {},
-    };
-    const client = { limiter, rateLimit: 'wait' as const };
-    const { sandbox, queue, work } = open({ clock: 'manual', jobDurationMs: 1000, client });
-    away = 3;
-    work({ retryDelayMs: 10 });
-    await Promise.all([1, 2, 3].map((at) => queue.videos.create({ prompt }, { jobId: `order-${at}` })));
-    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(3);
-    away = 10;
-    await sandbox.advance(1000);
-    await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(3);
-    expect(sandbox.jobs).toHaveLength(3);
   });
 
   it('when its record is gone after a character was under review and it is queued again', async () => {

@@ -78,7 +78,7 @@ describe.skipIf(noRedis)('files in queued calls', () => {
   it('an upload that fails for a moment is tried again, and one that cannot succeed fails its call', async () => {
     const { sandbox, queue, work, ended, record } = queues.open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { path: '/v1/uploads/complete' }, status: 503, times: 1 });
-    await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'later', backoff: 10 });
+    await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'later' });
     const gone = join(directory, 'gone.png');
     await writeFile(gone, PNG);
     await queue.images.create({ prompt, reference_upload_ids: [fromPath(gone)] }, { jobId: 'gone' });

@@ -1,8 +1,9 @@
 // What is in the queue already: records of a newer version, and orders that have ended.
 
 import { GenError } from 'gen-client';
-import { createGenQueue, type GenJobData } from 'gen-client/bullmq';
+import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it } from 'vitest';
+import type { GenJobData } from '../../src/adapters/bullmq/call-record.js';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const prompt = 'a fox at dawn';
@@ -15,6 +16,11 @@ describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
     ['with a newer run', { call, run: { version: 2, step: { type: 'dance' } } }],
     ['of a newer form', { version: 2, call }],
     ['of a call that this version does not know', { call: 'songs' }],
+    ['at a step that this version does not know', { call, run: { version: 1, step: { type: 'review' } } }],
+    [
+      'that waits for a step that this version does not know',
+      { call, run: { version: 1, step: { type: 'wait', jobId: null, ms: 1, late: null, next: { type: 'review' } } } },
+    ],
   ])('%s is left for another worker, costs no call of the service, and is reported once', async (_, newer) => {
     const { sandbox, queue, work } = open();
     const errors: string[] = [];
@@ -37,51 +43,114 @@ describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
 describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
   const { open } = queuesOnSandboxes();
 
-  it('says so when it is queued again, and completes anew under a new key with again: true', async () => {
-    const { sandbox, queue, work, ended, record, keys } = open();
+  it('says so when it is queued again, and that another one needs another id', async () => {
+    const { queue, work, ended, keys } = open();
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await ended();
     const asked = queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await expect(asked).rejects.toThrow('queue.videos.create: "order-1" has completed, so it was not queued again.');
-    await expect(asked).rejects.toBeInstanceOf(GenError);
-    const other = { prompt: 'a fox at noon', duration: 4 } as const;
-    await queue.videos.create(other, { jobId: 'order-1', again: true });
-    await expect.poll(() => sandbox.jobs.length).toBe(2);
-    await ended();
-    expect(keys()).toEqual(['order-1', 'order-1:r2']);
-    expect((await record('order-1')).returnvalue.tries).toHaveLength(2);
-    expect(JSON.parse(sandbox.requests.filter(({ method }) => method === 'POST').at(-1)?.body ?? '')).toMatchObject(
-      other,
+    await expect(asked).rejects.toThrow(
+      'queue.videos.create: "order-1" has completed, so it was not queued again. Its job is the result of its record, queue.queue.getJob("order-1"); queue the call under another id to make another one.',
     );
+    await expect(asked).rejects.toBeInstanceOf(GenError);
+    expect(keys()).toEqual(['order-1']);
   });
 
-  it('says why it failed, and goes on as after retry() with again: true', async () => {
-    const { sandbox, queue, work, ended, keys } = open();
+  it('says why it failed, and both ways to go on: retry() and another id', async () => {
+    const { sandbox, queue, work, ended, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await ended();
     await expect(queue.videos.create({ prompt }, { jobId: 'order-1' })).rejects.toThrow(
-      /"order-1" has failed \(JobFailedError: .*generation_rejected.*\).*again: true/,
+      /"order-1" has failed \(JobFailedError: .*generation_rejected.*\).*job\.retry\(\).*under another id/,
     );
-    await queue.videos.create({ prompt }, { jobId: 'order-1', again: true });
+    await (await record('order-1')).retry();
     await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(1);
     expect(keys()).toEqual(['order-1', 'order-1:r2']);
   });
 
-  it('is queued once while it has not ended, with again: true too', async () => {
+  it('is queued once while it has not ended', async () => {
     const { sandbox, queue, work, ended } = open();
-    for (const again of [false, true, true]) await queue.videos.create({ prompt }, { jobId: 'order-1', again });
+    for (let time = 0; time < 3; time++) await queue.videos.create({ prompt }, { jobId: 'order-1' });
     work();
     await ended();
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('cannot be repeated by the engine, with the way that there is', async () => {
+  it.each([
+    ['repeat', { every: 1000 }, 'queue.queue.upsertJobScheduler'],
+    ['attempts', 1, 'uses up no attempt'],
+    ['backoff', 10, 'retryDelayMs of createGenWorker'],
+    ['again', true, 'queue.videos.create has no option "again"'],
+  ])('cannot be given the option %s', async (name, value, message) => {
     const { queue } = open();
-    const repeated = queue.videos.create({ prompt }, { repeat: { every: 1000 } } as never);
-    await expect(repeated).rejects.toThrow('queue.queue.upsertJobScheduler');
+    const asked = queue.videos.create({ prompt }, { [name]: value } as never);
+    await expect(asked).rejects.toThrow(`queue.videos.create has no option "${name}"`);
+    await expect(asked).rejects.toThrow(message);
+    expect(await queue.queue.getPrioritizedCount()).toBe(0);
+  });
+});
+
+describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
+  const { open } = queuesOnSandboxes();
+  const reused = (message: string) =>
+    expect.objectContaining({
+      name: 'PreflightError',
+      code: 'idempotency_key_reused',
+      message: expect.stringContaining(message),
+    });
+
+  it('is refused for another call and for other params, while the first one waits, runs and has ended', async () => {
+    const { sandbox, queue, work, ended, record } = open({ clock: 'manual', jobDurationMs: 1000 });
+    const film = { prompt, duration: 4 } as const;
+    await queue.videos.create(film, { jobId: 'order-1' });
+    const refusesOthers = async (job: string) => {
+      await expect(queue.images.create({ prompt }, { jobId: 'order-1' })).rejects.toEqual(
+        reused(
+          `"order-1" is the id of a call of videos.create, so this call was not queued: give it an id of its own, for example "images-order-1".${job}`,
+        ),
+      );
+      await expect(queue.videos.create({ prompt: 'a fox at noon' }, { jobId: 'order-1' })).rejects.toEqual(
+        reused(`queue.videos.create: "order-1" was queued with other params, so this call was not queued`),
+      );
+    };
+    await refusesOthers('');
+    const again = await queue.videos.create({ duration: 4, prompt }, { jobId: 'order-1' });
+    expect(again.data.params).toEqual(film);
+    work();
+    await expect.poll(async () => (await record('order-1')).data.jobId, { timeout: 10_000 }).toBeDefined();
+    await refusesOthers(` Its job is ${sandbox.jobs[0]?.id}.`);
+    await expect.poll(() => queue.queue.getDelayedCount()).toBe(1);
+    await sandbox.advance(1000);
+    await ended();
+    await refusesOthers(` Its job is ${sandbox.jobs[0]?.id}.`);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  it('is refused for all but one of several calls that are queued at once', async () => {
+    const { queue, work, ended, sandbox } = open();
+    const asked = await Promise.allSettled(
+      [1, 2, 3].map((at) => queue.videos.create({ prompt: `film ${at}` }, { jobId: 'order-1' })),
+    );
+    const queued = asked.filter((each) => each.status === 'fulfilled');
+    expect(asked.filter((each) => each.status === 'rejected').map(({ reason }) => reason)).toEqual([
+      reused('was queued with other params'),
+      reused('was queued with other params'),
+    ]);
+    work();
+    await ended();
+    const { prompt: made } = JSON.parse(sandbox.requests.find(({ method }) => method === 'POST')?.body ?? '{}');
+    expect(queued.map(({ value }) => value.data.params.prompt)).toEqual([made]);
+  });
+
+  it('takes the same call with the same file once more', async () => {
+    const { queue } = open();
+    const png = () =>
+      new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])], { type: 'image/png' });
+    const film = () => ({ prompt, first_frame_upload_id: png() });
+    for (let time = 0; time < 2; time++) await queue.videos.create(film(), { jobId: 'order-1' });
+    expect(await queue.queue.getPrioritizedCount()).toBe(1);
   });
 });
 

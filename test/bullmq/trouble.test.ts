@@ -17,7 +17,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     const failures: unknown[] = [];
     work({ ...QUICK, onFailed: (error) => void failures.push(error) });
     const params = { prompt, first_frame_upload_id: PNG };
-    await queue.videos.create(params, { jobId: 'order-1', attempts: 1 });
+    await queue.videos.create(params, { jobId: 'order-1' });
     await ended();
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect((await record('order-1')).data.trouble).toBeUndefined();
@@ -45,7 +45,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
       },
       onFailed: (error) => void failures.push(error),
     });
-    await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 1 });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => seen.length, { timeout: 10_000 }).toBeGreaterThan(6);
     expect(new Set(seen).size).toBe(1);
     // The service no longer knows the job: nothing is read.
@@ -93,7 +93,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     const errors: string[] = [];
     const { sandbox, queue, work, ended } = open({ client: { apiKey: () => apiKey(), maxRetries: 0 } });
     work({ ...QUICK, onError: (error) => void errors.push(error.message) });
-    await queue.videos.create({ prompt }, { attempts: 1 });
+    await queue.videos.create({ prompt });
     await ended();
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
@@ -109,7 +109,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     const errors: Error[] = [];
     for (let at = 0; at < 3; at++) {
       const worker = work({ onError: (error) => void errors.push(error) });
-      if (at === 0) await queue.videos.create({ prompt }, { jobId: 'order-1', attempts: 2 });
+      if (at === 0) await queue.videos.create({ prompt }, { jobId: 'order-1' });
       await expect.poll(() => queue.queue.getActiveCount(), { timeout: 10_000 }).toBe(1);
       await worker.close();
       expect((await record('order-1')).attemptsMade).toBe(0);

@@ -1,4 +1,3 @@
-import { InProcessLimiter } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import { openNotes } from '../../src/adapters/bullmq/notes.js';
@@ -18,8 +17,8 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
   it('come to running jobs before new ones are created (regression: nothing was read until the last create was out)', async () => {
     const calls = 60;
     // Six creates a second: the last one goes out after ten seconds.
-    const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 6, windowMs: 1000 } } });
-    const { sandbox, queue, work } = open({ jobDurationMs: 200, client: { limiter, rateLimit: 'wait' } });
+    const limits = { 'videos.create': { limit: 6, windowMs: 1000 } };
+    const { sandbox, queue, work } = open({ jobDurationMs: 200, client: { limits, rateLimit: 'wait' } });
     const lags: number[] = [];
     const told = new Map<string, number>();
     let madeAtFirst = 0;
@@ -63,8 +62,8 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
   });
 
   it('do not hold a worker while a limit is full', async () => {
-    const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 1, windowMs: HOUR_MS } } });
-    const { sandbox, queue, work } = open({ client: { limiter, rateLimit: 'wait' } });
+    const limits = { 'videos.create': { limit: 1, windowMs: HOUR_MS } };
+    const { sandbox, queue, work } = open({ client: { limits, rateLimit: 'wait' } });
     work({ concurrency: 2 });
     for (let at = 0; at < 8; at++) await queue.videos.create({ prompt }, { jobId: `order-${at}` });
     await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(7);

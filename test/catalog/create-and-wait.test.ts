@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { InProcessLimiter } from '../../src/index.js';
 import { pass } from '../support/pass.js';
 import { json, stubbed } from '../transport/support.js';
 
@@ -43,9 +42,9 @@ it.each([
 
 it('a second key for a character under review does not wait for a slot of the full rate limit', async () => {
   const review = () => json({ error: { code: 'character_pending' }, data: { retry_after: 1 } }, { status: 409 });
-  const limiter = new InProcessLimiter({ limits: { 'videos.create': { limit: 2, windowMs: 60_000 } } });
+  const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
   const { client, seen } = stubbed([review, review, () => json({ data: { job: { id: 'job_2', ...DONE } } })], {
-    limiter,
+    limits,
   });
   await pass(client.videos.createAndWait({ prompt: 'x', character_ids: ['c'] }, { idempotencyKey: 'order-7' }));
   expect(seen.map(({ headers }) => headers['idempotency-key'])).toEqual(['order-7', 'order-7', 'order-7']);

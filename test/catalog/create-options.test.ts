@@ -1,7 +1,9 @@
 // The options of a create, and what its answer is made into, for `create` and `createAndWait` alike.
 import { channel } from 'node:diagnostics_channel';
 import { describe, expect, it } from 'vitest';
-import { type CreateOptions, createBudget, type GenClient, type JobEvent, type RequestTrace } from '../../src/index.js';
+import type { CreateOptions } from '../../src/client/create-options.js';
+import { createBudget, type GenClient, type JobEvent } from '../../src/index.js';
+import type { RequestTrace } from '../../src/transport/events.js';
 import { json, rejection, stubbed } from '../transport/support.js';
 
 const DONE = {
@@ -74,7 +76,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
   });
 
   it.each([
-    [null, /^videos\.create: options must be an object, not null\.$/],
+    [null, /^videos\.create: options must be an object such as \{ signal \}, not null\.$/],
     [{ label: '' }, /^label must be a non-empty string, not ""\.$/],
     [{ onUploadProgress: 5 as never }, /^onUploadProgress must be a function, not 5\.$/],
   ])('refuses the options %j before it sends anything', async (options, message) => {

@@ -273,7 +273,6 @@ const SENT: readonly [name: string, call: Call, params: Params][] = [
     'videos',
     { prompt: 'x', duration: null, first_frame_url: null, reference_images: ['https://a.test/a.png'] },
   ],
-  ['fields that the document does not show', 'videos', { prompt: 'x', shiny: { new: true } }],
   [
     'an edit by intent on the default model',
     'videos',

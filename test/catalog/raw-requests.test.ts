@@ -1,16 +1,14 @@
 // `client.request`: the endpoints that have no method of their own.
 import { describe, expect, it } from 'vitest';
-import type { RawRequest } from '../../src/index.js';
+import type { RawRequest } from '../../src/client/endpoint.js';
+import type { RequestEvent } from '../../src/index.js';
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
 /** A client that notes against which limit each of its calls counts. */
 function counting(answer: unknown = {}) {
   const lanes: string[] = [];
-  const acquire = async (lane: string) => {
-    lanes.push(lane);
-    return () => {};
-  };
-  const { client, seen } = stubbed(() => json(JSON.stringify(answer)), { limiter: { acquire, pause() {} } });
+  const onRequest = ({ lane }: RequestEvent) => void (lane !== undefined && lanes.push(lane));
+  const { client, seen } = stubbed(() => json(JSON.stringify(answer)), { hooks: { onRequest } });
   return { client, seen, lanes };
 }
 
@@ -21,7 +19,10 @@ describe('a raw request', () => {
     ['POST', '/v1/videos#note', 'videos.create'],
     ['GET', '/v1/videos', undefined],
     ['POST', '/v1/videos/job_1', undefined],
-    ['POST', '/v1/video-edits', undefined],
+    ['POST', '/v1/video-edits', 'videoEdits.create'],
+    ['POST', '/v1/images', 'images.create'],
+    ['POST', '/v1/characters', 'characters.create'],
+    ['GET', '/v1/characters', undefined],
     ['GET', '/v1/jobs/job_1', 'jobs.get'],
     ['GET', '/v1/jobs/job_1?fields=status/progress', 'jobs.get'],
     ['GET', '/v1/jobs', undefined],
@@ -56,7 +57,11 @@ describe('a raw request', () => {
 
   it.each<[string, object, string]>([
     ['a misspelt part', { method: 'GET', url: '/v1/x' }, 'request has no option "url".'],
-    ['a query that is a text', { method: 'GET', path: '/v1/x', query: 'a=1' }, 'query must be an object, not "a=1".'],
+    [
+      'a query that is a text',
+      { method: 'GET', path: '/v1/x', query: 'a=1' },
+      'query must be an object, not a string.',
+    ],
   ])('with %s is refused before it is sent', async (_, request, message) => {
     const { client, seen } = counting();
     const error = await rejection((async () => client.request(request as RawRequest))());

@@ -1,6 +1,6 @@
 import { MODELS, type ModelCapabilities } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
-import { characterParams, imageParams, videoEditParams, videoParams } from 'gen-client/schemas';
+import { characterParams, imageParams, pickParams, videoEditParams, videoParams } from 'gen-client/schemas';
 import { describe, expect, expectTypeOf, it, test } from 'vitest';
 import * as z from 'zod';
 import { DOCUMENTED_FIELDS } from '../../src/rules/fields.js';
@@ -69,4 +69,43 @@ describe('a schema', () => {
     const { images } = client;
     await images.create(imageParams.parse({ prompt: 'a fox', ratio: '16:9' }));
   });
+});
+
+describe('pickParams', () => {
+  const input = pickParams(videoParams, ['prompt', 'model', 'duration']);
+
+  it('has these fields alone, and keeps the rules of the models', () => {
+    expect(Object.keys(input.shape)).toEqual(['prompt', 'model', 'duration']);
+    expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 5 })).toEqual([]);
+    expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 30 }).join()).toContain('duration');
+    expect(issuesOf(input, { prompt: 'x', duration: 30 }).join()).toContain('is not offered by svc-video-fast');
+    expect(issuesOf(input, { prompt: 'x', seed: 1 }).join()).toContain('seed');
+    expectTypeOf(input.parse({ prompt: 'x' }).duration).toEqualTypeOf<number | undefined>();
+  });
+
+  it('says in JSON what a model that is left out offers, and that a prompt is required', () => {
+    const json = z.toJSONSchema(input, { io: 'input' });
+    expect(json.anyOf).toEqual([{ required: ['prompt'] }]);
+    const fast = json.allOf?.find((rule) => JSON.stringify(rule).includes('"const":"svc-video-fast"'));
+    expect(JSON.stringify(fast)).not.toContain('"required"');
+    expect(JSON.stringify(json)).not.toContain('480p');
+  });
+
+  it('takes an alias that the table lacks, with any duration', () => {
+    expect(issuesOf(input, { prompt: 'x', model: 'svc-video-next', duration: 30 })).toEqual([]);
+    expect(issuesOf(imageParams, { prompt: 'x', model: 'svc-image-next', ratio: '5:1' })).toEqual([]);
+  });
+
+  it('refuses a name that the schema lacks, and a schema of somebody else', () => {
+    expect(() => pickParams(videoParams, ['promt' as 'prompt'])).toThrow('there is no field "promt". Did you mean');
+    expect(() => pickParams(z.strictObject({ a: z.string() }), ['a'])).toThrow('a schema of gen-client/schemas');
+  });
+});
+
+test('one of prompt and content is required, in JSON too', () => {
+  expect(issuesOf(videoParams, {}).join()).toContain('prompt');
+  expect(z.toJSONSchema(videoParams, { io: 'input' }).anyOf).toEqual([
+    { required: ['prompt'] },
+    { required: ['content'] },
+  ]);
 });

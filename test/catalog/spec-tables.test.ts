@@ -1,9 +1,10 @@
 import { channel } from 'node:diagnostics_channel';
 import { describe, expect, it } from 'vitest';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../src/errors/codes.js';
-import { DEFAULT_VIDEO_MODEL, type GenClient, MODELS, modelCapabilities, type RequestTrace } from '../../src/index.js';
+import { DEFAULT_VIDEO_MODEL, type GenClient, MODELS, modelCapabilities, type RequestEvent } from '../../src/index.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { isFinal } from '../../src/schemas/job.js';
+import type { RequestTrace } from '../../src/transport/events.js';
 import uploadCreated from '../fixtures/bodies/upload-created.json' with { type: 'json' };
 import endpoints from '../fixtures/endpoints.json' with { type: 'json' };
 import fields from '../fixtures/fields.json' with { type: 'json' };
@@ -68,12 +69,8 @@ describe('the endpoints', () => {
 
   it.each(endpoints)('$call is $method $path', async ({ call, method, path, ...row }) => {
     const lanes: string[] = [];
-    const acquire = async (lane: string) => {
-      lanes.push(lane);
-      return () => {};
-    };
-    const limiter = { acquire, pause() {} };
-    const { client, seen } = stubbed(anyAnswer, { limiter });
+    const onRequest = ({ lane }: RequestEvent) => void (lane !== undefined && lanes.push(lane));
+    const { client, seen } = stubbed(anyAnswer, { hooks: { onRequest } });
     await CALLS[call]?.(client);
     expect(seen).toHaveLength(1);
     expect(seen[0]?.method).toBe(method);
@@ -149,7 +146,7 @@ describe('the fields', () => {
 describe('the limits', () => {
   it('are the document’s, per minute', () => {
     const documented = endpoints.flatMap(({ lane, limitPerMinute }) =>
-      lane ? [[lane, { limit: limitPerMinute, windowMs: 60_000 }]] : [],
+      limitPerMinute ? [[lane, { limit: limitPerMinute, windowMs: 60_000 }]] : [],
     );
     expect(DOCUMENTED_LIMITS).toEqual(Object.fromEntries(documented));
   });

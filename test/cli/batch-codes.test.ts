@@ -40,12 +40,12 @@ describe('the line of a row that did not come to a file has a code', () => {
   ])('for a job that ended with %s: of a %s', async (prompt, name, code) => {
     expect(await batch([prompt])).toEqual([{ status: 'failed', name, code }]);
     const [again] = await batch([prompt]);
-    expect(again).toMatchObject({ status: 'failed', code: code === 'generation_rejected' ? code : 'job_failed' });
+    expect(again).toMatchObject({ status: 'failed', code });
   });
 
   it('for a job that did not end in time', async () => {
     expect(await batch(['[stall]'], '--timeout', '300ms')).toEqual([
-      { status: 'failed', name: 'WaitTimeoutError', code: 'timeout' },
+      { status: 'pending', name: 'WaitTimeoutError', code: 'timeout' },
     ]);
   });
 
@@ -76,7 +76,7 @@ describe('the code of an error for programs', () => {
     [new TimeoutError('Late.'), 'timeout'],
     [new UsageError('--dest: no place.'), 'usage_error'],
     [new CommanderError(1, 'commander.unknownOption', 'No such flag.'), 'usage_error'],
-    [new GenError('The journal is away.'), 'client_error'],
+    [new GenError('The store is away.'), 'client_error'],
     [new Error('A defect.'), 'internal_error'],
   ])('of %o is %s', (error, code) => {
     expect(errorDocument(error)).toMatchObject({ code });

@@ -17,7 +17,7 @@ const { rows, kills, fullDisks } = IS_FULL
 const SEED = Number(process.env.SEED ?? 1);
 const CONCURRENCY = 4;
 const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', '--concurrency', `${CONCURRENCY}`, '--poll', '100ms'];
-/** What may be left of the disk: no room for the journal, or room for it and not for a file. */
+/** What may be left of the disk: no room for the store, or room for it and not for a file. */
 const ROOM = [0, 24 * 1024];
 
 const sandbox = createSandbox({ jobDurationMs: { image: 300, video: 600 }, limits: 'off', balanceTokens: 10_000 });

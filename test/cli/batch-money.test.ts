@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PartFile } from '../../src/adapters/node/part-file.js';
@@ -70,7 +70,7 @@ describe('--max-tokens', () => {
   });
 
   it('counts the quote of a job that an earlier run has left running', async () => {
-    const slow = { ...IMAGE, prompt: 'a [slow:500s]' };
+    const slow = { ...IMAGE, prompt: 'a [slow:3s]' };
     prompts(slow);
     sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
     expect((await batch()).report).toMatchObject({ completed: 0, failed: 1 });
@@ -109,9 +109,7 @@ describe('the name of a row', () => {
     });
     expect(sandbox.requests).toEqual([]);
     expect((await batch('--force')).code).toBe(0);
-    expect(readdirSync(inFolder('out')).sort()).toEqual(
-      ['fox.jpg', 'fox.png', 'prompts.journal.jsonl', 'prompts.journal.jsonl.lock'].slice(0, 3),
-    );
+    expect(readdirSync(inFolder('out')).sort()).toEqual(['fox.jpg', 'fox.png', 'prompts.store']);
   });
 
   it('is not free after the prompt has changed: the file belongs to the earlier job', async () => {
@@ -139,9 +137,9 @@ describe('the name of a row', () => {
   it('belongs to the row when a killed run was writing there', async () => {
     prompts({ ...row, prompt: 'a fox' });
     await batch();
-    const journal = inFolder('out/prompts.journal.jsonl');
-    const lines = readFileSync(journal, 'utf8').trim().split('\n');
-    writeFileSync(journal, `${lines.filter((entry) => !entry.includes('"stored"')).join('\n')}\n`);
+    const store = inFolder('out/prompts.store');
+    const lines = readFileSync(store, 'utf8').trim().split('\n');
+    writeFileSync(store, `${lines.filter((entry) => !entry.includes('isStored')).join('\n')}\n`);
     writeFileSync(inFolder('out/fox.png'), 'half of it');
     const { code, rows } = await batch();
     expect({ code, status: rows[0].status, jobs: sandbox.jobs.length }).toEqual({
@@ -176,23 +174,6 @@ describe('a file that cannot be saved', () => {
     expect(stdout).toContain('8 rows: 7 completed, 0 failed, 1 not saved, 0 not started.');
     expect(stderr).not.toContain('--retry-failed');
     expect(stderr).toContain('Fetch the files that were not saved: gen-client batch prompts.jsonl --out out/');
-  });
-
-  it('starts no further row when the disk is gone', async () => {
-    rows();
-    const { code, stdout, stderr } = await disturbed(() => rmSync(inFolder('out'), { recursive: true }));
-    expect(code).not.toBe(0);
-    expect(sandbox.jobs).toHaveLength(1);
-    expect(stdout).toContain('0 failed, 1 not saved, 7 not started.');
-    expect(stderr).toContain('Stopped: The journal');
-  });
-
-  it('says why also where no row was left to start', async () => {
-    prompts({ id: 'fox', ...IMAGE, prompt: 'a fox' });
-    const { code, stdout, stderr } = await disturbed(() => rmSync(inFolder('out'), { recursive: true }));
-    expect(code).not.toBe(0);
-    expect(stdout).toContain('1 not saved, 0 not started.');
-    expect(stderr).toContain('Stopped: The journal');
   });
 });
 
@@ -262,5 +243,30 @@ describe('rows', () => {
     expect(bodies).toContainEqual({ prompt: '007' });
     writeFileSync(inFolder('broken.csv'), 'id,prompt\n"a,b\n');
     expect((await cli('batch', 'broken.csv', ...QUICK)).stderr).toContain('broken.csv: not CSV');
+  });
+});
+
+describe('a batch that has stopped', () => {
+  it('pays nothing more: what still queues for the rate limit is not sent', async () => {
+    prompts(...Array.from({ length: 26 }, (_, at) => ({ id: `fox-${at}`, call: 'videos', prompt: `fox ${at}` })));
+    mkdirSync(inFolder('out'));
+    vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
+    const { code, stdout, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK);
+    vi.restoreAllMocks();
+    expect({ code: code === 0, jobs: sandbox.jobs.length }).toEqual({ code: false, jobs: 20 });
+    expect(stdout).toContain('20 not saved, 6 not started.');
+    expect(stderr).toContain('Stopped: ');
+    expect((await batch()).report).toMatchObject({ completed: 26 });
+    expect(sandbox.jobs).toHaveLength(26);
+  });
+
+  it('says of a row whose job goes on that it is pending, with its quote, and what to do', async () => {
+    prompts({ ...IMAGE, prompt: 'a [slow:900s]' });
+    const { code, stdout, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK, '--timeout', '2s');
+    expect(code).toBe(4);
+    expect(stdout).toMatch(/line 1 {2}pending {2}job_\w+ /);
+    expect(stdout).toContain('1 row: 0 completed, 0 failed, 1 pending, 0 not started.');
+    expect(stdout).toContain('0 tokens charged (0.00 USD), 2 quoted for what goes on.');
+    expect(stderr).toContain('Wait for the jobs that go on: gen-client batch prompts.jsonl --out out/');
   });
 });

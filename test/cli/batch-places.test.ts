@@ -12,10 +12,10 @@ import {
   storeAt,
   tryStore,
 } from '../../src/cli/batch/places.js';
+import type { RowRecord } from '../../src/cli/batch/records.js';
 import type { Row } from '../../src/cli/batch/rows.js';
 import type { Machine } from '../../src/cli/session.js';
 import { StorageError } from '../../src/errors/index.js';
-import type { JournaledCreate } from '../../src/rules/journal.js';
 
 let folder = '';
 beforeEach(() => {
@@ -42,7 +42,11 @@ const cutStore = (stop: AbortController) =>
   });
 const KEYS = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
 const at = (text: string, env: object) => storeAt(text, { env } as Machine);
-const create = (places?: readonly string[], jobId = 'job_1') => ({ places, jobId }) as JournaledCreate;
+const create = (places?: readonly string[], jobId = 'job_1'): RowRecord => ({
+  attempt: 0,
+  jobId,
+  ...(places && { places }),
+});
 const row = (fields: Partial<Row>) => ({ line: 1, call: 'images', id: 'fox', ...fields }) as Row;
 
 describe('--dest', () => {
@@ -180,16 +184,17 @@ describe('the file of an earlier run', () => {
   });
 
   /** Places the file of job_1 where something is already. */
-  const placing = (to: { readonly id?: string; readonly force?: boolean; readonly create?: JournaledCreate }) => {
+  const placing = (to: { readonly id?: string; readonly force?: boolean; readonly create?: RowRecord }) => {
     const client = { jobs: { outputInfo: async () => ({ contentType: 'image/png' }) } };
     const entries: unknown[] = [];
-    const journal = {
-      append: async (entry: unknown) => {
-        entries.push(entry);
+    const records = {
+      note: async (_row: unknown, more: unknown) => {
+        entries.push(more);
         throw new Error('as far as this');
       },
     };
-    const options = { client, journal, signal, row: { id: to.id }, create: to.create, key: 'row', out: folder };
+    const row = { id: to.id, key: 'row' };
+    const options = { client, records, signal, row, record: to.create ?? { attempt: 0 }, out: folder };
     const placed = placeFile({ id: 'job_1' } as never, { ...options, force: to.force ?? false } as never);
     return placed.then(
       () => expect.fail('was placed'),
@@ -216,13 +221,13 @@ describe('the file of an earlier run', () => {
     }
   });
 
-  it('is replaced when told to, or when an earlier run was writing it for the same job; the journal knows it first', async () => {
+  it('is replaced when told to, or when an earlier run was writing it for the same job; the store knows it first', async () => {
     write('fox.png');
     const path = inFolder('fox.png');
     for (const how of [{ force: true }, { create: create([path]) }]) {
       expect(await placing({ id: 'fox', ...how })).toMatchObject({
         message: 'as far as this',
-        entries: [{ phase: 'storing', jobId: 'job_1', key: 'row', places: [path], at: expect.any(String) }],
+        entries: [{ places: [path] }],
       });
     }
   });
@@ -237,9 +242,9 @@ describe('the file of an earlier run', () => {
 });
 
 describe('a name that is taken', () => {
-  const refusal = (rows: readonly Partial<Row>[], to: Partial<BatchPlaces>, kept?: JournaledCreate) =>
+  const refusal = (rows: readonly Partial<Row>[], to: Partial<BatchPlaces>, kept: RowRecord = { attempt: 0 }) =>
     refuseTaken(
-      rows.map((fields) => ({ row: row(fields), create: kept })),
+      rows.map((fields) => ({ row: row(fields), record: kept })),
       { out: undefined, force: false, destination: undefined, ...to },
       signal,
     ).then(
@@ -315,7 +320,7 @@ describe('a name that is taken', () => {
     const stop = new AbortController();
     const destination = cutStore(stop);
     const taken = refuseTaken(
-      [{ row: row({}), create: undefined }],
+      [{ row: row({}), record: { attempt: 0 } }],
       { out: undefined, force: false, destination },
       stop.signal,
     );

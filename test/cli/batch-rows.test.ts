@@ -126,6 +126,42 @@ describe('a prompts file is refused', () => {
   });
 });
 
+describe('a column or a field that the call does not document', () => {
+  it.each([
+    ['Duration,prompt\n5,a\n', 'rows.csv', 'line 2: Duration: the service ignores this name; write duration.'],
+    [
+      'aspect ratio,prompt\n1:1,a\n',
+      'rows.csv',
+      'line 2: aspect ratio: the service ignores this name; write aspect_ratio.',
+    ],
+    ['{"prompt":"a","n":4}\n', 'rows.jsonl', 'line 1: n: videos.create ignores this name; write one create for each'],
+    ['prompt,prompt\na,b\n', 'rows.csv', 'the column "prompt" stands twice. Leave one of them out.'],
+    [
+      'id;prompt\n1;a\n',
+      'rows.csv',
+      'the header has one column, "id;prompt". Separate columns by commas, not by semicolons.',
+    ],
+    ['{"prompt":"a","extraBody":{"duration":4}}\n', 'rows.jsonl', 'line 1: duration: is a documented field; pass it'],
+    ['{"prompt":"a","extraBody":4}\n', 'rows.jsonl', 'line 1: extraBody must be an object.'],
+  ])('%j in %s is refused before the first row', async (text, name, message) => {
+    expect(await refusal(text, name)).toContain(message);
+  });
+
+  it('is sent where extraBody has it, in JSON and in a column', async () => {
+    const extraBody = { shiny: 1 };
+    const [row] = await readAll({ prompt: 'a', extraBody });
+    expect(row).toMatchObject({ params: { prompt: 'a' }, extraBody });
+    const [cell] = await read('prompt,extraBody\na,"{""shiny"":1}"\n', 'rows.csv');
+    expect(cell).toMatchObject({ params: { prompt: 'a' }, extraBody });
+  });
+
+  it('is not reached where the file is not UTF-8', async () => {
+    const path = `${folder}/latin.jsonl`;
+    writeFileSync(path, Buffer.from('{"prompt":"\xfcber"}\n', 'latin1'));
+    await expect(readRows(path, '')).rejects.toThrow(`${path} is not UTF-8. Save it as UTF-8.`);
+  });
+});
+
 describe('a row is', () => {
   it.each<[object, object]>([
     [{ prompt: 'a' }, { call: 'videos', params: { prompt: 'a' } }],
@@ -194,13 +230,6 @@ describe('a cell of CSV', () => {
     ['duration', '5', 5],
     ['duration', ' 5 ', 5],
     ['seed', '-12', -12],
-    ['scale', '1.25', 1.25],
-    ['scale', '-0.5', -0.5],
-    ['version', '1.2.3', '1.2.3'],
-    ['version', '1.', '1.'],
-    ['version', '.5', '.5'],
-    ['version', 'v1', 'v1'],
-    ['version', '1e3', '1e3'],
     ['generate_audio', 'true', true],
     ['generate_audio', ' false', false],
     ['generate_audio', 'TRUE', true],
@@ -214,15 +243,8 @@ describe('a cell of CSV', () => {
     ['reference_images', 'https://x.test/a;https://x.test/b', ['https://x.test/a', 'https://x.test/b']],
     ['referenceVideoUrls', 'https://x.test/a.mp4', ['https://x.test/a.mp4']],
     ['content', '[{"type":"text","text":"b"}]', [{ type: 'text', text: 'b' }]],
-    ['undocumented', 'TRUE', true],
-    ['undocumented', '12345678901234567890', '12345678901234567890'],
-    ['style', ' oil ', ' oil '],
     ['reference_image_urls', 'https://x.test/a ; https://x.test/b', ['https://x.test/a', 'https://x.test/b']],
     ['reference_video_upload_ids', 'upload_1', ['upload_1']],
-    ['ids_of', 'a;b', 'a;b'],
-    ['listed', ' [1,{"a":2}]', [1, { a: 2 }]],
-    ['options', '{"a":[true]}', { a: [true] }],
-    ['options', 'a [b]', 'a [b]'],
   ])('%s with "%s" is %j', async (name, cell, value) => {
     const quoted = `"${cell.replaceAll('"', '""')}"`;
     const [row] = await read(` ${name} ,prompt\n${quoted},a\n`, 'rows.CSV');
@@ -268,8 +290,8 @@ describe('the key of a row', () => {
     expect(await keys([{ params: { duration: 4, prompt: 'a' }, call: 'videos', id: 'fox', label: 'ann' }])).toEqual([
       key,
     ]);
-    const nested = (settings: object) => keys([{ prompt: 'a', settings }]);
-    expect(await nested({ a: 1, b: 2 })).toEqual(await nested({ b: 2, a: 1 }));
+    const nested = (field: object) => keys([{ prompt: 'a', content: [{ type: 'text', ...field }] }]);
+    expect(await nested({ text: 'b', role: 'x' })).toEqual(await nested({ role: 'x', text: 'b' }));
   });
 
   it('changes with the file, the run, the call, the id, the params and the count of equal rows', async () => {

@@ -38,14 +38,14 @@ const occupy = (key: string) => {
   const [bytes, modified] = [Buffer.from('mine'), new Date()];
   store.objects.set(key, { bytes, etag: '"1"', contentType: 'image/png', modified, headers: {} });
 };
-const journal = () => join(place.folder, 'prompts.journal.jsonl');
+const kept = () => join(place.folder, 'prompts.store');
 
-it('copies each file once, and keeps the journal beside the prompts', async () => {
+it('copies each file once, and keeps its store beside the prompts', async () => {
   prompts(FOX, { ...IMAGE, prompt: 'another' });
   expect(await batch()).toMatchObject({ code: 0, stdout: expect.stringContaining('/foxes/fox.png\n') });
   expect((await batch()).code).toBe(0);
   expect([...store.objects.keys()].sort()).toEqual(['foxes/fox.png', expect.stringMatching(/^foxes\/job_\w+\.png$/)]);
-  expect(statSync(journal()).size).toBeGreaterThan(0);
+  expect(statSync(kept()).size).toBeGreaterThan(0);
 });
 
 describe('before anything is paid', () => {
@@ -135,8 +135,8 @@ it('a store that refuses while the batch runs stops new rows, and the next run c
 it('an object that a killed run has put is known again by its job', async () => {
   prompts(FOX);
   await batch();
-  const lines = readFileSync(journal(), 'utf8').trim().split('\n');
-  writeFileSync(journal(), `${lines.filter((entry) => !entry.includes('"stored"')).join('\n')}\n`);
+  const lines = readFileSync(kept(), 'utf8').trim().split('\n');
+  writeFileSync(kept(), `${lines.filter((entry) => !entry.includes('isStored')).join('\n')}\n`);
   const copies = () => store.sent('PUT').filter(({ headers }) => headers['if-match'] === undefined).length;
   const { code, stdout } = await batch('--json');
   expect({ code, existed: JSON.parse(stdout.split('\n')[0] ?? '').stored.existed }).toEqual({ code: 0, existed: true });

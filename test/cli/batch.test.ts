@@ -21,7 +21,7 @@ const linesOf = (stdout: string) =>
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
-const media = () => readdirSync(join(place.folder, 'out')).filter((name) => !name.endsWith('.jsonl'));
+const media = () => readdirSync(join(place.folder, 'out')).filter((name) => !name.endsWith('.store'));
 const posts = (path: RegExp) => sandbox.requests.filter((one) => one.method === 'POST' && path.test(one.path));
 
 describe('a batch', () => {
@@ -46,7 +46,17 @@ describe('a batch', () => {
     });
     expect(report).toEqual({
       report: {
-        ...{ rows: 4, completed: 4, failed: 0, notSaved: 0, notStarted: 0, tokens: 28, usd: 1.4 },
+        ...{
+          rows: 4,
+          completed: 4,
+          failed: 0,
+          notSaved: 0,
+          notStarted: 0,
+          pending: 0,
+          tokens: 28,
+          quotedTokens: 0,
+          usd: 1.4,
+        },
         byModel: [
           { model: 'svc-video-fast', jobs: 2, tokens: 24 },
           { model: 'svc-image-fast', jobs: 2, tokens: 4 },
@@ -61,12 +71,20 @@ describe('a batch', () => {
     );
   });
 
-  it('tells rows in the order in which they end, and the report to a person', async () => {
-    prompts({ call: 'image', params: { prompt: 'slow [slow:500s]' } }, IMAGE);
+  it('writes the warning of a row on stderr', async () => {
+    prompts({ id: 'runs', prompt: 'it runs', reference_videos: ['https://a.test/broken.mp4'] });
+    const { code, stderr } = await batch();
+    const [job] = sandbox.jobs;
+    expect(stderr).toContain(`Warning: gen-client: job ${job?.id}: video_reference_fallback_omitted_clips\n`);
+    expect(code).toBe(0);
+  });
+
+  it('tells each row as it ends, and the report to a person', async () => {
+    prompts(IMAGE, IMAGE);
     const { stdout } = await batch();
-    expect(stdout).toMatch(
-      /^line 2 {2}completed {2}job_\w+ {2}2 tokens {2}\/.*\.png\nline 1 {2}completed .*\n2 rows: 2 completed, 0 failed, 0 not started\.\n4 tokens charged \(0\.20 USD\)\.\n {2}svc-image-fast {2}2 jobs {2}4 tokens\n$/,
-    );
+    const row = String.raw`line [12] {2}completed {2}job_\w+ {2}2 tokens {2}\/.*\.png`;
+    const report = String.raw`2 rows: 2 completed, 0 failed, 0 not started\.\n4 tokens charged \(0\.20 USD\)\.`;
+    expect(stdout).toMatch(new RegExp(`^${row}\n${row}\n${report}\n {2}svc-image-fast {2}2 jobs {2}4 tokens\n$`));
   });
 
   it('creates nothing when it is run again, also after rows were moved and added', async () => {
@@ -236,11 +254,11 @@ it('--max-tokens holds over all runs, and learns prices from the first row of a 
   expect(sandbox.ledger().spentTokens).toBe(10);
 });
 
-it('survives a journal whose last line was cut', async () => {
+it('survives a store whose last line was cut', async () => {
   prompts(IMAGE, IMAGE);
   await batch();
-  const journal = join(place.folder, 'out/prompts.journal.jsonl');
-  writeFileSync(journal, readFileSync(journal, 'utf8').slice(0, -20));
+  const store = join(place.folder, 'out/prompts.store');
+  writeFileSync(store, readFileSync(store, 'utf8').slice(0, -20));
   expect((await batch()).code).toBe(0);
   expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 2, files: 2 });
 });

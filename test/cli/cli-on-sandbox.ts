@@ -32,8 +32,10 @@ afterAll(() => rmSync(STATE, { recursive: true, force: true }));
 export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}): CliOnSandbox {
   const sandbox = createSandbox({ jobDurationMs: 150 });
   let folder = '';
+  let tests = 0;
   beforeEach(() => {
     sandbox.reset();
+    tests += 1;
     folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
     for (const [name, bytes] of Object.entries(files)) writeFileSync(join(folder, name), bytes);
     return () => rmSync(folder, { recursive: true, force: true });
@@ -51,7 +53,7 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
       return folder;
     },
     get options() {
-      return { env, cwd: folder, createClient: clientOf(sandbox) };
+      return { env, cwd: folder, createClient: clientOf(sandbox, `test ${tests}`) };
     },
     cli: (...words: string[]): Promise<Outcome> => runCli(words, place.options),
     start: (...words: string[]): Running => startCli(words, place.options),
@@ -59,8 +61,13 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
   return place;
 }
 
-/** Makes clients that reach the sandbox without a port. One that is given no key has none. */
-function clientOf(sandbox: Sandbox): (options: ClientOptions) => GenClient {
+/**
+ * Makes clients that reach the sandbox without a port. One that is given no key has none. What this process knows of an
+ * account's creates belongs to one test, as the emptied sandbox does.
+ */
+function clientOf(sandbox: Sandbox, account: string): (options: ClientOptions) => GenClient {
   return (options) =>
-    options.apiKey === undefined ? new GenClient({ ...options, fetch: sandbox.fetch }) : sandbox.client(options);
+    options.apiKey === undefined
+      ? new GenClient({ ...options, fetch: sandbox.fetch })
+      : sandbox.client({ ...options, account });
 }

@@ -1,12 +1,8 @@
-// An isolate of the campaigns: it makes images under the shared limiter. Its object fails as objects do.
+// An isolate of the campaigns: it makes images under shared rate limits. Its object fails as objects do.
 import { GenClient } from 'gen-client';
-import {
-  type DurableObjectStateLike,
-  durableObjectStore,
-  GenAccount,
-  type GenAccountNamespace,
-} from 'gen-client/cloudflare';
+import { durableObjectStore, GenAccount, type GenAccountNamespace } from 'gen-client/cloudflare';
 import { createWebhookHandler } from 'gen-client/webhooks';
+import type { DurableObjectStateLike } from '../../src/adapters/cloudflare/gen-account.js';
 
 interface Env {
   readonly ACCOUNT: GenAccountNamespace;

@@ -170,9 +170,8 @@ describe('durableObjectStore', () => {
     return Promise.race([outcome, 'open']);
   };
 
-  it('asks the object of its name, and names the account', async () => {
+  it('asks the object of its name', async () => {
     const { asked, store: shared } = binding();
-    expect(shared.account).toBe('main');
     expect(await later(shared.read('g', ['a']))).toEqual({ version: '1', nowMs: 1, values: {} });
     expect(await later(shared.write('g', '1', { a: null }))).toBe(true);
     expect(asked).toEqual([['id of main'], ['read', 'g', ['a']], ['id of main'], ['write', 'g', '1', { a: null }]]);

@@ -1,5 +1,5 @@
 // A Worker whose requests share clients, as those of one isolate do. The tests ask it for overlapping things.
-import { GenClient, InProcessLimiter } from 'gen-client';
+import { GenClient } from 'gen-client';
 
 interface Env {
   readonly BASE_URL: string;
@@ -21,7 +21,7 @@ function clientOf(env: Env, name: string): GenClient {
     name === 'vault'
       ? new GenClient({ baseUrl, apiKey: vault })
       : name === 'narrow'
-        ? new GenClient({ baseUrl, apiKey: 'narrow', limiter: new InProcessLimiter({ limits }) })
+        ? new GenClient({ baseUrl, apiKey: 'narrow', limits })
         : new GenClient({ baseUrl, apiKey: 'key' });
   clients.set(name, made);
   return made;

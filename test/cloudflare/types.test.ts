@@ -99,7 +99,7 @@ test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with w
         "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not undefined.",
         "GenError: name must be a non-empty string, not undefined.",
         "GenError: name must be a non-empty string, not "".",
-        "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not "ACCOUNT".",
+        "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not a string.",
       ]
     `);
     expect(told.every((line) => line.startsWith(`${new GenError('').name}: `))).toBe(true);

@@ -61,7 +61,8 @@ function exportsOfDoors(): Map<string, string> {
 }
 
 /** Declared in the example, because browsers have a global `event` of another type. */
-const EVENT = 'declare const event: import("gen-client").WebhookEvent & { readonly instanceId: string };';
+const EVENT =
+  'declare const event: import("gen-client").WebhookEvent & { readonly payload: { readonly order: string } };';
 
 const isExport = ({ kind }: ts.ModifierLike) => kind === ts.SyntaxKind.ExportKeyword;
 

@@ -1,79 +1,89 @@
 // What an activity answers to a run: where the rate limit is full, where a file cannot be copied, and where nothing is right.
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { createActivities } from '../../src/adapters/durable/index.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
-import { ConnectionError, GenError } from '../../src/index.js';
+import { type ClientOptions, GenError, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { setupError } from '../../src/store/store.js';
 
-const CREATE = { call: 'videos', params: { prompt: 'a fox' }, key: 'run-1', model: null };
-const LATER = { type: 'failed', failure: { kind: 'full', retryAfterMs: 7_000 } };
+const create = (key: string, call = 'videos') => ({ call, params: { prompt: 'a fox' }, key, model: null });
+const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
 
-/** Activities on a sandbox, with the places that the line of all runs gives. */
-function setup(places: (retryAfterMs: number | undefined) => Promise<number>) {
-  const sandbox = createSandbox({ clock: 'manual' });
-  const client = sandbox.client();
-  const placeOf = vi.spyOn(client, 'placeOf').mockImplementation((_lane, _key, retryAfterMs) => places(retryAfterMs));
+/** Activities on a sandbox. */
+function setup(options: ClientOptions = {}) {
+  const sandbox = createSandbox({ clock: 'manual', balanceTokens: 100_000 });
+  const client = sandbox.client(options);
   const refuse = (retryAfterS: number) =>
     sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS, times: 1 });
-  return { sandbox, client, placeOf, refuse, activities: createActivities(client) };
+  return { sandbox, client, refuse, activities: createActivities(client) };
 }
 
-it('a create whose place comes later is not sent, and says when it comes', async () => {
-  const { sandbox, activities, placeOf } = setup(async () => 7_000);
-  expect(await activities.create(CREATE)).toEqual({
-    ...LATER,
-    failure: {
-      ...LATER.failure,
-      error: { name: 'RateLimitError', message: 'The rate limit is full. The create waits for its place.' },
-    },
-  });
-  expect(sandbox.requests).toEqual([]);
-  expect(placeOf.mock.calls).toEqual([['videos.create', 'run-1', undefined]]);
-});
-
-it('a run that has waited for its place is not asked to wait again', async () => {
-  const { sandbox, activities, placeOf } = setup(async () => 7_000);
-  expect(await activities.create({ ...CREATE, isPlaced: true })).toMatchObject({ type: 'job' });
+it('a create whose rate limit is full is not sent, keeps its place, and says when to come', async () => {
+  const { sandbox, client, activities } = setup({ limits });
+  expect(await activities.create(create('run-1'))).toMatchObject({ type: 'job' });
+  for (const key of ['run-2', 'run-3']) {
+    expect(await activities.create(create(key))).toMatchObject({
+      type: 'failed',
+      failure: { kind: 'full', error: { name: 'RateLimitError', code: 'rate_limited', idempotencyKey: key } },
+    });
+  }
+  const waiting = client.videos.create({ prompt: 'a hare' });
+  await sandbox.advance(63_000);
   expect(sandbox.jobs).toHaveLength(1);
-  expect(placeOf).not.toHaveBeenCalled();
+  expect(await activities.create(create('run-3'))).toMatchObject({ type: 'failed', failure: { kind: 'full' } });
+  expect(await activities.create(create('run-2'))).toMatchObject({ type: 'job' });
+  await sandbox.advance(63_000);
+  expect(await activities.create(create('run-3'))).toMatchObject({ type: 'job' });
+  await sandbox.advance(120_000);
+  await waiting;
+  expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
 });
 
-it('only creates of videos stand in the line', async () => {
-  const { activities, placeOf } = setup(async () => 7_000);
-  expect(await activities.create({ ...CREATE, call: 'images' })).toMatchObject({ type: 'job' });
-  expect(placeOf).not.toHaveBeenCalled();
-});
-
-it('a create that meets a 429 gets a place, not before the service may be asked again', async () => {
-  const { activities, placeOf, refuse } = setup(async (retryAfterMs) => (retryAfterMs === undefined ? 0 : 7_000));
+it.each(['images', 'videoEdits', 'characters'])('a create of %s waits for a pause only', async (call) => {
+  const { sandbox, activities, refuse } = setup({ preflight: false });
   refuse(5);
-  expect(await activities.create(CREATE)).toMatchObject(LATER);
-  expect(placeOf.mock.calls.at(-1)).toEqual(['videos.create', 'run-1', 5_000]);
-});
-
-it('a create that fails in another way gets no place', async () => {
-  const { sandbox, activities, placeOf } = setup(async () => 0);
-  sandbox.faults.add({ match: { method: 'POST' }, status: 422, times: 1 });
-  expect(await activities.create(CREATE)).toMatchObject({ type: 'failed', failure: { kind: 'refused' } });
-  expect(placeOf).toHaveBeenCalledTimes(1);
-});
-
-it('a line whose store is away holds no create back, and the rate limit says when to come again', async () => {
-  const away = setup(async () => Promise.reject(new ConnectionError('away')));
-  expect(await away.activities.create(CREATE)).toMatchObject({ type: 'job' });
-  away.refuse(5);
-  expect(await away.activities.create({ ...CREATE, key: 'run-2' })).toMatchObject({
+  expect(await activities.create(create('run-1', call))).toMatchObject({
     failure: { kind: 'full', retryAfterMs: 5_000 },
   });
+  expect(await activities.create(create('run-2', call))).toMatchObject({ failure: { kind: 'full' } });
+  const sent = sandbox.requests.length;
+  await sandbox.advance(6_000);
+  await activities.create(create('run-2', call));
+  expect(sandbox.requests.length - sent).toBe(1);
 });
 
-it('a line that is set up wrongly fails the activity', async () => {
-  const { activities } = setup(async () => Promise.reject(new GenError('wrong store')));
-  await expect(activities.create(CREATE)).rejects.toThrow('wrong store');
+it('a create that meets a 429 says when the service may be asked again', async () => {
+  const { activities, refuse } = setup();
+  refuse(5);
+  expect(await activities.create(create('run-1'))).toMatchObject({ failure: { kind: 'full', retryAfterMs: 5_000 } });
+});
+
+it('a create that fails in another way leaves no place', async () => {
+  const { sandbox, client, activities } = setup({ limits });
+  sandbox.faults.add({ match: { method: 'POST' }, status: 422, times: 1 });
+  expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure: { kind: 'refused' } });
+  await sandbox.advance(61_000);
+  await client.videos.create({ prompt: 'a fox' });
+});
+
+it('a store that is away holds a create back, because it could not be noted', async () => {
+  const away = async () => Promise.reject(new Error('away'));
+  const { activities } = setup({ store: { read: away, write: away, timeoutMs: 20 } });
+  const failure = { kind: 'unsent', error: { name: 'ConnectionError' } };
+  expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure });
+});
+
+it('a store that is set up wrongly fails the run by what to fix', async () => {
+  const wrong = async () => Promise.reject(setupError('Give its user the command eval.'));
+  const { activities } = setup({ store: { ...memoryStore(), read: wrong } });
+  expect(await activities.create(create('run-1'))).toMatchObject({
+    type: 'failed',
+    failure: { error: { message: 'Give its user the command eval.', recovery: 'fix_setup' } },
+  });
 });
 
 it('a copy fails the run by what is wrong, and the activity by what is not ours', async () => {
-  const { client, sandbox } = setup(async () => 0);
+  const { client, sandbox } = setup();
   const { job } = await client.videos.create({ prompt: 'a fox' });
   await sandbox.advance(600_000);
   const done = await client.jobs.get(job.id);

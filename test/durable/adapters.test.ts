@@ -2,7 +2,6 @@
 import { GenClient } from 'gen-client';
 import {
   type Activities,
-  type CloudflareStep,
   cloudflareEngine,
   createActivities,
   type DurableEngine,
@@ -15,6 +14,7 @@ import {
 import { createSandbox } from 'gen-client/sandbox';
 import { StorageError } from 'gen-client/storage';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { CloudflareStep } from '../../src/adapters/durable/engines.js';
 import { pass } from '../support/pass.js';
 
 const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;

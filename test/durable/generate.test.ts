@@ -1,5 +1,5 @@
 import { GenClient } from 'gen-client';
-import { createActivities, type GenerateOptions, generate } from 'gen-client/durable';
+import { createActivities, type DurableEngine, type GenerateOptions, generate } from 'gen-client/durable';
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { seeded } from '../support/seeded.js';
@@ -260,10 +260,16 @@ describe('a durable run', () => {
     ],
     [{ call: 'videos', params: { prompt }, key: 'k', recover: { timeout: 1 } }, 'recover has no option "timeout"'],
     [{ call: 'videos', params: { prompt }, key: 7 }, 'key must be a non-empty string, not 7.'],
-  ])('refuses %o', async (options, message) => {
+    [{ call: 'videos', params: null, key: 'k' }, 'params must be an object'],
+    [{ call: 'videos', params: { prompt }, key: 'k', timeoutMs: -5 }, 'timeoutMs must be a number of milliseconds'],
+    [undefined, 'generate needs call, for example'],
+    [null, 'generate: options must be an object'],
+  ])('ends the run by engine.fail, which no engine repeats, for %o', async (options, message) => {
     const { sandbox, activities } = onSandbox();
-    const run = plain(sandbox, activities).run((port) => generate(port, options as never));
-    await expect(run).rejects.toThrow(message);
+    const run = plain(sandbox, activities, true).run((port) => generate(port, options as never));
+    expect(await run).toBeInstanceOf(RunFailure);
+    expect(await run).toMatchObject({ message: expect.stringContaining(message), json: { name: 'GenError' } });
+    expect(sandbox.requests).toEqual([]);
   });
 });
 
@@ -286,15 +292,15 @@ describe('an activity', () => {
   });
 
   it('whose result the engine did not give back as it was ends the run with an error that says so', async () => {
-    const engine = {
+    const engine: DurableEngine = {
       call: async () => null,
       wait: async () => false,
-      fail: () => {
-        throw new Error('no');
+      fail(json) {
+        throw new RunFailure(json);
       },
     };
-    await expect(generate(engine, { call: 'videos', params: { prompt }, key: 'k' })).rejects.toThrow(
-      'The engine gave back something that is not the result of an activity.',
-    );
+    const failure = generate(engine, { call: 'videos', params: { prompt }, key: 'k' });
+    await expect(failure).rejects.toBeInstanceOf(RunFailure);
+    await expect(failure).rejects.toThrow('The engine gave back something that is not the result of an activity.');
   });
 });

@@ -1,13 +1,8 @@
 // The last step of a durable run: its file in the user's store.
 import { createHash } from 'node:crypto';
 import { expect, it, vi } from 'vitest';
-import {
-  type ActivityOptions,
-  createActivities,
-  type DurableEngine,
-  generate,
-  type Json,
-} from '../../src/adapters/durable/index.js';
+import type { ActivityOptions } from '../../src/adapters/durable/activities.js';
+import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { MemoryStore } from '../storage/memory-store.js';
 import { rejection } from '../transport/support.js';

@@ -21,7 +21,8 @@ function setUp(steps: (() => Response | Promise<Response>) | readonly (() => Res
 }
 
 const full = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
-const journal = { append: async () => Promise.reject(new Error('disk full')), entries: async () => [] };
+const away = async () => Promise.reject(new Error('disk full'));
+const store = { read: away, write: away, timeoutMs: 10 };
 
 const failures: Record<
   string,
@@ -29,7 +30,7 @@ const failures: Record<
 > = {
   'a failed check': { steps: running, params: { prompt: '' } },
   'a budget that is used up': { steps: running, options: { budget: full } },
-  'a journal that cannot be written': { steps: running, options: { journal } },
+  'a store that cannot be written': { steps: running, options: { store } },
   'a key function that fails': {
     steps: running,
     options: { apiKey: () => Promise.reject(new Error('vault')), maxRetries: 0 },

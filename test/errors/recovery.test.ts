@@ -1,4 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
+import type { Recovery } from '../../src/errors/codes.js';
 import * as gen from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { rejection } from '../transport/support.js';
@@ -14,7 +15,7 @@ const api = {
 } as const;
 
 /** One error of every class that this package throws, with what to do about it. */
-const ERRORS: readonly (readonly [gen.Recovery, gen.GenError])[] = [
+const ERRORS: readonly (readonly [Recovery, gen.GenError])[] = [
   ['fix_setup', new gen.GenError('an option is wrong')],
   ['change_request', new gen.PreflightError('no', { code: 'prompt_required', param: 'prompt' })],
   ['retry', new gen.ConnectionError('no')],
@@ -24,7 +25,16 @@ const ERRORS: readonly (readonly [gen.Recovery, gen.GenError])[] = [
   ['change_request', new gen.JobFailedError('no', { job })],
   ['none', new gen.JobCanceledError('no', { job: { id: jobId, status: 'canceled' } })],
   ['none', new gen.JobBlockedError('no', { job: { id: jobId, status: 'blocked' } })],
-  ['top_up', new gen.BudgetExceededError('no', { estimateTokens: 1, leftTokens: 0, resetsAt: null, scope: 'all' })],
+  [
+    'top_up',
+    new gen.BudgetExceededError('no', {
+      estimateTokens: 1,
+      leftTokens: 0,
+      resetsAt: null,
+      scope: 'all',
+      reason: 'spent',
+    }),
+  ],
   ['retry', new gen.UploadError('no', { step: 'put' })],
   ['change_reference', new gen.UploadError('no', { step: 'prepare' })],
   ['change_request', new gen.UploadError('no', { step: 'create', cause: new gen.BadRequestError('no', api) })],
@@ -85,7 +95,13 @@ describe('toHttp says whom an error concerns', () => {
     [
       'caller',
       402,
-      new gen.BudgetExceededError('no', { estimateTokens: 1, leftTokens: 0, resetsAt: null, scope: 'a' }),
+      new gen.BudgetExceededError('no', {
+        estimateTokens: 1,
+        leftTokens: 0,
+        resetsAt: null,
+        scope: 'a',
+        reason: 'spent',
+      }),
     ],
     ['app', 500, new gen.GenError('baseUrl is missing')],
     ['app', 500, new TypeError('a defect of the app')],

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
-import { createBudget, GenClient, InProcessLimiter } from '../../src/index.js';
+import { createBudget, GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { BASE_URL, created, freshKey, json, rejection } from '../transport/support.js';
@@ -30,12 +30,10 @@ const calls: Readonly<Record<string, () => unknown>> = {
   'an apiKey function that rejects': () => client({ apiKey: () => Promise.reject(vault) }).videos.create(params),
   'an unknownPrice that throws': () =>
     client({ budget: createBudget({ maxTokens: 10, unknownPrice: failing }) }).videos.create(params),
-  'a limiter that throws': () => client({ limiter: { acquire: failing, pause() {} } }).videos.create(params),
   'a fetch that gives no Response': () => client({ fetch: async () => undefined }).videos.create(params),
   'no upload': () => client().uploads.put(wrong(null), new Blob(['x'])),
   'jobs that are not iterable': () => client().waitForJobs(wrong(5)).next(),
   'null as the options of a client': () => new GenClient(wrong(null)),
-  'null as the options of a limiter': () => new InProcessLimiter(wrong(null)),
   'null as the options of a sandbox': () => createSandbox(wrong(null)),
   'null as the options of a create': () => client().videos.create(params, wrong(null)),
   'null as the options of createAndWait': () => client().videos.createAndWait(params, wrong(null)),

@@ -7,7 +7,7 @@ import { createGenQueue, createGenWorker } from '../../src/adapters/bullmq/index
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
-import { type ClientOptions, GenClient, InProcessLimiter, memoryStore, type RateLimiter } from '../../src/index.js';
+import { type ClientOptions, GenClient, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
@@ -95,12 +95,12 @@ describe('a function that a caller hands over', () => {
 
 describe('a hook', () => {
   const limits = { 'videos.create': { limit: 1, windowMs: 20 } };
-  const limiters: [string, () => ClientOptions][] = [
-    ['in this process', () => ({ limiter: new InProcessLimiter({ limits }) })],
+  const places: [string, () => ClientOptions][] = [
+    ['in this process', () => ({ limits })],
     ['in a shared store', () => ({ store: memoryStore(), limits })],
   ];
 
-  it.each(limiters)(
+  it.each(places)(
     'of calls that queue for one limit %s is called in the context of its own call',
     async (_where, make) => {
       const sandbox = createSandbox({ limits: 'off' });
@@ -124,64 +124,6 @@ describe('a hook', () => {
       }
     },
   );
-});
-
-describe('a limiter', () => {
-  const limited = (limiter: unknown) => {
-    const sandbox = createSandbox({ clock: 'manual' });
-    const warn = vi.fn();
-    const logger = { error: warn, warn, info() {}, debug() {} };
-    return { sandbox, warn, client: sandbox.client({ limiter: limiter as RateLimiter, logger }) };
-  };
-
-  it.each<[string, () => unknown]>([
-    ['rejects', () => Promise.reject(new Error('the store is away'))],
-    [
-      'throws',
-      () => {
-        throw new Error('the store is away');
-      },
-    ],
-  ])('whose release and pause %s ends no call, and is named in a warning', async (_what, wrong) => {
-    const { sandbox, client, warn } = limited({ acquire: async () => wrong, pause: wrong });
-    sandbox.faults.add({ status: 429, code: 'rate_limited', retryAfterS: 1, times: 1 });
-    const made = client.videos.create(PROMPT).withResponse();
-    await sandbox.advance(10_000);
-    expect(await made).toMatchObject({ attempts: 2, data: { job: { id: expect.any(String) } } });
-    const warnings = warn.mock.calls.map(([message]) => message);
-    expect(warnings).toContain('gen-client: limiter.pause failed: the store is away');
-    expect(warnings).toContain('gen-client: the release of a slot of limiter failed: the store is away');
-  });
-
-  it('whose release throws after an abort leaves the abort its reason', async () => {
-    const controller = new AbortController();
-    const { client } = limited({
-      acquire: async () => {
-        controller.abort('enough');
-        return () => {
-          throw new Error('the store is away');
-        };
-      },
-      pause() {},
-    });
-    await expect(client.videos.create(PROMPT, { signal: controller.signal })).rejects.toBe('enough');
-  });
-
-  it('that grants nothing has nothing to release', async () => {
-    const { sandbox, client } = limited({ acquire: async () => undefined, pause() {} });
-    await client.videos.create(PROMPT);
-    expect(sandbox.jobs).toHaveLength(1);
-  });
-
-  it.each([[null], [{ release() {} }]])('that grants %o is refused before anything is sent', async (granted) => {
-    const { sandbox, client } = limited({ acquire: async () => granted, pause() {} });
-    await expect(client.videos.create(PROMPT, { idempotencyKey: 'order-1' })).rejects.toMatchObject({
-      name: 'GenError',
-      message: expect.stringMatching(/^limiter\.acquire must resolve with the function that releases the slot, not /),
-      idempotencyKey: 'order-1',
-    });
-    expect(sandbox.requests).toHaveLength(0);
-  });
 });
 
 describe('an onError', () => {

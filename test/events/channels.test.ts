@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel, subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../src/index.js';
+import type { JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import type { JobTrace, RequestTrace, WaitTrace } from '../../src/transport/events.js';
 
 import { json, stubbed } from '../transport/support.js';
 
@@ -66,8 +67,9 @@ describe('the diagnostics channels', () => {
     const told: Told[] = [];
     listen('job', told);
     const { sandbox, client } = held();
-    const params: Record<string, unknown> = { ...VIDEO };
-    params.self = { params };
+    const item: Record<string, unknown> = { type: 'text', text: 'a fox' };
+    item.self = { item };
+    const params = { ...VIDEO, content: [item] };
     await expect(client.videos.create(params as never)).rejects.toMatchObject({
       name: 'GenError',
       message: expect.stringMatching(/^videos\.create: the params cannot be written as JSON/),

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
-import { type CreateOptions, GenClient } from '../../src/index.js';
+import type { CreateOptions } from '../../src/client/create-options.js';
+import { GenClient } from '../../src/index.js';
 import { bodyOf, calls, caught, count, left, mp3, mp4, png, prompt, start } from './by-value-setup.js';
 
 let directory: string;

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
-import { memoryStore, sharedJournal } from '../../src/index.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
+import { outlivingStore } from '../support/outliving-store.js';
 
 const prompt = 'the fox runs';
 const png = (seed = 0) => new Blob([new Uint8Array(3_000).fill(seed)], { type: 'image/png' });
@@ -159,7 +159,7 @@ describe('an upload that the service has forgotten', () => {
 
   it('is sent under a key of at most 255 characters, so that resume() can send it again', async () => {
     const { sandbox, sent } = start();
-    const client = sandbox.client({ journal: sharedJournal(memoryStore()), maxRetries: 0 });
+    const client = sandbox.client({ store: outlivingStore(), maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
     const creates = { match: { method: 'POST', path: '/v1/videos' } };
@@ -168,7 +168,7 @@ describe('an upload that the service has forgotten', () => {
     const error = await client.videos.create(params, { idempotencyKey: 'k'.repeat(255) }).catch((error) => error);
     const { idempotencyKey } = error;
     expect(idempotencyKey).toMatch(/^k{128}-[0-9a-f]{64}:f1$/);
-    for await (const job of client.resume()) expect(job.status).toBe('completed');
+    for await (const { job } of client.resume()) expect(job.status).toBe('completed');
     const keys = sent('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
     expect(keys.slice(-2)).toEqual([idempotencyKey, idempotencyKey]);
   });

@@ -98,7 +98,7 @@ it('storing a file is told to a client that wants to know, and is done all the s
 it.each<[unknown, string]>([
   [undefined, 'undefined'],
   [null, 'null'],
-  ['client', '"client"'],
+  ['client', 'a string'],
   [{}, 'an object'],
   [{ jobs: { get() {}, output() {} } }, 'an object'],
   [{ jobs: { get() {}, output() {}, outputInfo: 'x' } }, 'an object'],
@@ -112,7 +112,7 @@ it.each<[unknown, string]>([
 it.each<[unknown, string]>([
   [undefined, 'undefined'],
   [null, 'null'],
-  ['client', '"client"'],
+  ['client', 'a string'],
   [{ withOptions: true }, 'an object'],
   [{}, 'an object'],
 ])('%j is no client that can run jobs', (given, shown) => {

@@ -55,6 +55,12 @@ const gets = () => service.seen.filter(({ method, path }) => method === 'GET' &&
 const isMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
 
 describe('a path that ends in a slash', () => {
+  it('is a file in a directory that is not there yet, which is made with all above it', async () => {
+    const path = join(directory, 'new/deep/fox.mp4');
+    expect((await save(path)).path).toBe(path);
+    await isMovie(path);
+  });
+
   it('is a directory, which is made with all above it', async () => {
     const { path } = await save(join(directory, 'new/deep/'));
     expect(path).toBe(join(directory, 'new/deep/job_1.mp4'));

@@ -200,14 +200,14 @@ describe('after a cut', () => {
 });
 
 describe('a file that is already there', () => {
-  it('is not replaced, and no byte is fetched', async () => {
+  it('is not replaced', async () => {
     service.addOutput('job_1', { body: MOVIE });
     await writeFile(target, 'mine');
     const error = await failure(saveOutput(makeClient(service), 'job_1', target));
     expect(error).toBeInstanceOf(DownloadError);
     expect(error.message).toContain('overwrite: true');
-    expect(gets()).toEqual([]);
     expect(await readFile(target, 'utf8')).toBe('mine');
+    expect(await readdir(directory)).toEqual(['fox.mp4']);
   });
 
   it('is not replaced when it appears during the download', async () => {
@@ -254,6 +254,26 @@ describe('a file that is already there', () => {
     expect(hash(await readFile(first.path))).toBe(hash(OTHER));
     await saveOutput(client, 'job_1', directory, { overwrite: true });
     expect(hash(await readFile(first.path))).toBe(hash(MOVIE));
+  });
+
+  it('is the file of this job under a name of the caller, also over a cut: it succeeds and writes nothing', async () => {
+    const output = service.addOutput('job_1', { body: MOVIE });
+    const first = await saveOutput(makeClient(service), 'job_1', target);
+    output.cuts.push(700_000);
+    expect(await saveOutput(makeClient(service), 'job_1', target)).toEqual({ ...first, existed: true });
+    await sameAsMovie();
+    expect(await readdir(directory)).toEqual(['fox.mp4']);
+  });
+
+  it('is not taken for the file of this job where only its size is the same', async () => {
+    service.addOutput('job_1', { body: MOVIE });
+    const last = MOVIE.slice();
+    last.set([1], MOVIE.length - 1);
+    for (const body of [OTHER, last]) {
+      await writeFile(target, body);
+      expect(await failure(saveOutput(makeClient(service), 'job_1', target))).toMatchObject({ code: 'file_exists' });
+      expect(hash(await readFile(target))).toBe(hash(body));
+    }
   });
 
   it('is not taken for the file of this job when its size is another', async () => {
@@ -321,11 +341,11 @@ describe('what goes wrong', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('a directory that is not there is refused before a byte is fetched', async () => {
+  it('a directory that cannot be made is refused before a byte is fetched', async () => {
     service.addOutput('job_1', { body: MOVIE });
-    const error = await failure(saveOutput(makeClient(service), 'job_1', join(directory, 'no', 'fox.mp4')));
-    expect(error).toBeInstanceOf(DownloadError);
-    expect(error.message).toContain('no');
+    await writeFile(target, 'mine');
+    const error = await failure(saveOutput(makeClient(service), 'job_1', join(target, 'no', 'fox.mp4')));
+    expect(error).toMatchObject({ name: 'DownloadError', code: 'cannot_write' });
     expect(gets()).toEqual([]);
   });
 

@@ -1,9 +1,11 @@
 // What an upload makes of its source, before any call: what it is, what it contains, and why it is refused.
+import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { describeFile, openFile } from '../../src/uploading/file.js';
 import { recogniseSource, type Source } from '../../src/uploading/source.js';
 import type { FileOptions } from '../../src/uploading/upload-options.js';
+import { stubbed } from '../transport/support.js';
 
 const BYTES = new Uint8Array([1, 2, 3, 4, 5]);
 const PNG = new Uint8Array(64);
@@ -25,6 +27,41 @@ const response = (headers: Record<string, string> = {}, url?: string) => {
   const answer = new Response(BYTES, { headers });
   return url === undefined ? answer : Object.defineProperty(answer, 'url', { value: url });
 };
+
+describe('a stream that is not sent is ended:', () => {
+  it.each<[string, FileOptions]>([
+    ['it is refused for its missing size', {}],
+    ['it is refused for its size', { sizeBytes: 500_000_000, mimeType: 'image/png' }],
+  ])('%s', async (_why, options) => {
+    const cancel = vi.fn();
+    await expect(describeFile(new ReadableStream({ cancel }), options)).rejects.toThrow(GenError);
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+    const own = new Readable({ read() {} });
+    await expect(describeFile(own, options)).rejects.toThrow(GenError);
+    await vi.waitFor(() => expect(own.destroyed).toBe(true));
+  });
+
+  it('its body was locked by whoever was to send it', async () => {
+    const cancel = vi.fn();
+    const file = openFile(new ReadableStream({ cancel }), { sizeBytes: 5 });
+    const body = (await file.body(() => {})) as ReadableStream;
+    body
+      .getReader()
+      .read()
+      .catch(() => undefined);
+    file.discard();
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+  });
+
+  it('the call was aborted before it began', async () => {
+    const cancel = vi.fn();
+    const { client, seen } = stubbed([]);
+    const options = { sizeBytes: 5, mimeType: 'image/png', signal: AbortSignal.abort(new Error('left')) };
+    await expect(client.uploads.upload(new ReadableStream({ cancel }), options)).rejects.toThrow('left');
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
+    expect(seen).toEqual([]);
+  });
+});
 
 describe('a source is recognised', () => {
   it.each<[string, () => unknown, Partial<Source>]>([

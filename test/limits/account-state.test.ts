@@ -11,6 +11,8 @@ const crowd = (of: string, accounts = 1_600) => {
   for (let tenant = 0; tenant < accounts; tenant++) accountFor(`https://${of}.example`, `key-${tenant}`);
 };
 
+const warn = () => {};
+
 /** Accounts and a store on a clock that the test holds. */
 function shared() {
   const clock = virtualClock();
@@ -23,7 +25,7 @@ function shared() {
       return memory.write(group, ...rest);
     },
   };
-  const accountIn = () => accountFor('https://stored.example', 'key', undefined, { clock });
+  const accountIn = () => accountFor('https://stored.example', 'key', { clock });
   return { clock, store, groups, accountIn };
 }
 
@@ -42,12 +44,6 @@ it('is shared with another copy of the package', async () => {
   const copy = await import('../../src/store/account.js');
   expect(copy.accountFor).not.toBe(accountFor);
   expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
-});
-
-it('keeps a rotated key in the account of the key before', () => {
-  const before = accountFor('https://rotated.example', 'old');
-  expect(accountFor('https://rotated.example', 'new', { account: before, apiKey: 'old' })).toBe(before);
-  expect(accountFor('https://rotated.example', 'new')).toBe(before);
 });
 
 it('makes each shared thing once, also under names that an object has by itself', () => {
@@ -70,7 +66,7 @@ it('holds no key anywhere', () => {
 
 it('forgets idle accounts when there are very many, and never one in use', async () => {
   const busy = accountFor('https://busy.example', 'key');
-  const release = await busy.limiterFor({ warn: () => {} }).acquire('videos.create');
+  const release = await busy.limitsFor({}).take('videos.create', { warn });
   const waiting = accountFor('https://waiting.example', 'key');
   waiting.shared('watcher', () => ({ busy: true }));
   for (let tenant = 0; tenant < 5000; tenant++) accountFor('https://many.example', `key-${tenant}`);
@@ -114,16 +110,17 @@ it('forgets wholly what no client holds any more', () => {
 });
 
 it('has the same name in a store for every process and version, and tells nothing of the key', () => {
-  const { idIn } = accountFor('https://named.example', 'sk-key');
-  const store = { read: async () => expect.unreachable(), write: async () => expect.unreachable() };
   const ofKey = '6af97bc0c42fc6eedbd66a6fa12baf5f';
   const ofName = 'cd8460ab319d6ea63bf6979a586c99f9';
-  expect([idIn(undefined), idIn(store), idIn({ ...store, account: 'main' })]).toEqual([ofKey, ofKey, ofName]);
+  expect(accountFor('https://named.example', 'sk-key').id).toBe(ofKey);
+  const named = ['sk-1', 'sk-2'].map((key) => accountFor('https://named.example', key, { name: 'main' }));
+  expect(named.map(({ id }) => id)).toEqual([ofName, ofName]);
+  expect(named[0]).toBe(named[1]);
 });
 
 it('is in use while it is paused', () => {
   const account = accountFor('https://paused.example', 'key');
-  account.limiterFor({ warn: () => {} }).pause('jobs.get', 60_000);
+  account.limitsFor({}).pause('jobs.get', 60_000);
   expect(account.busy).toBe(true);
 });
 
@@ -134,34 +131,37 @@ it('is in use while a call of it counts, or something of it says so', async () =
   expect(account.busy).toBe(true);
   thing.busy = false;
   expect(account.busy).toBe(false);
-  await account.limiterFor({ warn: () => {} }).acquire('videos.create');
+  await account.limitsFor({}).take('videos.create', { warn });
   expect(account.busy).toBe(true);
 });
 
-it('has one limiter for all clients with the same settings', () => {
-  const account = accountFor('https://limiters.example', 'key');
-  const limiter = (settings: object = {}) => account.limiterFor({ warn: () => {}, ...settings });
+it('has the same rate limits for all clients with the same settings', () => {
+  const account = accountFor('https://limits.example', 'key');
   const limits = { 'videos.create': { limit: 5, windowMs: 1_000 } };
-  expect(limiter({ onUnavailable: 'local' })).toBe(limiter());
-  expect(limiter({ limits: { ...limits } })).toBe(limiter({ limits }));
-  expect(limiter({ limits })).not.toBe(limiter());
-  expect(limiter({ limits }).snapshot?.()['videos.create']).toMatchObject({ limit: 5, windowMs: 1_000 });
-  const unlimited = { 'videos.create': { limit: Number.POSITIVE_INFINITY, windowMs: 1_000 } };
-  expect(limiter({ limits: unlimited })).toBe(limiter({ limits: { ...unlimited } }));
-  expect(limiter({ limits: unlimited })).not.toBe(limiter({ limits }));
-  expect(limiter({ limits, onUnavailable: 'throw' })).not.toBe(limiter({ limits }));
+  expect(account.limitsFor({ limits: { ...limits } })).toBe(account.limitsFor({ limits }));
+  expect(account.limitsFor({ limits })).not.toBe(account.limitsFor({}));
+  expect(account.limitsFor({ limits }).snapshot()['videos.create']).toMatchObject({ limit: 5, windowMs: 1_000 });
+  const unlimited = { 'videos.create': { limit: Number.POSITIVE_INFINITY } };
+  expect(account.limitsFor({ limits: unlimited })).toBe(account.limitsFor({ limits: { ...unlimited } }));
+  expect(account.limitsFor({ limits: unlimited })).not.toBe(account.limitsFor({ limits }));
+});
+
+it('counts together what clients with different settings do under the same number', async () => {
+  const account = accountFor('https://together.example', 'key');
+  const other = account.limitsFor({ limits: { 'jobs.get': { limit: 5, windowMs: 1_000 } } });
+  (await account.limitsFor({}).take('videos.create', { warn }))();
+  expect(other.snapshot()['videos.create']).toMatchObject({ free: 19 });
 });
 
 it('has one queue for all clients of the process that share their limits over the same store', async () => {
   const { accountIn, store, clock } = shared();
   const account = accountIn();
   const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
-  const limiter = () => account.limiterFor({ store: store, limits: { ...limits }, warn: () => {} });
-  const [one, other] = [limiter(), limiter()];
-  const slot = await clock.until(one.acquire('videos.create'));
-  const waiting = one.acquire('videos.create');
+  const [one, other] = [account.limitsFor({ store, limits }), account.limitsFor({ store, limits: { ...limits } })];
+  const slot = await clock.until(one.take('videos.create', { warn }));
+  const waiting = one.take('videos.create', { warn });
   await clock.advance(0);
-  expect(other.snapshot?.()['videos.create']).toMatchObject({ inUse: 1, queued: 1 });
+  expect(other.snapshot()['videos.create']).toMatchObject({ free: 0, queued: 1 });
   slot('unused');
   (await clock.until(waiting))();
 });
@@ -169,9 +169,9 @@ it('has one queue for all clients of the process that share their limits over th
 it('keeps what it shares with other processes under its own name: limits, prices and lengths apart', async () => {
   const { accountIn, store, clock, groups } = shared();
   const account = accountIn();
-  const id = account.idIn(store);
-  const limiter = account.limiterFor({ store: store, warn: () => {} });
-  (await clock.until(limiter.acquire('videos.create')))();
+  const id = account.id;
+  const limits = account.limitsFor({ store });
+  (await clock.until(limits.take('videos.create', { warn })))();
   account.facts.prices.learn('a', () => 5);
   account.facts.lengths.learn('b', () => [1_000]);
   await clock.advance(5_000);

@@ -48,13 +48,14 @@ describe('instrumentGenClient', () => {
     });
     rmSync(folder, { recursive: true });
     expect(treeOf(telemetry.spans())).toEqual([
-      ['POST /orders', [['generate', ['create', 'wait', 'download', 'copy']]]],
+      ['POST /orders', [['generate_content svc-video-fast', ['create', 'wait', 'download', 'copy']]]],
     ]);
     const jobId = sandbox.jobs[0]?.id;
-    const [generate] = telemetry.spans().filter(({ name }) => name === 'generate');
+    const [generate] = telemetry.spans().filter(({ name }) => name === 'generate_content svc-video-fast');
     expect(generate?.attributes).toEqual({
       'gen_ai.operation.name': 'generate_content',
       'gen_ai.output.type': 'video',
+      'gen_ai.provider.name': 'gen_client',
       'gen_ai.request.model': 'svc-video-fast',
       'gen_client.call': 'videos',
       'gen_client.job.id': jobId,
@@ -78,7 +79,7 @@ describe('instrumentGenClient', () => {
     await sandbox.advance(60_000);
     await Promise.all(orders);
     expect(treeOf(telemetry.spans()).toSorted()).toEqual(
-      ['a', 'b', 'c'].map((name) => [name, [['generate', ['create', 'wait']]]]),
+      ['a', 'b', 'c'].map((name) => [name, [['generate_content svc-video-fast', ['create', 'wait']]]]),
     );
     expect(new Set(telemetry.spans().map((span) => span.spanContext().traceId)).size).toBe(3);
   });
@@ -92,7 +93,7 @@ describe('instrumentGenClient', () => {
     await sandbox.advance(60_000);
     await waiting;
     expect(treeOf(telemetry.spans())).toEqual([
-      ['generate', ['create']],
+      ['generate_content svc-video-fast', ['create']],
       ['GET /status', ['wait']],
     ]);
     const links = telemetry.spans().flatMap((span) => span.links.map((link) => link.context.spanId));
@@ -114,10 +115,10 @@ describe('instrumentGenClient', () => {
     const { ERROR, UNSET } = SpanStatusCode;
     expect(marked).toEqual([
       ['create', UNSET, undefined],
-      ['generate', ERROR, 'failed'],
-      ['wait', UNSET, undefined],
+      ['generate_content svc-video-fast', ERROR, 'failed'],
+      ['wait', ERROR, 'failed'],
       ['create', ERROR, 'insufficient_balance'],
-      ['generate', ERROR, 'insufficient_balance'],
+      ['generate_content', ERROR, 'insufficient_balance'],
     ]);
   });
 
@@ -146,7 +147,7 @@ describe('instrumentGenClient', () => {
   test('ends generate with the answer of the create, where the process does not wait for the job', async () => {
     const { client } = held();
     await client.videos.create(VIDEO);
-    expect(treeOf(telemetry.spans())).toEqual([['generate', ['create']]]);
+    expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create']]]);
     const [, generate] = telemetry.spans();
     expect(generate?.attributes).toMatchObject({
       'gen_client.tokens.quoted': 12,
@@ -159,7 +160,7 @@ describe('instrumentGenClient', () => {
     const { job } = await client.videos.create(VIDEO);
     await sandbox.advance(60_000);
     await client.jobs.get(job.id);
-    expect(treeOf(telemetry.spans())).toEqual([['generate', ['create', 'final']]]);
+    expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create', 'final']]]);
     const [, generate, final] = telemetry.spans();
     expect(final?.attributes).toMatchObject({ 'gen_client.tokens.charged': 12, 'gen_client.job.status': 'completed' });
     expect(final?.links.map(({ context }) => context.spanId)).toEqual(
@@ -189,7 +190,7 @@ describe('instrumentGenClient', () => {
     const waiting = client.videos.createAndWait(VIDEO, { timeoutMs: 1_000 }).catch(() => {});
     await sandbox.advance(1_000);
     await waiting;
-    expect(treeOf(telemetry.spans())).toEqual([['generate', ['create', 'wait']]]);
+    expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create', 'wait']]]);
   });
 
   test('ends the spans of pending calls when it stops, and hears of nothing any longer', async () => {
@@ -197,7 +198,7 @@ describe('instrumentGenClient', () => {
     const waiting = client.videos.createAndWait(VIDEO);
     await sandbox.advance(1);
     stop();
-    expect(treeOf(telemetry.spans())).toEqual([['generate', ['create']]]);
+    expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create']]]);
     await sandbox.advance(60_000);
     await waiting;
     await client.videos.create(VIDEO);
@@ -254,7 +255,7 @@ describe('instrumentGenClient', () => {
     const labels = telemetry.spans().map(({ name, attributes }) => [name, attributes['gen_client.label']]);
     expect(labels).toEqual([
       ['create', undefined],
-      ['generate', 'user-7'],
+      ['generate_content svc-video-fast', 'user-7'],
       ['final', 'user-7'],
     ]);
   });

@@ -21,6 +21,15 @@ export function startTelemetry() {
   const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 1_000_000 });
   const meterProvider = new MeterProvider({ readers: [reader] });
+  const measured = async () => {
+    await meterProvider.forceFlush();
+    return (
+      metrics
+        .getMetrics()
+        .at(-1)
+        ?.scopeMetrics.flatMap((scope) => scope.metrics) ?? []
+    );
+  };
   return {
     tracerProvider,
     meterProvider,
@@ -28,12 +37,8 @@ export function startTelemetry() {
     spans: (): readonly ReadableSpan[] => spans.getFinishedSpans(),
     /** Each instrument with its sum, or what a histogram has counted. */
     async figures(): Promise<Record<string, number>> {
-      await meterProvider.forceFlush();
       const found: Record<string, number> = {};
-      for (const metric of metrics
-        .getMetrics()
-        .at(-1)
-        ?.scopeMetrics.flatMap((scope) => scope.metrics) ?? []) {
+      for (const metric of await measured()) {
         for (const { value, attributes } of metric.dataPoints) {
           const kind = attributes['gen_client.tokens.kind'];
           const name = kind === undefined ? metric.descriptor.name : `${metric.descriptor.name}.${kind}`;
@@ -41,6 +46,12 @@ export function startTelemetry() {
         }
       }
       return found;
+    },
+    /** The provider and model of each value that has one. */
+    async models(): Promise<string[]> {
+      const points = (await measured()).flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => attributes));
+      const told = points.filter((of) => of['gen_ai.request.model'] !== undefined);
+      return told.map((of) => `${of['gen_ai.provider.name']} ${of['gen_ai.request.model']}`);
     },
     async stop() {
       await tracerProvider.shutdown();

@@ -47,9 +47,9 @@ test('a process that creates, one that works and one that receives give one pict
     const shape = ({ spans }: { spans: readonly ToldSpan[] }) =>
       spans.map(({ name, parentId }) => [name, spans.find(({ spanId }) => spanId === parentId)?.name]).sort();
     expect(shape(creator)).toEqual([
-      ['create', 'generate'],
+      ['create', 'generate_content svc-video-fast'],
       ['creator', undefined],
-      ['generate', 'creator'],
+      ['generate_content svc-video-fast', 'creator'],
     ]);
     expect(shape(worker)).toEqual([
       ['download', 'worker'],

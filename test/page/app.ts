@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { build } from 'esbuild';
 import { toNodeHandler } from 'gen-client/node';
 import { createGenProxy, type DefaultAsk } from 'gen-client/proxy';
@@ -12,28 +13,47 @@ export interface PageApp {
   readonly sandbox: Sandbox;
   /** Requests that reached the proxy, as `POST videos`. */
   readonly asked: string[];
+  /** How many of them are not answered yet. */
+  open(): number;
   close(): Promise<void>;
 }
 
 type Storage = NonNullable<Parameters<typeof createSandbox>[0]>['storage'];
 
-/** Starts the app. The page's script puts `gen` and the runs on `window`. */
+/** The page's script: it resumes its runs, and lets a test drive it. */
+const RESUMING = `
+  import { createGenPage } from './src/adapters/page/index.js';
+  const gen = createGenPage({ url: '/api/gen' });
+  window.gen = gen;
+  window.runs = gen.resume();
+`;
+
+/**
+ * Starts the app. Its user is ann until a page is opened with `?as=ben`, which signs ann out of every tab. The page's script
+ * puts `gen` and the runs on `window`.
+ */
 export async function startApp(options: {
-  readonly storage: Storage;
+  readonly storage?: Storage;
   readonly jobMs?: number;
   /** How much faster the time of service and client runs. Without it, a second of the client's waits takes a millisecond. */
   readonly speed?: number;
+  /** Another script of the page, which may use React. */
+  readonly script?: string;
 }): Promise<PageApp> {
   const { storage, jobMs = 2_500, speed } = options;
   const sandbox = createSandbox({ storage, speed, jobDurationMs: jobMs });
   const service: Listening = await sandbox.listen();
   const client = sandbox.client({ baseUrl: service.url, fetch });
-  const script = await pageScript();
+  const script = await pageScript(options.script ?? RESUMING);
   const asked: string[] = [];
+  let open = 0;
   const proxy = createGenProxy({
     client,
     secret: 'a secret of the app that has more than 32 characters',
-    authorize: (request) => (/session=ann/.test(request.headers.get('cookie') ?? '') ? { id: 'ann' } : null),
+    authorize: (request) => {
+      const id = /session=(\w+)/.exec(request.headers.get('cookie') ?? '')?.[1];
+      return id === undefined ? null : { id };
+    },
     create: {
       videos: (ask: DefaultAsk) => ({ prompt: ask.prompt, first_frame_upload_id: ask.first_frame_upload_id }),
     },
@@ -41,10 +61,14 @@ export async function startApp(options: {
   });
   const server: Server = createServer(
     toNodeHandler(async (request) => {
-      const { pathname } = new URL(request.url);
-      if (!pathname.startsWith('/api/gen/')) return page(script);
+      const { pathname, searchParams } = new URL(request.url);
+      if (!pathname.startsWith('/api/gen/')) {
+        const isKnown = /session=/.test(request.headers.get('cookie') ?? '');
+        return page(script, searchParams.get('as') ?? (isKnown ? undefined : 'ann'));
+      }
       asked.push(`${request.method} ${pathname.slice('/api/gen/'.length)}`);
-      return proxy(request);
+      open++;
+      return proxy(request).finally(() => open--);
     }),
   );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -52,6 +76,7 @@ export async function startApp(options: {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     sandbox,
     asked,
+    open: () => open,
     async close() {
       server.closeAllConnections();
       server.close();
@@ -60,22 +85,25 @@ export async function startApp(options: {
   };
 }
 
-function page(script: string): Response {
-  const html = `<!doctype html><title>App</title><body><video id="v"></video><script type="module">${script}</script>`;
-  return new Response(html, {
-    headers: { 'content-type': 'text/html', 'set-cookie': 'session=ann; SameSite=Lax; Path=/' },
-  });
+function page(script: string, signsIn: string | undefined): Response {
+  const html = `<!doctype html><title>App</title><body><main></main><video id="v"></video><script type="module">${script}</script>`;
+  const cookie = signsIn !== undefined && { 'set-cookie': `session=${signsIn}; SameSite=Lax; Path=/` };
+  return new Response(html, { headers: { 'content-type': 'text/html', 'cache-control': 'no-store', ...cookie } });
 }
 
-/** What the page runs: it resumes its runs, and lets a test drive it. */
-async function pageScript(): Promise<string> {
-  const contents = `
-    import { createGenPage } from './src/adapters/page/index.js';
-    const gen = createGenPage({ url: '/api/gen' });
-    window.gen = gen;
-    window.runs = gen.resume();
-  `;
-  const stdin = { contents, resolveDir: ROOT, loader: 'ts' as const };
-  const { outputFiles } = await build({ stdin, bundle: true, format: 'esm', minify: true, write: false });
-  return outputFiles[0]?.text ?? '';
+/** Where React is installed, for programs that use it. */
+export const REACT_MODULES = join(ROOT, 'test/runtimes/node_modules');
+
+async function pageScript(contents: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents, resolveDir: ROOT, loader: 'ts' },
+    bundle: true,
+    format: 'esm',
+    minify: true,
+    write: false,
+    // One React for the hook and for the program.
+    alias: { react: join(REACT_MODULES, 'react'), 'react-dom': join(REACT_MODULES, 'react-dom') },
+    define: { 'process.env.NODE_ENV': '"development"' },
+  });
+  return (outputFiles[0]?.text ?? '').replaceAll('</script', '<\\/script');
 }

@@ -33,7 +33,7 @@ describe('an answer that says nothing', () => {
     expect(run.get().phase).toBe('creating');
     await vi.advanceTimersByTimeAsync(1_000);
     expect(await endOf(run)).toMatchObject({ phase: 'done' });
-    const body = { key: run.id, ask: PROMPT };
+    const body = { key: run.id, ask: PROMPT, session: 's1' };
     expect(browser.asked.map(({ body }) => body)).toEqual([body, body]);
   });
 

@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   );
 
   it('makes one job over twelve reloads at random moments, in real time', async () => {
-    await open({ storage: 'same-origin', jobMs: 4_000, speed: 1 });
+    await open({ jobMs: 4_000, speed: 1 });
     const random = seeded(7);
     await page.evaluate(`void gen.videos.create({ prompt: 'a fox over reloads' })`);
     for (let reload = 0; reload < 12; reload++) {
@@ -93,7 +93,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   });
 
   it('makes one job and one upload of a double click on a form with a file', async () => {
-    await open({ storage: 'same-origin', jobMs: 300, speed: 10 });
+    await open({ jobMs: 300, speed: 10 });
     const [isOne, phase] = await page.evaluate<[boolean, string]>(`(async () => {
       const files = new DataTransfer();
       files.items.add(await ${file(10_000)});
@@ -110,6 +110,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     })()`);
     expect([isOne, phase]).toEqual([true, 'done']);
     expect(app.asked.filter((one) => one !== 'POST watch')).toEqual([
+      'POST session',
       'POST upload',
       'POST bytes',
       'POST uploaded',
@@ -119,14 +120,14 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   });
 
   it('holds its requests instead of asking again and again', async () => {
-    await open({ storage: 'same-origin', jobMs: 4_000 });
+    await open({ jobMs: 4_000 });
     await page.evaluate(`gen.videos.create({ prompt: 'a fox' }).done.then(({ phase }) => phase)`);
     expect(app.asked.filter((one) => one === 'POST watch').length).toBeLessThanOrEqual(6);
     expect(app.sandbox.requests.filter(({ method }) => method === 'GET').length).toBeLessThanOrEqual(6);
   });
 
   it('shows why a run has failed', async () => {
-    await open({ storage: 'same-origin', jobMs: 200 });
+    await open({ jobMs: 200 });
     const failed: { phase: string; error: object }[] = await page.evaluate(
       `(${states})(gen.videos.create({ prompt: 'a fox [fail:generation_rejected]' }))`,
     );
@@ -140,7 +141,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   });
 
   it('lets a second tab with the same runs see what the first one learns, and forget with it', async () => {
-    await open({ storage: 'same-origin', jobMs: 1_500 });
+    await open({ jobMs: 1_500 });
     const agreed = await page.evaluate(`new Promise(async (resolve) => {
       const other = Object.assign(document.createElement('iframe'), { src: location.href });
       const run = gen.videos.create({ prompt: 'a fox' });

@@ -60,6 +60,8 @@ class Sending {
 /** What the page has asked, and what it is answered: the answers of each path in their order, the last one again and again. */
 export const browser = {
   asked: [] as Asked[],
+  /** How often the page has asked for the ticket of its session, which is not among `asked`; the tickets are s1, s2, … */
+  sessions: 0,
   inits: [] as RequestInit[],
   answers: {} as Record<string, Answer[]>,
   stored: new Map<string, string>(),
@@ -74,6 +76,7 @@ export function openBrowser(): void {
   vi.useFakeTimers();
   Object.assign(browser, {
     asked: [],
+    sessions: 0,
     inits: [],
     answers: {},
     stored: new Map(),
@@ -88,6 +91,9 @@ export function openBrowser(): void {
     setItem: (name: string, value: string) => browser.stored.set(name, value),
   });
   vi.stubGlobal('fetch', async (url: string, init: RequestInit) => {
+    if (url === '/api/gen/session' && browser.answers.session === undefined) {
+      return Response.json({ ticket: `s${++browser.sessions}` });
+    }
     browser.asked.push({ path: url, body: JSON.parse(String(init.body)) });
     browser.inits.push(init);
     const next = browser.answers[url.replace('/api/gen/', '')] ?? [];

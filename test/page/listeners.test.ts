@@ -74,17 +74,6 @@ it.each([
   expect(page.resume()).toEqual([]);
 });
 
-it('fails with a text as its code where the storage of the tab is full', async () => {
-  vi.stubGlobal('sessionStorage', {
-    getItem: () => null,
-    setItem() {
-      throw new DOMException('The quota has been exceeded.', 'QuotaExceededError');
-    },
-  });
-  const run = open().videos.create(PROMPT);
-  expect(await endOf(run)).toEqual({ code: 'network', message: 'The quota has been exceeded.' });
-});
-
 it('counts the upload of an empty file as a number from 0 to 1', async () => {
   browser.bytesStatus = { POST: 'pending' };
   browser.answers = { upload: [{ put: 'p1' }] };

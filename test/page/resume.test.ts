@@ -9,8 +9,7 @@ describe('a run whose job is not known to be over', () => {
   it.each([
     ['after a network that failed for half a minute', { videos: [new TypeError('fetch')] }],
     ['after a create without a session', { videos: [refusal(401)] }],
-    ['after a wait without a session', { videos: [{ ticket: 't1', status: 'queued' }], watch: [refusal(401)] }],
-  ])('%s is begun anew by resume(), under its key', async (_, answers) => {
+  ])('%s is begun anew by resume(), under its key and in its session', async (_, answers) => {
     browser.answers = answers;
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -21,8 +20,20 @@ describe('a run whose job is not known to be over', () => {
     expect([again?.id, again === run, again?.get().phase]).toEqual([run.id, false, 'creating']);
     expect(page.resume()).toEqual([again]);
     expect(await endOf(again)).toMatchObject({ phase: 'done' });
-    expect(browser.asked.at(-1)?.body).toEqual({ key: run.id, ask: PROMPT });
+    expect(browser.asked.at(-1)?.body).toEqual({ key: run.id, ask: PROMPT, session: 's1' });
     expect(run.get().phase).toBe('failed');
+  });
+
+  it('after a wait without a session is followed anew by resume(), by its ticket', async () => {
+    browser.answers = { videos: [{ ticket: 't1', status: 'queued' }], watch: [refusal(401), DONE] };
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    expect(run.get().phase).toBe('failed');
+    const [again] = page.resume();
+    expect([again?.id, again === run, again?.get().phase]).toEqual([run.id, false, 'waiting']);
+    expect(await endOf(again)).toMatchObject({ phase: 'done' });
+    expect(paths()).toEqual(['videos', 'watch', 'watch']);
   });
 
   it('is forgotten as what it was and as what it is now', async () => {

@@ -31,13 +31,13 @@ describe('a run', () => {
     const run = open('/api/gen/').videos.create(PROMPT);
     const states = statesOf(run);
     await settled();
-    expect(browser.asked).toEqual([{ path: '/api/gen/videos', body: { key: run.id, ask: PROMPT } }]);
+    expect(browser.asked).toEqual([{ path: '/api/gen/videos', body: { key: run.id, ask: PROMPT, session: 's1' } }]);
     expect(browser.inits[0]).toMatchObject({
       method: 'POST',
       credentials: 'include',
       headers: { 'x-gen-page': '1', 'content-type': 'application/json' },
     });
-    expect(kept()).toEqual({ [run.id]: { verb: 'videos', ask: PROMPT } });
+    expect(kept()).toEqual({ [run.id]: { ticket: 't1', over: false } });
 
     // The proxy says when to ask again.
     await vi.advanceTimersByTimeAsync(699);
@@ -174,18 +174,6 @@ describe('a request that fails', () => {
     browser.answers = { watch: [DONE] };
     await vi.advanceTimersByTimeAsync(30_000);
     expect(run.get().phase).toBe('done');
-  });
-
-  it('fails the run of a page that may not keep it', async () => {
-    vi.stubGlobal('sessionStorage', {
-      getItem: () => null,
-      setItem() {
-        throw new Error('The quota has been exceeded.');
-      },
-    });
-    const run = open().videos.create(PROMPT);
-    expect(await endOf(run)).toEqual({ code: 'network', message: 'The quota has been exceeded.' });
-    expect(browser.asked).toEqual([]);
   });
 });
 
@@ -341,7 +329,10 @@ describe('files', () => {
     expect(browser.asked.map(({ path, body }) => [path.replace('/api/gen/', ''), body])).toEqual([
       ['upload', { file_name: 'fox.png', mime_type: 'image/png', file_size: 5 }],
       ['uploaded', { put: 'p1' }],
-      ['videos', { key: run.id, ask: { ...PROMPT, first_frame_upload_id: 'u1', upload_ids: ['u0', 'u1'], n: 2 } }],
+      [
+        'videos',
+        { key: run.id, session: 's1', ask: { ...PROMPT, first_frame_upload_id: 'u1', upload_ids: ['u0', 'u1'], n: 2 } },
+      ],
     ]);
     expect(browser.sends.map(({ method, url, headers, file: sent }) => [method, url, headers, sent === file])).toEqual([
       ['PUT', 'https://bucket/1', { 'content-type': 'image/png' }, true],

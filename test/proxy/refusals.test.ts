@@ -1,6 +1,6 @@
 // Every refusal as a page gets it: status, code, message and headers.
 import { createBudget } from 'gen-client';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { APP, type App, KEY, openApp, type PageRequest } from './support.js';
 
 type Options = Parameters<typeof openApp>[0];
@@ -144,6 +144,31 @@ describe('a refused request', () => {
     };
     const body = JSON.stringify({ key: KEY, ask: ASK });
     expect((await openApp().ask('videos', { method: 'POST', headers, body })).status).toBe(status);
+  });
+
+  describe('of another host', () => {
+    afterEach(() => void vi.unstubAllEnvs());
+    const headers = {
+      'content-type': 'application/json',
+      'x-gen-page': '1',
+      'x-session': 'ann',
+      origin: 'http://shop.test',
+      host: 'upstream:3000',
+    };
+    const told = async () => (await openApp().ask('videos', { method: 'POST', headers, body: '{}' })).json();
+
+    it('names both hosts while the app is developed', async () => {
+      expect(await told()).toEqual({
+        code: 'foreign_origin',
+        message:
+          'This page may not use this address. It is of http://shop.test, and the proxy was asked at upstream:3000: list the origin in origins, or let the web server in front pass on the header Host.',
+      });
+    });
+
+    it('names none in production', async () => {
+      vi.stubEnv('NODE_ENV', 'production');
+      expect(await told()).toEqual({ code: 'foreign_origin', message: 'This page may not use this address.' });
+    });
   });
 
   it.each([undefined, '', 7])('of a user whose id is %j is the error of the app', async (id) => {

@@ -99,6 +99,12 @@ export async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promi
   throw new Error('it was not answered');
 }
 
+/** Whether a request is still held after what needs no time of the clock. */
+export async function isHeld(answer: Promise<unknown>): Promise<boolean> {
+  for (let turn = 0; turn < 200; turn++) await signatureTurn();
+  return (await Promise.race([answer, 'held'])) === 'held';
+}
+
 /** Signatures are made in a pool of threads: one that was asked for before this one is there by now, however busy the machine is. */
 async function signatureTurn(): Promise<void> {
   await crypto.subtle.digest('SHA-256', new Uint8Array(1));

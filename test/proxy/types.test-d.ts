@@ -1,5 +1,5 @@
 import { GenClient } from 'gen-client';
-import { createGenPage } from 'gen-client/page';
+import { createGenPage, type GenPage } from 'gen-client/page';
 import { createGenProxy } from 'gen-client/proxy';
 import { expectTypeOf, test } from 'vitest';
 
@@ -33,4 +33,19 @@ test('the fields that a page asks for are those of the functions of the server, 
   expectTypeOf(gen.videos.create({ prompt: 'a fox' }).get().phase).toEqualTypeOf<
     'uploading' | 'creating' | 'waiting' | 'done' | 'failed'
   >();
+});
+
+test('a page has only the verbs that the server lists, and another one does not compile', () => {
+  expectTypeOf<keyof typeof gen>().toEqualTypeOf<'videos' | 'images' | 'resume' | 'watch'>();
+  // @ts-expect-error: the server lists no characters.
+  expectTypeOf(gen.characters).toBeAny();
+  const none = createGenProxy({ client: new GenClient(), secret, authorize: () => null, create: {} });
+  expectTypeOf<keyof GenPage<typeof none>>().toEqualTypeOf<'resume' | 'watch'>();
+  createGenProxy({
+    client: new GenClient(),
+    secret,
+    authorize: () => null,
+    // @ts-expect-error: there is no such verb.
+    create: { speech: () => ({ prompt: 'a' }) },
+  });
 });

@@ -75,17 +75,12 @@ describe.each([
 });
 
 describe('a store in Redis', () => {
-  it('puts its prefix before a group, whose braces and percent signs are encoded, and has its account and time', async () => {
+  it('puts its prefix before a group, whose braces and percent signs are encoded, and has its time', async () => {
     const { asked, client } = clientOf('upstash', READ);
-    const store = redisStore(client, { prefix: 'app:', account: 'main', timeoutMs: 50 });
+    const store = redisStore(client, { prefix: 'app:', timeoutMs: 50 });
     await store.read('a{b}%', ['k']);
     expect(asked[0]?.[2]).toEqual(['app:{a%7Bb%7D%25}', 'app:{a%7Bb%7D%25}:k']);
-    expect([store.account, store.timeoutMs, redisStore(client).account, redisStore(client).timeoutMs]).toEqual([
-      'main',
-      50,
-      undefined,
-      2_000,
-    ]);
+    expect([store.timeoutMs, redisStore(client).timeoutMs]).toEqual([50, 2_000]);
     await expect(store.close()).resolves.toBeUndefined();
   });
 
@@ -99,7 +94,15 @@ describe('a store in Redis', () => {
   it.each([
     [
       'NOPERM no',
-      'NOPERM). Give its user the commands eval, evalsha, publish and subscribe, and the keys and channels app:*.',
+      'NOPERM). Give its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe and unsubscribe, and the keys and channels app:*.',
+    ],
+    [
+      "ERR The user executing the script can't run this command or subcommand script: 1f, on @user_script:2.",
+      'NOPERM). Give its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe and unsubscribe, and the keys and channels app:*.',
+    ],
+    [
+      "ERR ACL failure in script: User app has no permissions to run the 'time' command script: 1f, on @user_script:2.",
+      'NOPERM). Give its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe and unsubscribe, and the keys and channels app:*.',
     ],
     ['WRONGPASS no', 'WRONGPASS). Correct the user name and the password of the Redis client.'],
     ['Command failed: NOAUTH no', 'NOAUTH). Give the Redis client its password.'],

@@ -17,7 +17,6 @@ const client = new GenClient({
   baseUrl,
   store: redisStore(redis),
   limits: { 'videos.create': { limit: 20, windowMs: Number(windowMs) } },
-  onUnavailable: 'throw',
 });
 process.send?.('ready');
 await new Promise((resolve) => process.once('message', resolve));

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { redisStore } from 'gen-client/redis';
 import { createSandbox } from 'gen-client/sandbox';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ensureBuilt, ROOT } from '../support/build.js';
@@ -30,10 +31,11 @@ describe.skipIf(whyNoRedis())('share-limits.ts', () => {
       const printed = (await Promise.all(runs)).map(({ stdout, stderr }) => stdout + stderr).join('');
       expect(printed.trim().split('\n').sort()).toEqual(sandbox.jobs.map(({ id }) => id).sort());
       expect(sandbox.jobs).toHaveLength(3);
-      const [state = ''] = await redis.ioredis.keys('gen-client:{*/limits/videos.create}:lane');
-      const { rest, members } = JSON.parse(String(await redis.ioredis.get(state)));
-      const underWay = members.reduce((calls: number, [, open]: [string, number]) => calls + open, 0);
-      expect(rest.length + underWay).toBe(3);
+      const [key = ''] = await redis.ioredis.keys('gen-client:{*/limits/videos.create}*');
+      const [, group = ''] = /\{(.+)\}/.exec(key) ?? [];
+      const { values } = await redisStore(redis.ioredis).read(group, ['limit']);
+      const { rest, open } = JSON.parse(values.limit ?? '');
+      expect(rest.length + Object.keys(open).length).toBe(3);
     } finally {
       await service.close();
       await redis.close();

@@ -83,11 +83,15 @@ describe('preflight says of', () => {
       { ...P, aspectRatio: '16:9' },
       'http_400 aspectRatio: the service ignores this name; write aspect_ratio.',
     ],
-    ['checkImage', { ...P, aspectRatio: '16:9' }, 'http_400 aspectRatio: the service ignores this name; write ratio.'],
+    [
+      'checkImage',
+      { ...P, aspectRatio: '16:9' },
+      'http_400 aspectRatio: images.create ignores this name; write ratio.',
+    ],
     [
       'checkVideo',
       { ...P, intent: 'video_edit', aspectRatio: '1:1' },
-      'http_400 aspectRatio: the service ignores this name; write ratio.',
+      'http_400 aspectRatio: the service ignores this name; write aspect_ratio.',
     ],
     [
       'checkVideo',
@@ -146,7 +150,7 @@ describe('preflight says of', () => {
       { ...P, references: [{ image_url: 'http://a' }] },
       'references: a public URL should start with https://.',
     ],
-    ['checkVideo', { ...P, label: 'http://a' }, 'sent'],
+    ['checkVideo', { ...P, label: 'http://a' }, 'http_400 label: is an option: pass it as the second argument.'],
     // Edits.
     ['checkVideoEdit', EDIT, 'sent'],
     [
@@ -284,13 +288,18 @@ describe('preflight says of', () => {
     [
       'checkVideo',
       { content: [{ text: 'x', video_url: new Blob(['x']) }] },
-      'http_400 content[0].video_url: takes a public URL; a file goes into a field that takes upload ids.',
+      'http_400 content[0].video_url: takes a public URL; a file goes into reference_video_upload_ids.',
+    ],
+    [
+      'checkImage',
+      { ...P, references: [{ type: 'image_url', url: new Blob(['x']) }] },
+      'http_400 references[0].url: takes a public URL; a file goes into reference_upload_ids.',
     ],
   ])('%s(%j): %s', (check, body, expected) => {
     expect(verdict(check, body)).toEqual(expected);
   });
 
-  it('an undocumented field where it is strict', () => {
-    expect(verdict('checkVideo', { ...P, promt: 'x' }, { isStrict: true })).toMatch(/^http_400 /);
+  it('an undocumented field', () => {
+    expect(verdict('checkVideo', { ...P, promt: 'x' })).toMatch(/^http_400 /);
   });
 });

@@ -1,4 +1,4 @@
-// Rules that are arithmetic: prices, lengths of jobs, which job is read next, periods, places, pauses; and what errors mean.
+// Rules that are arithmetic: prices, lengths of jobs, which job is read next, periods, pauses; and what errors mean.
 import { describe, expect, it } from 'vitest';
 import { markArrived, markPassing } from '../../src/errors/gen-error.js';
 import {
@@ -13,11 +13,9 @@ import {
   UploadError,
 } from '../../src/errors/index.js';
 import { backoff, noEarlier, spread } from '../../src/rules/backoff.js';
-import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget-state.js';
+import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget.js';
 import * as fate from '../../src/rules/fate.js';
 import * as files from '../../src/rules/files.js';
-import { compactEntries, type JournalEntry } from '../../src/rules/journal.js';
-import { takePlace } from '../../src/rules/places.js';
 import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
 import {
   expectedMs,
@@ -190,20 +188,6 @@ describe('pauses', () => {
   });
 });
 
-describe('a place in the line of a rate limit', () => {
-  const limit = { limit: 2, windowMs: 1_000 };
-  it.each([
-    [[], 0, 0, [0]],
-    [[], 500.2, 501, [501]],
-    [[100], 0, 100, [100, 100]],
-    [[100, 200], 0, 1_330, [200, 1_330]],
-    [[100, 2_000], 0, 2_000, [2_000, 2_000]],
-    [[100, 200], 5_000, 5_000, [200, 5_000]],
-  ])('behind %j, not before %f ms, is at %i ms', (before, notBefore, atMs, places) => {
-    expect(takePlace(before, limit, notBefore)).toEqual({ atMs, places });
-  });
-});
-
 describe('the period of a budget', () => {
   const DAY = 86_400_000;
   const now = Date.UTC(2026, 1, 28, 12);
@@ -219,17 +203,15 @@ describe('the period of a budget', () => {
   });
 
   it('keeps a lost answer until the end of the next one, or a day', () => {
-    expect(lostUntilMs('total', now, 0)).toBe(now + DAY);
-    expect(lostUntilMs('day', now, 0)).toBe(Date.UTC(2026, 2, 2));
-    expect(lostUntilMs('month', now, 0)).toBe(Date.UTC(2026, 3));
-    expect(lostUntilMs(1_000, now, 0)).toBe(now + 1_000);
-    expect(lostUntilMs(1_000, now, now - 10)).toBe(now + 1_990);
-    expect(lostUntilMs('day', now, now + DAY)).toBe(Date.UTC(2026, 2, 3));
+    expect(lostUntilMs('total', now)).toBe(now + DAY);
+    expect(lostUntilMs('day', now)).toBe(Date.UTC(2026, 2, 2));
+    expect(lostUntilMs('month', now)).toBe(Date.UTC(2026, 3));
+    expect(lostUntilMs(1_000, now)).toBe(now + 2_000);
   });
 
   it('is kept by the store for longer than it lasts', () => {
     expect([keptMs('total'), keptMs('day'), keptMs('month'), keptMs(DAY)].map((ms) => ms / DAY)).toEqual([
-      3_650, 102, 102, 42,
+      3_650, 63, 63, 3,
     ]);
   });
 });
@@ -401,46 +383,5 @@ describe('the step of an upload that failed', () => {
     ['another error', new PreflightError('expired', { code: 'http_400', param: 'x' }), false],
   ])('%s says that its URL has expired: %s', (_, error, expected) => {
     expect(files.isExpiredUrl(error)).toBe(expected);
-  });
-});
-
-describe('a journal that is compacted', () => {
-  const at = '2026-01-01T00:00:00.000Z';
-  const opened = (key: string): JournalEntry => ({ key, call: 'videos', params: {}, at });
-  const accepted = (key: string, jobId: string): JournalEntry => ({ phase: 'accepted', key, jobId, at });
-  const failed = (jobId: string): JournalEntry => ({ phase: 'final', jobId, status: 'failed', at });
-  const closed = (key: string): JournalEntry => ({ phase: 'closed', key, reason: 'unsent', at });
-
-  it('keeps one entry of each kind of a create that has a job', () => {
-    const entries = [
-      opened('a'),
-      opened('a'),
-      accepted('a', 'j1'),
-      accepted('a', 'j1'),
-      failed('j1'),
-      failed('j1'),
-      closed('a'),
-    ];
-    expect(compactEntries(entries, 9)).toEqual([opened('a'), accepted('a', 'j1'), failed('j1'), closed('a')]);
-  });
-
-  it('keeps each attempt of a create that is open', () => {
-    const entries = [opened('a'), opened('a'), closed('a'), opened('b')];
-    expect(compactEntries(entries, 0)).toEqual(entries);
-  });
-
-  it('drops the oldest creates that are done, with the entries of their jobs, and what belongs to none', () => {
-    const one = (key: string) => [opened(key), accepted(key, `job ${key}`), failed(`job ${key}`)];
-    const entries = [
-      ...one('a'),
-      opened('open'),
-      ...one('b'),
-      ...one('c'),
-      failed('a job of nobody'),
-      closed('nobody'),
-    ];
-    expect(compactEntries(entries, 2)).toEqual([opened('open'), ...one('b'), ...one('c')]);
-    expect(compactEntries(entries, 0)).toEqual([opened('open')]);
-    expect(compactEntries(entries, 9)).toHaveLength(10);
   });
 });

@@ -9,6 +9,7 @@ const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/go
 );
 const QUIET = [
   '--no-sandbox',
+  '--disable-dev-shm-usage',
   '--disable-gpu',
   '--disable-quic',
   '--no-first-run',

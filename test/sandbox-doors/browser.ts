@@ -24,7 +24,7 @@ export interface Browser {
 const playwright = realTool('playwright-core');
 const chromium = realTool('chromium');
 const FLAGS =
-  '--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync --disable-component-update';
+  '--no-sandbox --disable-dev-shm-usage --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync --disable-component-update';
 
 /** Whether Chromium can be run here. */
 export const hasChromium = playwright !== undefined && chromium !== undefined;

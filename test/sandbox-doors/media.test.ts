@@ -8,7 +8,7 @@ import { decode } from 'fast-png';
 import { BufferSource, Input, MP4 } from 'mediabunny';
 import { afterAll, describe, expect, it } from 'vitest';
 import { MODELS } from '../../src/catalog.js';
-import { createMediaCache, dimensionsFor, type MediaSpec, renderMedia } from '../../src/sandbox/media/index.js';
+import { dimensionsFor, type MediaSpec, renderMedia } from '../../src/sandbox/media/index.js';
 import { describeMp4, u32 } from './mp4-boxes.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gen-media-'));
@@ -64,13 +64,6 @@ describe('an image', () => {
     expect([image.width, image.height]).toEqual([size.width, size.height]);
     expect(image.text).toEqual({ Comment: 'svc-image-pro\nA fox ?' });
   });
-});
-
-it('speech is a WAV, half a second for each word', () => {
-  const spec = { kind: 'audio', aspectRatio: '', resolution: '', durationS: 0, seed: 1, label: 'svc-speech' } as const;
-  const { bytes, contentType } = createMediaCache()({ ...spec, prompt: 'three short words' });
-  expect(contentType).toBe('audio/wav');
-  expect([new TextDecoder().decode(bytes.subarray(0, 4)), bytes.length]).toEqual(['RIFF', 44 + 3 * 4000]);
 });
 
 describe('a video', () => {

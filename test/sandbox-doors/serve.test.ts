@@ -64,6 +64,27 @@ it('a cut lets the head and the bytes before it arrive, and nothing after', asyn
   await server.close();
 });
 
+it('a cut lets them arrive when the process pauses just then', async () => {
+  const pausing = () => {
+    let pulls = 0;
+    return new ReadableStream({
+      pull(controller) {
+        if (pulls++ === 0) return controller.enqueue(new TextEncoder().encode('hello'));
+        setImmediate(() => {
+          const until = performance.now() + 30;
+          while (performance.now() < until);
+        });
+        controller.error(new TypeError('cut'));
+      },
+    });
+  };
+  const server = await serve(() => new Response(pausing(), { headers: { 'content-length': '50' } }), { port: 0 });
+  const seen = [];
+  for (let round = 0; round < 5; round++) seen.push(await exchange(Number(new URL(server.url).port)));
+  expect(seen.map((raw) => /^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\nhello$/.test(raw))).toEqual(Array(5).fill(true));
+  await server.close();
+});
+
 it('listens on loopback alone unless told otherwise', async () => {
   const outside = Object.values(networkInterfaces())
     .flat()

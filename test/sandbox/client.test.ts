@@ -48,12 +48,12 @@ describe('sandbox.client()', () => {
     const fork = createSandbox({ jobDurationMs: 0 }).fork();
     const other = fork.client({ rateLimit: 'throw', apiKey: fork.apiKey });
     await expect(other.videos.create({ prompt })).resolves.toBeDefined();
-    expect(client.limits()['videos.create']).toMatchObject({ inUse: 20 });
-    expect(other.limits()['videos.create']).toMatchObject({ inUse: 1 });
+    expect(client.limits()['videos.create']).toMatchObject({ free: 0 });
+    expect(other.limits()['videos.create']).toMatchObject({ free: 19 });
     const copy = sandbox.fork();
     expect([copy.apiKey, copy.baseUrl === sandbox.baseUrl]).toEqual([sandbox.apiKey, false]);
-    const used = Object.values(copy.client().limits()).map(({ inUse }) => inUse);
-    expect(used.every((count) => count === 0)).toBe(true);
+    const unused = Object.values(copy.client().limits()).map(({ free, limit }) => free === limit);
+    expect(unused.every(Boolean)).toBe(true);
   });
 });
 

@@ -25,7 +25,7 @@ test('storage answers a preflight, so that a page of another origin may upload',
 });
 
 test('a PUT, a refusal and a fault carry the header without which a page would not see them', async () => {
-  const client = setUp({ storage: 'other-origin' });
+  const client = setUp({ storage: { origin: 'other' } });
   const { data } = (await client.call('POST', '/v1/uploads', params)).body;
   const put = (headers: Record<string, string>) =>
     client.sandbox.fetch(data.direct_upload_url, {

@@ -64,7 +64,12 @@ const provoke: Record<string, () => Promise<Answer>> = {
   video_edit_model_not_supported: () =>
     setUp().call('POST', '/v1/video-edits', { ...edit, model: 'svc-video-gen-1-5', video: 'https://e.example/a.mp4' }),
   video_edit_source_required: () => setUp().call('POST', '/v1/video-edits', edit),
-  voice_required: () => setUp().call('POST', '/v1/speech', { text: 'hello' }),
+  // The document names its cause, the speech operation, and does not show it.
+  voice_required: () => {
+    const client = setUp();
+    client.sandbox.faults.add({ status: 400, code: 'voice_required' });
+    return client.call('POST', '/v1/speech', { text: 'hello' });
+  },
   internal_error: () => {
     const client = setUp();
     client.sandbox.faults.add({ status: 500 });

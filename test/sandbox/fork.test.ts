@@ -19,7 +19,7 @@ test('a fork has all that the original had, at the same time', async () => {
   expect([fork.now(), fork.seed, fork.dispatch]).toEqual([sandbox.now(), sandbox.seed, sandbox.dispatch]);
   expect([fork.apiKey, fork.webhookSecret]).toEqual([sandbox.apiKey, sandbox.webhookSecret]);
   expect(fork.ledger()).toEqual(sandbox.ledger());
-  expect(fork.accounts).toEqual(['main', 'other']);
+  expect(fork.ledger({ account: 'other' })).toEqual(sandbox.ledger({ account: 'other' }));
   expect(fork.requests).toEqual(sandbox.requests);
   expect((await copy.as(key).call('GET', `/v1/characters/ada`)).status).toBe(404);
   expect((await copy.call('GET', '/v1/characters/ada')).body.data).toEqual(registered.body.data);

@@ -18,7 +18,7 @@ type Step =
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
     do: fc.constant('create' as const),
-    path: fc.constantFrom('/v1/videos', '/v1/images', '/v1/video-edits', '/v1/characters', '/v1/speech'),
+    path: fc.constantFrom('/v1/videos', '/v1/images', '/v1/video-edits', '/v1/characters'),
     prompt: fc.constantFrom(
       'a fox',
       'a fox [fail:generation_failed]',
@@ -55,7 +55,7 @@ async function take(sandbox: Sandbox, one: Step): Promise<void> {
     if (running) sandbox.finish(running.id);
   }
   if (one.do !== 'create') return;
-  const extra = { video: 'https://e.example/a.mp4', name: 'Ada', text: one.prompt, voice: 'voice_aria' };
+  const extra = { video: 'https://e.example/a.mp4', name: 'Ada' };
   const model = one.path === '/v1/video-edits' ? { model: 'svc-video-pro' } : {};
   const headers = one.key ? { 'idempotency-key': one.key } : {};
   await client.call('POST', one.path, { prompt: one.prompt, ...extra, ...model }, headers).catch(() => {});

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { PricedJob, Prices } from '../../src/sandbox/index.js';
-import { type PlainClient, setUp } from './plain-client.js';
+import type { Prices } from '../../src/sandbox/index.js';
+import type { PricedJob } from '../../src/sandbox/world/prices.js';
+import { clientFor, type PlainClient, setUp } from './plain-client.js';
 
 const prompt = 'a fox at dawn';
 const quote = async (client: PlainClient, body: object = {}, path = '/v1/videos') =>
@@ -78,17 +79,15 @@ test('prices can change in the middle, in process and over HTTP; jobs that exist
   expect(await client.code('POST', '/v1/videos', { prompt })).toBe('insufficient_balance');
 });
 
-test('a snapshot, a reset and a fork keep their own prices', async () => {
+test('a reset and a fork have their own prices', async () => {
   const client = setUp({ prices: 10 });
   client.sandbox.setPrices(() => 20);
-  const snapshot = client.sandbox.snapshot();
-  const fork = client.sandbox.fork();
+  const fork = clientFor(client.sandbox.fork());
   client.sandbox.setPrices(30);
-  client.sandbox.restore(snapshot);
-  expect(await quote(client)).toBe(20);
+  expect([await quote(fork), await quote(client)]).toEqual([20, 30]);
   client.sandbox.reset();
   expect(await quote(client)).toBe(10);
-  fork.setPrices(40);
+  fork.sandbox.setPrices(40);
   expect(await quote(client)).toBe(10);
 });
 

@@ -108,7 +108,7 @@ describe('the path of a fault', () => {
 });
 
 test('with 20,000 jobs, what the page asks for takes milliseconds (once, a tenth of a second)', async () => {
-  const client = setUp({ balanceTokens: 1e9, logLimit: 1000 });
+  const client = setUp({ balanceTokens: 1e9 });
   const body = JSON.stringify({ prompt: 'a fox at dawn' });
   const { fetch, baseUrl, apiKey } = client.sandbox;
   const init = { method: 'POST', headers: { authorization: `Bearer ${apiKey}` }, body };

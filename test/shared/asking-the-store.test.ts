@@ -1,19 +1,8 @@
 // What a process takes from the answers of a shared store, how often it asks, and what it says when the store is away.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/index.js';
-import type { LaneTurn } from '../../src/rules/lane.js';
-import {
-  boundedStore,
-  eventStore,
-  isSetupError,
-  memoryStoreOn,
-  type Store,
-  type StoreChanges,
-  setupError,
-  updateGroup,
-} from '../../src/store/store.js';
-import { createOutage, StoredLane } from '../../src/store/stored-lane.js';
-import { settle, virtualClock } from '../waiting/virtual-clock.js';
+import { boundedStore, eventStore, isSetupError, type Store, setupError, updateGroup } from '../../src/store/store.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
 
 const random = { next: () => 0.5, uuid: () => 'id' };
 const errorOf = (promise: Promise<unknown>) =>
@@ -117,96 +106,6 @@ describe('an update', () => {
     stop.abort(new Error('enough'));
     const aborted = updateGroup(where, [], () => ({ changes: {}, result: 1 }), stop.signal);
     expect(await errorOf(aborted)).toBe(stop.signal.reason);
-  });
-});
-
-it('an outage is told once to each client, until the store has answered; meanwhile it is not asked for five seconds', () => {
-  const clock = virtualClock();
-  const outage = createOutage(clock);
-  const told: string[] = [];
-  const [one, other] = [(text: string) => void told.push(`one: ${text}`), () => void told.push('other')];
-  expect(outage.untilMs).toBe(Number.NEGATIVE_INFINITY);
-  outage.began(new Error('refused'));
-  expect(outage.untilMs).toBe(clock.now() + 5_000);
-  for (const warn of [one, one, other, undefined]) outage.warn(warn);
-  expect(told).toEqual([
-    'one: The store is unavailable (refused). Until it answers, this process keeps the limits by itself.',
-    'other',
-  ]);
-  outage.ended();
-  expect(outage.untilMs).toBe(Number.NEGATIVE_INFINITY);
-  outage.warn(one);
-  expect(told).toHaveLength(3);
-});
-
-describe('a lane in a store', () => {
-  const turn: LaneTurn = {
-    member: 'm',
-    open: 0,
-    counted: 0,
-    answeredAgoMs: [],
-    received: 0,
-    helps: false,
-    waiting: [],
-    tries: 0,
-    pauseMs: 0,
-    leaseMs: 1_000,
-  };
-  const laneIn = (store: Store, clock: ReturnType<typeof virtualClock>) =>
-    new StoredLane({ store, group: 'account/lane', clock, random }, { limit: 20, windowMs: 60_000 });
-
-  it('may be asked for four times at once, then twice a second, and twice more for each slot', async () => {
-    const clock = virtualClock();
-    const lane = laneIn(memoryStoreOn(clock), clock);
-    const look = () => lane.take(() => turn);
-    for (let at = 0; at < 3; at++) await look();
-    expect(lane.waitMs()).toBe(0);
-    await look();
-    expect(lane.waitMs()).toBe(500);
-    await clock.advance(400);
-    expect(lane.waitMs()).toBe(100);
-    await clock.advance(100);
-    expect(lane.waitMs()).toBe(0);
-    await look();
-    // A slot costs a read and a write, and gives as much.
-    await lane.take(() => ({ ...turn, tries: 1 }));
-    expect(lane.waitMs()).toBe(500);
-    await clock.advance(3_600_000);
-    for (let at = 0; at < 4; at++) await look();
-    expect(lane.waitMs()).toBe(500);
-  });
-
-  it('is not written where nothing has come of a turn, and forgotten when it is as good as new', async () => {
-    const clock = virtualClock();
-    const store = memoryStoreOn(clock);
-    const written: StoreChanges[] = [];
-    const noting: Store = {
-      read: store.read,
-      write(group, version, changes) {
-        written.push(changes);
-        return store.write(group, version, changes);
-      },
-    };
-    const lane = laneIn(noting, clock);
-    // The slot of a call that was answered so long ago is free again.
-    await lane.take(() => ({ ...turn, answeredAgoMs: [120_000] }));
-    expect(written).toEqual([]);
-    await lane.take(() => ({ ...turn, tries: 1 }));
-    expect(written).toEqual([{ lane: { value: expect.any(String), ttlMs: expect.any(Number) } }]);
-    await lane.take(() => turn);
-    expect(written.slice(1)).toEqual([{ lane: null }]);
-  });
-
-  it('refuses what something else has written, and says so', async () => {
-    const clock = virtualClock();
-    const store = answering({ version: '1', nowMs: 0, values: { lane: 'not ours' } });
-    const error = await errorOf(laneIn(store, clock).take(() => turn));
-    expect(isSetupError(error)).toBe(true);
-    expect(error).toMatchObject({
-      message: 'The store has something else under "account/lane". Give gen-client a prefix of its own.',
-    });
-    await settle();
-    expect(clock.timers).toBe(0);
   });
 });
 

@@ -1,25 +1,25 @@
-// Which account a call counts for in a shared store: by its key, or by the name that the store has for the account.
+// Which account a call counts for in a shared store: by its key, or by the name that the client has for the account.
 import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { GenClient, memoryStore, RateLimitError, type Store } from '../../src/index.js';
+import { GenClient, memoryStore, RateLimitError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
 const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
 const params = { prompt: 'a fox at dawn' };
 
 /** Two clients whose keys differ, as two processes have them during a rotation. */
-function beforeAndAfter(storeOf: (base: Store) => Store) {
+function beforeAndAfter(...accounts: (string | undefined)[]) {
   const { baseUrl, fetch, createKey, requests } = createSandbox();
-  const base = memoryStore();
+  const store = memoryStore();
   const [before, after] = [createKey(), createKey()].map(
-    (apiKey) => new GenClient({ apiKey, baseUrl, fetch, limits, store: storeOf(base), rateLimit: 'throw' }),
+    (apiKey, at) => new GenClient({ apiKey, baseUrl, fetch, limits, store, account: accounts[at], rateLimit: 'throw' }),
   );
   if (!before || !after) throw new TypeError('there are two keys');
   return { before, after, requests };
 }
 
-it('counts the calls under an old and a new key together, where the store names the account', async () => {
-  const { before, after, requests } = beforeAndAfter((base) => ({ ...base, account: 'main' }));
+it('counts the calls under an old and a new key together, where the clients name the account', async () => {
+  const { before, after, requests } = beforeAndAfter('main', 'main');
   await before.videos.create(params);
   await after.videos.create(params);
   await expect(after.videos.create(params)).rejects.toThrow(RateLimitError);
@@ -28,7 +28,7 @@ it('counts the calls under an old and a new key together, where the store names 
 });
 
 it('shares what was learned of prices with a process that has the new key', async () => {
-  const { before, after } = beforeAndAfter((base) => ({ ...base, account: 'main' }));
+  const { before, after } = beforeAndAfter('main', 'main');
   const kind = { call: 'videos' } as const;
   const { quoted_token_cost } = await before.videos.create(params);
   // The price is written, and then read, in the background.
@@ -38,17 +38,11 @@ it('shares what was learned of prices with a process that has the new key', asyn
   expect(after.estimate(kind).tokens).toBe(quoted_token_cost);
 });
 
-it.each([
-  ['without a name', (base: Store) => base],
-  [
-    'under two names',
-    (() => {
-      let names = 0;
-      return (base: Store) => ({ ...base, account: `tenant-${++names}` });
-    })(),
-  ],
-])('counts the calls of two keys apart, %s', async (_, storeOf) => {
-  const { before, after, requests } = beforeAndAfter(storeOf);
+it.each<[string, string[]]>([
+  ['without a name', []],
+  ['under two names', ['tenant-1', 'tenant-2']],
+])('counts the calls of two keys apart, %s', async (_, accounts) => {
+  const { before, after, requests } = beforeAndAfter(...accounts);
   for (const client of [before, after, before, after]) await client.videos.create(params);
   expect(requests).toHaveLength(4);
 });

@@ -1,7 +1,11 @@
 // Every store that the tables of cases run over.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { openGroupTable } from '../../src/adapters/cloudflare/group-table.js';
+import { fileStore } from '../../src/adapters/node/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
@@ -120,6 +124,18 @@ export const STORES: readonly StoreCase[] = [
     async open() {
       const store = memoryStoreOn(systemClock);
       return { notifies: true, another: () => store, close: async () => {} };
+    },
+  },
+  {
+    name: 'a file',
+    async open() {
+      const folder = mkdtempSync(join(tmpdir(), 'gen-stores-'));
+      const path = join(folder, 'gen.store');
+      const close = async () => {
+        await fileStore(path).close();
+        rmSync(folder, { recursive: true });
+      };
+      return { notifies: true, another: () => fileStore(path), close };
     },
   },
   {

@@ -46,7 +46,7 @@ describe.skipIf(!canOpen)('the search of the site', () => {
   });
 
   test('finds a member that no guide names', async () => {
-    expect((await find('InProcessLimiter'))[0]).toBeDefined();
+    expect((await find('BudgetExceededError'))[0]).toBeDefined();
   });
 });
 

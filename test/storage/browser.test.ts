@@ -74,7 +74,14 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
     const { chromium } = await import(playwright ?? '');
     browser = await chromium.launch({
       executablePath,
-      args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+      args: [
+        '--no-sandbox',
+        '--disable-dev-shm-usage',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+      ],
     });
     const service = await sandbox.listen({ port: 0 });
     baseUrl = service.url;

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { copyOutput, type OutputClient, StorageError } from '../../src/adapters/storage/index.js';
+import { copyOutput, StorageError } from '../../src/adapters/storage/index.js';
+import type { OutputClient } from '../../src/downloading/output-source.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
@@ -105,6 +106,18 @@ describe('a put', () => {
       overwrite: false,
       signal: expect.any(AbortSignal),
     });
+  });
+
+  it.each([
+    ['image/png;,text/html', 'image/png', 'image/png'],
+    ['video/mp4; codecs="avc1.64001f, mp4a.40.2"', ...Array(2).fill('video/mp4; codecs="avc1.64001f, mp4a.40.2"')],
+    ['video/mp4; codecs="<script>"', 'video/mp4', 'video/mp4'],
+    ['image/svg+xml', 'application/octet-stream', undefined],
+    ['image/x-unheard-of', 'application/octet-stream', undefined],
+  ])('of %s is stored as %s', async (contentType, kept, told) => {
+    service.addOutput('job_1', { body: MOVIE, contentType });
+    expect((await copy()).contentType).toBe(told);
+    expect(stored()?.options.contentType).toBe(kept);
   });
 
   it('that resolves without having read the whole body is an error', async () => {

@@ -1,12 +1,8 @@
 // A service with one file and a store that answers as it is told, both without a connection.
 import { createHash } from 'node:crypto';
 import { expect, vi } from 'vitest';
-import {
-  type CopyOutputOptions,
-  copyOutput,
-  type OutputDestination,
-  type StoredObject,
-} from '../../src/adapters/storage/index.js';
+import type { StoredObject } from '../../src/adapters/storage/destination.js';
+import { type CopyOutputOptions, copyOutput, type OutputDestination } from '../../src/adapters/storage/index.js';
 import { APIError, StorageError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';

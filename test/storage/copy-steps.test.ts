@@ -1,7 +1,8 @@
 // One copy, request by request: what the store is asked, when it is asked again, and what every outcome means.
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { StoredObject } from '../../src/adapters/storage/destination.js';
 import { RepeatRequest, UnconfirmedPut } from '../../src/adapters/storage/destination.js';
-import { copyOutput, type StoredObject } from '../../src/adapters/storage/index.js';
+import { copyOutput } from '../../src/adapters/storage/index.js';
 import { DownloadError, StorageError } from '../../src/errors/index.js';
 import { rejection } from '../transport/support.js';
 import {
@@ -319,7 +320,7 @@ describe('a put whose outcome is in doubt', () => {
 describe('a call that cannot be is refused before anything is asked', () => {
   const CALL = 'copyOutput(client, job, destination)';
   it.each<[unknown, string]>([
-    [null, 'copyOutput: options must be an object, not null.'],
+    [null, 'copyOutput: options must be an object such as { onProgress }, not null.'],
     [{ retrys: 1 }, 'copyOutput has no option "retrys". Did you mean "retries"?'],
     [{ retries: -1 }, 'retries must be a whole number, 0 or more, not -1.'],
     [{ retries: '1' }, 'retries must be a whole number, 0 or more, not "1".'],
@@ -334,7 +335,7 @@ describe('a call that cannot be is refused before anything is asked', () => {
   });
 
   it.each<[unknown[], string]>([
-    [['job_1', { put: take }], `${CALL}: the first argument must be a GenClient, not "job_1".`],
+    [['job_1', { put: take }], `${CALL}: the first argument must be a GenClient, not a string.`],
     [[undefined, 'job_1', { put: take }], `${CALL}: the first argument must be a GenClient, not undefined.`],
     [[start().client, undefined, { put: take }], `${CALL}: job is undefined. Pass a job or its id.`],
     [[start().client, 'job_1', {}], 'destination must be an object with the method put, not an object.'],

@@ -1,11 +1,7 @@
 // What a handler asks the service and the copy of a file, and what it answers, without a connection.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import {
-  createOutputHandler,
-  type OutputHandlerOptions,
-  type OutputSource,
-  r2,
-} from '../../src/adapters/storage/index.js';
+import { createOutputHandler, type OutputSource, r2 } from '../../src/adapters/storage/index.js';
+import type { OutputHandlerOptions } from '../../src/adapters/storage/output-handler.js';
 import { fileResponse } from '../../src/adapters/storage/output-response.js';
 import { APIError, RateLimitError } from '../../src/errors/index.js';
 
@@ -275,15 +271,15 @@ describe('a handler cannot be made', () => {
     'createOutputHandler needs authorize: a function (request, jobId) that returns true where the request may see the file. Without it everybody could see every file.';
   const NO_CLIENT = 'createOutputHandler({ client, authorize }): the first argument must be a GenClient, not';
   it.each<[unknown, string]>([
-    [null, 'createOutputHandler: options must be an object, not null.'],
+    [null, 'createOutputHandler: options must be an object such as { client }, not null.'],
     [undefined, `${NO_CLIENT} undefined.`],
     [{ client: 7 }, 'client must be an object, not 7.'],
     [{ client: {} }, `${NO_CLIENT} an object.`],
     [{ client }, NEEDS],
     [{ client, authorize: true }, 'authorize must be a function, not true.'],
-    [{ client, jobId: 'x' }, 'jobId must be a function, not "x".'],
+    [{ client, jobId: 'x' }, 'jobId must be a function, not a string.'],
     [{ client, source: {} }, 'source must be a function, not an object.'],
-    [{ client, filename: 'x' }, 'filename must be a function, not "x".'],
+    [{ client, filename: 'x' }, 'filename must be a function, not a string.'],
     [{ client, onError: 7 }, 'onError must be a function, not 7.'],
     [{ client, disposition: 'save' }, 'disposition must be one of "inline", "attachment", not "save".'],
     [{ client, cacheControl: '' }, 'cacheControl must be a non-empty string, not "".'],

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { OutputDestination, PutObjectOptions, StoredObject } from '../../src/adapters/storage/index.js';
+import type { PutObjectOptions, StoredObject } from '../../src/adapters/storage/destination.js';
+import type { OutputDestination } from '../../src/adapters/storage/index.js';
 
 /** A store of one's own, as the simplest `put` and `head` make it. */
 export class MemoryStore {

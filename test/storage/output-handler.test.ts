@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createOutputHandler, type OutputHandlerOptions } from '../../src/adapters/storage/index.js';
+import { createOutputHandler } from '../../src/adapters/storage/index.js';
+import type { OutputHandlerOptions } from '../../src/adapters/storage/output-handler.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 

@@ -1,6 +1,7 @@
 // What an S3 store is asked word for word, and what each of its answers means.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type S3Options, s3 } from '../../src/adapters/storage/index.js';
+import { s3 } from '../../src/adapters/storage/index.js';
+import type { S3Options } from '../../src/adapters/storage/s3-options.js';
 import { rejection } from '../transport/support.js';
 
 const KEY = 'videos/fox 1.mp4';

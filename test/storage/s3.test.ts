@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { copyOutput, createOutputHandler, type S3Options, StorageError, s3 } from '../../src/adapters/storage/index.js';
+import { copyOutput, createOutputHandler, StorageError, s3 } from '../../src/adapters/storage/index.js';
+import type { S3Options } from '../../src/adapters/storage/s3-options.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { S3Double } from './s3-double.js';

@@ -1,7 +1,8 @@
 // What a store cannot be made with, and what is shown of it: never a secret.
 import { describe, expect, it } from 'vitest';
 import { asStorageError, objectJob } from '../../src/adapters/storage/destination.js';
-import { type OutputDestination, r2, type S3Options, s3 } from '../../src/adapters/storage/index.js';
+import { type OutputDestination, r2, s3 } from '../../src/adapters/storage/index.js';
+import type { S3Options } from '../../src/adapters/storage/s3-options.js';
 
 const CREDENTIALS = { accessKeyId: 'AKID', secretAccessKey: 'pa55' };
 const RIGHT = { bucket: 'media', key: 'fox.mp4', credentials: CREDENTIALS };
@@ -31,8 +32,8 @@ describe('s3', () => {
     [{ key: '\ud83e' }, `${KEY} "\\ud83e".`],
     [{ region: '' }, 'region must be a non-empty string, not "".'],
     [{ region: 7 }, 'region must be a non-empty string, not 7.'],
-    [{ headers: 'x' }, 'headers must be an object, not "x".'],
-    [{ fetch: 'x' }, 'fetch must be a function, not "x".'],
+    [{ headers: 'x' }, 'headers must be an object, not a string.'],
+    [{ fetch: 'x' }, 'fetch must be a function, not a string.'],
     [{ credentials: undefined }, PAIR],
     [{ credentials: null }, PAIR],
     [{ credentials: 'pa55' }, PAIR],
@@ -87,7 +88,7 @@ describe('r2', () => {
   it.each<[unknown, unknown, string]>([
     [undefined, 'fox.mp4', 'r2(bucket, key): bucket is undefined. Bind it in wrangler.jsonc: r2_buckets.'],
     [null, 'fox.mp4', `${METHODS} null.`],
-    ['media', 'fox.mp4', `${METHODS} "media".`],
+    ['media', 'fox.mp4', `${METHODS} a string.`],
     [{ ...bucket, put: undefined }, 'fox.mp4', `${METHODS} an object.`],
     [{ ...bucket, get: undefined }, 'fox.mp4', `${METHODS} an object.`],
     [{ ...bucket, head: undefined }, 'fox.mp4', `${METHODS} an object.`],

@@ -14,10 +14,12 @@ const CACHE = join(ROOT, 'node_modules/.cache/gen-client');
 const LOCK = join(CACHE, 'building');
 const STALE_LOCK_MS = 180_000;
 
+/** The tarball that CI has just built and packed. */
+const { TARBALL } = process.env;
+
 /** Builds `dist` (code and types) unless it stands for the sources as they are now. */
 export async function ensureBuilt(): Promise<void> {
-  // CI has just built it.
-  if (process.env.DIST_IS_FRESH && existsSync(join(ROOT, 'dist/index.d.ts'))) return;
+  if (TARBALL !== undefined) return;
   await once('build', async () => {
     await run('npm', ['run', '--silent', 'build'], { cwd: ROOT, shell: process.platform === 'win32' });
     return 'dist';
@@ -26,6 +28,7 @@ export async function ensureBuilt(): Promise<void> {
 
 /** The path of the packed tarball of the sources as they are now. */
 export async function packTarball(): Promise<string> {
+  if (TARBALL !== undefined) return TARBALL;
   await ensureBuilt();
   return once('pack', async () => {
     const folder = join(CACHE, 'packed');

@@ -1,9 +1,10 @@
 // How the body of an answer is read: whole and up to a bound, or as a stream under a deadline.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
-import { type ClientOptions, ConnectionError, type ResponseEvent, TimeoutError } from '../../src/index.js';
+import { type ClientOptions, ConnectionError, TimeoutError } from '../../src/index.js';
 import { readerOf } from '../../src/runtime/bytes.js';
 import { createTransport } from '../../src/transport/create-transport.js';
+import type { ResponseEvent } from '../../src/transport/hooks.js';
 import { BASE_URL, countedSignal, created, freshKey, json, rejection, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };

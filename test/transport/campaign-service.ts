@@ -6,7 +6,7 @@ import { seeded } from '../support/seeded.js';
 import { parseRequest, type Seen, wire } from './support.js';
 
 const seed = Number(process.argv[2] ?? 1);
-const shared = { limits: 'off', balanceTokens: 1e9, jobDurationMs: 0, logLimit: 10 } as const;
+const shared = { limits: 'off', balanceTokens: 1e9, jobDurationMs: 0 } as const;
 const served = createSandbox({ ...shared, seed });
 const raw = createSandbox({ ...shared, seed: seed + 1 });
 const random = seeded(seed + 2);

@@ -50,7 +50,6 @@ describe('a bad option', () => {
     ['fetch', { fetch: 'fetch' }],
     ['preflight', { preflight: 'no' }],
     ['rateLimit', { rateLimit: 'none' }],
-    ['limiter', { limiter: {} }],
     ['logger', { logger: { info: () => {} } }],
     ['logLevel', { logLevel: 'loud' }],
     ['hooks', { hooks: 5 }],
@@ -60,6 +59,27 @@ describe('a bad option', () => {
     const make = () => new GenClient({ apiKey: 'k', baseUrl: BASE_URL, ...options } as ClientOptions);
     expect(make).toThrow(GenError);
     expect(make).toThrow(new RegExp(`^${name}\\b`));
+  });
+
+  it.each<[string, object]>([
+    ["limits['jobs.get'].windowMs must be a positive number of milliseconds, not undefined.", { limit: 5 }],
+    ["limits['jobs.get'].windowMs must be a positive number of milliseconds, not 0.", { limit: 5, windowMs: 0 }],
+    [
+      "limits['jobs.get'].limit must be a whole number of at least 1, or Infinity, not 1.5.",
+      { limit: 1.5, windowMs: 5 },
+    ],
+    ["limits['jobs.get'].limit must be a whole number of at least 1, or Infinity, not 0.", { limit: 0, windowMs: 5 }],
+    [`GenClient has no option "limits['jobs.get'].window". Did you mean "limits['jobs.get'].windowMs"?`, { window: 5 }],
+  ])('%s', (message, limit) => {
+    const limits = { 'jobs.get': limit } as unknown as ClientOptions['limits'];
+    expect(() => new GenClient({ limits })).toThrow(new GenError(message));
+  });
+
+  it('of limits is a lane that does not exist', () => {
+    const limits = { 'video.create': { limit: 5, windowMs: 5 } } as ClientOptions['limits'];
+    expect(() => new GenClient({ limits })).toThrow(
+      `GenClient has no option "limits['video.create']". Did you mean "limits['videos.create']"?`,
+    );
   });
 
   it.each([
@@ -139,7 +159,7 @@ describe('withOptions', () => {
     await other.videos.create({ prompt: 'x' });
     expect(seen[1]?.headers).toMatchObject({ 'x-b': '2', authorization: `Bearer ${apiKey}` });
     expect(seen[1]?.headers).not.toHaveProperty('x-a');
-    expect(other.limits()['videos.create']?.inUse).toBe(2);
+    expect(other.limits()['videos.create']?.free).toBe(18);
   });
 });
 

@@ -2,8 +2,9 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
-import { type APIError, idempotencyKeyFrom, type Logger, type RequestTrace } from '../../src/index.js';
+import { type APIError, idempotencyKeyFrom, type Logger } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
+import type { RequestTrace } from '../../src/transport/events.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
 
@@ -266,11 +267,14 @@ describe('an idempotency key', () => {
 });
 
 describe('a key that is used again', () => {
-  const warned = async (first: object, second: object) => {
+  const isRefused = async (first: object, second: object) => {
     const { client } = stubbed(() => json(created()), { preflight: false });
     await client.videos.create({ ...PROMPT, ...first }, { idempotencyKey: 'k' });
-    const { warnings } = await client.videos.create({ ...PROMPT, ...second }, { idempotencyKey: 'k' });
-    return warnings.some((warning) => warning.startsWith('idempotency_key_reused: '));
+    const again = client.videos.create({ ...PROMPT, ...second }, { idempotencyKey: 'k' });
+    return again.then(
+      () => false,
+      ({ code }) => code === 'idempotency_key_reused',
+    );
   };
 
   it.each<[string, object, object, boolean]>([
@@ -283,18 +287,17 @@ describe('a key that is used again', () => {
     ['another upload', { first_frame_upload_id: 'upl_1' }, { first_frame_upload_id: 'upl_2' }, false],
     ['a key in the body', {}, { idempotency_key: 'k' }, false],
     ['a field that ends as the key does', { my_idempotency_key: 'a' }, { my_idempotency_key: 'b' }, true],
-  ])('for %s: %j and %j, is warned of: %s', async (_, first, second, isWarned) => {
-    expect(await warned(first, second)).toBe(isWarned);
+  ])('for %s: %j and %j, is refused: %s', async (_, first, second, expected) => {
+    expect(await isRefused(first, second)).toBe(expected);
   });
 
   it('is forgotten after a thousand others, so that memory is bounded', async () => {
     const { client } = stubbed(() => json(created()), { rateLimit: 'off' });
-    const create = async (idempotencyKey: string, prompt: string) =>
-      (await client.videos.create({ prompt }, { idempotencyKey })).warnings.length;
+    const create = (idempotencyKey: string, prompt: string) => client.videos.create({ prompt }, { idempotencyKey });
     await create('first', 'a');
     for (let at = 0; at < 999; at++) await create(`other-${at}`, 'a');
-    expect(await create('first', 'b')).toBe(1);
+    await expect(create('first', 'b')).rejects.toMatchObject({ code: 'idempotency_key_reused' });
     for (let at = 0; at < 1_000; at++) await create(`more-${at}`, 'a');
-    expect(await create('first', 'b')).toBe(0);
+    await create('first', 'b');
   });
 });

@@ -1,7 +1,8 @@
 // A caller may leave a create while it pauses between two attempts. What was sent decides what that means.
-import { type ClientOptions, createBudget, GenClient, memoryStore, sharedJournal } from 'gen-client';
+import { type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openService, VIDEO } from '../budget/service.js';
+import { outlivingStore } from '../support/outliving-store.js';
 import { BASE_URL, freshKey, json } from './support.js';
 
 const full = (seconds: number) => () =>
@@ -13,22 +14,22 @@ const lostAnswer = () => {
   throw new TypeError('terminated');
 };
 
-/** A client with a budget and a journal, on a service whose first answers are these. */
+/** A client with a budget and a store, on a service whose first answers are these. */
 function spender(first: readonly (() => Response)[], options: ClientOptions = {}) {
   const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
-  const budget = createBudget({ maxTokens: 1_000, unknownPrice: () => 12 });
-  const journal = sharedJournal(memoryStore());
+  const store = outlivingStore();
+  const budget = createBudget({ maxTokens: 1_000, store, unknownPrice: () => 12 });
   const answers = [...first];
   const posts: (string | null)[] = [];
   const fetch = async (url: string, init: RequestInit) => {
     if (init.method === 'POST') posts.push(new Headers(init.headers).get('idempotency-key'));
     return answers.shift()?.() ?? service.fetch(url, init);
   };
-  const base = { apiKey: freshKey(), baseUrl: BASE_URL, budget, journal, fetch };
+  const base = { apiKey: freshKey(), baseUrl: BASE_URL, budget, store, fetch };
   return { client: new GenClient({ ...base, ...options }), budget, posts, service };
 }
 
-/** Leaves in the first pause or later, and then goes on with what the journal holds. */
+/** Leaves in the first pause or later, and then goes on with what the store holds. */
 async function leaveAndResume({ client, budget }: ReturnType<typeof spender>, afterMs = 100) {
   const abort = new AbortController();
   const reason = new Error('the user left');
@@ -40,7 +41,7 @@ async function leaveAndResume({ client, budget }: ReturnType<typeof spender>, af
   const usage = await budget.usage();
   const resumed = (async () => {
     const ids: string[] = [];
-    for await (const { id } of client.resume()) ids.push(id);
+    for await (const { job } of client.resume()) ids.push(job.id);
     return ids;
   })();
   await vi.advanceTimersByTimeAsync(60_000);
@@ -58,7 +59,7 @@ describe('a create whose caller leaves it in a pause', () => {
   ] as const)('%s has made no job: nothing is reserved, and nothing is resumed', async (_, answer, rateLimit) => {
     const on = spender([answer, answer], { rateLimit });
     const { usage, resumed } = await leaveAndResume(on);
-    expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 0, unresolved: 0 });
+    expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 0, unresolved: [] });
     expect(resumed).toEqual([]);
     expect(on.service.jobs.size).toBe(0);
   });
@@ -66,7 +67,7 @@ describe('a create whose caller leaves it in a pause', () => {
   it('after a lost answer may have made one: its tokens stay reserved, and it is resumed under its key', async () => {
     const on = spender([lostAnswer, full(30)]);
     const { usage, resumed } = await leaveAndResume(on, 1_000);
-    expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 12, unresolved: 1 });
+    expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 12, unresolved: ['order-1'] });
     expect(resumed).toEqual(['job_1']);
     expect(new Set(on.posts)).toEqual(new Set(['order-1']));
   });
@@ -77,7 +78,7 @@ describe('creates that wait in a budget behind one that waits out a 429', () => 
   afterEach(() => void vi.useRealTimers());
 
   it('wait as long as it does, and are made', async () => {
-    const { client, service } = spender([full(90)], { journal: undefined });
+    const { client, service } = spender([full(90)], { store: undefined });
     const made = Promise.all([1, 2, 3].map(() => client.videos.create(VIDEO)));
     await vi.advanceTimersByTimeAsync(120_000);
     await made;

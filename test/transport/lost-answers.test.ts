@@ -1,6 +1,7 @@
 // A create whose first answer was lost, and whose retry is refused: the refusal does not say whether a job was made.
 import { describe, expect, it } from 'vitest';
-import { createBudget, type JournalEntry } from '../../src/index.js';
+import { createBudget } from '../../src/index.js';
+import { outlivingStore } from '../support/outliving-store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { created, json, rejection, stubbed } from './support.js';
 
@@ -15,16 +16,17 @@ const refusedKey = () => json({ error: { code: 'invalid_api_key' } }, { status: 
 const paused = () => json({ error: { code: 'dispatch_disabled' } }, { status: 503 });
 const full = () => json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': '3600' } });
 
-/** Creates a video, and tells what its journal and its budget say afterwards. */
+/** Creates a video, and tells what its store and its budget say afterwards. */
 async function create(...steps: readonly (() => Response)[]) {
   const clock = virtualClock();
-  const entries: JournalEntry[] = [];
-  const budget = createBudget({ maxTokens: 100, per: 'total', unknownPrice: () => 10 });
-  const journal = { append: async (entry: JournalEntry) => void entries.push(entry), entries: async () => entries };
-  const { client, seen } = stubbed(steps, { budget, journal, [Symbol.for('gen-client.clock')]: clock });
+  const store = outlivingStore();
+  const budget = createBudget({ maxTokens: 100, per: 'total', store, unknownPrice: () => 10 });
+  const { client, seen } = stubbed(steps, { budget, store, [Symbol.for('gen-client.clock')]: clock });
   const error = await clock.until(rejection(client.videos.create(PROMPT)));
   const { reservedTokens, unresolved } = await budget.usage();
-  return { error, sent: seen.length, phases: entries.map(({ phase = 'opened' }) => phase), reservedTokens, unresolved };
+  const phases: string[] = [];
+  for await (const { phase } of client.openCreates()) phases.push(phase);
+  return { error, sent: seen.length, phases, reservedTokens, unresolved: unresolved.length };
 }
 
 describe('after a lost answer, a refusal that comes before the key is looked at', () => {
@@ -32,15 +34,15 @@ describe('after a lost answer, a refusal that comes before the key is looked at'
     ['for its API key', refusedKey],
     ['because generation is paused', paused],
     ['for the rate limit', full],
-  ])('%s leaves the create open in the journal, and its tokens reserved', async (_, refusal) => {
+  ])('%s leaves the create open in the store, and its tokens reserved', async (_, refusal) => {
     const { sent, phases, reservedTokens, unresolved } = await create(lost, refusal);
-    expect([sent, phases]).toEqual([2, ['opened']]);
+    expect([sent, phases]).toEqual([2, ['sent']]);
     expect([reservedTokens, unresolved]).toEqual([10, 1]);
   });
 
   it('and so does a retry that finds no connection', async () => {
     const { phases, unresolved } = await create(lost, notConnected);
-    expect([phases, unresolved]).toEqual([['opened'], 1]);
+    expect([phases, unresolved]).toEqual([['sent'], 1]);
   });
 
   it.each([
@@ -49,7 +51,7 @@ describe('after a lost answer, a refusal that comes before the key is looked at'
     ['for the rate limit', full],
   ])('closes the create where the attempt before never connected: %s', async (_, refusal) => {
     const { sent, phases, reservedTokens, unresolved } = await create(notConnected, refusal);
-    expect([sent, phases]).toEqual([2, ['opened', 'closed']]);
+    expect([sent, phases]).toEqual([2, []]);
     expect([reservedTokens, unresolved]).toEqual([0, 0]);
   });
 });

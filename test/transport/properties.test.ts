@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { path } from '../../src/client/endpoint.js';
 import { APIError } from '../../src/index.js';
-import { decodeError, readRetryAfter, scrubCause, scrubText } from '../../src/transport/decode-error.js';
+import { scrubCause, scrubText } from '../../src/runtime/scrub.js';
+import { decodeError, readRetryAfter } from '../../src/transport/decode-error.js';
 import { BASE_URL, created, json, stubbed } from './support.js';
 
 const NOW = Date.parse('2030-01-01T00:00:00Z');
@@ -175,7 +176,8 @@ describe('scrubbing', () => {
       fc.property(fc.stringMatching(/^[!-~]{8,40}$/), fc.string(), fc.string(), (key, before, behind) => {
         fc.pre(!'[redacted]'.includes(key));
         const text = `${before}${key}${behind}`;
-        const clean = scrubCause(new Error('outside', { cause: new TypeError(text) }), key) as Error;
+        const outer = new Error('outside', { cause: new TypeError(text) });
+        const clean = scrubCause(outer, (said) => scrubText(said, key)) as Error;
         const inner = clean.cause as Error;
         for (const shown of [
           scrubText(text, key),

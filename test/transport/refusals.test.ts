@@ -125,13 +125,6 @@ describe('a full rate limit', () => {
     );
     expect(seen).toHaveLength(1);
   });
-
-  it('of a limiter that does not say when is refused without a time', async () => {
-    const limiter = { acquire: () => new Promise<never>(() => {}), pause: () => {} };
-    const { client } = stubbed(() => json(created()), { rateLimit: 'throw', limiter });
-    const error = (await rejection(client.videos.create({ prompt: 'x' }))) as Error;
-    expect(error.message).toBe('The limit of videos.create is reached, so the call was not sent.');
-  });
 });
 
 describe('a key function', () => {

@@ -1,7 +1,9 @@
+import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { beforeEach, expect, test } from 'vitest';
+import { outlivingStore } from '../support/outliving-store.js';
 
-const REUSED = ['idempotency_key_reused: the first call with this key had other params'];
+const REUSED = { name: 'PreflightError', code: 'idempotency_key_reused', param: 'idempotencyKey' };
 let sandbox = createSandbox();
 let client = sandbox.client();
 beforeEach(() => {
@@ -11,20 +13,31 @@ beforeEach(() => {
 const warningsOf = async (params: Parameters<typeof client.videos.create>[0], idempotencyKey?: string) =>
   (await client.videos.create(params, { idempotencyKey })).warnings;
 
-test('a key with other params gives its first job and a warning, each time', async () => {
-  const first = await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
-  const again = await client.videos.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
-  expect(again.job.id).toBe(first.job.id);
-  expect([first.warnings, again.warnings]).toEqual([[], REUSED]);
-  expect(await warningsOf({ prompt: 'a whale', idempotency_key: 'order-1' })).toEqual(REUSED);
+test('a key that is used for other params is refused with its job, each time, and nothing is sent', async () => {
+  const { job } = await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
+  const sent = sandbox.requests.length;
+  const again = client.videos.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
+  await expect(again).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining(`It made job ${job.id}.`) });
+  await expect(warningsOf({ prompt: 'a whale', idempotency_key: 'order-1' })).rejects.toMatchObject(REUSED);
+  expect(sandbox.requests).toHaveLength(sent);
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
 });
 
-test('the same params give none, in any order of their fields and in another client of the account', async () => {
+test('a store knows the keys of other processes', async () => {
+  const store = outlivingStore();
+  const { job } = await sandbox.client({ store }).images.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
+  const { apiKey, baseUrl, fetch } = sandbox;
+  // Another clock, and with it another memory of keys, as another process has.
+  const other = new GenClient({ apiKey, baseUrl, fetch, store });
+  const reused = other.images.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
+  await expect(reused).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining(job.id) });
+});
+
+test('the same params are not refused, in any order of their fields and in another client of the account', async () => {
   expect(await warningsOf({ prompt: 'a fox', duration: 5 }, 'order-1')).toEqual([]);
   client = sandbox.client();
   expect(await warningsOf({ duration: 5, prompt: 'a fox' }, 'order-1')).toEqual([]);
-  expect(await warningsOf({ duration: 10, prompt: 'a fox' }, 'order-1')).toEqual(REUSED);
+  await expect(warningsOf({ duration: 10, prompt: 'a fox' }, 'order-1')).rejects.toMatchObject(REUSED);
 });
 
 test('a file that is uploaded again is no other param', async () => {
@@ -41,7 +54,7 @@ test('a key whose first call was refused is free for other params', async () => 
 
 test('createAndWait counts as a first call, and another account does not', async () => {
   await client.videos.createAndWait({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
-  expect(await warningsOf({ prompt: 'a whale' }, 'order-1')).toEqual(REUSED);
+  await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
   client = sandbox.client({ apiKey: sandbox.createKey({ account: 'other' }) });
   expect(await warningsOf({ prompt: 'a whale' }, 'order-1')).toEqual([]);
 });

@@ -204,4 +204,81 @@ describe('URLs in errors', () => {
     expect(error).toMatchObject({ url: `${BASE_URL}/v1/search` });
     expect(shown(error)).not.toContain('hidden');
   });
+
+  const SIGNED = 'https://storage.test/put?X-Amz-Signature=hidden&n=1';
+  /** What fetch is rejected with for `url`, as several runtimes say it. */
+  describe.each<[string, (url: string) => unknown]>([
+    [
+      'Deno',
+      (url) =>
+        new TypeError(`error sending request for url (${url}): client error (Connect)`, { cause: new Error(url) }),
+    ],
+    ['node-fetch', (url) => Object.assign(new Error(`request to ${url} failed, reason: reset`), { type: 'system' })],
+    [
+      'a client of its own',
+      (url) => Object.assign(new Error('reset'), { config: { url }, path: `/put${new URL(url).search}` }),
+    ],
+    ['a Request', (url) => Object.assign(new Error('reset'), { request: new Request(url) })],
+  ])('have no query where the runtime says it: %s', (_runtime, thrown) => {
+    it.each<[string, (client: GenClient) => Promise<unknown>]>([
+      [
+        'an upload',
+        (client) => client.uploads.upload(new Blob(['x'.repeat(99)], { type: 'image/png' }), { filename: 'a.png' }),
+      ],
+      ['a request', (client) => client.request({ method: 'GET', path: '/v1/search', query: { token: 'hidden' } })],
+    ])('%s', async (_call, run) => {
+      const events: unknown[] = [];
+      const tell = (event: unknown) => void events.push(event);
+      const write = vi.fn();
+      const { client } = stubbed(
+        ({ url }) => {
+          if (url.includes('?')) throw thrown(url);
+          return json({ data: { upload_id: 'upl_1', direct_upload_url: SIGNED, direct_upload_method: 'PUT' } });
+        },
+        {
+          maxRetries: 1,
+          hooks: { onRequest: tell, onResponse: tell, onRetry: tell },
+          logger: { error: write, warn: write, info: write, debug: write },
+          logLevel: 'debug',
+        },
+      );
+      vi.useFakeTimers();
+      const error = await pass(rejection(run(client)));
+      expect((error as Error).message).toContain('the connection failed');
+      expect(events.length).toBeGreaterThan(1);
+      for (const value of [error, events, write.mock.calls]) expect(shown(value)).not.toContain('hidden');
+    });
+  });
+});
+
+describe('a key that the service echoes in the id of a request', () => {
+  it('reaches no hook, no log line and no result', async () => {
+    const apiKey = freshKey();
+    const write = vi.fn();
+    const answer = () => json(created(), { headers: { 'x-request-id': `req-${apiKey}` } });
+    const { client } = stubbed(answer, {
+      apiKey,
+      hooks: { onResponse: write },
+      logger: { error: write, warn: write, info: write, debug: write },
+      logLevel: 'debug',
+    });
+    const { requestId } = await client.images.create(PROMPT).withResponse();
+    expect(requestId).toBe('req-[redacted]');
+    expect(shown(write.mock.calls)).toContain('req-[redacted]');
+    expect(shown(write.mock.calls)).not.toContain(apiKey);
+  });
+});
+
+it('an error of a key function does not show the last key', async () => {
+  const key = freshKey();
+  let asked = 0;
+  const apiKey = () => {
+    if (++asked > 1) throw new Error(`${key} could not be renewed`);
+    return key;
+  };
+  const { client } = stubbed(() => json(created()), { apiKey, maxRetries: 0 });
+  await client.images.create(PROMPT);
+  const error = await rejection(client.images.create(PROMPT));
+  expect((error as Error).message).toBe('apiKey failed: [redacted] could not be renewed');
+  expect(shown(error)).not.toContain(key);
 });

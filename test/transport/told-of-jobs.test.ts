@@ -5,12 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
-import type { Budget, BudgetOrder, ClientOptions, JobEvent, JobTrace, RequestTrace } from '../../src/index.js';
+import { createBudget, type JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import type { JobTrace, RequestTrace } from '../../src/transport/events.js';
 import { completedEvent } from '../support/completed-event.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
-import { created, json, rejection, stubbed } from './support.js';
+import { created, json, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
 const answer = (job: object, more: object = {}) => json({ success: true, data: { job, ...more } });
@@ -19,171 +20,24 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** A budget that notes what it is told, and refuses with `refusal`. */
-function notingBudget(refusal?: Error) {
-  const orders: BudgetOrder[] = [];
-  const told: unknown[] = [];
-  const budget: Budget = {
-    async reserve(order) {
-      if (refusal) throw refusal;
-      orders.push(order);
-      return {
-        answered: async (spent) => void told.push(['answered', spent]),
-        failed: async (failure) => void told.push(['failed', failure]),
-      };
-    },
-    refund: async (jobId, chargedTokens) => void told.push(['refund', jobId, chargedTokens]),
-  };
-  return { budget, orders, told };
-}
-
-const spent = (more: object = {}) => ({
-  jobId: 'job_1',
-  quotedTokens: undefined,
-  balanceTokens: undefined,
-  isUncharged: false,
-  ...more,
-});
-
-describe('a budget', () => {
-  it('is asked before the create is sent, with its key, its price class and what ends the wait', async () => {
-    const { budget, orders } = notingBudget();
-    const { client, seen } = stubbed(() => json(created()), { budget, timeoutMs: 7_000 });
-    const { signal } = new AbortController();
-    await client.images.create(PROMPT, { idempotencyKey: 'k', signal });
-    await client.images.create(PROMPT, { idempotencyKey: 'l' });
-    const order = {
-      job: { call: 'images', model: undefined, duration: undefined, resolution: undefined, audio: undefined },
-      priceClass: '["images","",null,null,null]',
-      isFixedPrice: true,
-      timeoutMs: 7_000,
-    };
-    expect(orders).toMatchObject([
-      { ...order, idempotencyKey: 'k', learnedTokens: undefined, signal },
-      // The price that the first answer quoted.
-      { ...order, idempotencyKey: 'l', learnedTokens: 4, signal: undefined },
-    ]);
-    expect(orders[0]?.isSent?.()).toBe(true);
-    expect(seen).toHaveLength(2);
-  });
-
-  it('is not told a price where the price of an edit depends on its source', async () => {
-    const { budget, orders } = notingBudget();
-    const { client } = stubbed(() => json(created()), { budget, preflight: false });
-    const edit = { ...PROMPT, model: 'svc-video-fast', source_video_url: 'https://a.test/a.mp4' } as const;
-    await client.videoEdits.create(edit);
-    await client.videoEdits.create(edit);
-    expect(orders.map(({ isFixedPrice, learnedTokens, job }) => [job.call, isFixedPrice, learnedTokens])).toEqual([
-      ['videoEdits', false, undefined],
-      ['videoEdits', false, undefined],
-    ]);
-  });
-
-  it('knows whether the create has been sent', async () => {
-    const { budget, orders } = notingBudget();
-    const sent: unknown[] = [];
-    const limiter = {
-      acquire: async () => {
-        sent.push(orders[0]?.isSent?.());
-        return () => {};
-      },
-      pause() {},
-    };
-    const { client } = stubbed(
-      () => {
-        sent.push(orders[0]?.isSent?.());
-        return json(created());
-      },
-      { budget, limiter },
-    );
-    await client.videos.create(PROMPT);
-    expect(sent).toEqual([false, true]);
-  });
-
-  it.each<[string, () => Response, unknown[]]>([
-    ['the quote of the answer', () => json(created()), ['answered', spent({ quotedTokens: 4, balanceTokens: 96 })]],
-    [
-      'the quote of the job where the answer has no other',
-      () => answer({ id: 'job_1', status: 'processing', quotedTokenCost: 9 }),
-      ['answered', spent({ quotedTokens: 9 })],
-    ],
-    ['that nobody told a cost', () => answer({ id: 'job_1', status: 'processing' }), ['answered', spent()]],
-    [
-      'that a job has failed at once, which is not charged',
-      () => answer({ id: 'job_1', status: 'failed' }),
-      ['answered', spent({ isUncharged: true })],
-    ],
-    [
-      'that a job has ended at once, which is charged',
-      () => answer({ id: 'job_1', status: 'completed', finalTokenCost: 5 }),
-      ['answered', spent()],
-    ],
-  ])('is told %s', async (_, step, expected) => {
-    const { budget, told } = notingBudget();
-    await stubbed(step, { budget }).client.videos.create(PROMPT);
-    expect(told[0]).toEqual(expected);
-  });
-
-  it.each<[string, () => Response | Promise<Response>, ClientOptions, boolean]>([
-    ['a refusal', () => json({}, { status: 422 }), {}, true],
-    ['a lost answer', () => Promise.reject(new Error('reset')), {}, true],
-    ['an answer of another shape', () => json({ success: true, data: {} }), {}, true],
-    ['a key that is not there', () => json(created()), { apiKey: () => Promise.reject(new Error('no')) }, false],
-  ])('is told the error of a failed create, and whether it was sent: %s', async (_, step, options, wasSent) => {
-    const { budget, told } = notingBudget();
-    const { client } = stubbed(step, { budget, maxRetries: 0, ...options });
-    const error = await rejection(client.videos.create(PROMPT));
-    expect(told).toEqual([['failed', { error, wasSent }]]);
-  });
-
-  it('of the client gets back its part where the one of the call refuses', async () => {
-    const own = notingBudget();
-    const refusal = new Error('spent');
-    const { client, seen } = stubbed(() => json(created()), { budget: own.budget });
-    const error = await rejection(client.videos.create(PROMPT, { budget: notingBudget(refusal).budget }));
-    expect(error).toBe(refusal);
-    expect(own.told).toEqual([['failed', { error: refusal, wasSent: false }]]);
-    expect(seen).toEqual([]);
-  });
-
-  it('of the client and of the call are both told, and one that is both only once', async () => {
-    const [own, ofCall] = [notingBudget(), notingBudget()];
-    const { client } = stubbed(() => json(created()), { budget: own.budget });
-    await client.videos.create(PROMPT, { budget: ofCall.budget });
-    await client.videos.create(PROMPT, { budget: own.budget });
-    expect([own.orders.length, ofCall.orders.length]).toEqual([2, 1]);
-    expect([own.told.length, ofCall.told.length]).toEqual([2, 1]);
-  });
-
-  it('is not asked for anything but a create', async () => {
-    const { budget, orders, told } = notingBudget();
-    const { client } = stubbed(() => answer({ id: 'job_1', status: 'processing' }), { budget });
-    await client.jobs.get('job_1');
-    await client.request({ method: 'POST', path: '/v1/videos', body: PROMPT });
-    expect([orders, told]).toEqual([[], []]);
-  });
-});
-
 describe('the cost of a job in the end', () => {
-  it.each<[string, object, number | undefined]>([
+  it.each<[string, object, number]>([
     ['is another than its quote', { status: 'completed', finalTokenCost: 3 }, 3],
     ['is nothing, because it failed', { status: 'failed' }, 0],
     ['is more than its quote', { status: 'completed', finalTokenCost: 9 }, 9],
-    ['is its quote', { status: 'completed', finalTokenCost: 4 }, undefined],
-    ['is not told', { status: 'completed' }, undefined],
-  ])('corrects its budgets once, where it %s', async (_, end, refunded) => {
-    const [own, ofCall] = [notingBudget(), notingBudget()];
-    const { client } = stubbed([() => json(created()), () => answer({ id: 'job_1', ...end })], { budget: own.budget });
-    await client.videos.create(PROMPT, { budget: ofCall.budget });
+    ['is its quote', { status: 'completed', finalTokenCost: 4 }, 4],
+    ['is not told', { status: 'completed' }, 4],
+  ])('corrects the budgets of the client and of the call, where it %s', async (_, end, spentTokens) => {
+    const [own, ofCall] = [createBudget({ maxTokens: 100 }), createBudget({ maxTokens: 100 })];
+    const { client } = stubbed([() => json(created()), () => answer({ id: 'job_1', ...end })], { budget: own });
+    await client.videos.create(PROMPT, { budget: ofCall });
     await client.jobs.get('job_1');
     await client.jobs.get('job_1');
-    const expected = refunded === undefined ? [] : [['refund', 'job_1', refunded]];
-    expect(own.told.slice(1)).toEqual(expected);
-    expect(ofCall.told.slice(1)).toEqual(expected);
+    for (const budget of [own, ofCall]) expect(await budget.usage()).toMatchObject({ spentTokens, reservedTokens: 0 });
   });
 
   it('corrects the budget of the call where the client has none, without a warning', async () => {
-    const { budget, told } = notingBudget();
+    const budget = createBudget({ maxTokens: 100 });
     const warn = vi.fn();
     const silent = () => {};
     const { client } = stubbed([() => json(created()), () => answer({ id: 'job_1', status: 'failed' })], {
@@ -191,37 +45,17 @@ describe('the cost of a job in the end', () => {
     });
     await client.videos.create(PROMPT, { budget });
     await client.jobs.get('job_1');
-    expect(told.slice(1)).toEqual([['refund', 'job_1', 0]]);
+    expect(await budget.usage()).toMatchObject({ spentTokens: 0 });
     expect(warn).not.toHaveBeenCalled();
   });
 
-  it('corrects the budget of a client that only reads the job', async () => {
-    const { budget, told } = notingBudget();
-    const { client } = stubbed(() => answer({ id: 'job_1', status: 'completed', finalTokenCost: 3 }), { budget });
-    await client.jobs.get('job_1');
-    expect(told).toEqual([['refund', 'job_1', 3]]);
-  });
-
   it('that a webhook tells of, because the job failed, corrects the budget', async () => {
-    const { budget, told } = notingBudget();
+    const budget = createBudget({ maxTokens: 100 });
     const { client } = stubbed(() => json(created()), { budget });
     await client.videos.create(PROMPT);
     const { data, ...event } = completedEvent('job_1', 'https://service.test/prefix', '2026-01-02T03:04:05.000Z');
     client.notify({ ...event, type: 'job.failed', data: { job: { ...data.job, status: 'failed' } } });
-    await vi.waitFor(() => expect(told.at(-1)).toEqual(['refund', 'job_1', 0]), PATIENCE_MS);
-  });
-
-  it('that cannot be corrected is a warning, and the read succeeds', async () => {
-    const warnings: string[] = [];
-    const silent = () => {};
-    const logger = { error: silent, warn: (text: string) => void warnings.push(text), info: silent, debug: silent };
-    const { budget } = notingBudget();
-    const broken = { ...budget, refund: () => Promise.reject(new Error('the store is away')) };
-    const { client } = stubbed(() => answer({ id: 'job_1', status: 'failed' }), { budget: broken, logger });
-    expect((await client.jobs.get('job_1')).status).toBe('failed');
-    expect(warnings).toEqual([
-      'gen-client: the tokens of job job_1 could not be given back to its budget: the store is away',
-    ]);
+    await vi.waitFor(async () => expect(await budget.usage()).toMatchObject({ spentTokens: 0 }), PATIENCE_MS);
   });
 });
 

@@ -1,7 +1,6 @@
 // Uses every method of the client once. Compiled by test/types.test.ts as a user would, and timed there.
 import {
   GenClient,
-  InProcessLimiter,
   idempotencyKeyFrom,
   isCompleted,
   isFinal,
@@ -17,7 +16,7 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
     baseUrl: new URL('https://api.example.test'),
     webhookSecret: ['now', 'before'],
     rateLimit: 'wait',
-    limiter: new InProcessLimiter({ limits: { 'videos.create': { limit: 20, windowMs: 60_000 } } }),
+    limits: { 'videos.create': { limit: 20, windowMs: 60_000 }, 'images.create': { limit: Number.POSITIVE_INFINITY } },
     logLevel: 'warn',
     logger: console,
     hooks: { onWait: ({ lane, waitMs }) => void [lane, waitMs] },

@@ -14,6 +14,12 @@ export const REFUSED: readonly Snippet[] = [
     error: 'duration',
   },
   {
+    name: 'one id where a list of jobs is meant',
+    code: `client.waitForJobs('job_1')`,
+    error: '',
+    says: ["'string' is not assignable"],
+  },
+  {
     name: 'a duration as text',
     code: `client.videos.create({ prompt: 'x', duration: '5' })`,
     error: 'duration',

@@ -88,38 +88,6 @@ describe('a key function', () => {
   });
 });
 
-describe('a limiter of your own', () => {
-  const acquire = async () => () => {};
-  const fails = (): never => {
-    throw new Error('mine');
-  };
-  it.each([
-    ['snapshot() throws', { acquire, pause: () => {}, snapshot: fails }],
-    ['snapshot() gives undefined', { acquire, pause: () => {}, snapshot: () => undefined }],
-    [
-      'snapshot() gives nonsense',
-      { acquire, pause: () => {}, snapshot: () => ({ 'jobs.get': { limit: 'x', windowMs: -1 } }) },
-    ],
-    ['lane is something else', { acquire, pause: () => {}, lane: 7 }],
-    ['pause() throws', { acquire, pause: fails }],
-  ])('whose %s ends neither the wait nor the process', async (_, limiter) => {
-    const { client } = stubbed(
-      [answers(500), () => json({}, { status: 429, headers: { 'retry-after': '0.01' } }), done],
-      {
-        limiter: limiter as never,
-      },
-    );
-    await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
-  });
-
-  it('whose acquire() fails once does not end the wait', async () => {
-    let calls = 0;
-    const limiter = { acquire: async () => (++calls === 1 ? fails() : () => {}), pause: () => {} };
-    const { client } = stubbed([done], { limiter });
-    await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
-  });
-});
-
 describe('the reads of an account', () => {
   const running = (id: string): Job => ({ id, status: 'processing', mediaType: 'video' });
 

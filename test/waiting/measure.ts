@@ -1,5 +1,5 @@
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
-import { InProcessLimiter } from '../../src/store/in-process-limiter.js';
+import { RateLimits } from '../../src/store/rate-limits.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
 import { markVerified } from '../../src/webhooks/verify.js';
@@ -31,15 +31,16 @@ export async function measure(
 ): Promise<Figures> {
   const service = simulatedService(count, { ...arrivals, before });
   const { clock, random } = service;
-  const limiter = new InProcessLimiter({}, clock);
+  const source = { next: random, uuid: () => 'process' };
+  const limits = new RateLimits({ limits: {}, shared: undefined, clock, random: source, cells: new Map() });
   const watcher = new JobWatcher(clock, random);
   const waiter = createWaiter({
     clock,
-    limiter: () => limiter,
+    limits: () => limits,
     baseUrl: () => 'https://x',
     account: async () => ({ shared: <T extends object>(_name: string, _make: () => T) => watcher as object as T }),
     async readJob(id, signal) {
-      const release = await limiter.acquire('jobs.get', signal);
+      const release = await limits.take('jobs.get', { signal, warn: () => {} });
       try {
         return await service.read(id, signal);
       } finally {

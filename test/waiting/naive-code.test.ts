@@ -10,25 +10,21 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it.each(['sliding', 'fixed'] as const)(
-  'makes 500 videos with one Promise.all under the documented limits, counted in %s windows',
-  async (limitWindow) => {
-    const sandbox = createSandbox({ jobDurationMs: [20_000, 90_000], balanceTokens: 100_000, limitWindow });
-    const { apiKey, baseUrl, fetch } = sandbox;
-    const client = new GenClient({ apiKey, baseUrl, fetch });
-    const start = Date.now();
-    const prompts = Array.from({ length: 500 }, (_, at) => `fox ${at}`);
-    const jobs = await pass(Promise.all(prompts.map((prompt) => client.videos.createAndWait({ prompt }))));
-    expect(jobs.map(({ status }) => status)).toEqual(prompts.map(() => 'completed'));
-    expect(new Set(jobs.map(({ id }) => id)).size).toBe(500);
-    expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
-    // 500 creates at 20 a minute fill 25 windows; the last job ends within two minutes of its create.
-    expect(Date.now() - start).toBeLessThan((24 * 60_000) / 0.95 + 120_000);
-    // Nothing of it is left: all that is still set belongs to no one who waits.
-    expect(client.limits()['videos.create']?.queued).toBe(0);
-  },
-  60_000,
-);
+it('makes 500 videos with one Promise.all under the documented limits', async () => {
+  const sandbox = createSandbox({ jobDurationMs: [20_000, 90_000], balanceTokens: 100_000 });
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const client = new GenClient({ apiKey, baseUrl, fetch });
+  const start = Date.now();
+  const prompts = Array.from({ length: 500 }, (_, at) => `fox ${at}`);
+  const jobs = await pass(Promise.all(prompts.map((prompt) => client.videos.createAndWait({ prompt }))));
+  expect(jobs.map(({ status }) => status)).toEqual(prompts.map(() => 'completed'));
+  expect(new Set(jobs.map(({ id }) => id)).size).toBe(500);
+  expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
+  // 500 creates at 20 a minute fill 25 windows; the last job ends within two minutes of its create.
+  expect(Date.now() - start).toBeLessThan((24 * 60_000) / 0.95 + 120_000);
+  // Nothing of it is left: all that is still set belongs to no one who waits.
+  expect(client.limits()['videos.create']?.queued).toBe(0);
+}, 60_000);
 
 it('shows why it is quiet, and counts together what two clients of one account do', async () => {
   const sandbox = createSandbox({ balanceTokens: 100_000 });
@@ -41,8 +37,7 @@ it('shows why it is quiet, and counts together what two clients of one account d
   );
   await vi.advanceTimersByTimeAsync(100);
   const lane = two.limits()['videos.create'];
-  expect(lane).toMatchObject({ inUse: 20, queued: 10 });
-  expect(lane?.nextFreeMs).toBeGreaterThan(59_000);
+  expect(lane).toEqual({ limit: 20, windowMs: 60_000, free: 0, queued: 10, pausedMs: 0 });
   await pass(creates);
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
   // The first client's fifteen and five of the second's went out at once.

@@ -12,7 +12,7 @@ import { type VirtualClock, virtualClock } from './virtual-clock.js';
 /** A process that receives webhooks, and one that waits. No read of theirs is free. */
 function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) {
   const clock = virtualClock();
-  const more = { limiter: fullFor(() => 60_000), store };
+  const more = { limits: fullFor(() => 60_000), store };
   const receiver = startProcess(done, more, clock);
   const waits = startProcess(done, { ...more, secrets: () => secrets }, clock);
   return { clock, receiver, waits };

@@ -1,12 +1,13 @@
 // What the options of waits must be: each wrong one is refused before any call, in words that say what is right.
 import { describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import type { GenClient, Recover } from '../../src/index.js';
+import type { GenClient } from '../../src/index.js';
+import type { Recover } from '../../src/rules/run-state.js';
 import { json, rejection, stubbed } from '../transport/support.js';
 
 const TIME_LIMIT = 'a positive number of milliseconds, or false for no limit';
 const TRIES = 'a whole number of further tries, or { models: [...] } with the models to try once each';
-const BUDGET = 'what createBudget({ maxTokens }) returns, or an object with the methods reserve, refund';
+const BUDGET = 'what createBudget({ maxTokens }) returns, or an object with the methods usage, release';
 
 /** An option, a value that it cannot have, how the error shows that value, and what it must be. */
 type Wrong = readonly [option: string, value: unknown, shown: string, what: string];
@@ -18,14 +19,14 @@ const waits: readonly Wrong[] = [
   ['pollIntervalMs', -1, '-1', 'a positive number of milliseconds'],
   ['pollIntervalMs', '5', '"5"', 'a positive number of milliseconds'],
   ['pollIntervalMs', false, 'false', 'a positive number of milliseconds'],
-  ['onUpdate', 'log', '"log"', 'a function'],
+  ['onUpdate', 'log', 'a string', 'a function'],
   ['throwOnFailure', 'no', '"no"', 'true or false'],
 ];
 const creates: readonly Wrong[] = [
   ...waits,
   ['maxRetries', -1, '-1', 'a whole number, 0 or more'],
-  ['headers', 'x-a: b', '"x-a: b"', 'an object'],
-  ['preflight', 'lax', '"lax"', "true, false or 'strict'"],
+  ['headers', 'x-a: b', 'a string', "an object such as { 'x-team': 'film' }"],
+  ['preflight', 'lax', '"lax"', 'true or false'],
   ['budget', {}, 'an object', BUDGET],
   ['budget', { reserve() {} }, 'an object', BUDGET],
   ['budget', { refund() {} }, 'an object', BUDGET],
@@ -131,11 +132,12 @@ it('waitForJobs takes a list of jobs, and says so', async () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [{ id: 'job_1' }, 'an object'],
+    ['job_1', 'a string'],
   ] as const) {
     const { client, seen } = unreached();
     const error = await rejection(client.waitForJobs(jobs as never).next());
     expect(error).toBeInstanceOf(GenError);
-    expect((error as Error).message).toBe(`waitForJobs: jobs must be a list, not ${shown}.`);
+    expect((error as Error).message).toBe(`waitForJobs: jobs must be a list such as [first.id, second], not ${shown}.`);
     expect(seen).toEqual([]);
   }
 });

@@ -19,9 +19,9 @@ export const done = (id: string): Job => ({
 });
 
 /** A rate limit of reads that is full for so long. */
-export const fullFor = (ms: () => number): WaiterContext['limiter'] => {
-  const lane = () => ({ limit: 120, windowMs: 60_000, inUse: 120, queued: 0, nextFreeMs: ms() });
-  return () => ({ acquire: async () => () => {}, pause: () => {}, snapshot: () => ({ 'jobs.get': lane() }) });
+export const fullFor = (ms: () => number): WaiterContext['limits'] => {
+  const limits = { look: () => ({ limit: 120, windowMs: 60_000, nextFreeMs: ms() }) };
+  return () => limits;
 };
 
 /** The waits of one process. */

@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { GenError, RateLimitError } from '../../src/errors/index.js';
 import { rhythmOf } from '../../src/rules/read-order.js';
-import { DueHeap, type LaterRead, type Ranked, type ReadLimiter, ReadQueue } from '../../src/waiting/read-queue.js';
+import { DueHeap, type LaterRead, type Ranked, type ReadLimits, ReadQueue } from '../../src/waiting/read-queue.js';
 
 interface Entry extends Ranked {
   readonly id: string;
@@ -27,10 +27,12 @@ const laterRead = (more: Partial<LaterRead> = {}): LaterRead => ({
   lost() {},
   ...more,
 });
-const laneOf = (lane: unknown) => ({ lane: () => lane }) as unknown as ReadLimiter;
+const laneOf = ({ limit = 120, windowMs = 60_000, nextFreeMs = 0 }) => ({
+  look: () => ({ limit, windowMs, nextFreeMs }),
+});
 
-function queueOn(limiter: ReadLimiter, { due = 0, urgent = 0 } = {}) {
-  const queue = new ReadQueue<Entry>(limiter, NOW);
+function queueOn(limits: ReadLimits, { due = 0, urgent = 0 } = {}) {
+  const queue = new ReadQueue<Entry>(limits, NOW);
   for (let at = 0; at < due; at++) queue.add(entry(`due ${at}`));
   for (let at = 0; at < urgent; at++) queue.add(entry(`urgent ${at}`, { eager: 1 }));
   return queue;
@@ -68,35 +70,22 @@ describe('reads', () => {
     queue.hold(NOW, 100);
     expect(letOut(queue)).toEqual({ out: [], waitMs: 500 });
     expect(letOut(queue, NOW + 500)).toEqual({ out: expect.any(Array), waitMs: Number.POSITIVE_INFINITY });
-    for (const limiter of ['off', laneOf({ limit: Number.POSITIVE_INFINITY })] as const)
-      expect(queueOn(limiter, { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
+    for (const limits of ['off', laneOf({ limit: Number.POSITIVE_INFINITY })] as const)
+      expect(queueOn(limits, { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
   });
 
-  it.each<[string, unknown, number, number]>([
+  it.each<[string, { limit: number; windowMs?: number }, number, number]>([
     ['of one read a second', { limit: 1, windowMs: 1_000 }, 1, 1_143],
     ['of 30 a second', { limit: 30, windowMs: 1_000 }, 2, 38],
     ['that is lifted', { limit: Number.POSITIVE_INFINITY }, 9, Number.POSITIVE_INFINITY],
-    ['that nobody knows', undefined, 8, 571],
-    ['without a number', { limit: 'many', windowMs: 1_000 }, 8, 571],
-    ['without a window', { limit: 5 }, 8, 571],
-    ['of no read', { limit: 0, windowMs: 1_000 }, 8, 571],
-    ['of no time', { limit: 5, windowMs: 0 }, 8, 571],
   ])('keep to a limit %s', (_, lane, count, waitMs) => {
     expect(letOut(queueOn(laneOf(lane), { due: 9 }))).toMatchObject({ out: { length: count }, waitMs });
-    const told = { snapshot: () => ({ 'jobs.get': lane }) } as unknown as ReadLimiter;
-    expect(letOut(queueOn(told, { due: 9 }))).toMatchObject({ out: { length: count }, waitMs });
-  });
-
-  it('keep to the documented limit where the limiter fails', () => {
-    const fails = { lane: () => JSON.parse('?') } as unknown as ReadLimiter;
-    expect(letOut(queueOn(fails, { due: 9 }))).toMatchObject({ out: { length: 8 }, waitMs: 571 });
   });
 
   it('wait for a free slot of the rate limit one at a time', () => {
     const full = { limit: 120, windowMs: 60_000, nextFreeMs: 3_000 };
     expect(letOut(queueOn(laneOf(full), { due: 1 }), NOW, 1)).toEqual({ out: [], waitMs: 3_000 });
     expect(letOut(queueOn(laneOf(full), { due: 1 }), NOW, 0).out).toHaveLength(1);
-    expect(letOut(queueOn(laneOf({ ...full, nextFreeMs: -5 }), { due: 1 }), NOW, 1).out).toHaveLength(1);
   });
 
   it('of jobs outside the queue take their share too', () => {
@@ -114,7 +103,6 @@ describe('reads', () => {
     expect(Math.round(taken.freeInMs(NOW))).toBe(571);
     const full = { limit: 120, windowMs: 60_000, nextFreeMs: 5_000 };
     expect(queueOn(laneOf(full), { due: 2 }).freeInMs(NOW)).toBe(5_000);
-    expect(queueOn(laneOf({ ...full, nextFreeMs: 'soon' })).freeInMs(NOW)).toBe(0);
   });
 });
 

@@ -5,7 +5,7 @@ import { accountFor } from '../../src/store/account.js';
 import { waitForJobs } from '../../src/waiting/job-iterables.js';
 import { createWaiter } from '../../src/waiting/wait-for-job.js';
 import { JobWatcher } from '../../src/waiting/watcher.js';
-import { BASE_URL, countedSignal, created, freshKey, json, stubbed } from '../transport/support.js';
+import { BASE_URL, countedSignal, created, freshKey, json, rejection, stubbed } from '../transport/support.js';
 import { settle, type VirtualClock, virtualClock } from './virtual-clock.js';
 
 afterEach(() => {
@@ -148,6 +148,36 @@ it('M29: createAndWait died of its own option when onCreated took longer than ti
   expect(await outcome).toBeInstanceOf(WaitTimeoutError);
 });
 
+describe('an onCreated that does not settle ends', () => {
+  const onCreated = () => new Promise(() => {});
+  const started = (options: { readonly signal?: AbortSignal; readonly timeoutMs?: number }) => {
+    vi.useFakeTimers();
+    const { client } = stubbed(() => json(created()));
+    return rejection(client.videos.createAndWait({ prompt: 'x' }, { idempotencyKey: 'k', onCreated, ...options }));
+  };
+
+  it("with the call's timeoutMs, and the error has the job and its key", async () => {
+    const outcome = started({ timeoutMs: 1_000 });
+    await vi.advanceTimersByTimeAsync(1_100);
+    const error = await outcome;
+    expect(error).toBeInstanceOf(WaitTimeoutError);
+    expect(error).toMatchObject({ jobId: 'job_1', idempotencyKey: 'k', timeoutMs: 1_000, recovery: 'wait_again' });
+    expect((error as Error).message).toBe(
+      'onCreated did not settle within 1000 ms (timeoutMs). Job job_1 goes on: wait for it by its id.',
+    );
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('with an abort, at once', async () => {
+    const caller = new AbortController();
+    const outcome = started({ signal: caller.signal });
+    await vi.advanceTimersByTimeAsync(300);
+    caller.abort(new Error('left'));
+    expect(await outcome).toMatchObject({ message: 'left' });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
 it('M09: the body of a redirect that is followed held its connection', async () => {
   const cancel = vi.fn();
   const body = new ReadableStream({ cancel });
@@ -179,7 +209,7 @@ it('M05: a 429 after another failure was waited out as if it were one more in a 
   const waits: number[] = [];
   const hooks = { onWait: ({ waitMs }: { readonly waitMs: number }) => void waits.push(waitMs) };
   const { client } = stubbed([busy, busy, busy, busy, broken, busy, () => json(created())], { hooks });
-  const made = client.images.create({ prompt: 'x' });
+  const made = client.request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } });
   await vi.advanceTimersByTimeAsync(60_000);
   await made;
   expect(waits).toHaveLength(5);

@@ -94,15 +94,29 @@ describe('a create', () => {
     expect(resumeRun(run).step).toMatchObject({ type: 'create', key: 'k' });
   });
 
-  it('that is refused again and again takes a new key each time the run is tried again', () => {
+  it('that is refused each time it is started again sends its own key first, and a new one when that is refused again', () => {
     let run = proceed(start(), failed('refused'));
     const keys: unknown[] = [];
     for (let retry = 0; retry < 3; retry++) {
       run = resumeRun(run);
-      keys.push(run.step.type === 'create' && run.step.key);
-      run = proceed(run, failed('refused'));
+      while (run.step.type === 'create') {
+        keys.push(run.step.key);
+        run = proceed(run, failed('refused'));
+      }
     }
-    expect(keys).toEqual(['k:w1', 'k:w2', 'k:w3']);
+    expect(keys).toEqual(['k', 'k:w1', 'k', 'k:w2', 'k', 'k:w3']);
+  });
+
+  it('that is refused in other words when it is started again sends no new key', () => {
+    const refusal = (code: string): RunEvent => ({
+      type: 'failed',
+      failure: { kind: 'refused', retryAfterMs: null, error: { name: 'APIError', message: 'no', code } },
+    });
+    const run = resumeRun(proceed(start(), refusal('insufficient_balance')));
+    const other = proceed(run, refusal('person_match_prompt_unsafe'));
+    expect(other.step).toMatchObject({ type: 'fail', again: { key: 'k', isSecondKey: false } });
+    const same = proceed(resumeRun(other), refusal('person_match_prompt_unsafe'));
+    expect(same.step).toMatchObject({ type: 'create', key: 'k:w1', isSecondKey: true });
   });
 
   it('that is refused, or is not sent, ends the run', () => {
@@ -371,12 +385,16 @@ describe('a run that is tried again', () => {
     expect(run.tries).toHaveLength(1);
   });
 
-  it('creates under a new key after each refusal', () => {
+  it('finds the job under its own key when the refusal was not held against it', () => {
     let run = resumeRun(proceed(start(), failed('refused')));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:w1' });
-    run = resumeRun(proceed(run, failed('refused')));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:w2' });
-    expect(proceed(run, failed('full', 5000), passed).step).toMatchObject({ key: 'k:w2' });
+    expect(run.step).toMatchObject({ type: 'create', key: 'k', isSecondKey: false });
+    run = proceed(run, job('processing'));
+    expect(run.tries).toMatchObject([{ jobId: 'job_1', idempotencyKey: 'k' }]);
+  });
+
+  it('settles its second key before any other goes out', () => {
+    const run = proceed(resumeRun(proceed(start(), failed('refused'))), failed('refused'));
+    expect(proceed(run, failed('full', 5000), passed).step).toMatchObject({ key: 'k:w1' });
   });
 
   it('keeps the key of a create that was not sent, or that got no answer', () => {

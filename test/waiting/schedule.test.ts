@@ -172,7 +172,7 @@ describe('many waits', () => {
   it('make 256 reads at once at most where the limit is lifted', async () => {
     const answers: (() => void)[] = [];
     const read = (id: string) => new Promise<Job>((resolve) => answers.push(() => resolve(done(id))));
-    const { waiter, clock, reads } = timed(read, { limiter: () => 'off' });
+    const { waiter, clock, reads } = timed(read, { limits: () => 'off' });
     const waits = Array.from({ length: 400 }, (_, at) => waiter.waitForJob(`job_${at}`));
     await clock.advance(0);
     expect(reads).toHaveLength(256);
@@ -215,10 +215,9 @@ describe('the charge of a job whose wait an event has ended', () => {
       return after(ms, fire);
     };
     // One read a minute.
-    const lane = () => ({ limit: 1, windowMs: 60_000, inUse: 1, queued: 0, nextFreeMs: 60_000 });
-    const limiter = { acquire: async () => () => {}, pause() {}, snapshot: () => ({ 'jobs.get': lane() }) };
+    const limits = { look: () => ({ limit: 1, windowMs: 60_000, nextFreeMs: 60_000 }) };
     const learnsCharge = (id: string) => id === 'a';
-    const { waiter, reads } = startProcess(done, { limiter: () => limiter, learnsCharge }, clock);
+    const { waiter, reads } = startProcess(done, { limits: () => limits, learnsCharge }, clock);
     await clock.until(waiter.waitForJob('first'));
     for (const id of ['b', 'a']) {
       const wait = waiter.waitForJob(running(id), { timeoutMs: false });

@@ -2,8 +2,8 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from 'vitest';
 import { JobFailedError } from '../../src/errors/index.js';
-import type { WaitTrace } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import type { WaitTrace } from '../../src/transport/events.js';
 import { rejection } from '../transport/support.js';
 
 const stops: (() => void)[] = [];

@@ -1,14 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  type ClientOptions,
-  GenClient,
-  InProcessLimiter,
-  type Job,
-  type JobNotice,
-  ServerError,
-  WaitTimeoutError,
-} from '../../src/index.js';
+import { type ClientOptions, GenClient, type Job, ServerError, WaitTimeoutError } from '../../src/index.js';
+import type { JobNotice } from '../../src/waiting/notices.js';
 import { BASE_URL, freshKey, json, rejection, stubbed } from '../transport/support.js';
 
 beforeEach(() => {
@@ -156,7 +149,7 @@ describe('a client that is broken', () => {
   });
 });
 
-describe('the limiter in force', () => {
+describe('the limit in force', () => {
   /** Waits for `count` jobs that are done at their second read; the seconds it took. */
   async function secondsFor(count: number, options: ClientOptions): Promise<number> {
     const reads = new Map<string, number>();
@@ -173,52 +166,32 @@ describe('the limiter in force', () => {
   }
 
   it('is followed by polls: 120 in 3 seconds where that is allowed', async () => {
-    const limiter = new InProcessLimiter({ limits: { 'jobs.get': { limit: 120, windowMs: 3_000 } } });
-    expect(await secondsFor(200, { limiter })).toBeLessThan(15);
+    const limits = { 'jobs.get': { limit: 120, windowMs: 3_000 } };
+    expect(await secondsFor(200, { limits })).toBeLessThan(15);
   });
 
   it.each<[string, ClientOptions]>([
     ["rateLimit: 'off'", { rateLimit: 'off' }],
-    [
-      'limit: Infinity',
-      { limiter: new InProcessLimiter({ limits: { 'jobs.get': { limit: Number.POSITIVE_INFINITY, windowMs: 1 } } }) },
-    ],
+    ['limit: Infinity', { limits: { 'jobs.get': { limit: Number.POSITIVE_INFINITY } } }],
   ])('C1: was not followed where the limit was lifted by %s', async (_how, options) => {
     expect(await secondsFor(200, options)).toBeLessThan(5);
   });
 
   it("keeps room for the caller's own read", async () => {
-    const limiter = new InProcessLimiter({ limits: { 'jobs.get': { limit: 30, windowMs: 60_000 } } });
+    const limits = { 'jobs.get': { limit: 30, windowMs: 60_000 } };
     const fetch = async (input: RequestInfo | URL, init?: RequestInit) =>
       answer({ id: new URL(new Request(input, init).url).pathname.split('/').at(-1) ?? '' });
-    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, limiter });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, limits });
     const end = new AbortController();
     for (let at = 0; at < 100; at++) client.waitForJob(`job_${at}`, { signal: end.signal }).catch(() => {});
     await vi.advanceTimersByTimeAsync(90_000);
-    expect(limiter.snapshot()['jobs.get']?.queued).toBeLessThanOrEqual(1);
+    expect(client.limits()['jobs.get']?.queued).toBeLessThanOrEqual(1);
     const start = Date.now();
     await settled(client.jobs.get('mine'));
     // The eighth that is left to the caller: 30 / 8 a minute.
     expect(Date.now() - start).toBeLessThanOrEqual(16_000);
     end.abort();
   });
-});
-
-it('A6: a limiter whose Redis was away ended every wait', async () => {
-  const { ConnectionError } = await import('../../src/index.js');
-  let away = true;
-  const limiter = {
-    acquire: async () => {
-      if (away) throw new ConnectionError('The shared limiter cannot reach Redis');
-      return () => {};
-    },
-    pause: () => {},
-  };
-  const { client } = stubbed(() => answer(DONE), { limiter });
-  const wait = client.waitForJob('job_1');
-  await vi.advanceTimersByTimeAsync(3_000);
-  away = false;
-  await expect(settled(wait)).resolves.toMatchObject(DONE);
 });
 
 it('createAndWait told, when it ran out of time, how much was left for its last wait and not its timeoutMs', async () => {

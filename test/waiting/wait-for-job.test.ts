@@ -252,7 +252,11 @@ describe('the end of a wait', () => {
 
   it('comes in time also when the key function hangs', async () => {
     const clock = virtualClock();
-    const waiter = createWaiter({ clock, account: () => new Promise(() => {}), readJob: async (id) => running(id) });
+    const waiter = createWaiter({
+      clock,
+      account: () => new Promise<never>(() => {}),
+      readJob: async (id) => running(id),
+    });
     await expect(clock.until(waiter.waitForJob('a', { timeoutMs: 500 }))).rejects.toThrow('could not be read');
     expect(clock.timers).toBe(0);
   });

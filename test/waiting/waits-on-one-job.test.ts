@@ -49,10 +49,7 @@ function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, more: Part
 }
 
 /** One read a minute, after a first one. */
-const oneAMinute = () => {
-  const lane = () => ({ limit: 1, windowMs: 60_000, inUse: 0, queued: 0, nextFreeMs: 0 });
-  return { acquire: async () => () => {}, pause() {}, snapshot: () => ({ 'jobs.get': lane() }) };
-};
+const oneAMinute = () => ({ look: () => ({ limit: 1, windowMs: 60_000, nextFreeMs: 0 }) });
 
 describe('a wait that begins later', () => {
   it('takes what a read under way shows', async () => {
@@ -92,8 +89,8 @@ describe('a wait that begins later', () => {
 
 describe('a wait that ends', () => {
   it('leaves its place in the queue of reads to the next one on the job', async () => {
-    const limiter = oneAMinute();
-    const { waiter, clock, reads } = setUp(done, 0, { limiter: () => limiter });
+    const limits = oneAMinute();
+    const { waiter, clock, reads } = setUp(done, 0, { limits: () => limits });
     await clock.until(waiter.waitForJob('first'));
     const end = new AbortController();
     const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
@@ -107,8 +104,8 @@ describe('a wait that ends', () => {
   });
 
   it('takes the job out of the queue of reads where no other wait is for it', async () => {
-    const limiter = oneAMinute();
-    const { waiter, clock, reads, watcher } = setUp(done, 0, { limiter: () => limiter });
+    const limits = oneAMinute();
+    const { waiter, clock, reads, watcher } = setUp(done, 0, { limits: () => limits });
     await clock.until(waiter.waitForJob('first'));
     const end = new AbortController();
     const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
@@ -152,7 +149,7 @@ describe('a wait that ends', () => {
 
 describe('a verified webhook of a job with several waits', () => {
   it('teaches the length of the job once', async () => {
-    const { waiter, clock, learned } = setUp(done, 0, { limiter: fullFor(() => 60_000) });
+    const { waiter, clock, learned } = setUp(done, 0, { limits: fullFor(() => 60_000) });
     const waits = [1, 2, 3].map(() => waiter.waitForJob(running('a')));
     await clock.advance(7_000);
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
@@ -174,17 +171,17 @@ describe('a verified webhook of a job with several waits', () => {
   });
 });
 
-describe('waits of clients with different limiters', () => {
+describe('waits of clients under different rate limits', () => {
   it('are read at the pace of each, also when they come and go', async () => {
     const clock = virtualClock();
     const startMs = clock.now();
     const watcher = new JobWatcher(clock, () => 0.5);
     const reads: string[] = [];
     const slow = oneAMinute();
-    const waiterOn = (limiter: ReturnType<NonNullable<WaiterContext['limiter']>>) =>
+    const waiterOn = (limits: ReturnType<NonNullable<WaiterContext['limits']>>) =>
       createWaiter({
         clock,
-        limiter: () => limiter,
+        limits: () => limits,
         account: async () => ({ shared: <T extends object>() => watcher as object as T }),
         readJob: async (id) => {
           reads.push(`${id} ${Math.round((clock.now() - startMs) / 1_000)}`);

@@ -12,7 +12,7 @@ import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
 describe('a verified webhook of a completed job', () => {
   it('has the job read at once where a read is free', async () => {
-    for (const more of [{}, { limiter: fullFor(() => 2_000) }]) {
+    for (const more of [{}, { limits: fullFor(() => 2_000) }]) {
       const { waiter, clock, reads } = startProcess(done, more);
       const wait = waiter.waitForJob(running('a'));
       waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
@@ -22,7 +22,7 @@ describe('a verified webhook of a completed job', () => {
   });
 
   it('ends the wait at once where no read is free within two seconds, without the cost and the expiry', async () => {
-    const { waiter, clock, reads } = startProcess(done, { limiter: fullFor(() => 2_001) });
+    const { waiter, clock, reads } = startProcess(done, { limits: fullFor(() => 2_001) });
     const wait = waiter.waitForJob(running('a'));
     const startMs = clock.now();
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
@@ -53,14 +53,14 @@ describe('a verified webhook of a completed job', () => {
   });
 
   it('that comes before the wait ends it as well', async () => {
-    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.advance(0);
     await expect(clock.until(waiter.waitForJob(running('a')))).resolves.not.toHaveProperty('finalTokenCost');
   });
 
   it('ends a wait that begins later also when a copy that is not verified came after it', async () => {
-    const { waiter, clock, reads } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const { waiter, clock, reads } = startProcess(done, { limits: fullFor(() => 60_000) });
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.advance(0);
     waiter.notify({ data: { job: { id: 'a' } } });
@@ -71,7 +71,7 @@ describe('a verified webhook of a completed job', () => {
 
   it('has the charge learned by a later read, once one is free, where a hook or a budget wants to know it', async () => {
     let fullMs = 60_000;
-    const { waiter, clock, reads } = startProcess(done, { limiter: fullFor(() => fullMs), learnsCharge: () => true });
+    const { waiter, clock, reads } = startProcess(done, { limits: fullFor(() => fullMs), learnsCharge: () => true });
     const wait = waiter.waitForJob(running('a'));
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.until(wait);
@@ -88,7 +88,7 @@ describe('a later read', () => {
     let fullMs = 60_000;
     const told: object[] = [];
     const more = { learnsCharge: () => true, announced: (job: object) => void told.push(job) };
-    const process = startProcess(read, { limiter: fullFor(() => fullMs), ...more });
+    const process = startProcess(read, { limits: fullFor(() => fullMs), ...more });
     const { waiter, clock } = process;
     const wait = waiter.waitForJob(running('a'));
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
@@ -136,7 +136,7 @@ describe('a verified webhook of bytes that its server uses again', () => {
     ['a Buffer', (bytes) => Buffer.from(bytes.buffer)],
     ['an ArrayBuffer', (bytes) => bytes.buffer],
   ])('ends the wait for its own job only: %s', async (_, of) => {
-    const { waiter, clock, reads } = startProcess(running, { limiter: fullFor(() => 60_000) });
+    const { waiter, clock, reads } = startProcess(running, { limits: fullFor(() => 60_000) });
     const [own, other] = [waiter.waitForJob(running('a')), waiter.waitForJob(running('b'), { timeoutMs: 1_000 })];
     const bytes = bytesOf('a');
     const event = await verifiedBytes(of(bytes), clock);
@@ -148,7 +148,7 @@ describe('a verified webhook of bytes that its server uses again', () => {
   });
 
   it('ends the wait where its buffer is detached', async () => {
-    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     const wait = waiter.waitForJob(running('a'));
     const bytes = bytesOf('a');
     const event = await verifiedBytes(bytes, clock);
@@ -170,14 +170,14 @@ describe('the job is read, and the wait goes on, after', () => {
   };
 
   it.each(Object.entries(copies))('%s of a verified event', async (_, copy) => {
-    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     const wait = waiter.waitForJob(running('a'));
     waiter.notify(copy(await completed(clock)) as never);
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
   it('an event whose file is on another origin', async () => {
-    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     const wait = waiter.waitForJob(running('a'));
     waiter.notify(await verified(completedEvent('a', 'https://elsewhere.test'), clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
@@ -189,7 +189,7 @@ describe('the job is read, and the wait goes on, after', () => {
     ['an event where the base URL is not known', completedEvent('a', BASE_URL).data.job, { baseUrl: () => undefined }],
     ['an event without any base URL', completedEvent('a', BASE_URL).data.job, { baseUrl: undefined }],
   ])('%s', async (_, job, more) => {
-    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000), ...more });
+    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000), ...more });
     const wait = waiter.waitForJob(running('a'));
     const event = await verified({ ...completedEvent('a', BASE_URL), data: { job } }, clock);
     expect(() => waiter.notify(event)).not.toThrow();
@@ -197,7 +197,7 @@ describe('the job is read, and the wait goes on, after', () => {
   });
 
   it('a verified event that was changed afterwards: what was signed counts', async () => {
-    const { waiter, clock } = startProcess(done, { limiter: fullFor(() => 60_000) });
+    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     const wait = waiter.waitForJob(running('a'));
     const event = await completed(clock);
     Object.assign((event.data as { job: object }).job, { id: 'b', providerOutputUrl: 'https://elsewhere.test/x' });
@@ -210,7 +210,7 @@ describe('the job is read, and the wait goes on, after', () => {
 
   it('the event of a failed job, which throws with the reason that the read shows', async () => {
     const failed: Job = { ...running('a'), status: 'failed', errorCode: 'generation_rejected' };
-    const { waiter, clock, reads } = startProcess(() => failed, { limiter: fullFor(() => 10_000) });
+    const { waiter, clock, reads } = startProcess(() => failed, { limits: fullFor(() => 10_000) });
     const wait = waiter.waitForJob(running('a'));
     const event = {
       ...completedEvent('a', BASE_URL),
@@ -254,7 +254,7 @@ describe('the end of a job is told by its event', () => {
     for (const learnsCharge of [() => true, () => false]) {
       const told: object[] = [];
       const clock = { ...virtualClock(), perRequest: true };
-      const more = { limiter: fullFor(() => 60_000), learnsCharge, announced: (job: object) => told.push(job) };
+      const more = { limits: fullFor(() => 60_000), learnsCharge, announced: (job: object) => told.push(job) };
       const { waiter } = startProcess(done, more, clock);
       const wait = waiter.waitForJob(running('a'));
       waiter.notify(await verified(completedEvent('a', BASE_URL), clock));

@@ -15,7 +15,7 @@ function scheduler(clock = perRequest()) {
     watcher.join({
       id,
       job: running(id),
-      limiter: 'documented',
+      limits: 'documented',
       pollIntervalMs: 1_000,
       wait: { wake() {} },
     });

@@ -1,6 +1,7 @@
 import { vi } from 'vitest';
 import { memoryStore } from '../../src/store/store.js';
-import { createWebhookHandler, signWebhook, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
+import type { WebhookHandlerOptions } from '../../src/webhooks/handler.js';
+import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 
 /** The secret of the receivers here. */

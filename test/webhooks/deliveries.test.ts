@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { memoryStore, memoryStoreOn, STORE, type Store } from '../../src/store/store.js';
-import { createWebhookHandler, type WebhookHandlerOptions } from '../../src/webhooks/index.js';
+import type { WebhookHandlerOptions } from '../../src/webhooks/handler.js';
+import { createWebhookHandler } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
 

@@ -152,6 +152,27 @@ describe('in Fastify', () => {
     await expectReceived(`${served.url}/webhooks`);
   });
 
+  test.each([undefined, 'application/json; charset=utf-8', 'application/cloudevents+json', 'text/plain'])(
+    'the parser of the guide takes a webhook of the type %s',
+    async (type) => {
+      const app = fastify();
+      app.register(async (routes) => {
+        routes.removeAllContentTypeParsers();
+        routes.addContentTypeParser('*', (_request, _payload, done) => done(null));
+        routes.post(
+          '/webhooks',
+          toNodeHandler(async (request) => new Response(await request.text())),
+        );
+      });
+      await using served = await serve(app);
+      // Bytes have no type of their own.
+      const body = new TextEncoder().encode('{"signed": 1}');
+      const headers = type === undefined ? undefined : { 'content-type': type };
+      const answer = await fetch(`${served.url}/webhooks`, { method: 'POST', body, ...(headers && { headers }) });
+      expect([answer.status, await answer.text()]).toEqual([200, '{"signed": 1}']);
+    },
+  );
+
   test('request.raw and reply.raw are taken, too', async () => {
     const app = fastify();
     app.addContentTypeParser('application/json', (_request, _payload, done) => done(null));

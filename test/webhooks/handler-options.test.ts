@@ -35,14 +35,14 @@ describe('createWebhookHandler', () => {
     ],
     [{ store: new Map() }, 'store must be an object with the methods read, write, not an object.'],
     [{ store: null }, 'store must be an object with the methods read, write, not null.'],
-    [{ store: 'redis' }, 'store must be an object with the methods read, write, not "redis".'],
+    [{ store: 'redis' }, 'store must be an object with the methods read, write, not a string.'],
     [{ store: { read() {} } }, expect.stringContaining('read, write, not an object.')],
     [{ client: {} }, 'client must be an object with the method notify, not an object.'],
     [{ waitUntil: true }, 'waitUntil must be a function, not true.'],
-    [{ onError: 'log' }, 'onError must be a function, not "log".'],
+    [{ onError: 'log' }, 'onError must be a function, not a string.'],
     [{ now: 5 }, 'now must be a function, not 5.'],
     [{ on: () => {} }, 'on must be an object of listeners, not a function.'],
-    [{ on: { 'job.failed': 'log' } }, 'on["job.failed"] must be a function, not "log".'],
+    [{ on: { 'job.failed': 'log' } }, 'on["job.failed"] must be a function, not a string.'],
     [{ on: { 'job.complete': () => {} } }, 'on has no event "job.complete". Did you mean "job.completed"?'],
     [
       { on: { ready: () => {} } },
@@ -59,7 +59,9 @@ describe('createWebhookHandler', () => {
 
   test.each(['whsec_test', null, 7, () => {}])('refuses %j in place of its options', (given) => {
     // @ts-expect-error JavaScript callers pass the secret alone.
-    expect(refusalBy(() => createWebhookHandler(given))).toMatch(/^options must be an object, not /);
+    expect(refusalBy(() => createWebhookHandler(given))).toMatch(
+      /^createWebhookHandler: options must be an object such as \{ secret \}, not /,
+    );
   });
 
   const noSecrets = ['', ' ', '\n', [], [''], [SECRET, ''], null, 7, {}, [7]].map((secret) => ({ secret }));

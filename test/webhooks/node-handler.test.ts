@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Agent, get, request as nodeRequest } from 'node:http';
 import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest';
-import { toNodeHandler, type WebHandler } from '../../src/adapters/node/index.js';
+import { toNodeHandler } from '../../src/adapters/node/index.js';
+import type { WebHandler } from '../../src/adapters/node/node-handler.js';
 import { GenError } from '../../src/errors/index.js';
 import { createWebhookHandler, signWebhook, type WebhookHandler } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';

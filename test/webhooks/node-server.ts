@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect } from 'node:net';
-import { type NodeHandlerOptions, toNodeHandler, type WebHandler } from '../../src/adapters/node/index.js';
+import { toNodeHandler } from '../../src/adapters/node/index.js';
+import type { NodeHandlerOptions, WebHandler } from '../../src/adapters/node/node-handler.js';
 
 /** A server on a loopback port. */
 export interface Served {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { signWebhook, verifyWebhook, type WebhookRefusal, WebhookVerificationError } from '../../src/webhooks/index.js';
+import type { WebhookRefusal } from '../../src/errors/webhook-error.js';
+import { signWebhook, verifyWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
 
 const secret = 'whsec_current';
 const now = () => 1_767_323_045_000;

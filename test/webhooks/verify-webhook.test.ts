@@ -45,7 +45,10 @@ function streaming(body: ReadableStream, headers: Record<string, string>): Reque
   return new Request('https://me.test/hook', init);
 }
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) => {
   const useCrypto = () => {
@@ -331,6 +334,22 @@ describe('the stamp', () => {
     expect(await verifyWebhook(fresh, { secret })).toEqual(event);
     expect((await refusalOf(verifyWebhook(signed, { secret }))).reason).toBe('timestamp_out_of_tolerance');
   });
+});
+
+test('a body that does not end is read for ten seconds, and its connection is released', async () => {
+  vi.useFakeTimers();
+  const cancel = vi.fn();
+  const body = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)), cancel });
+  const refused = refusalOf(verifyWebhook(streaming(body, signed.headers), { secret, now }));
+  await vi.advanceTimersByTimeAsync(9_900);
+  expect(cancel).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(200);
+  expect(await refused).toMatchObject({
+    reason: 'body_unavailable',
+    message: 'The body did not arrive within ten seconds.',
+  });
+  expect(cancel).toHaveBeenCalledOnce();
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 describe('the size of a body', () => {

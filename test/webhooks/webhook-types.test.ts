@@ -1,17 +1,19 @@
 import { expectTypeOf, test } from 'vitest';
 import type { GenClient, Job } from '../../src/index.js';
+import type {
+  JobBlockedEvent,
+  JobCanceledEvent,
+  JobCompletedEvent,
+  JobFailedEvent,
+  UnknownWebhookEvent,
+  WebhookEventType,
+} from '../../src/schemas/webhook-event.js';
+import type { WebhookListeners } from '../../src/webhooks/handler.js';
 import {
   createWebhookHandler,
   type EventJob,
-  type JobBlockedEvent,
-  type JobCanceledEvent,
-  type JobCompletedEvent,
-  type JobFailedEvent,
-  type UnknownWebhookEvent,
   type WebhookEvent,
-  type WebhookEventType,
   type WebhookHandler,
-  type WebhookListeners,
 } from '../../src/webhooks/index.js';
 
 test('a listener gets the event of its type, and a misspelt type does not compile', () => {

@@ -95,7 +95,10 @@ export class QueueWorker {
       client: life.client.withoutQueue({ maxRetries: 0 }),
       uploader: life.client,
       notes: this.#notes(),
-      queue: { getJob: async (id: string) => this.#jobOf(id) } as Partial<Queue> as Queue<GenJobData, GenJobResult>,
+      queue: {
+        getJob: async (id: string) => this.#jobOf(id),
+        getJobCountByTypes: async () => this.#disk.records.size,
+      } as Partial<Queue> as Queue<GenJobData, GenJobResult>,
       clock: life.clock,
       creates: this.#creates(),
       budgetOf: () => {
@@ -203,6 +206,7 @@ export class QueueWorker {
       owner: (jobId) => away(() => owners.get(jobId)),
       own: (jobId, id) => away(() => void owners.set(jobId, id)),
       owned: () => away(() => owners.size),
+      owners: async () => [],
       wake: (jobId) => away(() => void wakes.add(jobId)),
       woken: (jobId) => away(() => wakes.has(jobId)),
       takeWake: (jobId) => away(() => wakes.delete(jobId)),
@@ -213,6 +217,7 @@ export class QueueWorker {
         }),
       clean: async () => {},
       close: async () => {},
+      disconnect: async () => {},
     };
   }
 
@@ -222,6 +227,7 @@ export class QueueWorker {
     const { records } = this.#disk;
     return {
       admit: async () => true,
+      inLine: async () => 0,
       hasCome: async () => false,
       leave: nothing,
       giveBack: nothing,

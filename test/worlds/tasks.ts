@@ -2,7 +2,7 @@
 
 import { getEventListeners } from 'node:events';
 import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
-import { APIError, BudgetExceededError, createBudget, GenError, JobError, sharedJournal } from '../../src/index.js';
+import { APIError, BudgetExceededError, createBudget, GenError, JobError } from '../../src/index.js';
 import { COMPLETED, enqueue, type QueueDisk } from './queue.js';
 import type { ProcessLife } from './simulation/process.js';
 
@@ -42,9 +42,8 @@ export const PRICE = 10;
 const WEBHOOK_URL = 'https://app.example/webhooks';
 const AGAIN_MS = 5_000;
 
-/** The key of a task; a journaled one has a random key. */
-export const keyOf = ({ id, kind }: Pick<Task, 'id' | 'kind'>): string | undefined =>
-  kind === 'journal' ? undefined : `task-${id}`;
+/** The key of a task. */
+export const keyOf = ({ id }: Pick<Task, 'id'>): string => `task-${id}`;
 
 /** Runs what a process has to do. A call that fails for a reason that passes is repeated, as a supervisor does. */
 export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promise<void> {
@@ -65,23 +64,29 @@ export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promis
   }
 }
 
-/** Takes up the journaled creates that an earlier life has left, then tasks of which its journal has nothing. */
+/** Takes up the creates that an earlier life has left, then tasks of which the store has nothing. */
 export async function resumeTasks(tasks: readonly Task[], life: ProcessLife, disk: Disk): Promise<void> {
+  const known = new Set<string>();
   for (;;) {
     try {
-      const client = journaled(life);
+      const { client } = life;
       const labels = new Set<unknown>();
-      for (const entry of await journalOf(life).entries()) if (entry.phase === undefined) labels.add(entry.label);
+      for await (const { label } of client.openCreates()) labels.add(label);
       try {
-        for await (const job of client.resume()) {
-          await journalOf(life).stored(job.id);
+        for await (const { job } of client.resume()) {
+          if (job.status === 'completed') await client.markStored(job);
         }
       } catch (error) {
         const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
         for (const one of errors) if (!JobError.isInstance(one)) throw one;
       }
-      const left = tasks.filter(({ id }) => !labels.has(id));
-      for (const task of tasks) if (labels.has(task.id)) task.result = task.end;
+      // The hold of a killed process ends after half a minute.
+      const held = new Set<unknown>();
+      for await (const { label } of client.openCreates()) held.add(label);
+      if (tasks.some(({ id }) => held.has(id))) throw new Error('A create is still held.');
+      const left = tasks.filter(({ id }) => !labels.has(id) && !known.has(id));
+      for (const { id } of tasks) if (labels.has(id)) known.add(id);
+      for (const task of tasks) if (known.has(task.id)) task.result = task.end;
       await Promise.all(left.map((task) => runTask(task, life, disk)));
       return;
     } catch {
@@ -89,15 +94,6 @@ export async function resumeTasks(tasks: readonly Task[], life: ProcessLife, dis
     }
   }
 }
-
-/** Whether the journal could take the job's storage. */
-const isNoted = (life: ProcessLife, jobId: string): Promise<boolean> =>
-  journalOf(life)
-    .stored(jobId)
-    .then(
-      () => true,
-      () => false,
-    );
 
 const paramsOf = ({ end, slowMs, hasWebhook }: Task) => ({
   prompt: `a fox [slow:${slowMs}ms]${end === 'completed' ? '' : end === 'failed' ? ' [fail:generation_rejected]' : ' [canceled]'}`,
@@ -133,10 +129,9 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
       budget: budgetOf(life),
     }),
   async journal(task, life) {
-    const options = { ...waitOf(life), label: task.id };
-    const job = await journaled(life).videos.createAndWait(paramsOf(task), options);
-    // What has failed is repeated, and not the whole: another create would have another key.
-    while (!(await isNoted(life, job.id))) await sleep(life, AGAIN_MS);
+    const options = { ...waitOf(life), idempotencyKey: keyOf(task), label: task.id };
+    const job = await life.client.videos.createAndWait(paramsOf(task), options);
+    await life.client.markStored(job);
   },
   durable: (task, life, disk) =>
     generate(engineOf(task, life, disk), {
@@ -183,18 +178,6 @@ const PNG = new Uint8Array(64).fill(1);
 /** The budget as a process sees it. */
 export function budgetOf(life: ProcessLife) {
   return createBudget({ ...BUDGET, store: life.store });
-}
-
-function journalOf(life: ProcessLife) {
-  return sharedJournal(life.store, { name: `process ${life.number}` });
-}
-
-const JOURNALED = new WeakMap<ProcessLife, ReturnType<ProcessLife['client']['withOptions']>>();
-
-function journaled(life: ProcessLife) {
-  const client = JOURNALED.get(life) ?? life.client.withOptions({ journal: journalOf(life) });
-  JOURNALED.set(life, client);
-  return client;
 }
 
 /** An engine that keeps the results of its steps, and repeats a step of which it has none. */

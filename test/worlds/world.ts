@@ -400,7 +400,8 @@ export class World {
     if (life === undefined) return broken;
     const usage = await this.#awaited(budgetOf(life).usage());
     const { spentTokens, reservedTokens, unresolved } = usage;
-    if (reservedTokens !== 0 || unresolved !== 0) broken.push(`the budget still reserves: ${JSON.stringify(usage)}`);
+    if (reservedTokens !== 0 || unresolved.length !== 0)
+      broken.push(`the budget still reserves: ${JSON.stringify(usage)}`);
     // A refund that waited for the store is lost with its process: the budget then says too much, and never too little.
     const mayLoseRefunds = this.#sim.counts.outages > 0 && [...this.#lives.values()].some((lives) => lives > 1);
     // A create counts in the period in which it is answered, which may be by a repeated call.

@@ -1,3 +1,3 @@
-export type { GenProvider, GenProviderSettings } from './models.js';
+export type { GenProvider } from './models.js';
 export { createGen, gen } from './models.js';
 export type { GenProviderOptions } from './settings.js';

@@ -9,15 +9,19 @@ import {
   NoSuchModelError,
   type ProviderV4,
 } from '@ai-sdk/provider';
-import { WORKFLOW_DESERIALIZE, WORKFLOW_SERIALIZE } from '@workflow/serde';
 import type { ImageModel, VideoModel } from '../../catalog.js';
 import type { GenClient } from '../../client/client.js';
 import { type ClientOptions, checkClientOptions } from '../../client/client-options.js';
 import * as option from '../../rules/options.js';
+import { isFields } from '../../schemas/envelope.js';
 import { createOutputKeys, createWebhookOpener } from './output-keys.js';
 import { type KeyedCall, makeOutputs, responseMetadata } from './outputs.js';
 import { prepareImage, prepareVideo, refuseWaitingOptions, type VideoCall } from './settings.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
+
+/** By these names a workflow asks a class how its instances travel between steps. */
+const WORKFLOW_SERIALIZE: unique symbol = Symbol.for('workflow-serialize');
+const WORKFLOW_DESERIALIZE: unique symbol = Symbol.for('workflow-deserialize');
 
 /** A ready client, else the options for one; left out, everything comes from the environment. */
 export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;
@@ -235,7 +239,7 @@ const WITH_CLIENT = option.optionsOf({ client: option.methods<GenClient>('withOp
 
 /** Throws a GenError for a setting that does not exist, or that cannot be right. What is missing shows at the first call. */
 function checkProviderSettings(settings: GenProviderSettings): void {
-  if ('client' in settings) option.checkOptions('createGen', WITH_CLIENT, settings);
+  if (isFields(settings) && 'client' in settings) option.checkOptions('createGen', WITH_CLIENT, settings);
   else checkClientOptions(settings);
 }
 

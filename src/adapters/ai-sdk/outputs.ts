@@ -1,6 +1,6 @@
 import type { ImageModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider';
 import type { GenClient } from '../../client/client.js';
-import type { CreateOptions } from '../../client/create.js';
+import type { CreateOptions } from '../../client/create-options.js';
 import { APIError, DownloadError, GenError, JobError, WaitTimeoutError } from '../../errors/index.js';
 import { systemClock } from '../../runtime/clock.js';
 import type { CompletedJob, CreatedJob, Job } from '../../schemas/job.js';

@@ -6,7 +6,7 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { modelCapabilities } from '../../catalog.js';
-import type { CreateOptions } from '../../client/create.js';
+import type { CreateOptions } from '../../client/create-options.js';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
 import { nearest, noSuchOption } from '../../schemas/show.js';
@@ -24,14 +24,14 @@ export interface GenProviderOptions {
   /** How many failures of a request are retried. @default the client's (3) */
   readonly maxRetries?: number;
   /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
-  readonly preflight?: boolean | 'strict';
+  readonly preflight?: boolean;
   /** How to go on after a failed job, as in `createAndWait`. Not with `poll`, `webhook` or `startVideo`. */
   readonly recover?: CreateOptions['recover'];
   /** Whether what waits for a review is sent again, as in `createAndWait`. @default true */
   readonly resubmitPending?: boolean;
   /** `after-job` deletes the uploads of the call when its job has ended. Not with `poll`, `webhook` or `startVideo`. */
   readonly cleanup?: 'after-job';
-  /** A name of your own for the job, in events, the journal and spans. It is never sent to the service. */
+  /** A name of your own for the job, in events, the store and spans. It is never sent to the service. */
   readonly label?: string;
   /** Fields of the service, sent as given: `resolution`, `character_ids`, `camera_fixed`, … */
   readonly [field: string]: unknown;
@@ -59,7 +59,7 @@ const PROVIDER_OPTIONS = option.optionsOf({
     (value) => value === false || (typeof value === 'number' && value > 0),
   ),
   maxRetries: option.count,
-  preflight: option.preflight,
+  preflight: option.flag,
   recover: option.anything,
   resubmitPending: option.flag,
   cleanup: option.oneOf('after-job'),

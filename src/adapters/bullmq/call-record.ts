@@ -2,7 +2,14 @@ import type { Job as BullJob } from 'bullmq';
 import type { CallKind } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import type { GenErrorJson } from '../../rules/fate.js';
-import { type JobRunState, type Recover, type RunRules, resumeRun, startRun } from '../../rules/run-state.js';
+import {
+  type JobRunState,
+  type Recover,
+  type RunRules,
+  type RunStep,
+  resumeRun,
+  startRun,
+} from '../../rules/run-state.js';
 import type { Clock } from '../../runtime/clock.js';
 import { JOB_CALLS, type Job } from '../../schemas/job.js';
 import { shortenKey } from '../../transport/idempotency.js';
@@ -98,9 +105,21 @@ export function jobProgress({ id, status, quotedTokenCost, finalTokenCost }: Job
 /** The version of a run in a record. */
 const RUN_VERSION: JobRunState['version'] = 1;
 
+/** The steps that this version knows. */
+const STEPS: readonly RunStep['type'][] = ['create', 'read', 'store', 'wait', 'end', 'fail'];
+
 /** Whether this version of the package knows the record. A newer one may have written another, and goes on with it. */
 export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobData): boolean {
-  return version <= RECORD_VERSION && JOB_CALLS.includes(call) && (run === undefined || run.version === RUN_VERSION);
+  const isKnown = version <= RECORD_VERSION && JOB_CALLS.includes(call);
+  return isKnown && (run === undefined || (run.version === RUN_VERSION && isKnownStep(run.step)));
+}
+
+/** Whether a step, and every step that may follow it, is known. */
+function isKnownStep(step: RunStep | null | undefined): boolean {
+  if (!step) return true;
+  if (!STEPS.includes(step.type)) return false;
+  if (step.type === 'wait') return isKnownStep(step.next) && isKnownStep(step.late);
+  return (step.type !== 'end' && step.type !== 'fail') || isKnownStep(step.again);
 }
 
 /**

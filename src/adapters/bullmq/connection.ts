@@ -1,6 +1,8 @@
 import type { ConnectionOptions } from 'bullmq';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
+import { systemClock } from '../../runtime/clock.js';
+import { sleep } from '../../runtime/deadline.js';
 
 /** The name of the queue when none is given. */
 const DEFAULT_QUEUE = 'gen-client';
@@ -49,5 +51,33 @@ export function checkConnection(owner: string, connection: unknown, { prefix = '
     throw new GenError(
       `${owner}: on a Redis Cluster, all keys of a queue have to be on one node. Pass a prefix with a hash tag to the queue and to every worker: { prefix: '{gen}' }.`,
     );
+  }
+}
+
+/** A part of the engine with a connection of its own. */
+export interface Closable {
+  close(): Promise<void>;
+  /** Cuts the connection without a word to Redis. */
+  disconnect?(): Promise<void>;
+}
+
+const CLOSE_MS = 4_500;
+
+/** Closes what was opened on the connection, one after the other. When that takes too long, because Redis is away, it is cut. */
+export async function closeInTime(connection: ConnectionOptions, parts: readonly Closable[]): Promise<void> {
+  const isClosed = new AbortController();
+  const closeAll = async () => {
+    for (const part of parts) await part.close();
+  };
+  const late = async () => {
+    await sleep(systemClock, CLOSE_MS, isClosed.signal);
+    // A client that the caller made is the caller's to close.
+    if ('disconnect' in connection) return;
+    for (const part of parts) part.disconnect?.().catch(() => {});
+  };
+  try {
+    await Promise.race([closeAll(), late()]);
+  } finally {
+    isClosed.abort();
   }
 }

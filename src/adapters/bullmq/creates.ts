@@ -39,6 +39,8 @@ export interface Creates {
    * A turn that is about to come is waited for.
    */
   admit(call: GenQueueJob, signal: AbortSignal): Promise<boolean>;
+  /** How many calls wait for their turn. */
+  inLine(): Promise<number>;
   /** Whether the turn of a call has come. */
   hasCome(id: string): Promise<boolean>;
   /** The call has used its turn. */
@@ -89,6 +91,7 @@ export function openCreates(options: CreatesOptions): Creates {
         await sleep(systemClock, LOOK_MS, signal);
       }
     },
+    inLine: () => turns.getJobCountByTypes('waiting', 'prioritized'),
     async hasCome(id) {
       const turn = await turns.getJob(id);
       return turn !== undefined && turn.processedOn !== undefined;

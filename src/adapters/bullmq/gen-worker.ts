@@ -12,9 +12,11 @@ import type { Budget } from '../../schemas/budget.js';
 import type { CompletedJob } from '../../schemas/job.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
-import { checkConnection, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
+import { checkConnection, closeInTime, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
 import { openCreates } from './creates.js';
+import { tellEngineFailures } from './engine-failures.js';
 import { openNotes } from './notes.js';
+import { wakeOversleepers } from './oversleepers.js';
 import { createProcessor } from './process-call.js';
 
 /** How a worker runs. */
@@ -22,13 +24,14 @@ export interface GenWorkerOptions extends QueueLocation {
   /**
    * Called with the completed job, and awaited, before the queue job ends: the place to copy the file to your own storage.
    * Called at least once, because a crash in between calls it again. When it throws, it is called again for a day, with
-   * pauses up to `retryDelayMs`, and uses up none of the engine's `attempts`; then the call fails. The job is not created
+   * pauses up to `retryDelayMs`; then the call fails. The job is not created
    * again. The engine's UnrecoverableError ends the call at once.
    */
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   /**
    * Called with the error that ended a call, and awaited, before the queue job fails; at least once. When it throws, it is
-   * called again, for a day.
+   * called again, for a day. A failure that the engine alone decides, such as that of a child with `failParentOnFailure`, is
+   * told right after it.
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /** Called with errors of the worker's connection. The engine reconnects by itself. @default nothing is done with them */
@@ -64,7 +67,7 @@ export interface GenWorkerOptions extends QueueLocation {
    */
   readonly budget?: ((scope: string) => Budget) | undefined;
   /** Further options of the engine’s Worker, for example `lockDuration` and `stalledInterval`. */
-  readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency'> | undefined;
+  readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency' | 'maxStalledCount'> | undefined;
 }
 
 /** The options of `createGenWorker`. */
@@ -102,9 +105,9 @@ const CONCURRENCY = 10;
 const DEFAULT_RETRY_MS = 30_000;
 /** The engine's own default. */
 const LOCK_MS = 30_000;
-const CLOSE_MS = 4_500;
 const CLEAN_EVERY_MS = 10 * 60 * 1000;
 const REMIND_EVERY_MS = 5_000;
+const WAKE_EVERY_MS = 30_000;
 
 /**
  * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
@@ -122,6 +125,7 @@ export function createGenWorker(
   option.checkOptions('createGenWorker', WORKER_OPTIONS, options);
   checkConnection('createGenWorker', connection, options);
   checkClient('createGenWorker', client);
+  refuseStalledCount(options.worker);
   const names = queueNames(connection, options);
   const { calls, options: base } = names;
   const onError = (error: Error) => callObserver(() => options.onError?.(error));
@@ -148,8 +152,8 @@ export function createGenWorker(
     closing: closing.signal,
   });
   const worker = new Worker<GenJobData, GenJobResult>(calls, work, {
-    maxStalledCount: NEVER_GIVEN_UP,
     ...options.worker,
+    maxStalledCount: NEVER_GIVEN_UP,
     ...base,
     concurrency: options.concurrency ?? CONCURRENCY,
   });
@@ -157,27 +161,28 @@ export function createGenWorker(
   queue.on('error', onError);
   regularly(CLEAN_EVERY_MS, [notes.clean, creates.clean], { closing: closing.signal, onError });
   regularly(REMIND_EVERY_MS, [creates.remind], { closing: closing.signal, onError });
-  const closeAll = async () => {
-    await creates.close();
-    await worker.close();
-    await queue.close();
-    await notes.close();
-  };
+  regularly(WAKE_EVERY_MS, [wakeOversleepers({ notes, queue, clock: systemClock })], {
+    closing: closing.signal,
+    onError,
+  });
+  tellEngineFailures(worker, { onFailed: options.onFailed, onError, closing: closing.signal, clock: systemClock });
   return {
     worker,
     async close() {
       closing.abort(new Error('The worker is closing.'));
-      await closedInTime(closeAll().catch(onError));
+      // Not to be cut: an `onCompleted` that takes longer stores what it has done.
+      const parts = [creates, worker, queue, notes].map((part) => ({ close: () => part.close() }));
+      await closeInTime(connection, parts).catch(onError);
     },
   };
 }
 
-/** Ends when it is closed, or when that takes too long. */
-async function closedInTime(closed: Promise<void>): Promise<void> {
-  const isClosed = new AbortController();
-  const late = sleep(systemClock, CLOSE_MS, isClosed.signal).catch(() => {});
-  await Promise.race([closed, late]);
-  isClosed.abort();
+/** The engine would end a call whose worker has died, without a word. */
+function refuseStalledCount(worker: object = {}): void {
+  if (!('maxStalledCount' in worker)) return;
+  throw new GenError(
+    'createGenWorker takes no worker.maxStalledCount. Leave it out: a call whose worker has died is always taken up, because its job is paid.',
+  );
 }
 
 /** The rules of every run of the worker. */

@@ -21,8 +21,10 @@ export interface Notes {
   owner(jobId: string): Promise<string | undefined>;
   /** Says which queue job waits for it. */
   own(jobId: string, queueJobId: string): Promise<void>;
-  /** How many jobs of the service are waited for. */
+  /** How many jobs of the service are waited for, also by calls that somebody has removed meanwhile. */
   owned(): Promise<number>;
+  /** The queue jobs that wait for jobs of the service: so many of them, from the given one on. */
+  owners(from: number, count: number): Promise<string[]>;
   /** Remembers that a webhook came. */
   wake(jobId: string): Promise<void>;
   /** Whether a webhook came. */
@@ -34,6 +36,8 @@ export interface Notes {
   /** Drops what has been kept for too long. */
   clean(keptMs?: number): Promise<void>;
   close(): Promise<void>;
+  /** Cuts the connection. */
+  disconnect(): Promise<void>;
 }
 
 /** Opens the notes of a queue. */
@@ -49,6 +53,10 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
     owner: async (jobId) => (await queue.getJob(ownerNote(jobId)))?.data.queueJobId,
     own: async (jobId, queueJobId) => void (await queue.add('owner', { queueJobId }, { jobId: ownerNote(jobId) })),
     owned: () => queue.getWaitingCount(),
+    async owners(from, count) {
+      const owners = await queue.getWaiting(from, from + count - 1);
+      return owners.map(({ data }) => data.queueJobId ?? '');
+    },
     wake: async (jobId) => void (await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS })),
     async takeWake(jobId) {
       // The engine says that it has removed a record also where there was none.
@@ -66,6 +74,7 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
       }
     },
     close: () => queue.close(),
+    disconnect: () => queue.disconnect(),
   };
 }
 

@@ -6,11 +6,10 @@ import { GenError, WaitTimeoutError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
 import { failsAgain } from '../../rules/files.js';
 import { DAY_MS } from '../../rules/limits.js';
-import { queuedReadMs } from '../../rules/read-order.js';
 import { nextStep } from '../../rules/run.js';
 import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
-import { type Clock, systemRandom } from '../../runtime/clock.js';
+import type { Clock } from '../../runtime/clock.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CompletedJob, Job } from '../../schemas/job.js';
 import { discardUploads, uploadFiles, withUploads } from './call-files.js';
@@ -28,6 +27,7 @@ import {
 } from './call-record.js';
 import { type Creates, needsTurn } from './creates.js';
 import { type Notes, wakeCall } from './notes.js';
+import { readPaceMs } from './read-pace.js';
 
 /** What a worker works with. */
 interface Workplace {
@@ -106,11 +106,11 @@ export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: 
 
 /** Leaves a record of a newer version as it is, for a worker that knows it. Says so once. */
 async function leaveToNewer(work: Work, reported: Set<string>): Promise<never> {
-  const { id = '', data } = work.queueJob;
+  const { id = '' } = work.queueJob;
   if (!reported.has(id)) {
     work.at.onError(
       new GenError(
-        `"${id}" was written by a newer version of gen-client (version ${data.version ?? data.run?.version}), so this worker leaves it alone. Update the worker.`,
+        `"${id}" was written by a newer version of gen-client, so this worker leaves it alone. Update the worker.`,
       ),
     );
     reported.add(id);
@@ -208,10 +208,11 @@ async function endTurn(work: Work, { event }: SeenCall, { step }: JobRunState): 
   await (kind === 'unsent' ? creates.giveBack(id) : creates.leave(id));
 }
 
-/** A create that its budget refuses waits for the next period of the budget, where there is one. */
+/** A create whose budget is spent waits for the next period of the budget, where there is one. */
 function untilNextPeriod(clock: Clock, seen: SeenCall): SeenCall {
   const { event, error } = seen;
-  if (event.type !== 'failed' || !BudgetExceededError.isInstance(error) || error.resetsAt === null) return seen;
+  if (event.type !== 'failed' || !BudgetExceededError.isInstance(error)) return seen;
+  if (error.reason !== 'spent' || error.resetsAt === null) return seen;
   const retryAfterMs = Math.max(1, Date.parse(error.resetsAt) - clock.now());
   return { ...seen, event: { ...event, failure: { ...event.failure, kind: 'full', retryAfterMs } } };
 }
@@ -242,9 +243,7 @@ async function advance(work: Work, run: JobRunState, { event, ...seen }: SeenCal
   const { at, queueJob } = work;
   // A process that was frozen meanwhile has lost the call to another one, and must not overwrite what that one has stored.
   await holdLock(work);
-  const lane = at.client.limits()['jobs.get'];
-  const pollMs =
-    at.pollIntervalMs ?? queuedReadMs(queueJob.data.call, await at.notes.owned(), lane, systemRandom.next());
+  const pollMs = at.pollIntervalMs ?? (await readPaceMs(at, queueJob.data.call));
   const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
   if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next);
   if (seen.job) await queueJob.updateProgress(jobProgress(seen.job));

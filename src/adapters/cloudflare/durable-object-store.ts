@@ -23,9 +23,9 @@ interface GenAccountStub {
 }
 
 const ARGUMENTS = z.strictObject({
-  namespace: z.custom<object>(
-    (value) => typeof value === 'object' && value !== null && 'idFromName' in value && 'get' in value,
+  namespace: option.requiredObject<object>(
     'the binding of a Durable Object, such as env.ACCOUNT',
+    (value) => typeof value === 'object' && value !== null && 'idFromName' in value && 'get' in value,
   ),
   name: z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')),
 });
@@ -35,8 +35,8 @@ const OBJECT_TRIES = 5;
 const PAUSE = { firstMs: 20, mostMs: 320 } as const;
 
 /**
- * A {@link Store} in one {@link GenAccount} object, for any number of Workers and isolates. `name` is your name for the
- * account: all clients that use the store count together, also with several keys, as during a rotation. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
+ * A {@link Store} in one {@link GenAccount} object, for any number of Workers and isolates. `name` names
+ * the object. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
  *
  * @example
  * const client = new GenClient({ store: durableObjectStore(env.ACCOUNT, 'main') });
@@ -50,7 +50,6 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
     return answer;
   };
   return {
-    account: name,
     read: (group, keys) => ask((stub) => stub.read(group, keys)),
     write: (group, version, changes) => ask((stub) => stub.write(group, version, changes)),
   };

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import type { GenClient } from '../../client/client.js';
 import { type CallKind, checkClient, seeCall, sendRunCreate } from '../../client/run-calls.js';
-import { ConnectionError, GenError } from '../../errors/index.js';
+import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/fate.js';
 import { mayCopyLater } from '../../rules/object-storage.js';
 import { callback, checkOptions } from '../../rules/options.js';
@@ -28,7 +28,7 @@ const ACTIVITY_OPTIONS = z.strictObject({ destination: callback });
  * The activities of durable runs, done by `client`. Each gives what it saw as JSON, an error too, so that the run decides
  * about it and not the engine: nothing here has to be repeated by the engine, and everything may be.
  *
- * A call whose rate limit is full is not held: it says when to come back, and the run waits.
+ * A call whose rate limit is full is not held: it says when to come back, and keeps its place until then while the run waits.
  *
  * @example
  * const activities = createActivities(new GenClient());
@@ -36,20 +36,15 @@ const ACTIVITY_OPTIONS = z.strictObject({ destination: callback });
 export function createActivities(client: GenClient, options: ActivityOptions = {}): Activities {
   checkOptions('createActivities', ACTIVITY_OPTIONS, options);
   checkClient('createActivities', client);
-  const unqueued = client.withoutQueue();
+  const unqueued = client.withKeptPlaces();
   return {
     async create(input) {
-      const { call, params, key, model, isPlaced } = neededFields(input, ['call', 'params', 'key']);
+      const { call, params, key, model } = neededFields(input, ['call', 'params', 'key']);
       const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
-      const send = async () => {
+      const { event } = await seeCall(async () => {
         const { job } = await sendRunCreate(unqueued, { ...create, model: typeof model === 'string' ? model : null });
         return job;
-      };
-      // Creates of other kinds have no rate limit.
-      const event =
-        create.call === 'videos'
-          ? await inLine(client, { key: create.key, isPlaced: isPlaced === true }, send)
-          : (await seeCall(send)).event;
+      });
       return toJson(await told(client, event));
     },
     async read(input) {
@@ -62,34 +57,6 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
       return toJson(await stored(client, job as object as Job, options));
     },
   };
-}
-
-/**
- * Sends a create when its place has come. Where the rate limit is full, the run gets a place in the line of all runs and is
- * told when it comes, so that it waits once and not in a crowd. A run that has waited is not asked for the time again: its
- * engine's clock counts.
- */
-async function inLine(
-  client: GenClient,
-  { key, isPlaced }: { readonly key: string; readonly isPlaced: boolean },
-  send: () => Promise<Job>,
-): Promise<RunEvent> {
-  const waitMs = isPlaced ? 0 : await createPlace(client, key, undefined);
-  if (waitMs > 0) return { type: 'failed', failure: { kind: 'full', retryAfterMs: waitMs, error: IN_LINE } };
-  const { event } = await seeCall(send);
-  if (event.type !== 'failed' || event.failure.kind !== 'full') return event;
-  const retryAfterMs = await createPlace(client, key, event.failure.retryAfterMs ?? 0);
-  return { ...event, failure: { ...event.failure, retryAfterMs: retryAfterMs || null } };
-}
-
-const IN_LINE = { name: 'RateLimitError', message: 'The rate limit is full. The create waits for its place.' };
-
-/** The place of a create. A store that is away gives none: the rate limit itself then says when to come back. */
-async function createPlace(client: GenClient, key: string, retryAfterMs: number | undefined): Promise<number> {
-  return client.placeOf('videos.create', key, retryAfterMs).catch((error: unknown) => {
-    if (ConnectionError.isInstance(error)) return retryAfterMs ?? 0;
-    throw error;
-  });
 }
 
 /** What a copy came to: the run's event, with the file in the store. */

@@ -1,10 +1,11 @@
 import * as z from 'zod/mini';
 import type { CallKind } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
+import { errorJson } from '../../rules/fate.js';
 import { DEFAULT_WAIT_MS } from '../../rules/limits.js';
 import * as option from '../../rules/options.js';
 import { nextStep } from '../../rules/run.js';
-import { type Recover, type RunEvent, startRun } from '../../rules/run-state.js';
+import { type JobRunState, type Recover, type RunEvent, startRun } from '../../rules/run-state.js';
 import { extra, isFields } from '../../schemas/envelope.js';
 import { type CompletedJob, JOB_CALLS } from '../../schemas/job.js';
 import { mustBe } from '../../schemas/show.js';
@@ -18,7 +19,10 @@ export interface GenerateOptions {
   readonly call: CallKind;
   /** The body of the create, as JSON. Files are given as upload ids or URLs. */
   readonly params: object;
-  /** The key of the first create. Take the id of the workflow's run: a key makes one job, however often it is sent. */
+  /**
+   * The key of the first create: a key makes one job, however often it is sent. Take your order's own id, an argument of the
+   * run, and not the engine's id of the run: a fork or a restart of the run then finds the job that is paid.
+   */
   readonly key: string;
   /**
    * Milliseconds that the waits of the run may add up to before it fails with a WaitTimeoutError; its job goes on. `false`
@@ -79,48 +83,37 @@ const STEP_VERSION = 'gen1';
  * A webhook wakes a wait early. When it is lost, the next read finds the job: waits grow from ten seconds to at most five
  * minutes, so that a run of half an hour takes at most 60 steps.
  *
- * Throws, by `engine.fail`, the error of the job, of a refused create or of the time limit.
+ * Throws, by `engine.fail`, the error of the job, of a refused create, of the time limit, or of an option that cannot be right:
+ * no engine repeats it.
  *
  * @example
  * const job = await generate(cloudflareEngine(step, activities, { NonRetryableError }), {
  *   call: 'videos',
- *   params: { prompt: 'a fox at dawn', webhook_url: `https://example.com/hook?run=${event.instanceId}` },
- *   key: event.instanceId,
+ *   params: { prompt: 'a fox at dawn', webhook_url: `https://example.com/hook?run=${event.payload.order}` },
+ *   key: event.payload.order,
  * });
  */
 export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
-  const { call, params, key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = checkedOptions(options);
   checkEngine(engine);
-  const rules = {
-    timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
-    resubmitPending: true,
-    recover: recoverRules(recover),
-    persistent: true,
-    stores: store,
-    pollMs: null,
-    retryMs: null,
-  };
+  const { call, params, key } = options ?? {};
+  let run = orFail(engine, () => begin(options));
+  const remembered = (output: Json) => orFail(engine, () => rememberedEvent(output));
   const name = stepNames(key);
-  let run = startRun({ key, shortKey: shortenKey(key), rules });
   let stored: StoredFile | undefined;
-  /** The run has waited for its place in the line of a rate limit. */
-  let isPlaced = false;
   for (;;) {
     const { step, tries } = run;
     switch (step.type) {
       case 'create': {
-        const input = { call, params, key: step.key, model: step.model, ...(isPlaced && { isPlaced }) } as Json;
-        const event = rememberedEvent(await engine.call(name('create'), 'create', input));
-        isPlaced = event.type === 'failed' && event.failure.kind === 'full';
-        run = nextStep(run, event);
+        const input = { call, params, key: step.key, model: step.model } as Json;
+        run = nextStep(run, remembered(await engine.call(name('create'), 'create', input)));
         break;
       }
       case 'read':
-        run = nextStep(run, rememberedEvent(await engine.call(name('read'), 'read', { jobId: step.jobId })));
+        run = nextStep(run, remembered(await engine.call(name('read'), 'read', { jobId: step.jobId })));
         break;
       case 'store': {
         const output = await engine.call(name('store'), 'store', { job: extra(step.job) } as Json);
-        run = nextStep(run, rememberedEvent(output));
+        run = nextStep(run, remembered(output));
         stored = storedFile(output);
         break;
       }
@@ -145,18 +138,39 @@ function checkEngine(engine: unknown): void {
   );
 }
 
-function checkedOptions(options: GenerateOptions): GenerateOptions {
+/** What `work` gives. A mistake ends the run: an engine would repeat any other error for ever, and nothing would mend it. */
+function orFail<T>(engine: DurableEngine, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!GenError.isInstance(error)) throw error;
+    return engine.fail(errorJson(error));
+  }
+}
+
+/** The run that the options ask for. Throws a GenError for those that cannot be right. */
+function begin(options: GenerateOptions): JobRunState {
   option.checkOptions('generate', GENERATE_OPTIONS, options);
   for (const [name, example] of NEEDED) {
     if (options?.[name] === undefined) throw new GenError(`generate needs ${name}, for example ${example}.`);
   }
-  return options;
+  const { key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = options;
+  const rules = {
+    timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
+    resubmitPending: true,
+    recover: recoverRules(recover),
+    persistent: true,
+    stores: store,
+    pollMs: null,
+    retryMs: null,
+  };
+  return startRun({ key, shortKey: shortenKey(key), rules });
 }
 
 const NEEDED = [
   ['call', `call: 'videos'`],
   ['params', `params: { prompt: 'a fox at dawn' }`],
-  ['key', 'the id of the workflow’s run'],
+  ['key', `key: 'order-17'`],
 ] as const;
 
 /** What the engine remembers of an activity. */

@@ -1,10 +1,7 @@
-export type { JobRef } from '../../downloading/output.js';
-export type { RestOfOutput } from '../../downloading/output-reader.js';
-export type { OutputCallOptions, OutputClient } from '../../downloading/output-source.js';
-export type { FileJournal, FileJournalOptions } from './file-journal.js';
-export { fileJournal } from './file-journal.js';
+export type { FileStore } from './file-store.js';
+export { fileStore } from './file-store.js';
 export { fromPath } from './from-path.js';
-export type { NodeHandler, NodeHandlerOptions, NodeRequest, NodeResponse, WebHandler } from './node-handler.js';
+export type { NodeHandler } from './node-handler.js';
 export { toNodeHandler } from './node-handler.js';
-export type { SavedOutput, SaveOutputOptions, SaveProgress } from './save-output.js';
+export type { SavedOutput, SaveOutputOptions } from './save-output.js';
 export { saveOutput } from './save-output.js';

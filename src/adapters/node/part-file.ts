@@ -3,6 +3,7 @@ import { type FileHandle, link, open, rename, stat, unlink } from 'node:fs/promi
 import { uptime } from 'node:os';
 import { dirname, join } from 'node:path';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
+import { fileSystemCode, flush, flushDirectory } from './flush.js';
 
 /** Bytes gathered before they are written: one call in sixteen or more, at little memory. */
 const BATCH_BYTES = 1024 * 1024;
@@ -88,7 +89,7 @@ export class PartFile {
     await this.#writing;
     await this.#flushing;
     if (mode !== undefined) await this.#file.chmod(mode);
-    await this.#file.sync();
+    await flush(this.#file);
     const path = await this.#claim();
     try {
       await this.#file.close();
@@ -98,7 +99,7 @@ export class PartFile {
       await unlink(path).catch(() => undefined);
       throw reason;
     }
-    await syncDirectory(dirname(target));
+    await flushDirectory(dirname(target));
   }
 
   /** Takes it away. */
@@ -122,7 +123,7 @@ export class PartFile {
     try {
       await copyBytes(this.#file, copy, this.#position);
       await copy.chmod((await this.#file.stat()).mode);
-      await copy.sync();
+      await flush(copy);
     } finally {
       await copy.close();
     }
@@ -156,7 +157,7 @@ export class PartFile {
     const done = () => {
       this.#flushing = undefined;
     };
-    this.#flushing = this.#file.datasync().then(done, done);
+    this.#flushing = flush(this.#file).then(done, done);
   }
 
   async #writeAll(batch: Uint8Array[], bytes: number, position: number): Promise<void> {
@@ -238,16 +239,4 @@ async function placeNew(path: string, target: string): Promise<void> {
 function giveBack({ buffer }: Uint8Array): void {
   // Node 20 has no `transfer`: there the collector comes for it.
   if (buffer instanceof ArrayBuffer) buffer.transfer?.(0);
-}
-
-/** The code of a file system's error. */
-export function fileSystemCode(reason: unknown): string {
-  return reason instanceof Error && 'code' in reason ? String(reason.code) : '';
-}
-
-/** Makes the new name last through a power cut, where the system can flush a directory (Windows cannot). */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r').catch(() => undefined);
-  await directory?.sync().catch(() => undefined);
-  await directory?.close();
 }

@@ -18,7 +18,9 @@ import { callerContext, callObserver, type RunInContext, reasonOf } from '../../
 import { clockOf } from '../../runtime/clock.js';
 import { safeFileName } from '../../schemas/media-type.js';
 import { show } from '../../schemas/show.js';
-import { fileSystemCode, PartFile } from './part-file.js';
+import { fileSystemCode } from './flush.js';
+import { PartFile } from './part-file.js';
+import { SameFile } from './same-file.js';
 
 /** How far a download has come. */
 export interface SaveProgress {
@@ -58,9 +60,9 @@ export interface SavedOutput {
  * download goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise. So it
  * does when the program was killed and saves the same job to the same path again.
  *
- * A path that is a directory, or ends in `/`, gets a file named after the job; a missing directory is made for the latter.
- * Where a file of that name and of the right size is there, it is the job's own: the call resolves with `existed: true`.
- * Throws a {@link DownloadError} when the file cannot be fetched or written, or another is there.
+ * A path that is a directory, or ends in `/`, gets a file named after the job. A missing directory is made. Where the job's
+ * own file is there already, the call resolves with `existed: true`: it has the job's name and the right size, or, under a
+ * name of yours, the same bytes. Throws a {@link DownloadError} when the file cannot be fetched or written, or another is there.
  *
  * @example
  * const { path } = await saveOutput(client, job, 'videos/');
@@ -93,6 +95,8 @@ class Saving {
   readonly #options: SaveOutputOptions;
   readonly #inContext: RunInContext = callerContext();
   #part: PartFile | undefined;
+  /** A file that is there, while it is compared with the one of the job. */
+  #there: SameFile | undefined;
 
   constructor(client: OutputClient, source: SourceOptions, options: SaveOutputOptions) {
     this.#client = client;
@@ -104,7 +108,7 @@ class Saving {
   async to(given: unknown): Promise<SavedOutput> {
     const { overwrite = false } = this.#options;
     const target = await this.#inDisk(() => saveTarget(given));
-    if ('file' in target) await this.#refuseTaken(target.file);
+    if ('file' in target) await this.#refuseNoFile(target.file);
     try {
       const { contentType, path, existed } = await explained(this.#client, this.#source, () => this.#fetch(target));
       if (existed !== undefined) return existed;
@@ -129,14 +133,19 @@ class Saving {
     try {
       for (;;) {
         const piece = await reader.read();
-        if (piece.type === 'end' && version !== undefined) return version;
+        if (piece.type === 'end' && version !== undefined) return { ...version, existed: this.#same(version) };
         if (piece.type === 'version') {
           const path = 'file' in target ? target.file : join(target.directory, this.#name(piece));
           const existed = 'file' in target ? undefined : await this.#existing(path, piece);
           version = { ...piece, path, existed };
           if (existed !== undefined) return version;
+          if ('file' in target && (await this.#compares(path, piece))) continue;
           await this.#begin(path, piece);
           reader.skip(this.#part?.sizeBytes ?? 0);
+        } else if (piece.type === 'bytes' && this.#there !== undefined) {
+          const there = this.#there;
+          const isSame = await this.#inDisk(() => there.goesOnWith(piece.bytes));
+          if (!isSame && version !== undefined) throw this.#taken(version.path);
         } else if (piece.type === 'bytes') {
           const written = this.#part?.write(piece.bytes, piece.isOwned);
           if (written !== undefined) await this.#inDisk(() => written);
@@ -145,7 +154,30 @@ class Saving {
       }
     } finally {
       reader.cancel();
+      await this.#there?.close();
     }
+  }
+
+  /**
+   * Whether a file of the right size is at the path that the caller named, so that it is compared with the one of the job: a
+   * name of the caller's own does not say whose file it is.
+   */
+  async #compares(path: string, { sizeBytes }: OutputVersion): Promise<boolean> {
+    await this.#there?.close();
+    this.#there = undefined;
+    if (this.#options.overwrite === true || !(await this.#inDisk(() => isPathTaken(path)))) return false;
+    const stats = await this.#inDisk(() => statsOfRegular(path));
+    if (stats?.size !== sizeBytes) throw this.#taken(path);
+    this.#there = await this.#inDisk(() => SameFile.open(path));
+    return true;
+  }
+
+  /** The file that was compared to its end. */
+  #same({ path, sizeBytes, contentType }: Fetched): SavedOutput | undefined {
+    const there = this.#there;
+    if (there === undefined) return undefined;
+    if (there.sizeBytes !== sizeBytes) throw this.#taken(path);
+    return { path, sizeBytes, contentType, existed: true };
   }
 
   #name({ contentType }: OutputVersion): string {
@@ -175,6 +207,12 @@ class Saving {
     const { onProgress } = this.#options;
     const receivedBytes = this.#part?.sizeBytes ?? 0;
     if (onProgress) this.#inContext(() => callObserver(() => onProgress({ receivedBytes, totalBytes })));
+  }
+
+  /** Refuses a place that no regular file can be at, before a byte is fetched. */
+  async #refuseNoFile(path: string): Promise<void> {
+    const stats = await this.#inDisk(() => statsOfRegular(path));
+    if (stats === undefined) await this.#refuseTaken(path);
   }
 
   async #refuseTaken(path: string): Promise<void> {
@@ -214,7 +252,7 @@ const MOST_LINKS = 40;
 type SaveTarget = { readonly directory: string } | { readonly file: string };
 
 /**
- * Reads the path: one that ends in a separator is a directory, which is made; so is one where a directory is. Throws for a
+ * Reads the path: one that ends in a separator is a directory; so is one where a directory is. What is missing is made. Throws for a
  * place where no file can be made, before a byte is fetched.
  */
 async function saveTarget(path: unknown): Promise<SaveTarget> {
@@ -229,6 +267,7 @@ async function saveTarget(path: unknown): Promise<SaveTarget> {
   if (given.endsWith('/') || given.endsWith(sep)) await makeDirectories(wanted);
   const isTargetDirectory = (await statsAt(wanted))?.isDirectory() === true;
   const directory = isTargetDirectory ? wanted : dirname(wanted);
+  if ((await statsAt(directory)) === undefined) await makeDirectories(directory);
   if (!(await stat(directory)).isDirectory()) throw new Error(`"${directory}" is not a directory.`);
   await access(directory, constants.W_OK);
   if (isTargetDirectory) return { directory };

@@ -12,7 +12,7 @@ import { callObserver } from '../../runtime/callbacks.js';
 import { VERSION } from '../../runtime/version.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
 import type { JobEvent } from '../../transport/hooks.js';
-import { attributesOf, SpanRecorder } from './spans.js';
+import { metricAttributesOf, SpanRecorder } from './spans.js';
 
 const OTEL_OPTIONS = option.optionsOf({
   tracerProvider: option.methods('getTracer'),
@@ -26,13 +26,13 @@ export interface InstrumentOptions {
   readonly tracerProvider?: TracerProvider | undefined;
   /** Makes the meter. @default the global one */
   readonly meterProvider?: MeterProvider | undefined;
-  /** Whether the prompt stands in the `gen_client.prompt` attribute of `generate` spans. @default false */
+  /** Whether the prompt stands in the `gen_client.prompt` attribute of the spans of jobs. @default false */
   readonly capturePrompt?: boolean | undefined;
 }
 
 /**
- * Traces and measures every GenClient of this process with OpenTelemetry. Spans: `generate`, from the create of a job to its
- * end, over `create`, `wait`, `download` (`saveOutput`, `jobs.output`) and `copy` (`copyOutput`), under the span of whoever
+ * Traces and measures every GenClient of this process with OpenTelemetry. Spans: `generate_content {model}`, from the create of
+ * a job to its end, over `create`, `wait`, `download` (`saveOutput`, `jobs.output`) and `copy` (`copyOutput`), under the span of whoever
  * makes the call. Spans of other processes about the same job have the same `gen_client.job.id` and the same link.
  *
  * Returns the function that ends it. Call it before the exporter is shut down: it ends the spans of jobs that still run.
@@ -114,7 +114,7 @@ function createMeters(meter: Meter) {
   });
   return {
     job(event: JobEvent) {
-      const of: Attributes = attributesOf(event);
+      const of: Attributes = metricAttributesOf(event);
       const { phase, quotedTokens, chargedTokens, balanceTokens, createdAt = '', endedAt = '' } = event;
       if (phase === 'accepted') {
         if (quotedTokens !== undefined) tokens.add(quotedTokens, { ...of, 'gen_client.tokens.kind': 'quoted' });

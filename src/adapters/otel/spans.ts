@@ -1,5 +1,3 @@
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import {
   type Attributes,
   type Context,
@@ -7,17 +5,23 @@ import {
   type Link,
   type Span,
   type SpanContext,
+  SpanKind,
   SpanStatusCode,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
+import { modelCapabilities } from '../../catalog.js';
 import { systemClock } from '../../runtime/clock.js';
+import { sha256Of } from '../../runtime/sha256.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
 import type { JobEvent } from '../../transport/hooks.js';
 
 /** Jobs whose span context is remembered, for what comes after their create. The oldest are forgotten. */
 const REMEMBERED_SPANS = 1_000;
+const OPERATION = 'generate_content';
+/** The conventions have no name for the service. */
+const PROVIDER = 'gen_client';
 /** Calls that are spans below a job's. */
 const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
   ['saveOutput', 'download'],
@@ -46,9 +50,10 @@ export class SpanRecorder {
   readonly #pending = new Set<() => void>();
   /** Where the spans about a job belong. */
   readonly #contexts = new Map<string, SpanContext>();
-  /** Jobs whose file is being fetched, and those that a call of this process waits for, with how many do. */
+  /** Jobs whose file is being fetched, with how many calls do. */
   readonly #fetched = new Map<string, number>();
-  readonly #waited = new Map<string, number>();
+  /** The spans of waits, by their job. */
+  readonly #waited = new Map<string, Set<Span>>();
 
   constructor(tracer: Tracer, { capturePrompt }: { readonly capturePrompt: boolean }) {
     this.#tracer = tracer;
@@ -60,11 +65,12 @@ export class SpanRecorder {
     const { call, params } = job;
     const { model, prompt }: Record<string, unknown> = isFields(params) ? params : {};
     const attributes = {
-      ...attributesOf({ call, model: typeof model === 'string' ? model : undefined }),
+      ...operationOf({ call, model: typeof model === 'string' ? model : undefined }),
       'gen_ai.output.type': call === 'videos' || call === 'videoEdits' ? 'video' : 'image',
       ...(this.#capturePrompt && typeof prompt === 'string' && { 'gen_client.prompt': prompt }),
     };
-    this.#generates.set(job, { span: this.#tracer.startSpan('generate', { attributes }) });
+    const span = this.#tracer.startSpan(nameOf(attributes), { kind: SpanKind.CLIENT, attributes });
+    this.#generates.set(job, { span });
   }
 
   /** A job has ended, or its create has failed. */
@@ -98,7 +104,8 @@ export class SpanRecorder {
     const { job, path, attempts, laneWaitMs, error } = request;
     const span = this.#calls.get(request);
     if (!span) return;
-    span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.lane.wait_ms': laneWaitMs });
+    // What is made of several calls, such as saveOutput, has no attempts of its own.
+    if (attempts > 0) span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.lane.wait_ms': laneWaitMs });
     if (error !== undefined) failSpan(span, errorType(error));
     if (job) {
       this.#answered(job, span);
@@ -111,26 +118,30 @@ export class SpanRecorder {
 
   /** A wait begins. */
   waitStarted(wait: WaitTrace): void {
-    countJob(this.#waited, wait.jobId, 1);
-    this.#calls.set(wait, this.#about('wait', wait.jobId));
+    const span = this.#about('wait', wait.jobId);
+    this.#calls.set(wait, span);
+    this.#waited.set(wait.jobId, (this.#waited.get(wait.jobId) ?? new Set()).add(span));
   }
 
   /** A wait has ended. */
   waitEnded(wait: WaitTrace): void {
-    countJob(this.#waited, wait.jobId, -1);
     const span = this.#calls.get(wait);
-    if (wait.error !== undefined && span) failSpan(span, errorType(wait.error));
-    span?.end();
+    if (!span) return;
+    const waits = this.#waited.get(wait.jobId);
+    if (waits?.delete(span) && waits.size === 0) this.#waited.delete(wait.jobId);
+    if (wait.error !== undefined) failSpan(span, errorType(wait.error));
+    span.end();
   }
 
   /** Something has happened to a job. The end of a job that no call here waits for is a span of its own. */
   event(event: JobEvent): void {
-    const { phase, jobId } = event;
-    if (phase !== 'final' || this.#waited.has(jobId)) return;
-    const span = this.#about('final', jobId);
-    span.setAttributes(jobAttributes(event));
-    if (event.status !== 'completed') failSpan(span, event.status);
-    span.end();
+    const { phase, jobId, status } = event;
+    if (phase !== 'final') return;
+    const waits = this.#waited.get(jobId);
+    const spans = waits ?? [this.#about('final', jobId)];
+    if (status !== 'completed') for (const span of spans) failSpan(span, status);
+    if (waits) return;
+    for (const span of spans) span.setAttributes(jobAttributes(event)).end();
   }
 
   /** Ends the spans of calls that are pending. */
@@ -165,7 +176,11 @@ export class SpanRecorder {
     const generate = this.#generates.get(job);
     if (!generate) return;
     this.#generates.delete(job);
-    if (job.event) generate.span.setAttributes(jobAttributes(job.event));
+    if (job.event) {
+      const operation = operationOf(job.event);
+      // Only the answer of a create without a model tells which one it is.
+      generate.span.updateName(nameOf(operation)).setAttributes({ ...operation, ...jobAttributes(job.event) });
+    }
     generate.created?.();
     generate.span.end();
   }
@@ -211,20 +226,32 @@ function jobIdInPath(path = ''): string | undefined {
   return id === undefined ? undefined : decodeURIComponent(id);
 }
 
-/** What a job is, for a metric: few values each. */
-export function attributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
+/** The operation that makes a job, as the semantic conventions for generative AI have it. */
+function operationOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
   return {
-    'gen_ai.operation.name': 'generate_content',
+    'gen_ai.operation.name': OPERATION,
+    'gen_ai.provider.name': PROVIDER,
     ...(model !== undefined && { 'gen_ai.request.model': model }),
     ...(call !== undefined && { 'gen_client.call': call }),
   };
 }
 
+/** The same for a metric: few values each, whatever an app lets its users choose. */
+export function metricAttributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
+  return operationOf({ call, model: model === undefined || modelCapabilities(model) ? model : 'other' });
+}
+
+/** The name of the span of an operation. One that holds a model has few values, too. */
+function nameOf({ 'gen_ai.request.model': model }: Attributes): string {
+  return typeof model === 'string' && modelCapabilities(model) ? `${OPERATION} ${model}` : OPERATION;
+}
+
 /** What an event says of a job. Tokens are money here, and not the `gen_ai.usage.*` of a language model. */
 function jobAttributes(event: JobEvent): Attributes {
-  const { jobId, status, label, quotedTokens, chargedTokens, balanceTokens } = event;
+  const { jobId, status, label, model, call, quotedTokens, chargedTokens, balanceTokens } = event;
   return {
-    ...attributesOf(event),
+    'gen_ai.request.model': model,
+    'gen_client.call': call,
     'gen_client.job.id': jobId,
     'gen_client.job.status': status,
     'gen_client.label': label,
@@ -243,7 +270,7 @@ function errorType(error: unknown): string {
 
 /** The same link in every process: made of the job's id alone, so that all spans about one job can be found by it. */
 function jobLink(jobId: string): Link {
-  const hash = bytesToHex(sha256(utf8ToBytes(`gen-client job ${jobId}`)));
+  const hash = sha256Of(`gen-client job ${jobId}`);
   return {
     context: { traceId: hash.slice(0, 32), spanId: hash.slice(32, 48), traceFlags: 0, isRemote: true },
     attributes: { 'gen_client.job.id': jobId },

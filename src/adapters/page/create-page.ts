@@ -1,5 +1,6 @@
 import type { JobCall } from '../../schemas/job.js';
-import type { GenProxy, WatchAnswer } from '../proxy/create-proxy.js';
+import type { GenProxy } from '../proxy/create-proxy.js';
+import type { WatchAnswer } from '../proxy/progress.js';
 import {
   isOver,
   type KeptRun,
@@ -7,6 +8,8 @@ import {
   type OpenRun,
   openKeptRuns,
   openRun,
+  type PageError,
+  pageError,
   type Run,
   type RunState,
 } from './run.js';
@@ -39,8 +42,9 @@ type AsksOf<Proxy> = Proxy extends GenProxy<infer Asks> ? Asks : never;
 /** The proxy of a page. */
 export type GenPage<Proxy> = { readonly [Verb in keyof AsksOf<Proxy>]: PageVerb<AsksOf<Proxy>[Verb]> } & {
   /**
-   * The runs of this tab from before a reload, under their own keys: no job is made twice. A run that goes on or whose job
+   * The runs of this tab from before a reload, the last 100 of them: no job is made twice. A run that goes on or whose job
    * is over is returned as it is; one that has failed for another reason, as without a network or a session, begins anew.
+   * A run of another user than the one who is signed in fails with `other_user` or `not_found`, and is forgotten.
    */
   resume(): Run[];
   /** Follows a job that the server has created, by the ticket of `proxy.ticket(job, user)`. */
@@ -69,10 +73,10 @@ const NO_NEWS_MS = 1_000;
  */
 export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   if (typeof url !== 'string')
-    throw new TypeError('createGenPage needs url, where your proxy is: { url: "/api/gen" }.');
+    throw new TypeError('createGenPage needs url: { url: "/api/gen" }, where your proxy is.');
   const base = url.replace(/\/$/, '');
   const { kept, begin } = openRuns(`gen-page:${base}`);
-  const page = { base, kept };
+  const page: PageContext = { base, kept };
   /** The last run of each ask. */
   const lastRuns = new Map<string, OpenRun>();
 
@@ -82,11 +86,13 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     if (last && !last.signal.aborted && last.get().phase !== 'waiting') return last;
     const key = crypto.randomUUID();
     const run = begin(key, 'uploading', async (run) => {
-      const entry = { verb, ask: await uploaded(base, ask, run) };
+      // Before anything else: what is asked for now is never sent in the session of another user.
+      const session = await sessionOf(page, run);
+      const entry = { verb, session, ask: await uploaded(base, ask, run) };
       if (run.signal.aborted) return;
       // Kept before it is sent: after a reload at any moment the same key finds the same job.
       kept.keep(key, entry);
-      await createAndFollow(page, run, entry);
+      await goOn(page, run, entry);
     });
     lastRuns.set(text, run);
     return run;
@@ -96,7 +102,7 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
     resume: () =>
       Object.entries(kept.all()).map(([key, entry]) =>
-        begin(key, 'creating', (run) => createAndFollow(page, run, entry)),
+        begin(key, entry.ticket ? 'waiting' : 'creating', (run) => goOn(page, run, entry)),
       ),
     watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(page, run, ticket)),
   } as GenPage<Proxy>;
@@ -125,11 +131,13 @@ function openRuns(name: string) {
       kept.announce(key, null);
     });
     runs.set(key, run);
-    work(run).catch(({ code, message }) => {
+    work(run).catch(({ status, code, message }) => {
       // Its job is not over, as far as is known: resume() and watch() begin anew.
       runs.delete(key);
-      // A DOMException has a number.
-      run.set({ phase: 'failed', error: { code: typeof code === 'string' ? code : 'network', message } });
+      // It is another user's, or does not exist any more. A 404 without a code is none of the proxy's.
+      if ((status === 404 && code !== 'service_error') || code === 'other_user') kept.keep(key);
+      // A DOMException has a number as its code.
+      run.set({ phase: 'failed', error: { code: `${code ?? 'network'}`, message } });
     });
     return run;
   }
@@ -141,24 +149,40 @@ function openRuns(name: string) {
 interface PageContext {
   readonly base: string;
   readonly kept: KeptRuns;
+  /** The ticket of the session, from the first create on. Asked for anew after anything has failed: the user may be another. */
+  session?: Promise<Ticketed> | undefined;
 }
 
-/** The proxy's answer to a create: how far the job is, and the ticket to ask for more. */
-interface CreateAnswer extends WatchAnswer {
+/** An answer with a ticket. */
+interface Ticketed {
   readonly ticket: string;
 }
 
-/** Creates the job of a kept run, and follows it. */
-async function createAndFollow(page: PageContext, run: OpenRun, { verb, ask }: KeptRun): Promise<void> {
+/** The proxy's answer to a create: how far the job is, and the ticket to ask for more. */
+interface CreateAnswer extends WatchAnswer, Ticketed {}
+
+/** The ticket of the session in which a run is asked for. */
+async function sessionOf(page: PageContext, run: OpenRun): Promise<string | undefined> {
+  const ask = () => {
+    page.session ??= postJson<Ticketed>(`${page.base}/session`, {}, 'ticket');
+    return page.session;
+  };
+  return (await withRetries(page, run, ask, MOST_FAILURES))?.ticket;
+}
+
+/** Follows the job of a kept run by its ticket, or creates it first. */
+async function goOn(page: PageContext, run: OpenRun, { ticket, verb, ask, session }: KeptRun): Promise<void> {
+  if (ticket) return follow(page, run, ticket);
   run.set({ phase: 'creating', uploaded: 1 });
   const send = () =>
-    postJson<CreateAnswer>(`${page.base}/${verb}`, { key: run.id, ask }, { signal: run.signal, has: 'ticket' });
-  const created = await withRetries(run, MOST_FAILURES, send);
+    postJson<CreateAnswer>(`${page.base}/${verb}`, { key: run.id, ask, session }, 'ticket', run.signal);
+  const created = await withRetries(page, run, send, MOST_FAILURES);
   if (created) await follow(page, run, created.ticket, created);
 }
 
 /** Asks how far the job of a ticket is, until it is over. */
-async function follow({ base, kept }: PageContext, run: OpenRun, ticket: string, first?: WatchAnswer): Promise<void> {
+async function follow(page: PageContext, run: OpenRun, ticket: string, first?: WatchAnswer): Promise<void> {
+  const { base, kept } = page;
   const seen = new Set<string>();
   let answer = first;
   let askedAtMs = 0;
@@ -166,29 +190,34 @@ async function follow({ base, kept }: PageContext, run: OpenRun, ticket: string,
     if (answer) {
       const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
       const phase = file ? 'done' : error ? 'failed' : 'waiting';
-      run.set({ phase, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
+      run.set({ phase, uploaded: 1, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
       kept.announce(run.id, run.get());
+      kept.keep(run.id, { ticket, over: phase !== 'waiting' });
       const leastMs = seen.has(status) ? askedAtMs + NO_NEWS_MS - performance.now() : 0;
       seen.add(status);
       answer = undefined;
       await pauseRun(Math.max(againMs, leastMs));
     } else {
       const asked = { ticket, seen: run.get().status };
-      const ask = () => postJson<WatchAnswer>(`${base}/watch`, asked, { signal: run.signal, has: 'status' });
+      const ask = () => postJson<WatchAnswer>(`${base}/watch`, asked, 'status', run.signal);
       askedAtMs = performance.now();
-      answer = await withRetries(run, Number.POSITIVE_INFINITY, ask);
+      answer = await withRetries(page, run, ask);
     }
   }
 }
 
 const fileNames = new WeakMap<Blob, string>();
 
+/** The value as JSON, with a text in the place of each file. */
+function jsonOf(value: unknown, named: (file: Blob) => string | undefined): string {
+  return JSON.stringify(value, (_, inner) => (inner instanceof Blob ? named(inner) : inner));
+}
+
 /** What tells one ask from another. A file is the same only where it is the same object. */
 function textOf(verb: JobCall, ask: object): string {
-  return JSON.stringify([verb, ask], (_, value) => {
-    if (!(value instanceof Blob)) return value;
-    const name = fileNames.get(value) ?? crypto.randomUUID();
-    fileNames.set(value, name);
+  return jsonOf([verb, ask], (file) => {
+    const name = fileNames.get(file) ?? crypto.randomUUID();
+    fileNames.set(file, name);
     return name;
   });
 }
@@ -198,33 +227,37 @@ async function uploaded(base: string, ask: object, run: OpenRun): Promise<object
   const files = Object.values(ask)
     .flat()
     .filter((value): value is Blob => value instanceof Blob);
-  const totalBytes = files.reduce((sum, { size }) => sum + size, 0);
-  const sent = new Map<Blob, number>();
-  const send = (file: Blob) =>
-    upload(base, file, {
-      signal: run.signal,
-      progress(bytes) {
-        sent.set(file, bytes);
-        run.set({ uploaded: [...sent.values()].reduce((sum, one) => sum + one, 0) / (totalBytes || 1) });
-      },
+  const totalBytes = new Blob(files).size || 1;
+  let sentBytes = 0;
+  const send = (file: Blob) => {
+    let ofFile = 0;
+    return upload(base, file, run.signal, (bytes) => {
+      sentBytes += bytes - ofFile;
+      ofFile = bytes;
+      run.set({ uploaded: sentBytes / totalBytes });
     });
+  };
   const tickets = new Map(
     await Promise.all([...new Set(files)].map(async (file) => [file, await send(file)] as const)),
   );
-  const placed = (value: unknown): unknown =>
-    value instanceof Blob ? tickets.get(value) : Array.isArray(value) ? value.map(placed) : value;
-  return Object.fromEntries(Object.entries(ask).map(([field, value]) => [field, placed(value)]));
+  return JSON.parse(jsonOf(ask, (file) => tickets.get(file)));
 }
 
 /** The outcome of `work`, repeated while the network or the service fails; undefined when the run is over or stopped. */
-async function withRetries<T>(run: OpenRun, most: number, work: () => Promise<T>): Promise<T | undefined> {
+async function withRetries<T>(
+  page: PageContext,
+  run: OpenRun,
+  work: () => Promise<T>,
+  most?: number,
+): Promise<T | undefined> {
   for (let failures = 1; !run.signal.aborted; failures++) {
     try {
       return await work();
     } catch (error) {
+      page.session = undefined;
       const { status = 0 } = error as PageError;
       if (run.signal.aborted) return undefined;
-      if ((status > 0 && status < 500 && status !== 429) || failures >= most) throw error;
+      if ((status && status < 500 && status !== 429) || failures === most) throw error;
       await pauseRun(Math.min(500 * 2 ** failures, 30_000));
     }
   }
@@ -237,16 +270,6 @@ async function pauseRun(ms: number): Promise<void> {
 
 // What a page sends: JSON by fetch, bytes by XMLHttpRequest, because fetch reports no upload progress.
 
-/** The proxy's refusal, or with the status 0 a network that failed. */
-interface PageError extends Error {
-  readonly status: number;
-  readonly code: string;
-}
-
-function pageError(status: number, code: string, message: string): PageError {
-  return Object.assign(new Error(message), { status, code });
-}
-
 const PAGE_HEADERS = { 'x-gen-page': '1' };
 
 /**
@@ -256,7 +279,8 @@ const PAGE_HEADERS = { 'x-gen-page': '1' };
 async function postJson<Answer>(
   url: string,
   body: unknown,
-  { signal, has }: { readonly signal: AbortSignal; readonly has: keyof Answer },
+  has: keyof Answer,
+  signal: AbortSignal | null = null,
 ): Promise<Answer> {
   const failed = () => {
     throw pageError(0, 'network', 'The connection failed. Try again.');
@@ -278,7 +302,8 @@ async function postJson<Answer>(
 function sendBytes(
   to: { readonly method: string; readonly url: string; readonly headers: Readonly<Record<string, string>> },
   file: Blob,
-  { signal, progress }: { readonly signal: AbortSignal; readonly progress: (sentBytes: number) => void },
+  signal: AbortSignal,
+  progress: (sentBytes: number) => void,
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
@@ -286,7 +311,7 @@ function sendBytes(
     request.open(to.method, to.url);
     for (const [name, value] of Object.entries(to.headers)) request.setRequestHeader(name, value);
     request.upload.onprogress = ({ loaded }) => progress(loaded);
-    request.onload = () => resolve(request.status >= 200 && request.status < 300);
+    request.onload = () => resolve(/^2/.test(`${request.status}`));
     request.onerror = () => resolve(false);
     request.onabort = () => reject(signal.reason);
     signal.addEventListener('abort', () => request.abort());
@@ -298,18 +323,18 @@ function sendBytes(
 async function upload(
   url: string,
   file: Blob,
-  { signal, progress }: { readonly signal: AbortSignal; readonly progress: (sentBytes: number) => void },
+  signal: AbortSignal,
+  progress: (sentBytes: number) => void,
 ): Promise<string> {
   const { name: file_name = '' } = file as Partial<File>;
   const asked = { file_name, mime_type: file.type, file_size: file.size };
-  const { put, direct } = await postJson<BegunUpload>(`${url}/upload`, asked, { signal, has: 'put' });
+  const { put, direct } = await postJson<BegunUpload>(`${url}/upload`, asked, 'put', signal);
   const relay = { method: 'POST', url: `${url}/bytes`, headers: { ...PAGE_HEADERS, 'x-gen-ticket': put } };
-  const isSent = direct !== undefined && (await sendBytes({ method: 'PUT', ...direct }, file, { signal, progress }));
-  if (!isSent && !(await sendBytes(relay, file, { signal, progress }))) {
+  const isSent = direct && (await sendBytes({ method: 'PUT', ...direct }, file, signal, progress));
+  if (!isSent && !(await sendBytes(relay, file, signal, progress))) {
     throw pageError(0, 'upload_failed', 'The file could not be uploaded. Try again.');
   }
-  const ended = await postJson<{ readonly upload: string }>(`${url}/uploaded`, { put }, { signal, has: 'upload' });
-  return ended.upload;
+  return (await postJson<{ readonly upload: string }>(`${url}/uploaded`, { put }, 'upload', signal)).upload;
 }
 
 /** The proxy's answer to step 1: a ticket for the bytes, and where they go directly if the storage admits pages. */

@@ -1,3 +1,3 @@
-export type { GenPage, PageAsk, PageOptions, PageVerb } from './create-page.js';
+export type { GenPage } from './create-page.js';
 export { createGenPage } from './create-page.js';
-export type { Run, RunError, RunState } from './run.js';
+export type { Run, RunState } from './run.js';

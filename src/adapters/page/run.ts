@@ -64,7 +64,7 @@ export function openRun(id: string, phase: RunState['phase'], forget: () => void
   });
   // A page that only subscribes must not see an unhandled rejection.
   done.catch(() => {});
-  const fail = ({ code, message }: RunError) => settle.reject(Object.assign(new Error(message), { code }));
+  const fail = ({ code, message }: RunError) => settle.reject(pageError(0, code, message));
   const stop = () => {
     ended.abort();
     fail({ code: 'stopped', message: 'This page no longer follows the job.' });
@@ -96,6 +96,17 @@ export function openRun(id: string, phase: RunState['phase'], forget: () => void
   };
 }
 
+/** The proxy's refusal, or with the status 0 a network that failed. */
+export interface PageError extends Error {
+  readonly status: number;
+  readonly code: string;
+}
+
+/** Makes what a run rejects with. */
+export function pageError(status: number, code: string, message: string): PageError {
+  return Object.assign(new Error(message), { status, code });
+}
+
 /** Whether the run has ended by itself. */
 export function isOver({ phase }: RunState): boolean {
   return phase === 'done' || phase === 'failed';
@@ -110,16 +121,23 @@ function callListener(listener: () => void): void {
   }
 }
 
-/** A run as it is kept over a reload: its key, and what was asked with the uploads' tickets. */
+/** A run as it is kept over a reload: by the ticket of its job and, until there is one, by what was asked in which session. */
 export interface KeptRun {
-  readonly verb: JobCall;
-  readonly ask: unknown;
+  readonly verb?: JobCall;
+  /** What was asked, with the uploads' tickets. */
+  readonly ask?: object;
+  /** The ticket of the session in which it was asked. */
+  readonly session?: string | undefined;
+  /** The ticket of the job. */
+  readonly ticket?: string;
+  /** Whether the job is over. */
+  readonly over?: boolean;
 }
 
 /** The runs of a tab, kept over reloads and shown alike in every tab that has them. */
 export interface KeptRuns {
   all(): Record<string, KeptRun>;
-  /** Keeps a run, or removes it. */
+  /** Keeps a new run, changes one that is kept, or removes it. */
   keep(key: string, run?: KeptRun): void;
   /** Tells the other tabs what this one has learned; null: the run is forgotten. */
   announce(key: string, state: RunState | null): void;
@@ -127,15 +145,35 @@ export interface KeptRuns {
   listen(): void;
 }
 
+/** Runs that are kept. Those that are over are dropped first. */
+const MOST_KEPT = 100;
+
 /** Opens the runs under a name. `heard` is called with what another tab announces: a duplicated tab has the same keys. */
 export function openKeptRuns(name: string, heard: (key: string, state: RunState | null) => void): KeptRuns {
   let tabs: BroadcastChannel | undefined;
-  const all = (): Record<string, KeptRun> => JSON.parse(storage()?.getItem(name) ?? '{}');
+  const all = (): Record<string, KeptRun> => {
+    try {
+      const runs: Record<string, KeptRun> = JSON.parse(sessionStorage.getItem(name) ?? '{}');
+      return Object.fromEntries(Object.entries(runs).filter(([, { ask, ticket }]) => ask || ticket));
+    } catch {
+      // There is none on a server and where the browser blocks it, or it holds something else: a reload then starts anew.
+      return {};
+    }
+  };
   return {
     all,
     keep(key, run) {
-      const { [key]: _, ...others } = all();
-      storage()?.setItem(name, JSON.stringify(run ? { ...others, [key]: run } : others));
+      const runs = all();
+      if (run && (run.ask || runs[key])) runs[key] = run;
+      else delete runs[key];
+      const keys = Object.keys(runs);
+      // One more than before at most, and so one too many at most.
+      if (keys.length > MOST_KEPT) delete runs[keys.find((one) => runs[one]?.over) ?? (keys[0] as string)];
+      try {
+        sessionStorage.setItem(name, JSON.stringify(runs));
+      } catch {
+        // It is full, or blocked: the run goes on, and a reload does not find it.
+      }
     },
     announce: (key, state) => tabs?.postMessage([key, state]),
     listen() {
@@ -147,13 +185,4 @@ export function openKeptRuns(name: string, heard: (key: string, state: RunState 
       }
     },
   };
-}
-
-/** Undefined on a server, and where the browser blocks it: a reload then starts anew. */
-function storage(): Storage | undefined {
-  try {
-    return globalThis.sessionStorage;
-  } catch {
-    return undefined;
-  }
 }

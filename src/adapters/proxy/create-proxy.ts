@@ -1,13 +1,17 @@
-import { GenError, JobFailedError } from '../../errors/index.js';
+import { GenError } from '../../errors/index.js';
+import { handlerMistake } from '../../rules/handler-call.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { checkOptions } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { type Clock, clockOf } from '../../runtime/clock.js';
-import { isCompleted, isFinal, JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
-import { idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
+import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { createOutputHandler } from '../storage/output-handler.js';
 import { badTicket, failureOf, jsonAnswer, Refused } from './answers.js';
+import { createHolds, type Holds } from './holds.js';
+import { createPageCreates, type PageCreates } from './page-creates.js';
 import { askedParams, askOf, pageBody, preflightAnswer, requireOwnPage, withCors } from './page-requests.js';
+import { type Told, toldOf, type WatchAnswer } from './progress.js';
 import {
   checkProxyOptions,
   type DefaultAsk,
@@ -19,7 +23,7 @@ import {
 } from './proxy-options.js';
 import { createTickets, type Tickets } from './tickets.js';
 import { askedUpload, beginUpload, endUpload, relayBytes, type UploadContext } from './uploads.js';
-import { createWatches, type Progress, type Watches } from './watches.js';
+import { Watches } from './watches.js';
 
 /** The fields that pages of a proxy ask for, by verb. For the compiler only: `createGenPage<typeof proxy>()` reads it. */
 declare const ASKS: unique symbol;
@@ -48,36 +52,16 @@ export interface GenProxy<Asks = unknown> {
   readonly [ASKS]?: Asks;
 }
 
-/** What a page gets when it asks how far a job is. */
-export interface WatchAnswer {
-  /** The status of the job. */
-  readonly status: string;
-  /** Whether the status is final. */
-  readonly final: boolean;
-  /** Milliseconds to the end, as far as the SDK has learned how long such jobs take. */
-  readonly etaMs?: number | undefined;
-  /** How much of the job is done, from 0 to 1. */
-  readonly share?: number | undefined;
-  /** Tokens charged, or quoted until that is known. */
-  readonly tokens?: number | undefined;
-  /** The ticket of the finished file, for `file?t=`. */
-  readonly file?: string | undefined;
-  /** Why the job has no file. */
-  readonly error?: { readonly code: string; readonly message: string } | undefined;
-  /** Milliseconds after which to ask again, where requests are not held open. */
-  readonly againMs?: number | undefined;
-}
-
-const POSTS: readonly string[] = [...JOB_CALLS, 'upload', 'uploaded', 'bytes', 'watch'];
+const POSTS: readonly string[] = [...JOB_CALLS, 'session', 'upload', 'uploaded', 'bytes', 'watch'];
 /** Calls whose page documents `safety_identifier`. */
 const TAKES_SAFETY_ID: readonly string[] = ['images', 'videos'];
 const DEFAULT_HOLD_MS = 20_000;
 /** How soon a page asks again where requests are not held. */
 const PAGE_POLL_MS = 5_000;
-/** A page's ticket for a job or its file lives for a day. A reload gets a new one. */
+/** The ticket of a file, and of a job that the server hands to a page, lives for a day. */
 const TICKET_MS = DAY_MS;
-/** Requests of one user that are held open at once. */
-const MOST_HELD = 64;
+/** A page keeps the tickets of its session and of its own jobs for as long as its tab is open. */
+const KEPT_MS = 30 * DAY_MS;
 const PAGE_KEY = /^[\w-]{16,128}$/;
 
 /**
@@ -102,13 +86,14 @@ export function createGenProxy<
   Videos = DefaultAsk,
   Edits = DefaultAsk,
   Characters = DefaultAsk,
+  Verb extends JobCall = never,
 >(
-  options: ProxyOptions<User, Images, Videos, Edits, Characters>,
-): GenProxy<{ images: Images; videos: Videos; videoEdits: Edits; characters: Characters }> {
+  options: ProxyOptions<User, Images, Videos, Edits, Characters, Verb>,
+): GenProxy<Pick<{ images: Images; videos: Videos; videoEdits: Edits; characters: Characters }, Verb>> {
   checkProxyOptions(options);
   const clock = clockOf(options.client);
   const tickets = createTickets([options.secret].flat(), clock.now);
-  const server = new ProxyServer(options as ProxyOptions<User, never, never, never, never>, clock, tickets);
+  const server = new ProxyServer(options as ServerOptions<User>, clock, tickets);
   const idOf = (job: Job | string) => {
     const id = typeof job === 'string' ? job : job?.id;
     if (typeof id !== 'string' || id === '') throw new GenError('Pass a job or its id: proxy.ticket(job, user).');
@@ -130,7 +115,27 @@ export function createGenProxy<
   });
 }
 
-type ServerOptions<User extends ProxyUser> = ProxyOptions<User, never, never, never, never>;
+type ServerOptions<User extends ProxyUser> = ProxyOptions<User, never, never, never, never, JobCall>;
+
+/** A request, and whose it is. */
+interface PageRequest<User> {
+  readonly request: Request;
+  readonly user: User;
+}
+
+/** What a page asks to be made, under the key that the service gets. */
+interface PageCreate {
+  readonly verb: JobCall;
+  readonly ask: Readonly<Record<string, unknown>>;
+  readonly key: string;
+}
+
+/** A job that a page's key has made, as far as it was known then. */
+interface MadeJob {
+  readonly id: string;
+  readonly told: Told;
+  readonly tokens: number | undefined;
+}
 
 /** Answers the requests of pages. */
 class ProxyServer<User extends ProxyUser> {
@@ -139,18 +144,25 @@ class ProxyServer<User extends ProxyUser> {
   readonly #tickets: Tickets;
   readonly #watches: Watches;
   readonly #origins: readonly string[];
-  /** Requests that are held open, by user. */
-  readonly #held = new Map<string, number>();
+  readonly #holds: Holds;
+  readonly #creates: PageCreates<MadeJob>;
 
   constructor(options: ServerOptions<User>, clock: Clock, tickets: Tickets) {
     this.#options = options;
     this.#clock = clock;
     this.#tickets = tickets;
-    this.#watches = createWatches(options.client, clock);
+    this.#holds = createHolds(clock.now);
+    this.#watches = new Watches({ client: options.client, clock, holds: this.#holds });
+    this.#creates = createPageCreates(clock);
     this.#origins = options.origins ?? [];
   }
 
   async answer(request: Request): Promise<Response> {
+    const mistake = handlerMistake('The proxy', request);
+    if (mistake) {
+      this.#report(mistake, request);
+      return jsonAnswer({ code: 'internal_error', message: mistake.message }, 500);
+    }
     let response: Response;
     try {
       response = await this.#route(request);
@@ -171,9 +183,11 @@ class ProxyServer<User extends ProxyUser> {
     if (method !== 'POST') throw new Refused(405, 'method_not_allowed', 'Use POST.', { allow: 'POST' });
     requireOwnPage(request, this.#origins);
     const user = await this.#user(request, verb);
-    if (verb === 'bytes') return jsonAnswer(await relayBytes(this.#uploading(user), request));
+    if (verb === 'bytes')
+      return jsonAnswer(await this.#holding(user, () => relayBytes(this.#uploading(user), request)));
     const body = await pageBody(request, this.#clock);
-    if (verb === 'upload') return jsonAnswer(await this.#upload(body, user));
+    if (verb === 'session') return jsonAnswer({ ticket: await this.#sign('session', '', user) });
+    if (verb === 'upload') return jsonAnswer(await this.#upload(body, { request, user }));
     if (verb === 'uploaded') return jsonAnswer(await endUpload(this.#uploading(user), body.put));
     if (verb === 'watch') return jsonAnswer(await this.#watch(body, { request, user }));
     return jsonAnswer(await this.#create(verb, body, user));
@@ -184,7 +198,9 @@ class ProxyServer<User extends ProxyUser> {
     if (!POSTS.includes(verb)) return false;
     const { create, upload } = this.#options;
     if (['upload', 'uploaded', 'bytes'].includes(verb)) return upload !== undefined;
-    return verb === 'watch' || (Object.hasOwn(create, verb) && create[verb as JobCall] !== undefined);
+    return (
+      verb === 'watch' || verb === 'session' || (Object.hasOwn(create, verb) && create[verb as JobCall] !== undefined)
+    );
   }
 
   /** The user of the request, who may make it now. */
@@ -205,73 +221,81 @@ class ProxyServer<User extends ProxyUser> {
     return { client: this.#options.client, tickets: this.#tickets, user, now: this.#clock.now };
   }
 
-  async #upload(body: Readonly<Record<string, unknown>>, user: User): Promise<object> {
+  /** Runs what a user holds open, and counts it. */
+  async #holding<T>({ id }: User, work: () => Promise<T>): Promise<T> {
+    const hold = this.#holds.take(id);
+    try {
+      return await work();
+    } finally {
+      hold.release();
+    }
+  }
+
+  async #upload(body: Readonly<Record<string, unknown>>, { request, user }: PageRequest<User>): Promise<object> {
     const asked = askedUpload(body);
     if (!(await this.#options.upload?.(asked.file, user))) {
       throw new Refused(400, 'upload_refused', 'This file is not accepted.');
     }
-    return beginUpload(this.#uploading(user), asked);
+    return this.#holding(user, () => beginUpload(this.#uploading(user), asked, request.signal));
   }
 
   async #create(verb: JobCall, body: Readonly<Record<string, unknown>>, user: User): Promise<object> {
-    const { client, create, budget } = this.#options;
-    const { key } = body;
+    const { key, session } = body;
+    if (session !== undefined && !(await this.#tickets.open(session, { kind: 'session', user: user.id }))) {
+      throw new Refused(403, 'other_user', 'This was asked for in another session. Ask again.');
+    }
     if (typeof key !== 'string' || !PAGE_KEY.test(key)) {
       throw new Refused(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _ or -.');
     }
     const ask = askOf(body);
+    const asked = { key: idempotencyKeyFrom('page', user.id, key), digest: digestOf(verb, ask) };
+    const make = () => this.#make({ verb, ask, key: asked.key }, user);
+    const made = this.#creates.known(asked) ?? (await this.#holding(user, () => this.#creates.run(asked, make)));
+    const told = this.#watches.ended(made.id) ?? made.told;
+    const ticket = await this.#sign('job', made.id, user);
+    return { ...(await this.#answer(made.id, told, user)), ticket, tokens: told.tokens ?? made.tokens };
+  }
+
+  /** Makes the job of a key that this process does not know. */
+  async #make({ verb, ask, key }: PageCreate, user: User): Promise<MadeJob> {
+    const { client, create, budget } = this.#options;
     const params = await askedParams(await create[verb]?.(ask as never, user), ask, {
       tickets: this.#tickets,
       user: user.id,
     });
     if (TAKES_SAFETY_ID.includes(verb)) params.safety_identifier ??= await this.#tickets.userHash(user.id);
-    const { job, quoted_token_cost } = await client[verb].create(params as never, {
-      idempotencyKey: idempotencyKeyFrom('page', user.id, key),
-      budget: await budget?.(user),
-    });
-    const ticket = await this.#sign('job', job.id, user);
-    return { ...(await this.#progress({ job }, user)), ticket, tokens: quoted_token_cost ?? job.quotedTokenCost };
+    // The key stands for what the page asks: after a deploy or a rotation of the secret the params may be others.
+    const options = { idempotencyKey: key, budget: await budget?.(user), [ASKED]: ask };
+    const { job, quoted_token_cost: tokens = job.quotedTokenCost } = await client[verb].create(
+      params as never,
+      options,
+    );
+    const told = toldOf({ job });
+    this.#watches.note(job.id, told);
+    return { id: job.id, told, tokens };
   }
 
-  #sign(kind: 'job' | 'file', id: string, user: User): Promise<string> {
-    return this.#tickets.sign({ kind, id, user: user.id, expiresMs: this.#clock.now() + TICKET_MS });
+  #sign(kind: 'session' | 'job' | 'file', id: string, user: User): Promise<string> {
+    const expiresMs = this.#clock.now() + (kind === 'file' ? TICKET_MS : KEPT_MS);
+    return this.#tickets.sign({ kind, id, user: user.id, expiresMs });
   }
 
   async #watch(
     { ticket: given, seen }: Readonly<Record<string, unknown>>,
-    { request, user }: { readonly request: Request; readonly user: User },
+    { request, user }: PageRequest<User>,
   ): Promise<WatchAnswer> {
     const ticket = await this.#tickets.open(given, { kind: 'job', user: user.id });
     if (!ticket) throw badTicket();
     const { holdMs = DEFAULT_HOLD_MS } = this.#options;
-    const held = this.#held.get(user.id) ?? 0;
-    if (held >= MOST_HELD) {
-      throw new Refused(429, 'rate_limited', 'Too many open requests. Try again later.', { 'retry-after': '5' });
-    }
-    this.#held.set(user.id, held + 1);
-    try {
-      const known = typeof seen === 'string' ? seen : undefined;
-      const progress = await this.#watches.progress(ticket.id, { seen: known, holdMs, signal: request.signal });
-      const told = progress ? await this.#progress(progress, user) : { status: known ?? 'created', final: false };
-      return holdMs === 0 && !told.final ? { ...told, againMs: PAGE_POLL_MS } : told;
-    } finally {
-      const left = (this.#held.get(user.id) ?? 1) - 1;
-      if (left > 0) this.#held.set(user.id, left);
-      else this.#held.delete(user.id);
-    }
+    const known = typeof seen === 'string' ? seen : undefined;
+    const viewer = { user: user.id, seen: known, holdMs, signal: request.signal };
+    const told = await this.#watches.progress(ticket.id, viewer);
+    const answer = await this.#answer(ticket.id, told ?? { status: known ?? 'created', final: false }, user);
+    return holdMs === 0 && !answer.final ? { ...answer, againMs: PAGE_POLL_MS } : answer;
   }
 
-  async #progress({ job, etaMs, share }: Progress, user: User): Promise<WatchAnswer> {
-    const { status } = job;
-    // The service may report 0 tokens charged while a job runs.
-    const tokens = (isFinal(job) ? job.finalTokenCost : undefined) ?? job.quotedTokenCost;
-    if (isCompleted(job)) {
-      return { status, final: true, etaMs: 0, share: 1, tokens, file: await this.#sign('file', job.id, user) };
-    }
-    const final = isFinal(job) && status !== 'completed';
-    if (!final) return { status, final, etaMs, share, tokens };
-    const { code, message } = failureOf(new JobFailedError(`The job ended as ${status}.`, { job }));
-    return { status, final, tokens, error: { code, message } };
+  async #answer(id: string, told: Told, user: User): Promise<WatchAnswer> {
+    return told.final && !told.error ? { ...told, file: await this.#sign('file', id, user) } : told;
   }
 
   async #file(request: Request): Promise<Response> {

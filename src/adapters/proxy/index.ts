@@ -1,11 +1,3 @@
-export type { GenProxy, WatchAnswer } from './create-proxy.js';
+export type { GenProxy } from './create-proxy.js';
 export { createGenProxy } from './create-proxy.js';
-export type {
-  AskedUpload,
-  DefaultAsk,
-  ProxyClient,
-  ProxyCreate,
-  ProxyOptions,
-  ProxyUser,
-  ProxyVerb,
-} from './proxy-options.js';
+export type { DefaultAsk, ProxyOptions } from './proxy-options.js';

@@ -1,5 +1,6 @@
 // What a page may send: requests of the app's own pages and of listed origins, as JSON, with tickets of its own uploads and never an id,
 // a webhook or a key. No other page gets an answer, or has an effect.
+import { isDevelopment } from '../../client/config.js';
 import { isUploadField } from '../../rules/fields.js';
 import { joinBytes } from '../../runtime/bytes.js';
 import type { Clock } from '../../runtime/clock.js';
@@ -16,10 +17,18 @@ export function requireOwnPage(request: Request, origins: readonly string[]): vo
   const origin = headers.get('origin');
   const site = headers.get('sec-fetch-site');
   const isOwn = site === null ? origin === null || isOwnHost(origin, request) : site === 'same-origin';
-  if (!isOwn && !isAllowedOrigin(origin, origins))
-    throw new Refused(403, 'foreign_origin', 'This page may not use this address.');
+  if (!isOwn && !isAllowedOrigin(origin, origins)) throw foreignOrigin(origin, request);
   if (headers.get(PAGE_HEADER) === null)
     throw new Refused(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
+}
+
+/** While the app is developed it says which hosts differ: a web server in front may have changed the header Host. */
+function foreignOrigin(origin: string | null, request: Request): Refused {
+  const why =
+    origin === null || !isDevelopment()
+      ? ''
+      : ` It is of ${origin}, and the proxy was asked at ${askedHost(request)}: list the origin in origins, or let the web server in front pass on the header Host.`;
+  return new Refused(403, 'foreign_origin', `This page may not use this address.${why}`);
 }
 
 /** The answer to a preflight of a listed origin. Nobody else gets CORS headers. */
@@ -55,11 +64,14 @@ function isAllowedOrigin(origin: string | null, origins: readonly string[]): boo
 /** Whether the origin has the host that was asked. Behind a TLS proxy only the host is the same, not the scheme. */
 function isOwnHost(origin: string, request: Request): boolean {
   try {
-    const asked = request.headers.get('host') ?? new URL(request.url).host;
-    return new URL(origin).host === asked;
+    return new URL(origin).host === askedHost(request);
   } catch {
     return false;
   }
+}
+
+function askedHost({ headers, url }: Request): string {
+  return headers.get('host') ?? new URL(url).host;
 }
 
 /** Most bytes of a JSON body. */

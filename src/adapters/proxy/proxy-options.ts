@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
-import type { CreateCallOptions } from '../../client/create.js';
+import type { CreateCallOptions } from '../../client/create-options.js';
 import { GenError } from '../../errors/index.js';
+import type { RequestOptions } from '../../rules/options.js';
 import * as option from '../../rules/options.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CharacterParams } from '../../schemas/character.js';
@@ -27,7 +28,7 @@ export interface ProxyClient extends OutputHandlerClient {
   readonly characters: ProxyCreates;
   /** The steps of an upload. */
   readonly uploads: {
-    create(params: CreateUploadParams): PromiseLike<CreatedUpload>;
+    create(params: CreateUploadParams, options?: RequestOptions): PromiseLike<CreatedUpload>;
     put(upload: UploadTarget, source: ReadableStream<Uint8Array>, options?: PutOptions): Promise<Response>;
     complete(uploadId: string): PromiseLike<Upload>;
   };
@@ -87,7 +88,7 @@ export interface ProxyCreate<User, Images, Videos, Edits, Characters> {
 }
 
 /** What a page can ask for, for `limit`. */
-export type ProxyVerb = JobCall | 'upload' | 'uploaded' | 'bytes' | 'watch' | 'file';
+export type ProxyVerb = JobCall | 'session' | 'upload' | 'uploaded' | 'bytes' | 'watch' | 'file';
 
 /** What a page says of a file that it wants to upload. */
 export interface AskedUpload {
@@ -100,7 +101,14 @@ export interface AskedUpload {
 }
 
 /** What {@link createGenProxy} takes. */
-export interface ProxyOptions<User extends ProxyUser, Images, Videos, Edits, Characters> {
+export interface ProxyOptions<
+  User extends ProxyUser,
+  Images,
+  Videos,
+  Edits,
+  Characters,
+  Verb extends JobCall = JobCall,
+> {
   /** The client, with the key that pages never see. */
   readonly client: ProxyClient;
   /** 32 characters or more. Signs tickets. Several during a rotation: the first signs, all open. */
@@ -108,7 +116,7 @@ export interface ProxyOptions<User extends ProxyUser, Images, Videos, Edits, Cha
   /** The user whose session the request has; null without one. What it throws is answered with 500. */
   readonly authorize: (request: Request) => User | null | undefined | Promise<User | null | undefined>;
   /** What your app creates. A page cannot send anything that these functions do not return. */
-  readonly create: ProxyCreate<User, Images, Videos, Edits, Characters>;
+  readonly create: ProxyCreate<User, Images, Videos, Edits, Characters> & { readonly [Listed in Verb]?: unknown };
   /** Whether a user may upload a file. @default no uploads */
   readonly upload?: ((file: AskedUpload, user: User) => boolean | Promise<boolean>) | undefined;
   /** The budget that a user's creates are charged to. @default only the client's own */

@@ -4,10 +4,10 @@ import { secretBytes } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 
 /**
- * What a ticket opens. `job`: progress of a job. `file`: its file, for its user. `link`: its file, for anyone. `put`: the
+ * What a ticket opens. `session`: nothing; it says whose session a page was loaded in. `job`: progress of a job. `file`: its file, for its user. `link`: its file, for anyone. `put`: the
  * bytes of one upload. `upload`: a finished upload, where a field takes an upload id.
  */
-type TicketKind = 'job' | 'file' | 'link' | 'put' | 'upload';
+type TicketKind = 'session' | 'job' | 'file' | 'link' | 'put' | 'upload';
 
 /** What a ticket says. */
 interface Ticket {

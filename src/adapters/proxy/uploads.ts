@@ -52,13 +52,24 @@ interface PutTarget {
   readonly sizeBytes: number;
 }
 
-/** Step 1: creates the upload. `direct` is where the page sends the bytes by itself, unless that needs a credential. */
+/** The outcome of a call. One that ends because its page has left is nobody's failure. */
+async function untilLeft<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw signal.aborted ? new Refused(499, 'page_left', 'The page has left.') : error;
+  }
+}
+
+/** Step 1: creates the upload, unless its page has left before it is sent. `direct` is where the page sends the bytes by itself, unless that needs a credential. */
 export async function beginUpload(
   { client, tickets, user, now }: UploadContext,
   { file, uploadType }: CheckedUpload,
+  signal: AbortSignal,
 ): Promise<object> {
   const { file_name, mime_type, file_size } = file;
-  const created = await client.uploads.create({ file_name, mime_type, file_size, upload_type: uploadType });
+  const params = { file_name, mime_type, file_size, upload_type: uploadType };
+  const created = await untilLeft(signal, client.uploads.create(params, { signal }));
   const { upload_id: id, headers } = created;
   const baseUrl = baseUrlOf(client);
   const { href: url } = putUrl(created, baseUrl);
@@ -96,9 +107,11 @@ export async function relayBytes({ client, tickets, user }: UploadContext, reque
   if (!request.body) throw new Refused(400, 'size_mismatch', 'The file is empty.');
   const { body, isTooLarge } = bounded(request.body, sizeBytes);
   const target = { upload_id: ticket.id, direct_upload_url, headers };
-  await client.uploads.put(target, body, { sizeBytes }).catch((error: unknown) => {
+  const { signal } = request;
+  const sent = client.uploads.put(target, body, { sizeBytes, signal }).catch((error: unknown) => {
     throw isTooLarge() ? fileTooLarge() : error;
   });
+  await untilLeft(signal, sent);
   return {};
 }
 

@@ -2,43 +2,45 @@
 import { WaitTimeoutError } from '../../errors/index.js';
 import type { Clock } from '../../runtime/clock.js';
 import { onAbort } from '../../runtime/deadline.js';
-import { isSettled, type Job } from '../../schemas/job.js';
+import { keepLast } from '../../runtime/keep-last.js';
+import type { Job } from '../../schemas/job.js';
+import type { Hold, Holds } from './holds.js';
+import { type Progress, type Told, toldOf } from './progress.js';
 import type { ProxyClient } from './proxy-options.js';
-
-/** How far a job has come. */
-export interface Progress {
-  readonly job: Job;
-  readonly etaMs?: number | undefined;
-  readonly share?: number | undefined;
-}
 
 /** A request that asks for progress. */
 interface Viewer {
+  readonly user: string;
   /** The status that the page has seen; progress with another one is returned at once. */
   readonly seen: string | undefined;
   readonly holdMs: number;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Holds requests until the jobs that they ask about move on. */
-export interface Watches {
-  /** Resolves when there is something new, and at the latest after `holdMs`; undefined when nothing is known by then. */
-  progress(job: Job | string, viewer: Viewer): Promise<Progress | undefined>;
+/** What the watches of a proxy need. */
+interface WatchContext {
+  readonly client: ProxyClient;
+  readonly clock: Clock;
+  readonly holds: Holds;
 }
 
 /** A job is followed for so long after its last viewer has left: pages come back for the next part of a hold. */
 const LINGER_MS = 60_000;
 /** Where nothing is known of a job yet, even a page that polls waits so long for the first read. */
 const FIRST_PAGE_READ_MS = 10_000;
+/** Ends that are remembered. An end never changes. */
+const MOST_ENDS = 10_000;
 
 /** One wait that all viewers of a job share, between their requests too. */
 class Followed {
-  latest: Progress | undefined;
+  latest: Told | undefined;
   error: unknown;
   hasEnded = false;
   readonly viewers = new Set<() => void>();
   readonly stop = new AbortController();
-  forget: (() => void) | undefined;
+  /** What its last viewer has left behind. */
+  left: Hold | undefined;
+  stay: (() => void) | undefined;
 
   /** Something new is known. */
   tell(): void {
@@ -46,73 +48,111 @@ class Followed {
   }
 }
 
-/** Makes the watches of one proxy. */
-export function createWatches(client: ProxyClient, clock: Clock): Watches {
-  const followed = new Map<string, Followed>();
+/** Holds requests until the jobs that they ask about move on. */
+export class Watches {
+  readonly #client: ProxyClient;
+  readonly #clock: Clock;
+  readonly #holds: Holds;
+  readonly #followed = new Map<string, Followed>();
+  readonly #ends = new Map<string, Told>();
 
-  function follow(job: Job | string): Followed {
-    const id = typeof job === 'string' ? job : job.id;
-    const known = followed.get(id);
-    if (known) return known;
-    const entry = new Followed();
-    if (typeof job !== 'string') entry.latest = { job };
-    followed.set(id, entry);
-    const end = () => {
-      entry.hasEnded = true;
-      entry.tell();
-      if (entry.viewers.size === 0) linger(id, entry);
-    };
-    wait(client, job, { signal: entry.stop.signal, timeoutMs: false }, (progress) => {
-      entry.latest = progress;
-      entry.tell();
-    }).then(end, (error: unknown) => {
-      entry.error = error;
-      // The next request asks anew.
-      followed.delete(id);
-      end();
-    });
-    return entry;
+  constructor({ client, clock, holds }: WatchContext) {
+    this.#client = client;
+    this.#clock = clock;
+    this.#holds = holds;
   }
 
-  function linger(id: string, entry: Followed): void {
-    entry.forget?.();
-    entry.forget = clock.after(LINGER_MS, () => {
-      if (followed.get(id) === entry) followed.delete(id);
-      entry.stop.abort();
-    });
+  /** What is known of a job that has ended, without a read. */
+  ended(id: string): Told | undefined {
+    return this.#ends.get(id);
   }
 
-  async function shared(job: Job | string, { seen, holdMs, signal }: Viewer): Promise<Progress | undefined> {
-    const entry = follow(job);
+  /** Remembers what is told of a job, if it has ended. */
+  note(id: string, told: Told): void {
+    if (told.final) keepLast(this.#ends, id, told, MOST_ENDS);
+  }
+
+  /**
+   * Resolves when there is something new, and at the latest after `holdMs`; undefined when nothing is known by then. Refused
+   * where the user holds too much open.
+   */
+  async progress(id: string, viewer: Viewer): Promise<Told | undefined> {
+    return this.ended(id) ?? (this.#clock.perRequest ? this.#alone(id, viewer) : this.#shared(id, viewer));
+  }
+
+  async #shared(id: string, { user, seen, holdMs, signal }: Viewer): Promise<Told | undefined> {
+    const hold = this.#holds.take(user, this.#followed.get(id)?.left);
+    const entry = this.#follow(id);
+    entry.stay?.();
     const { latest } = entry;
-    const isNews = latest !== undefined && (latest.job.status !== seen || isSettled(latest.job));
-    if (!isNews && !entry.hasEnded) {
-      entry.forget?.();
+    if (latest === undefined || (latest.status === seen && !latest.final)) {
       const mostMs = latest === undefined ? Math.max(holdMs, FIRST_PAGE_READ_MS) : holdMs;
-      await nextChange(entry, clock, mostMs, signal);
+      await nextChange(entry, this.#clock, mostMs, signal);
     }
-    if (entry.viewers.size === 0) linger(typeof job === 'string' ? job : job.id, entry);
+    this.#leave(id, entry, hold);
     if (entry.error !== undefined) throw entry.error;
     return entry.latest;
   }
 
-  return { progress: (job, viewer) => (clock.perRequest ? alone(client, job, viewer) : shared(job, viewer)) };
+  #follow(id: string): Followed {
+    const known = this.#followed.get(id);
+    if (known) return known;
+    const entry = new Followed();
+    this.#followed.set(id, entry);
+    const end = (error?: unknown) => {
+      entry.error = error;
+      entry.hasEnded = true;
+      // An end is remembered, and after an error the next request asks anew.
+      this.#forget(id, entry);
+      entry.tell();
+    };
+    wait(this.#client, id, { signal: entry.stop.signal, timeoutMs: false }, (told) => {
+      entry.latest = told;
+      this.note(id, told);
+      entry.tell();
+    }).then(() => end(), end);
+    return entry;
+  }
+
+  #forget(id: string, entry: Followed): void {
+    entry.stay?.();
+    entry.left?.release();
+    if (this.#followed.get(id) === entry) this.#followed.delete(id);
+    entry.stop.abort();
+  }
+
+  /** A request leaves its job. The wait of the last one goes on for a while, and counts for its user. */
+  #leave(id: string, entry: Followed, hold: Hold): void {
+    if (entry.viewers.size > 0 || entry.hasEnded) {
+      hold.release();
+      return;
+    }
+    entry.left = hold;
+    entry.stay = this.#clock.after(LINGER_MS, () => this.#forget(id, entry));
+  }
+
+  /** On Workers, whatever a request has begun ends with it, so each one waits by itself. */
+  async #alone(id: string, viewer: Viewer): Promise<Told | undefined> {
+    const hold = this.#holds.take(viewer.user);
+    try {
+      const told = await oneWait(this.#client, id, viewer);
+      if (told) this.note(id, told);
+      return told;
+    } finally {
+      hold.release();
+    }
+  }
 }
 
-/** On Workers, whatever a request has begun ends with it, so each one waits by itself. */
-async function alone(
-  client: ProxyClient,
-  job: Job | string,
-  { seen, holdMs, signal }: Viewer,
-): Promise<Progress | undefined> {
+async function oneWait(client: ProxyClient, id: string, { seen, holdMs, signal }: Viewer): Promise<Told | undefined> {
   const stop = new AbortController();
   const forget = onAbort(signal, () => stop.abort(signal?.reason));
-  let latest: Progress | undefined;
+  let latest: Told | undefined;
   const options = { signal: stop.signal, timeoutMs: Math.max(holdMs, FIRST_PAGE_READ_MS) };
   try {
-    await wait(client, job, options, (progress) => {
-      latest = progress;
-      if (holdMs === 0 || progress.job.status !== seen) stop.abort();
+    await wait(client, id, options, (told) => {
+      latest = told;
+      if (holdMs === 0 || told.status !== seen) stop.abort();
     });
   } catch (error) {
     const hasLeft = error === signal?.reason;
@@ -125,16 +165,16 @@ async function alone(
 
 async function wait(
   client: ProxyClient,
-  job: Job | string,
+  id: string,
   options: { readonly signal: AbortSignal; readonly timeoutMs: number | false },
-  tell: (progress: Progress) => void,
+  tell: (told: Told) => void,
 ): Promise<void> {
-  const final = await client.waitForJob(job, {
+  const final = await client.waitForJob(id, {
     ...options,
     throwOnFailure: false,
-    onUpdate: (seen: Job, ahead?: Omit<Progress, 'job'>) => tell({ ...ahead, job: seen }),
+    onUpdate: (job: Job, ahead?: Omit<Progress, 'job'>) => tell(toldOf({ ...ahead, job })),
   });
-  tell({ job: final, share: 1, etaMs: 0 });
+  tell(toldOf({ job: final, share: 1, etaMs: 0 }));
 }
 
 /** Resolves when something new is known, the time is over, or the page has left. */

@@ -1,4 +1,4 @@
-export type { Store, StoreChanges, StoredValues } from '../../store/store.js';
-export type { IoRedisClient, NodeRedisClient, RedisClient, UpstashRedisClient } from './redis-clients.js';
-export type { RedisStore, RedisStoreOptions } from './redis-store.js';
+export type { Store } from '../../store/store.js';
+export type { RedisClient } from './redis-clients.js';
+export type { RedisStore } from './redis-store.js';
 export { redisStore } from './redis-store.js';

@@ -16,11 +16,6 @@ import {
 export interface RedisStoreOptions {
   /** Put before every key and channel. @default 'gen-client:' */
   readonly prefix?: string | undefined;
-  /**
-   * Your name for the account of the service. All clients that use the store then count together, also with several keys,
-   * as during a rotation. @default clients with the same base URL and key count together
-   */
-  readonly account?: string | undefined;
   /** Milliseconds after which a Redis that neither answers nor fails counts as unavailable. @default 2000 */
   readonly timeoutMs?: number | undefined;
   /** Called with each failure of Redis. */
@@ -35,36 +30,68 @@ export interface RedisStore extends Store {
 
 const OPTIONS = option.optionsOf({
   prefix: option.text,
-  account: option.text,
   timeoutMs: option.milliseconds,
   onError: option.callback,
 });
 
 /**
- * Keys: the group's version, then the keys that are read or changed. Values: the version, then for each key how long it
- * lives in milliseconds, 0 to delete it, and its value. `read` as version reads.
+ * Keys: the group's own, then the keys that are read or changed. Values: the version, then for each key how long it lives in
+ * milliseconds, 0 to delete it, and its value. `read` as version reads. A group with one value is one key, which has the stamp,
+ * the end of the value, the length of its name, its name and the value. The version then names it, so that a write can give the
+ * key to which the value moves when the group gets a second one.
  */
 const SWAP = `
 local time = redis.call('TIME')
-local version = redis.call('GET', KEYS[1]) or '0'
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local state = redis.call('GET', KEYS[1]) or '0 0 0 '
+local stamp, ends, length, rest = string.match(state, '^(%d+) (%d+) (%d+) (.*)$')
+local isOne = stamp ~= nil
+stamp = stamp or state
+local version, only, value = 'v' .. stamp, nil, nil
+if isOne and tonumber(ends) > nowMs then
+  only, value = string.sub(rest, 1, length), string.sub(rest, length + 1)
+  version = version .. ':' .. only
+end
+local function nameOf(at) return string.sub(KEYS[at], #KEYS[1] + 2) end
 if ARGV[1] == 'read' then
-  local reply = { 'v' .. version, string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)) }
+  local reply = { version, string.format('%.0f', nowMs) }
   for at = 2, #KEYS do
-    local value = redis.call('GET', KEYS[at])
-    reply[at + 1] = value and '=' .. value or '-'
+    local found = nil
+    if not isOne then found = redis.call('GET', KEYS[at]) elseif nameOf(at) == only then found = value end
+    reply[at + 1] = found and '=' .. found or '-'
   end
   return reply
 end
-if ARGV[1] ~= 'v' .. version then return 0 end
-local longest = math.max(60000, redis.call('PTTL', KEYS[1]))
-for at = 2, #KEYS do
+if ARGV[1] ~= version then return 0 end
+local last = (#ARGV - 1) / 2 + 1
+local sets, set = 0, nil
+for at = 2, last do
+  if tonumber(ARGV[2 * at - 2]) > 0 then sets, set = sets + 1, at end
+  if nameOf(at) == only then only = nil end
+end
+-- The time makes it unlike every version before the group was forgotten.
+stamp = string.format('%.0f', math.max(time[1] * 1000000 + time[2], stamp + 1))
+local longest = 60000
+if only then longest = math.max(longest, ends - nowMs) end
+if isOne and sets + (only and 1 or 0) <= 1 then
+  local text = stamp .. ' 0 0 '
+  if only then text = stamp .. ' ' .. ends .. ' ' .. length .. ' ' .. rest end
+  if set then
+    local ttl, name = tonumber(ARGV[2 * set - 2]), nameOf(set)
+    longest = math.max(longest, ttl)
+    text = stamp .. ' ' .. string.format('%.0f', nowMs + ttl) .. ' ' .. #name .. ' ' .. name .. ARGV[2 * set - 1]
+  end
+  redis.call('SET', KEYS[1], text, 'PX', longest)
+  return 1
+end
+if only then redis.call('SET', KEYS[last + 1], value, 'PX', ends - nowMs) end
+longest = math.max(longest, redis.call('PTTL', KEYS[1]))
+for at = 2, last do
   local ttl = tonumber(ARGV[2 * at - 2])
   if ttl > 0 then redis.call('SET', KEYS[at], ARGV[2 * at - 1], 'PX', ttl) else redis.call('DEL', KEYS[at]) end
   longest = math.max(longest, ttl)
 end
--- The time makes it unlike every version before the group was forgotten.
-local stamp = math.max(time[1] * 1000000 + time[2], version + 1)
-redis.call('SET', KEYS[1], string.format('%.0f', stamp), 'PX', longest)
+redis.call('SET', KEYS[1], stamp, 'PX', longest)
 return 1`;
 
 /**
@@ -81,7 +108,7 @@ return 1`;
 export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   option.checkOptions('redisStore', OPTIONS, options);
   const swap = redisScript(redis, SWAP);
-  const { prefix = 'gen-client:', account, timeoutMs = 2_000, onError } = options;
+  const { prefix = 'gen-client:', timeoutMs = 2_000, onError } = options;
   if (prefix.includes('{}')) throw new GenError('prefix must not contain "{}", which splits the keys of a cluster.');
   const failed = (error: unknown) => callObserver(() => onError?.(error));
   const ask = (keys: string[], values: readonly (string | number)[]) =>
@@ -95,7 +122,6 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
     return [start, ...keys.map((key) => `${start}:${key}`)];
   };
   return {
-    account,
     timeoutMs,
     async read(group, keys) {
       const reply: unknown = await ask(keysOf(group, keys), ['read']);
@@ -109,7 +135,9 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
       const values = Object.values(changes).flatMap((change) =>
         change === null ? ['0', ''] : [String(Math.max(1, Math.ceil(change.ttlMs))), change.value],
       );
-      return Number(await ask(keysOf(group, Object.keys(changes)), [version, ...values])) === 1;
+      const [, only] = /^v\d+:(.*)$/s.exec(version) ?? [];
+      const keys = only === undefined ? Object.keys(changes) : [...Object.keys(changes), only];
+      return Number(await ask(keysOf(group, keys), [version, ...values])) === 1;
     },
     ...(isPubSubClient(redis) ? notifications(redis, { prefix, failed }) : { close: async () => {} }),
   };
@@ -140,7 +168,7 @@ function notifications(
     async publish(topic: string, message: string): Promise<void> {
       await client.publish(`${prefix}${topic}`, message).catch((error: unknown) => {
         failed(error);
-        throw error;
+        throw redisRefusal(error, prefix) ?? error;
       });
     },
     subscribe(topic: string, listener: (message: string) => void): () => void {
@@ -158,27 +186,38 @@ function notifications(
   };
 }
 
-/** What Redis refuses for good, by the word that its answer begins with, and what to do. */
-const FIXES: Readonly<Record<string, (prefix: string) => string>> = {
-  NOPERM: (prefix) =>
-    `Give its user the commands eval, evalsha, publish and subscribe, and the keys and channels ${prefix}*.`,
-  WRONGPASS: () => 'Correct the user name and the password of the Redis client.',
-  NOAUTH: () => 'Give the Redis client its password.',
-  CROSSSLOT: () => 'Choose a prefix without braces.',
-};
+/** What Redis refuses for good: the code of it, how Redis or the client says it, and what to do. */
+const REFUSALS: readonly { readonly code: string; readonly said: RegExp; fix(prefix: string): string }[] = [
+  {
+    code: 'NOPERM',
+    // A command that is denied inside a script has no code of its own.
+    said: /\bNOPERM\b|user executing the script can't |ACL failure in script/,
+    fix: (prefix) =>
+      `Give its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe and unsubscribe, and the keys and channels ${prefix}*.`,
+  },
+  {
+    code: 'WRONGPASS',
+    said: /\bWRONGPASS\b/,
+    fix: () => 'Correct the user name and the password of the Redis client.',
+  },
+  { code: 'NOAUTH', said: /\bNOAUTH\b/, fix: () => 'Give the Redis client its password.' },
+  { code: 'CROSSSLOT', said: /\bCROSSSLOT\b/, fix: () => 'Choose a prefix without braces.' },
+];
 
-/** After a failover, the server that a client still reaches is a replica until it connects anew. */
-const REPLICA = 'READONLY';
+/** What node-redis says of a client on which nobody has called `connect`, or that was closed. Away, it reconnects by itself. */
+const NOT_CONNECTED = /^The client is closed$/;
 
-/** The error for what Redis refuses; undefined for a failure of another kind. Upstash puts words before the code. */
+/** The error for what can never work; undefined for an outage. Upstash puts words before the code. */
 function redisRefusal(error: unknown, prefix: string): GenError | undefined {
   const message = error instanceof Error ? error.message : String(error);
-  const [code = ''] = new RegExp(`\\b(${[...Object.keys(FIXES), REPLICA].join('|')})\\b`).exec(message) ?? [];
-  const refused = `Redis refuses gen-client (${code})`;
-  if (code === REPLICA) {
-    const fix = 'a replica cannot be written to, so connect the Redis client to the primary';
-    return new ConnectionError(`${refused}: ${fix}`, { cause: error });
+  if (NOT_CONNECTED.test(message)) {
+    return setupError('The client of redisStore is not connected: await its connect() before the first call.', error);
   }
-  const fix = FIXES[code]?.(prefix);
-  return fix === undefined ? undefined : setupError(`${refused}. ${fix}`, error);
+  // After a failover, the server that a client still reaches is a replica until it connects anew.
+  if (/\bREADONLY\b/.test(message)) {
+    const fix = 'a replica cannot be written to, so connect the Redis client to the primary';
+    return new ConnectionError(`Redis refuses gen-client (READONLY): ${fix}`, { cause: error });
+  }
+  const refusal = REFUSALS.find(({ said }) => said.test(message));
+  return refusal && setupError(`Redis refuses gen-client (${refusal.code}). ${refusal.fix(prefix)}`, error);
 }

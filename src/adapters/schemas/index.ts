@@ -1,9 +1,10 @@
 // The params as schemas, for MCP and AI tools, tRPC, Fastify and forms. What a field may be comes from the catalog, and the
 // rules between fields are those of preflight.
 import * as z from 'zod';
-import { MODELS, type ModelCapabilities } from '../../catalog.js';
-import { PreflightError } from '../../errors/index.js';
+import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities } from '../../catalog.js';
+import { GenError, PreflightError } from '../../errors/index.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
+import { didYouMean, mustBe } from '../../schemas/show.js';
 
 type Kind = ModelCapabilities['kind'];
 type ModelEntry = readonly [alias: string, row: ModelCapabilities];
@@ -17,40 +18,79 @@ const nonEmptyText = (what: string) => z.string().min(1).describe(what);
 const ids = (what: string) => z.array(z.string().min(1)).describe(what);
 const urls = (what: string) => z.array(z.url()).describe(`${what} Public HTTPS URLs.`);
 
-/** The values that any of the models offers. */
-function offered<T>(rows: readonly ModelEntry[], listOf: (row: ModelCapabilities) => readonly T[] | undefined): T[] {
-  return [...new Set(rows.flatMap(([, row]) => listOf(row) ?? []))];
-}
-
-/** One of the models' values. Which model offers which is in the rules of the object. */
-function oneOfModels<T extends string | number>(
-  rows: readonly ModelEntry[],
+/** A value that depends on the model. The rules of the object check it; a model that the table lacks may offer others. */
+function ofModels<T extends string | number>(
+  schema: z.ZodType<T>,
   what: string,
-  listOf: (row: ModelCapabilities) => readonly T[] | undefined,
+  {
+    rows,
+    listOf,
+  }: { readonly rows: readonly ModelEntry[]; readonly listOf: (row: ModelCapabilities) => readonly T[] | undefined },
 ) {
   const by = rows.map(([alias, row]) => `${alias}: ${(listOf(row) ?? []).join(', ')}`).join('; ');
-  return z.literal(offered(rows, listOf)).describe(`${what} By model: ${by}.`);
+  return schema.describe(`${what} By model: ${by}.`);
 }
 const durations = ({ durations: list }: ModelCapabilities): readonly number[] | undefined => list;
 const resolutions = ({ resolutions: list }: ModelCapabilities): readonly string[] | undefined => list;
 const ratios = ({ aspectRatios: list }: ModelCapabilities): readonly string[] | undefined => list;
 
-/** What the JSON form of a schema says about the fields that depend on the model. */
-function byModel(
-  rows: readonly ModelEntry[],
-  fields: Readonly<Record<string, 'durations' | 'resolutions' | 'aspectRatios'>>,
-) {
-  return {
-    allOf: rows.map(([alias, row]) => ({
-      if: { properties: { model: { const: alias } }, required: ['model'] },
-      // biome-ignore lint/suspicious/noThenProperty: this is the keyword of JSON Schema.
-      then: {
-        properties: Object.fromEntries(
-          Object.entries(fields).map(([field, list]) => [field, { enum: row[list] ?? [] }]),
-        ),
-      },
-    })),
-  };
+/** The list of a model's row that holds the values of a field. */
+type ListField = 'durations' | 'resolutions' | 'aspectRatios';
+
+/** What the rules and the JSON form of a schema are made of. */
+interface ParamsRules {
+  readonly rows: readonly ModelEntry[];
+  /** The model that the service takes where there is none. */
+  readonly fallback?: string;
+  readonly lists: Readonly<Record<string, ListField>>;
+  readonly check: (params: unknown, warn: () => void) => void;
+}
+
+/** What the JSON form says about the fields that depend on the model, and of which of two one is required. */
+function jsonRules({ rows, fallback, lists }: ParamsRules, fields: readonly string[]) {
+  const limited = Object.entries(lists).filter(([field]) => fields.includes(field));
+  const allOf = rows.map(([alias, row]) => ({
+    if: { properties: { model: { const: alias } }, ...(alias !== fallback && { required: ['model'] }) },
+    // biome-ignore lint/suspicious/noThenProperty: this is the keyword of JSON Schema.
+    then: { properties: Object.fromEntries(limited.map(([field, list]) => [field, { enum: row[list] ?? [] }])) },
+  }));
+  const prompts = ['prompt', 'content'].filter((field) => fields.includes(field));
+  const anyOf = prompts.map((field) => ({ required: [field] }));
+  return { ...(limited.length > 0 && { allOf }), ...(anyOf.length > 0 && { anyOf }) };
+}
+
+/** The rules of each schema, for those that are picked from it. */
+const RULES = new WeakMap<z.ZodObject, ParamsRules>();
+
+/** A strict object with the rules of preflight. */
+function paramsSchema<S extends z.ZodRawShape>(shape: S, of: ParamsRules): z.ZodObject<S, z.core.$strict> {
+  const schema = z
+    .strictObject(shape)
+    .superRefine(rules(of.check))
+    .meta(jsonRules(of, Object.keys(shape)));
+  RULES.set(schema, of);
+  return schema;
+}
+
+/**
+ * The schema of some of the fields, with the rules of the models. Throws a GenError for a schema that is none of this entry
+ * point, and for a name that is not in it.
+ *
+ * @example
+ * const input = pickParams(videoParams, ['prompt', 'model', 'duration']);
+ */
+export function pickParams<S extends z.ZodRawShape, K extends keyof S & string>(
+  params: z.ZodObject<S, z.core.$strict>,
+  fields: readonly K[],
+): z.ZodObject<Pick<S, K>, z.core.$strict> {
+  const of = RULES.get(params);
+  if (of === undefined) throw new GenError(mustBe('pickParams: params', 'a schema of gen-client/schemas', params));
+  const missing = fields.find((field) => !(field in params.shape));
+  if (missing !== undefined) {
+    throw new GenError(`pickParams: there is no field "${missing}". ${didYouMean(missing, Object.keys(params.shape))}`);
+  }
+  const shape = Object.fromEntries(fields.map((field) => [field, params.shape[field]])) as Pick<S, K>;
+  return paramsSchema(shape, of);
 }
 
 /** The rules of preflight as a check of a schema: one issue, at the parameter that is wrong. */
@@ -65,7 +105,8 @@ function rules<T extends object>(check: (params: unknown, warn: () => void) => v
   };
 }
 
-const model = (rows: readonly ModelEntry[], what: string) => z.enum(rows.map(([alias]) => alias)).describe(what);
+const model = (rows: readonly ModelEntry[], what: string) =>
+  nonEmptyText(`${what} ${rows.map(([alias]) => alias).join(', ')}, or one that is newer.`);
 const everyCreate = {
   webhook_url: url("Receives the signed event of the job's end.").optional(),
   callback_url: url('Alias of webhook_url.').optional(),
@@ -83,12 +124,12 @@ const editors = rowsOf('video', ({ edits }) => edits === true);
  * const params = imageParams.parse({ prompt: 'a fox at dawn', ratio: '16:9' });
  * const { job } = await client.images.create(params);
  */
-export const imageParams = z
-  .strictObject({
+export const imageParams = paramsSchema(
+  {
     model: model(images, 'Image model. The service chooses where there is none.').optional(),
     prompt: nonEmptyText('What the image shows.'),
-    ratio: oneOfModels(images, 'Aspect ratio.', ratios).optional(),
-    resolution: oneOfModels(images, 'Resolution.', resolutions).optional(),
+    ratio: ofModels(z.string(), 'Aspect ratio.', { rows: images, listOf: ratios }).optional(),
+    resolution: ofModels(z.string(), 'Resolution.', { rows: images, listOf: resolutions }).optional(),
     response_format: z.literal('url').describe('How the image comes back.').optional(),
     watermark: z.boolean().optional(),
     safety_identifier: nonEmptyText('Hashed id of the end user.').optional(),
@@ -102,9 +143,9 @@ export const imageParams = z
     referenceImageUrls: urls('Alias of reference_image_urls.').optional(),
     reference_images: urls('Alias of reference_image_urls.').optional(),
     ...everyCreate,
-  })
-  .superRefine(rules(checkImage))
-  .meta(byModel(images, { ratio: 'aspectRatios', resolution: 'resolutions' }));
+  },
+  { rows: images, lists: { ratio: 'aspectRatios', resolution: 'resolutions' }, check: checkImage },
+);
 
 const role = z.enum(['first_frame', 'reference_video', 'reference_audio']);
 const contentItem = z.discriminatedUnion('type', [
@@ -117,14 +158,14 @@ const contentItem = z.discriminatedUnion('type', [
 const videoFields = {
   prompt: nonEmptyText('Subject, action, camera move, light and style.').optional(),
   content: z.array(contentItem).describe('The prompt and references as a list, in place of prompt.').optional(),
-  resolution: oneOfModels(videos, 'Resolution.', resolutions).optional(),
-  duration: oneOfModels(videos, 'Length in seconds.', durations).optional(),
+  resolution: ofModels(z.string(), 'Resolution.', { rows: videos, listOf: resolutions }).optional(),
+  duration: ofModels(z.number(), 'Length in seconds.', { rows: videos, listOf: durations }).optional(),
   generate_audio: z.boolean().describe('Whether the video has sound, on models that support it.').optional(),
 };
 
 /** The params of `videos.create` as a zod schema: see {@link imageParams}. An edit by `intent` has `videoEditParams`. */
-export const videoParams = z
-  .strictObject({
+export const videoParams = paramsSchema(
+  {
     model: model(videos, 'Video model. svc-video-fast where there is none.').optional(),
     ...videoFields,
     aspect_ratio: nonEmptyText('Aspect ratio, for example 16:9.').optional(),
@@ -152,13 +193,18 @@ export const videoParams = z
     video_reference_mode: nonEmptyText('strict: never make the video without its clips.').optional(),
     safety_identifier: nonEmptyText('Hashed id of the end user.').optional(),
     ...everyCreate,
-  })
-  .superRefine(rules(checkVideo))
-  .meta(byModel(videos, { duration: 'durations', resolution: 'resolutions' }));
+  },
+  {
+    rows: videos,
+    fallback: DEFAULT_VIDEO_MODEL,
+    lists: { duration: 'durations', resolution: 'resolutions' },
+    check: checkVideo,
+  },
+);
 
 /** The params of `videoEdits.create` as a zod schema: see {@link imageParams}. */
-export const videoEditParams = z
-  .strictObject({
+export const videoEditParams = paramsSchema(
+  {
     model: model(editors, 'Model that edits videos.'),
     ...videoFields,
     edit_mode: nonEmptyText('transform, restyle or extend.').optional(),
@@ -170,18 +216,19 @@ export const videoEditParams = z
     reference_images: urls('Reference images.').optional(),
     reference_audios: urls('Reference audio.').optional(),
     ...everyCreate,
-  })
-  .superRefine(rules(checkVideoEdit))
-  .meta(byModel(editors, { duration: 'durations', resolution: 'resolutions' }));
+  },
+  { rows: editors, lists: { duration: 'durations', resolution: 'resolutions' }, check: checkVideoEdit },
+);
 
 /** The params of `characters.create` as a zod schema: see {@link imageParams}. */
-export const characterParams = z
-  .strictObject({
+export const characterParams = paramsSchema(
+  {
     name: nonEmptyText('Name of the character.'),
     prompt: nonEmptyText("Hairstyle, wardrobe, pose, style and palette. Not a real person's likeness."),
     reference_upload_ids: ids('Reference images, by upload id.').optional(),
     aspect_ratio: nonEmptyText('Aspect ratio of the image.').optional(),
     resolution: nonEmptyText('Resolution of the image.').optional(),
     ...everyCreate,
-  })
-  .superRefine(rules(checkCharacter));
+  },
+  { rows: [], lists: {}, check: checkCharacter },
+);

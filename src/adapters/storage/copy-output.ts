@@ -23,6 +23,7 @@ import { callerContext, callObserver, type RunInContext } from '../../runtime/ca
 import { clockOf, systemClock, systemRandom } from '../../runtime/clock.js';
 import { type Deadline, sleep, startDeadline } from '../../runtime/deadline.js';
 import { isFields } from '../../schemas/envelope.js';
+import { safeContentType } from '../../schemas/media-type.js';
 import { type CopyBody, copyBody, type OpenOutput, openOutput } from './copy-body.js';
 import {
   asStorageError,
@@ -209,7 +210,8 @@ class Copy {
 
   async #put({ version, sizeBytes }: OpenOutput, body: CopyBody): Promise<StoredOutput> {
     const { overwrite = false, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
-    const { contentType } = version;
+    // What the store holds is served to browsers later, so its type is checked like that of a file that is shown.
+    const contentType = safeContentType(version.contentType ?? '');
     let etag: string | undefined;
     let doubt: StorageError | undefined;
     try {

@@ -1,5 +1,6 @@
 import { StorageError } from '../../errors/index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
+import { scrubber, scrubCause } from '../../runtime/scrub.js';
 import { isFields } from '../../schemas/envelope.js';
 
 /** What a store tells of an object. */
@@ -99,7 +100,7 @@ export function asStorageError(thrown: unknown, store: string, doing: string): S
     code,
     status,
     store,
-    cause: thrown,
+    cause: scrubCause(thrown, scrubber(undefined)),
   });
 }
 

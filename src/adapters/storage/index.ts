@@ -1,14 +1,9 @@
-export type { JobRef } from '../../downloading/output.js';
-export type { RestOfOutput } from '../../downloading/output-reader.js';
-export type { OutputCallOptions, OutputClient } from '../../downloading/output-source.js';
-export type { StorageErrorCode } from '../../errors/index.js';
 export { StorageError } from '../../errors/index.js';
-export type { CopyOutputOptions, CopyProgress, StoredOutput } from './copy-output.js';
+export type { CopyOutputOptions, StoredOutput } from './copy-output.js';
 export { copyOutput } from './copy-output.js';
-export type { GetOptions, OutputDestination, OutputSource, PutObjectOptions, StoredObject } from './destination.js';
-export type { OutputHandler, OutputHandlerClient, OutputHandlerOptions } from './output-handler.js';
+export type { OutputDestination, OutputSource } from './destination.js';
+export type { OutputHandler } from './output-handler.js';
 export { createOutputHandler } from './output-handler.js';
-export type { R2BucketLike, R2ObjectLike } from './r2.js';
+export type { R2BucketLike } from './r2.js';
 export { r2 } from './r2.js';
 export { s3 } from './s3.js';
-export type { S3Credentials, S3Options } from './s3-options.js';

@@ -9,6 +9,7 @@ import {
 } from '../../downloading/output-source.js';
 import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
 import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../../rules/files.js';
+import { handlerMistake } from '../../rules/handler-call.js';
 import { anObject, callback, checkOptions, oneOf, optionsOf, text } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { clockOf, systemClock } from '../../runtime/clock.js';
@@ -107,6 +108,11 @@ export type OutputHandler = (request: Request) => Promise<Response>;
 export function createOutputHandler(options: OutputHandlerOptions): OutputHandler {
   checkOutputHandlerOptions(options);
   return async (request) => {
+    const mistake = handlerMistake('The output handler', request);
+    if (mistake) {
+      callObserver(() => options.onError?.(mistake, request));
+      return new Response(mistake.message, { status: 500 });
+    }
     const handling = new Handling(options, request);
     return handling.answer().catch((error: unknown) => handling.failed(error));
   };

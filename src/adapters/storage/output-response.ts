@@ -1,7 +1,7 @@
 import { extensionFor } from '../../downloading/output.js';
 import { isPart } from '../../rules/files.js';
 import { encodingOf } from '../../runtime/bytes.js';
-import { mediaTypeEssence, safeFileName } from '../../schemas/media-type.js';
+import { mediaTypeEssence, safeContentType, safeFileName } from '../../schemas/media-type.js';
 
 /** How a file is shown to a page. */
 interface Showing {
@@ -33,7 +33,9 @@ export async function fileResponse(
   found: Response,
   { name, isSaved, cacheControl }: Showing,
 ): Promise<Response> {
-  const { type, shown } = shownType(found.headers.get('content-type') ?? '');
+  const contentType = found.headers.get('content-type') ?? '';
+  const type = mediaTypeEssence(contentType);
+  const shown = safeContentType(contentType);
   const isOnePart = isPart(found.status);
   const headers = new Headers({ 'cache-control': cacheControl, ...SAFE });
   // What comes out of an encoded answer has another length, and other ranges.
@@ -54,25 +56,6 @@ export async function fileResponse(
   const body =
     request.method === 'HEAD' ? null : await fileBody(found, Number(headers.get('content-length') ?? Number.NaN));
   return new Response(body, { status: isOnePart ? 206 : 200, headers });
-}
-
-/** The media type of a file, and the Content-Type under which a browser may show it: nothing in which a script can run. */
-function shownType(contentType: string): { readonly type: string; readonly shown: string | undefined } {
-  const type = mediaTypeEssence(contentType);
-  const isMedia = /^(video|audio|image)\//.test(type) && type !== 'image/svg+xml' && extensionFor(type) !== '';
-  return { type, shown: isMedia ? type + codecsIn(contentType) : undefined };
-}
-
-/** The codecs of a media type, where they are names alone: `; codecs="avc1.64001f, mp4a.40.2"`. */
-function codecsIn(contentType: string): string {
-  const parameters = contentType.split(';').slice(1);
-  const codecs = parameters.map((part) => part.trim().split('=')).filter(([name]) => name?.toLowerCase() === 'codecs');
-  const names = (codecs[0]?.slice(1).join('=') ?? '')
-    .replace(/^"|"$/g, '')
-    .split(',')
-    .map((name) => name.trim());
-  const isSafe = codecs.length === 1 && names.length <= 8 && names.every((name) => /^[\w.+-]{1,60}$/.test(name));
-  return isSafe ? `; codecs="${names.join(', ')}"` : '';
 }
 
 async function fileBody({ body }: Response, sizeBytes: number): Promise<BodyInit | null> {

@@ -23,7 +23,7 @@ export async function csvRows(path: string, text: string): Promise<ReadRow[]> {
   const kinds = await fieldKinds();
   try {
     const records: CsvRecord[] = parse(text, {
-      columns: (names: string[]) => names.map((name) => name.trim()),
+      columns: checkedColumns,
       skip_empty_lines: true,
       info: true,
     });
@@ -31,6 +31,18 @@ export async function csvRows(path: string, text: string): Promise<ReadRow[]> {
   } catch (cause) {
     throw new UsageError(`${path}: not CSV: ${reasonOf(cause)}`, { cause });
   }
+}
+
+/** The names of the columns. A joined sheet may have one twice, and a spreadsheet may separate them by semicolons. */
+function checkedColumns(names: readonly string[]): string[] {
+  const columns = names.map((name) => name.trim());
+  const [only = ''] = columns;
+  if (columns.length === 1 && only.includes(';')) {
+    throw new UsageError(`the header has one column, "${only}". Separate columns by commas, not by semicolons.`);
+  }
+  const repeated = columns.find((name, at) => name !== '' && columns.indexOf(name) !== at);
+  if (repeated === undefined) return columns;
+  throw new UsageError(`the column "${repeated}" stands twice. Leave one of them out.`);
 }
 
 /** Reads JSON. Throws a UsageError with what the parser says. */
@@ -43,7 +55,7 @@ export function readJson(text: string): unknown {
 }
 
 /** What the cell of a field is. `texts` and `objects` are lists. */
-type FieldKind = 'text' | 'number' | 'boolean' | 'texts' | 'objects';
+type FieldKind = 'text' | 'number' | 'boolean' | 'texts' | 'objects' | 'object';
 
 /** Columns beside the documented fields whose cells are text, whatever they look like. */
 const ROW_TEXTS = ['call', 'id', 'label', 'name'];
@@ -53,7 +65,10 @@ async function fieldKinds(): Promise<ReadonlyMap<string, FieldKind>> {
   const { imageParams, videoParams, videoEditParams, characterParams } = await import(
     '../../adapters/schemas/index.js'
   );
-  const kinds = new Map(ROW_TEXTS.map((name): [string, FieldKind] => [name, 'text']));
+  const kinds = new Map<string, FieldKind>([
+    ...ROW_TEXTS.map((name) => [name, 'text'] as const),
+    ['extraBody', 'object'],
+  ]);
   for (const params of [imageParams, videoParams, videoEditParams, characterParams]) {
     for (const [name, schema] of Object.entries(params.toJSONSchema().properties ?? {})) {
       kinds.set(name, kindOf(schema as FieldSchema));
@@ -100,17 +115,12 @@ function cellValue({ name, cell, kind }: Cell): unknown {
     case 'objects':
       if (!text.startsWith('[')) refuse({ name, cell }, 'is not a list of objects. Write it in JSON: [{"type":…}]');
       return jsonIn(name, text);
+    case 'object':
+      return jsonIn(name, text);
     default:
-      return undocumentedValue(name, cell);
+      // A column that is not documented is refused with its row.
+      return cell;
   }
-}
-
-/** The value of a field that the service does not document, by its looks. */
-function undocumentedValue(name: string, cell: string): unknown {
-  const text = cell.trim();
-  if (/^[[{]/.test(text)) return jsonIn(name, text);
-  if (/_(ids|urls)$/.test(name)) return text.split(';').map((item) => item.trim());
-  return booleanIn(text) ?? numberIn(text) ?? cell;
 }
 
 /** A number, unless a part of its digits would be lost. */

@@ -11,13 +11,12 @@ import {
 import type { GenClient } from '../../client/client.js';
 import { extensionFor } from '../../downloading/output.js';
 import { DownloadError, StorageError } from '../../errors/index.js';
-import { type KeptJournal, timestamp } from '../../ledger/shared-journal.js';
-import type { JournaledCreate } from '../../rules/journal.js';
 import { isDenied } from '../../rules/object-storage.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import type { Job } from '../../schemas/job.js';
 import { UsageError } from '../errors.js';
 import { answerWithin, type Machine, variable } from '../session.js';
+import type { RowRecord, RowRecords } from './records.js';
 import { MOST_FAULTS, type Row } from './rows.js';
 
 /** Where the files of a batch go. */
@@ -105,17 +104,17 @@ function unless(isTelling: (reason: unknown) => boolean): (reason: unknown) => f
   };
 }
 
-/** Whether the file of a create is where this run wants it, as the journal says. Nobody is asked. */
-export function isPlaced(create: JournaledCreate, { out, destination }: BatchPlaces): boolean {
-  const { path, url } = knownPlaces(create);
+/** Whether the file of a row is where this run wants it, as its record says. Nobody is asked. */
+export function isPlaced(record: RowRecord, { out, destination }: BatchPlaces): boolean {
+  const { path, url } = knownPlaces(record);
   if (out !== undefined && (path === undefined || dirname(path) !== resolve(out) || !isExistingFile(path)))
     return false;
   return destination === undefined || (url !== undefined && url === destination(basename(url)).url);
 }
 
 /** Where the file of an earlier run is. */
-export function placedBefore(create: JournaledCreate): Placed {
-  const { path, url } = knownPlaces(create);
+export function placedBefore(record: RowRecord): Placed {
+  const { path, url } = knownPlaces(record);
   const sizeBytes = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.size;
   return {
     ...(path !== undefined && sizeBytes !== undefined && { file: { path, sizeBytes, contentType: undefined } }),
@@ -126,31 +125,29 @@ export function placedBefore(create: JournaledCreate): Placed {
 /** What a file belongs to. */
 interface PlacingOptions extends BatchPlaces {
   readonly client: GenClient;
-  readonly journal: KeptJournal;
+  readonly records: RowRecords;
   readonly signal: AbortSignal;
-  readonly row: Pick<Row, 'id'>;
-  /** The create of the job, where an earlier run has made it. */
-  readonly create: JournaledCreate | undefined;
-  readonly key: string;
+  readonly row: Pick<Row, 'id' | 'key'>;
+  readonly record: RowRecord;
 }
 
 /** Puts a job's file where it belongs. A file that an earlier run was writing there for the same job is replaced. */
 export async function placeFile(
   job: Job,
-  { client, journal, signal, row, create, key, ...to }: PlacingOptions,
+  { client, records, signal, row, record, ...to }: PlacingOptions,
 ): Promise<Placed> {
   const { contentType } = await client.jobs.outputInfo(job.id, { signal });
   const name = `${row.id ?? job.id}${extensionFor(contentType)}`;
   const path = to.out === undefined ? undefined : resolve(to.out, name);
   const store = to.destination?.(name);
-  const isOurs = path !== undefined && create?.jobId === job.id && create.places?.includes(path) === true;
+  const isOurs = path !== undefined && record.jobId === job.id && record.places?.includes(path) === true;
   const overwrite = to.force || isOurs;
   if (path !== undefined) refuseExisting(path, { jobId: job.id, overwrite });
-  const entry = { jobId: job.id, key, places: [path, store?.url].filter((place) => place !== undefined) };
-  await journal.append({ phase: 'storing', ...entry, at: timestamp() });
+  // What a crash leaves in these places belongs to the job.
+  await records.note(row, { places: [path, store?.url].filter((place) => place !== undefined) });
   const file = path === undefined ? undefined : await saveOutput(client, job, path, { signal, overwrite });
   const stored = store && (await copyOutput(client, job, store.destination, { signal, overwrite: to.force }));
-  await journal.append({ phase: 'stored', ...entry, at: timestamp() });
+  await records.note(row, { isStored: true });
   return { file, ...(store && stored && { stored: { ...stored, url: store.url } }) };
 }
 
@@ -169,18 +166,18 @@ function refuseExisting(
  * UsageError that lists them.
  */
 export async function refuseTaken(
-  rows: readonly { readonly row: Row; readonly create: JournaledCreate | undefined }[],
+  rows: readonly { readonly row: Row; readonly record: RowRecord }[],
   { out, force, destination }: BatchPlaces,
   signal: AbortSignal,
 ): Promise<void> {
   const names = out === undefined ? [] : readdirSync(out);
   const faults: string[] = [];
-  for (const { row, create } of rows) {
+  for (const { row, record } of rows) {
     const { id, line } = row;
     if (id === undefined) continue;
     for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === id.toLowerCase())) {
       const path = resolve(join(out ?? '.', name));
-      if (create?.places?.includes(path) || (force && isExistingFile(path))) continue;
+      if (record.places?.includes(path) || (force && isExistingFile(path))) continue;
       const fix = isExistingFile(path) ? 'Pass --force to replace it, or give' : 'Give';
       faults.push(`line ${line}: "${path}" is there already. ${fix} the row another id.`);
     }
@@ -225,8 +222,8 @@ function isExistingFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** Where the file of a create is, as the journal says. */
-function knownPlaces({ places = [] }: JournaledCreate) {
+/** Where the file of a row is, as its record says. */
+function knownPlaces({ places = [] }: RowRecord) {
   const isUrl = (place: string) => place.startsWith('s3://');
   return { path: places.find((place) => !isUrl(place)), url: places.find(isUrl) };
 }

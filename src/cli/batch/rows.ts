@@ -18,8 +18,9 @@ import { csvRows, type ReadRow, readJson } from './csv.js';
 async function readPrompts(path: string): Promise<ReadRow[]> {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
   } catch (cause) {
+    if (cause instanceof TypeError) throw new UsageError(`${path} is not UTF-8. Save it as UTF-8.`, { cause });
     throw new UsageError(`"${path}" cannot be read: ${reasonOf(cause)}`, { cause });
   }
   const rows = /\.csv$/i.test(path) ? await csvRows(path, text) : jsonRows(text);
@@ -49,11 +50,13 @@ export interface Row {
   readonly call: JobCall;
   /** What is sent, with files by value. Rows that name one file share its source, so that it is uploaded once. */
   readonly params: Fields;
+  /** Fields that the documentation does not have. */
+  readonly extraBody: Fields | undefined;
   /** The idempotency key of the row: the same in every run. */
   readonly key: string;
 }
 
-const ROW_FIELDS = ['call', 'id', 'label', 'params'];
+const ROW_FIELDS = ['call', 'id', 'label', 'params', 'extraBody'];
 const ROW_ID = /^(?!\.)[\w.-]{1,100}$/;
 /** More faults than these help nobody. */
 export const MOST_FAULTS = 20;
@@ -98,7 +101,8 @@ export async function readRows(path: string, run: string): Promise<Row[]> {
 }
 
 function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
-  const { call: callName = 'videos', id, label, ...rest } = read();
+  const { call: callName = 'videos', id, label, extraBody, ...rest } = read();
+  if (extraBody !== undefined && !isFields(extraBody)) throw new UsageError('extraBody must be an object.');
   if (id !== undefined && !(typeof id === 'string' && ROW_ID.test(id))) {
     throw new UsageError('id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.');
   }
@@ -107,10 +111,10 @@ function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonl
   }
   const call = callNamed(callName);
   const params = withSources('params' in rest ? onlyParams(rest) : rest, at);
-  checkCall(call, params);
+  checkCall(call, params, extraBody);
   // A key that is left out because of its type would pay for the row again when its other fields change.
   idempotencyKeyOf(undefined, params);
-  return { line, id, label, call, params };
+  return { line, id, label, call, params, extraBody };
 }
 
 function callNamed(name: unknown): JobCall {
@@ -183,7 +187,7 @@ async function withKeys(
   return drafts.map((draft) => {
     const { idempotency_key: own, ...params } = draft.params;
     const hashed = mapItems(params, (item) => hashes.get(item) ?? item);
-    const content = canonical({ call: draft.call, id: draft.id, params: hashed });
+    const content = canonical({ call: draft.call, id: draft.id, params: hashed, extraBody: draft.extraBody });
     const count = (seen.get(content) ?? 0) + 1;
     seen.set(content, count);
     const key =

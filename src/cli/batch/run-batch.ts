@@ -1,49 +1,36 @@
 import type { GenClient } from '../../client/client.js';
-import { GenError, NotFoundError } from '../../errors/index.js';
+import { BudgetExceededError } from '../../errors/client-errors.js';
+import { GenError, NotFoundError, WaitTimeoutError } from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
-import { type KeptJournal, readJournal } from '../../ledger/shared-journal.js';
 import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
-import { isUploadField } from '../../rules/fields.js';
-import { isDone, type JournaledCreate } from '../../rules/journal.js';
 import { systemClock } from '../../runtime/clock.js';
-import { abortable, sleep } from '../../runtime/deadline.js';
+import { onAbort, sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
-import { type Fields, isObject } from '../../schemas/envelope.js';
-import { isCompleted, type Job } from '../../schemas/job.js';
-import { chargedTokensOf } from '../../transport/job-log.js';
+import { type CreatedJob, isCompleted, type Job, tokensIn } from '../../schemas/job.js';
 import { jobErrorOf } from '../../waiting/wait.js';
-import { errorDocument } from '../errors.js';
+import { EXIT, errorDocument } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
 import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from './places.js';
+import { attemptKey, type RowRecord, type RowRecords } from './records.js';
 import type { Row } from './rows.js';
-import {
-  attemptKey,
-  createsByRun,
-  createsOf,
-  isNotAdmitted,
-  isSystemic,
-  isTargetAway,
-  isUnpaid,
-  journaledJob,
-  type LeftOut,
-  leftOut,
-  RESUBMITTED,
-  type RowStanding,
-  standingOf,
-  tokensOf,
-} from './standing.js';
+import { isSystemic, isTargetAway, isUnpaid, type LeftOut, leftOut, RESUBMITTED } from './standing.js';
 
 /** What became of a row. */
 export interface RowResult extends Placed {
   readonly row: Pick<Row, 'line' | 'id' | 'label' | 'call' | 'key'>;
-  /** `failed`: there is no job, or it ended without a file. `not_saved`: the job is done, and its file is not placed. */
-  readonly status: 'completed' | 'failed' | 'not_saved' | 'not_started';
+  /**
+   * `failed`: there is no job, or it ended without a file. `pending`: its job goes on. `not_saved`: the job is done, and its
+   * file is not placed.
+   */
+  readonly status: 'completed' | 'failed' | 'pending' | 'not_saved' | 'not_started';
   /** The line of the row whose job this is, because both have the same key. */
   readonly sameAs?: number | undefined;
   readonly job?: Job | undefined;
+  /** What the service warns of. */
+  readonly warnings?: readonly string[] | undefined;
   readonly error?: Record<string, unknown> | undefined;
   /** The command that fetches a file which could not be placed. */
   readonly next?: string | undefined;
@@ -52,9 +39,11 @@ export interface RowResult extends Placed {
 /** How to run a batch. */
 export interface BatchPlan {
   readonly rows: readonly Row[];
-  /** Writes to the journal. */
+  /** Keeps its creates in the store of the batch. */
   readonly client: GenClient;
-  readonly journal: KeptJournal;
+  readonly records: RowRecords;
+  /** The keys of the creates that were sent. */
+  readonly sentKeys: ReadonlySet<string>;
   readonly places: BatchPlaces;
   readonly maxTokens: number | undefined;
   readonly concurrency: number;
@@ -67,110 +56,124 @@ export interface BatchPlan {
 
 /**
  * Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way:
- * then `stopped` is why no further rows were started.
+ * then `stopped` is why no further rows were started, and what still queues is not sent.
  */
 export async function runBatch(session: Session, plan: BatchPlan): Promise<{ readonly stopped: unknown }> {
-  const before = await readJournal(plan.journal);
-  const run = new BatchRun(session, plan, before);
+  const run = new BatchRun(session, plan, await keysUnderWay(plan.client));
   // One iterator for all workers: each takes the next row.
   const queue = run.inOrder().values();
   const worker = async () => {
-    for (const [row, standing] of queue) await run.row(row, standing);
+    for (const row of queue) await run.row(row);
   };
   await Promise.all(Array.from({ length: Math.min(plan.concurrency, plan.rows.length) }, worker));
-  await deleteUploadsOf(session, { ...plan, before });
   session.signal.throwIfAborted();
   return { stopped: run.stopped };
+}
+
+/** The keys of the creates that an earlier run may have sent. */
+async function keysUnderWay(client: GenClient): Promise<ReadonlySet<string>> {
+  const keys = new Set<string>();
+  for await (const { idempotencyKey, phase } of client.openCreates()) if (phase !== 'open') keys.add(idempotencyKey);
+  return keys;
 }
 
 /** The pauses before a create whose answer was lost is sent again, beyond the retries of the client. */
 const LOST = { firstMs: 1_000, mostMs: 8_000 };
 const LOST_TRIES = 3;
+/** What ends a create that was not sent when the batch stops. */
+const STOPPED = Symbol('stopped');
 
 class BatchRun {
-  stopped: unknown;
   readonly #session: Session;
   readonly #plan: BatchPlan;
-  /** The rows to run: of those with one key, the first. */
-  readonly #standings = new Map<Row, RowStanding>();
-  /** Resolves when it is known of every row with an unknown outcome whether it has a job. */
-  readonly #resolved: Promise<unknown>;
-  readonly #settle = new Map<Row, () => void>();
-  #budget: Promise<Budget | undefined> | undefined;
+  readonly #underWay: ReadonlySet<string>;
+  readonly #budget: Budget | undefined;
+  #stopped: unknown;
+  /** Ends the creates that are not sent, when the batch stops. */
+  readonly #unsent = new Set<() => void>();
   /** Rows whose end may give tokens back. */
   #running = 0;
   #waiting: ((again: boolean) => void)[] = [];
 
-  constructor(session: Session, plan: BatchPlan, before: readonly JournaledCreate[]) {
-    const runs = createsByRun(before, plan.rows);
+  constructor(session: Session, plan: BatchPlan, underWay: ReadonlySet<string>) {
     this.#session = session;
     this.#plan = plan;
-    const keys = new Set<string>();
-    const firsts = plan.rows.filter(({ key }) => !keys.has(key) && keys.add(key));
-    for (const row of firsts) this.#standings.set(row, standingOf(row, runs));
-    const unknown = firsts.filter((row) => this.#standings.get(row)?.create?.state === 'open');
-    this.#resolved = Promise.all(unknown.map((row) => new Promise<void>((resolve) => this.#settle.set(row, resolve))));
+    this.#underWay = underWay;
+    const { maxTokens, records } = plan;
+    // The limit is for all runs of the batch.
+    const leftTokens = maxTokens === undefined ? undefined : Math.max(0, maxTokens - records.spentTokens());
+    this.#budget = leftTokens === undefined ? undefined : createBudget({ maxTokens: leftTokens });
   }
 
-  /** What is done comes first, then what may have been paid for. A row to be paid waits for all `open` ones, so it comes last. */
-  inOrder(): [Row, RowStanding][] {
-    const rank = (standing: RowStanding) => {
-      const { create } = standing;
-      if (create === undefined || isUnpaid(standing, this.#plan.retryFailed)) return 3;
-      if (create.state === 'open') return 1;
-      return isDone(create) ? 0 : 2;
+  /** Why no further rows are started. */
+  get stopped(): unknown {
+    return this.#stopped;
+  }
+
+  #stop(error: unknown): void {
+    this.#stopped ??= error;
+    for (const end of this.#unsent) end();
+  }
+
+  /** Of the rows with one key the first. What is done comes first, then what may have been paid for. */
+  inOrder(): Row[] {
+    const { rows, records, retryFailed } = this.#plan;
+    const rank = (row: Row) => {
+      const record = records.of(row);
+      if (this.#mayHaveJob(row, record.attempt)) return 1;
+      if (isUnpaid(record, retryFailed)) return 3;
+      return record.job === undefined ? 2 : 0;
     };
-    return [...this.#standings].sort(([a, one], [b, other]) => rank(one) - rank(other) || a.line - b.line);
+    const keys = new Set<string>();
+    const firsts = rows.filter(({ key }) => !keys.has(key) && keys.add(key));
+    return firsts.sort((a, b) => rank(a) - rank(b) || a.line - b.line);
   }
 
-  async row(row: Row, standing: RowStanding): Promise<void> {
+  #mayHaveJob(row: Row, attempt: number): boolean {
+    return this.#plan.records.of(row).jobId === undefined && this.#underWay.has(attemptKey(row, attempt));
+  }
+
+  async row(row: Row): Promise<void> {
     const { signal } = this.#session;
     if (signal.aborted) return;
     try {
-      await this.#run(row, standing);
+      await this.#run(row);
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
-    } finally {
-      this.#settle.get(row)?.();
     }
   }
 
-  async #run(row: Row, { attempt, create }: RowStanding): Promise<void> {
-    const { retryFailed, places, client, wait } = this.#plan;
-    if (create?.state === 'stored' && isPlaced(create, places)) {
-      this.#end({ row, status: 'completed', job: journaledJob(create), ...placedBefore(create) });
-      return;
-    }
-    if (isUnpaid({ attempt, create }, retryFailed)) {
-      await this.#pay(row, attempt + (create?.state === 'failed' ? 1 : 0));
-    } else if (create?.state === 'failed') this.#failed(row, journaledJob(create));
-    else if (create?.state === 'stored') await this.#place(row, journaledJob(create), create);
-    else if (create?.jobId === undefined) await this.#pay(row, attempt, { isOpen: true });
-    else {
-      const { jobId } = create;
+  async #run(row: Row): Promise<void> {
+    const { retryFailed, places, client, wait, records } = this.#plan;
+    const record = records.of(row);
+    const { job, jobId, attempt, isStored } = record;
+    if (job?.status === 'completed' && isStored && isPlaced(record, places)) {
+      this.#end({ row, status: 'completed', job, ...placedBefore(record) });
+    } else if (isUnpaid(record, retryFailed)) {
+      const isAnew = job !== undefined && job.errorCode !== RESUBMITTED;
+      await this.#pay(row, isAnew ? attempt + 1 : attempt);
+    } else if (job) await this.#ended(row, job);
+    else if (jobId !== undefined) {
       const options = { ...wait, signal: this.#session.signal, throwOnFailure: false } as const;
-      const job = await this.#counted(() => client.waitForJob(jobId, options));
-      const goesOn = job.status === 'failed' && job.errorCode === RESUBMITTED;
-      if (goesOn) await this.#pay(row, attempt + 1);
-      else await this.#ended(row, job, create);
+      const ended = await this.#counted(() => client.waitForJob(jobId, options));
+      // The run that made it goes on where it was.
+      if (ended.status === 'failed' && ended.errorCode === RESUBMITTED) await this.#pay(row, attempt);
+      else await this.#ended(row, ended);
     }
   }
 
-  /** Makes the job of a row that is not paid for, when it is known what the others have cost. */
-  async #pay(row: Row, attempt: number, { isOpen = false } = {}): Promise<void> {
-    // A create whose outcome is unknown may make its job now: it needs room in the limit, too, and has the first share.
-    if (!isOpen) await abortable(this.#resolved, this.#session.signal);
-    this.#budget ??= this.#openBudget();
-    const budget = await this.#budget;
-    const leaveOut = (why: LeftOut) =>
-      this.#lose({ row, status: 'not_started', error: leftOut(why, { mayHaveJob: isOpen }) });
+  /** Makes the job of a row that is not paid for. */
+  async #pay(row: Row, attempt: number): Promise<void> {
+    const mayHaveJob = this.#mayHaveJob(row, attempt);
+    const leaveOut = (why: LeftOut) => this.#lose({ row, status: 'not_started', error: leftOut(why, { mayHaveJob }) });
     for (;;) {
       if (this.#session.signal.aborted) return;
-      if (this.stopped !== undefined) return leaveOut('batch_stopped');
+      if (this.#stopped !== undefined) return leaveOut('batch_stopped');
       try {
-        return await this.#ended(row, await this.#make(row, attempt, budget));
+        return await this.#ended(row, await this.#make(row, attempt));
       } catch (error) {
-        if (!isNotAdmitted(error)) throw error;
+        if (error === STOPPED) return leaveOut('batch_stopped');
+        if (!BudgetExceededError.isInstance(error)) throw error;
         // A job that fails gives its tokens back. Without one, the rows that wait do not fit either.
         const again = this.#running > 0 && (await new Promise<boolean>((resolve) => this.#waiting.push(resolve)));
         if (!again) return leaveOut('budget_exceeded');
@@ -178,64 +181,57 @@ class BatchRun {
     }
   }
 
-  /** The budget of the rows that are still to be paid: the limit, less what all runs have spent. */
-  async #openBudget(): Promise<Budget | undefined> {
-    const { maxTokens, journal } = this.#plan;
-    if (maxTokens === undefined) return undefined;
-    try {
-      const spent = await Promise.all((await readJournal(journal)).map((create) => this.#spentOn(create)));
-      return createBudget({ maxTokens: Math.max(0, maxTokens - spent.reduce((sum, tokens) => sum + tokens, 0)) });
-    } catch (error) {
-      this.stopped ??= error;
-      return undefined;
-    }
-  }
-
-  /** What a create counts. A running job is asked for its price where the answer to its create told none. */
-  async #spentOn(create: JournaledCreate): Promise<number> {
-    const { state, jobId, quotedTokens } = create;
-    if (state !== 'accepted' || jobId === undefined || quotedTokens !== undefined) return tokensOf(create);
-    const { client } = this.#plan;
-    const job = await client.jobs.get(jobId, { signal: this.#session.signal }).catch((error: unknown) => {
-      if (NotFoundError.isInstance(error)) return undefined;
-      throw error;
-    });
-    return (job && (chargedTokensOf(job) ?? job.quotedTokenCost)) ?? 0;
-  }
-
-  /** Creates and waits. A create whose answer was lost is sent again under its key, before others are paid for. */
-  #make(row: Row, attempt: number, budget: Budget | undefined): Promise<Job> {
-    const { client, wait, maxTokens } = this.#plan;
-    const { signal } = this.#session;
+  /** Creates and waits. A create whose answer was lost is sent again under its key. */
+  #make(row: Row, attempt: number): Promise<Job> {
+    const { client, wait, records, sentKeys } = this.#plan;
     const maker = (client as JobMakers)[row.call];
+    const key = attemptKey(row, attempt);
+    const stop = new AbortController();
+    const forget = onAbort(this.#session.signal, () => stop.abort(this.#session.signal.reason));
+    const end = () => {
+      if (!sentKeys.has(key)) stop.abort(STOPPED);
+    };
     let isAccepted = false;
     const options = {
       ...wait,
-      signal,
-      idempotencyKey: attemptKey(row, attempt),
+      signal: stop.signal,
+      idempotencyKey: key,
       throwOnFailure: false,
-      budget,
+      cleanup: 'after-job',
+      budget: this.#budget,
       label: row.label ?? row.id,
-      onCreated: () => {
+      extraBody: row.extraBody,
+      onCreated: async ({ job, quoted_token_cost, warnings }: CreatedJob) => {
         isAccepted = true;
-        this.#settle.get(row)?.();
+        const quotedTokens = tokensIn(quoted_token_cost) ?? tokensIn(job.quotedTokenCost);
+        this.#warn(row, warnings);
+        const quote = quotedTokens === undefined ? {} : { quotedTokens };
+        await records.note(row, { attempt, jobId: job.id, ...quote });
       },
-    };
+    } as const;
+    this.#unsent.add(end);
     return this.#counted(async () => {
       for (let tries = 1; ; tries++) {
         try {
           return await maker.createAndWait(row.params as never, options);
         } catch (error) {
-          if (isAccepted || signal.aborted || fateOf(error) !== 'lost') throw error;
-          if (tries > LOST_TRIES) {
-            // Another row of an unknown price could pass the limit beside this one.
-            if (maxTokens !== undefined) this.stopped ??= error;
-            throw error;
-          }
-          await sleep(systemClock, backoff(LOST, tries), signal);
+          const isLost = !isAccepted && !stop.signal.aborted && fateOf(error) === 'lost';
+          if (!isLost || tries > LOST_TRIES) throw error;
+          await sleep(systemClock, backoff(LOST, tries), this.#session.signal);
         }
       }
+    }).finally(() => {
+      forget();
+      this.#unsent.delete(end);
     });
+  }
+
+  readonly #warnings = new Map<Row, readonly string[]>();
+
+  #warn(row: Row, warnings: readonly string[]): void {
+    if (warnings.length === 0) return;
+    this.#warnings.set(row, [...(this.#warnings.get(row) ?? []), ...warnings]);
+    for (const warning of warnings) this.#session.terminal.note(`Warning: line ${row.line}: ${warning}`);
   }
 
   /** Counts the work among what may give tokens back. */
@@ -248,7 +244,8 @@ class BatchRun {
       return result;
     } catch (error) {
       this.#running -= 1;
-      if (!isNotAdmitted(error) || this.#running === 0) this.#wake(!isNotAdmitted(error));
+      const isRefused = BudgetExceededError.isInstance(error);
+      if (!isRefused || this.#running === 0) this.#wake(!isRefused);
       throw error;
     }
   }
@@ -258,21 +255,22 @@ class BatchRun {
     for (const wake of this.#waiting.splice(0)) wake(again);
   }
 
-  async #ended(row: Row, job: Job, create?: JournaledCreate): Promise<void> {
-    if (isCompleted(job)) await this.#place(row, job, create);
-    else this.#failed(row, job);
+  async #ended(row: Row, job: Job): Promise<void> {
+    const record = await this.#plan.records.note(row, { jobId: job.id, job });
+    if (isCompleted(job) || job.status === 'completed') await this.#place(row, job, record);
+    // The job stands beside its error.
+    else this.#lose({ row, status: 'failed', job, error: { ...errorDocument(jobErrorOf(job)), job: undefined } });
   }
 
-  async #place(row: Row, job: Job, create: JournaledCreate | undefined): Promise<void> {
-    const { client, journal, places } = this.#plan;
+  async #place(row: Row, job: Job, record: RowRecord): Promise<void> {
+    const { client, places, records } = this.#plan;
     const { signal } = this.#session;
-    const key = create?.key ?? row.key;
     let placed: Placed;
     try {
-      placed = await placeFile(job, { client, journal, signal, ...places, row, create, key });
+      placed = await placeFile(job, { client, records, signal, ...places, row, record });
     } catch (error) {
       signal.throwIfAborted();
-      if (isTargetAway(error)) this.stopped ??= error;
+      if (isTargetAway(error)) this.#stop(error);
       const next = downloadLine(job.id, { out: places.out });
       this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });
       return;
@@ -280,20 +278,25 @@ class BatchRun {
     this.#end({ row, status: 'completed', job, ...placed });
   }
 
-  #failed(row: Row, job: Job): void {
-    // The job stands beside its error.
-    this.#lose({ row, status: 'failed', job, error: { ...errorDocument(jobErrorOf(job)), job: undefined } });
-  }
-
   #fail(row: Row, error: unknown): void {
-    if (isSystemic(error)) this.stopped ??= error;
-    const jobId = GenError.isInstance(error) && 'jobId' in error ? error.jobId : undefined;
-    const next = typeof jobId === 'string' ? { next: resumeLine(jobId, { out: this.#plan.places.out }) } : {};
+    if (isSystemic(error)) this.#stop(error);
+    const { jobId, quotedTokens } = this.#plan.records.of(row);
+    const named = GenError.isInstance(error) && 'jobId' in error ? error.jobId : undefined;
+    const id = typeof named === 'string' ? named : jobId;
+    if (id !== undefined && (WaitTimeoutError.isInstance(error) || !NotFoundError.isInstance(error))) {
+      const quote = quotedTokens === undefined ? {} : { quotedTokenCost: quotedTokens };
+      const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
+      const job: Job = { id, status: 'processing', ...quote, ...seen };
+      this.#lose({ row, status: 'pending', job, error: errorDocument(error) }, EXIT.service);
+      return;
+    }
+    const next = id === undefined ? {} : { next: resumeLine(id, { out: this.#plan.places.out }) };
     this.#lose({ row, status: 'failed', error: errorDocument(error), ...next });
   }
 
-  #lose(result: RowResult): void {
-    if (this.#session.exitCode === 0) this.#session.exitCode = 1;
+  #lose(result: RowResult, exitCode: number = EXIT.failed): void {
+    // A row that failed says more than one that goes on.
+    if (this.#session.exitCode === EXIT.done || exitCode === EXIT.failed) this.#session.exitCode = exitCode;
     this.#end(result);
   }
 
@@ -301,47 +304,10 @@ class BatchRun {
     const { line, key } = result.row;
     for (const row of this.#plan.rows) {
       if (row.key !== key) continue;
-      this.#plan.onResult(row.line === line ? result : { ...result, row, sameAs: line });
+      const warnings = this.#warnings.get(row);
+      this.#plan.onResult(
+        row.line === line ? { ...result, ...(warnings && { warnings }) } : { ...result, row, sameAs: line },
+      );
     }
   }
-}
-
-/**
- * Deletes the files that were uploaded for rows whose jobs have ended in this run; `before` are the creates as they stood when
- * it began. An upload that another job uses stays.
- */
-async function deleteUploadsOf(
-  { signal }: Session,
-  { rows, client, journal, before }: BatchPlan & { readonly before: readonly JournaledCreate[] },
-): Promise<void> {
-  const withFiles = rows.filter(({ params }) => [...uploadValues(params).values()].some(isObject));
-  if (signal.aborted || withFiles.length === 0) return;
-  const creates = await readJournal(journal);
-  const open = creates.filter((create) => !isDone(create));
-  const inUse = new Set(open.flatMap(({ params }) => [...uploadValues(params).values()]));
-  const wasDone = new Set(before.filter(isDone).map(({ key }) => key));
-  const runs = createsByRun(creates, rows);
-  const ended = withFiles.flatMap((row) => {
-    const own = createsOf(row.key, runs);
-    return own.filter(({ key }) => !wasDone.has(key)).flatMap(({ params }) => ownUploads(row, params));
-  });
-  const ids = [...new Set(ended)].filter((id) => !inUse.has(id));
-  // What cannot be deleted stays: it is private and costs nothing.
-  await Promise.allSettled(ids.map((id) => client.uploads.delete(id, { signal, maxRetries: 0 })));
-}
-
-/** The ids that the batch made itself: those in the places of the files of a row. */
-function ownUploads(row: Row, params: Fields): string[] {
-  const sent = uploadValues(params);
-  const files = [...uploadValues(row.params)].filter(([, value]) => isObject(value));
-  return files.map(([place]) => sent.get(place)).filter((id) => typeof id === 'string');
-}
-
-/** The values in fields that take uploads, by their place: `reference_image_upload_ids[0]`. */
-function uploadValues(params: Fields): Map<string, unknown> {
-  const fields = Object.entries(params).filter(([field]) => isUploadField(field));
-  const placed = fields.flatMap(([field, value]) =>
-    [value].flat().map((item, at): [string, unknown] => [`${field}[${at}]`, item]),
-  );
-  return new Map(placed);
 }

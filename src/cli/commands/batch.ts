@@ -1,13 +1,13 @@
 import { basename, dirname, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import { fileJournal } from '../../adapters/node/index.js';
-import { readJournal } from '../../ledger/shared-journal.js';
+import { type FileStore, fileStore } from '../../adapters/node/index.js';
 import { usdOf } from '../../rules/price.js';
 import { quote } from '../../schemas/show.js';
 import { type BatchPlaces, refuseTaken, storeAt, tryStore } from '../batch/places.js';
-import { readRows } from '../batch/rows.js';
+import { readRecords } from '../batch/records.js';
+import { type Row, readRows } from '../batch/rows.js';
 import { type BatchPlan, type RowResult, runBatch } from '../batch/run-batch.js';
-import { createsByRun, isUnpaid, standingOf } from '../batch/standing.js';
+import { isUnpaid } from '../batch/standing.js';
 import { doing, type JobFlags, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
 import { exitCodeOf, messageOf, UsageError } from '../errors.js';
 import type { Session } from '../session.js';
@@ -56,10 +56,26 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   session.client();
   const rows = await readRows(path, flags.run);
   const places = await placesOf(session, flags);
-  const name = `${basename(path).replace(/\.(jsonl?|csv)$/, '')}.journal.jsonl`;
-  const journal = fileJournal(join(flags.out ?? dirname(path), name), { keep: Number.POSITIVE_INFINITY });
+  const name = `${basename(path).replace(/\.(jsonl?|csv)$/, '')}.store`;
+  const store = fileStore(join(flags.out ?? dirname(path), name));
+  try {
+    await runRows(session, path, { ...flags, rows, places, store });
+  } finally {
+    await store.close();
+  }
+}
+
+/** The rows of a batch, and its store. */
+interface OpenedBatch extends BatchFlags {
+  readonly rows: readonly Row[];
+  readonly places: BatchPlaces;
+  readonly store: FileStore;
+}
+
+async function runRows(session: Session, path: string, { rows, places, store, ...flags }: OpenedBatch): Promise<void> {
+  const records = await readRecords(store, rows);
   const retryFailed = flags.retryFailed === true;
-  await refuseTakenNames(session, { rows, journal, places, retryFailed });
+  await refuseTakenNames(session, { rows, records, places, retryFailed });
   session.isQuiet = true;
   session.hint = `Run the same command again: it goes on where it was and pays for no row twice.`;
   const tally = new Tally();
@@ -67,8 +83,9 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   progress.count(0, rows.length, '');
   const plan: BatchPlan = {
     rows,
-    client: session.client().withOptions({ journal }),
-    journal,
+    client: session.client().withOptions({ store }),
+    records,
+    sentKeys: session.sentKeys,
     places,
     maxTokens: flags.maxTokens,
     concurrency: Math.max(1, flags.concurrency),
@@ -91,21 +108,20 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     sayWhatIsLeft(session, { report, stopped, command: commandOf(path, flags) });
   } finally {
     progress.stop();
-    journal.close();
   }
 }
 
 /** Before a row is paid for, its name must be free. */
 async function refuseTakenNames(
   { signal }: Session,
-  { rows, journal, places, retryFailed }: Pick<BatchPlan, 'rows' | 'journal' | 'places' | 'retryFailed'>,
+  { rows, records, places, retryFailed }: Pick<BatchPlan, 'rows' | 'records' | 'places' | 'retryFailed'>,
 ): Promise<void> {
-  const creates = createsByRun(await readJournal(journal), rows);
-  const unpaid = rows.flatMap((row) => {
-    const standing = standingOf(row, creates);
-    return isUnpaid(standing, retryFailed) ? [{ row, create: standing.create }] : [];
-  });
-  await refuseTaken(unpaid, places, signal);
+  const known = rows.map((row) => ({ row, record: records.of(row) }));
+  await refuseTaken(
+    known.filter(({ record }) => isUnpaid(record, retryFailed)),
+    places,
+    signal,
+  );
 }
 
 async function placesOf(session: Session, { out, dest, force }: BatchFlags): Promise<BatchPlaces> {
@@ -139,6 +155,7 @@ function sayWhatIsLeft(
     terminal.note(`Stopped: ${messageOf(stopped)}`);
     session.exitCode = exitCodeOf(stopped);
   }
+  if (report.pending > 0) terminal.note(`Wait for the jobs that go on: ${command}`);
   if (report.failed > 0) terminal.note(`Make new jobs for the rows whose job has failed: ${command} --retry-failed`);
   if (report.notSaved > 0) terminal.note(`Fetch the files that were not saved: ${command}`);
   if (report.notStarted > 0) terminal.note(`Start the rest with: ${command}`);
@@ -163,9 +180,13 @@ interface BatchReport {
   /** Rows whose job is done and whose file could not be placed. */
   readonly notSaved: number;
   readonly notStarted: number;
+  /** Rows whose job goes on. */
+  readonly pending: number;
   /** Tokens charged, over all runs of the batch. */
   readonly tokens: number;
   readonly usd: number;
+  /** Tokens that are quoted for the jobs that go on. */
+  readonly quotedTokens: number;
   readonly byModel: readonly { readonly model: string; readonly jobs: number; readonly tokens: number }[];
   /** The cost by label, where rows have one. */
   readonly byLabel?: readonly { readonly label: string; readonly jobs: number; readonly tokens: number }[];
@@ -173,14 +194,19 @@ interface BatchReport {
 
 /** Adds up results as they come. */
 class Tally {
-  readonly #counts = { completed: 0, failed: 0, not_saved: 0, not_started: 0 };
+  readonly #counts = { completed: 0, failed: 0, pending: 0, not_saved: 0, not_started: 0 };
   readonly #models = new Map<string, Cost>();
   readonly #labels = new Map<string, Cost>();
   #tokens = 0;
+  #quotedTokens = 0;
 
   add({ status, job, row, sameAs }: RowResult): void {
     this.#counts[status] += 1;
     if (job === undefined || sameAs !== undefined) return;
+    if (status === 'pending') {
+      this.#quotedTokens += job.quotedTokenCost ?? 0;
+      return;
+    }
     const tokens = job.finalTokenCost ?? 0;
     this.#tokens += tokens;
     addCost(this.#models, job.modelId ?? 'unknown model', tokens);
@@ -188,15 +214,17 @@ class Tally {
   }
 
   report(): BatchReport {
-    const { completed, failed, not_saved: notSaved, not_started: notStarted } = this.#counts;
+    const { completed, failed, pending, not_saved: notSaved, not_started: notStarted } = this.#counts;
     return {
-      rows: completed + failed + notSaved + notStarted,
+      rows: completed + failed + pending + notSaved + notStarted,
       completed,
       failed,
+      pending,
       notSaved,
       notStarted,
       tokens: this.#tokens,
       usd: usdOf(this.#tokens),
+      quotedTokens: this.#quotedTokens,
       byModel: byCost(this.#models).map(([model, cost]) => ({ model, ...cost })),
       ...(this.#labels.size > 0 && { byLabel: byCost(this.#labels).map(([label, cost]) => ({ label, ...cost })) }),
     };
@@ -219,14 +247,28 @@ function byCost(costs: ReadonlyMap<string, Cost>): [string, Cost][] {
 
 /** A report for a person. */
 function reportLines(report: BatchReport): string[] {
-  const { rows, completed, failed, notSaved, notStarted, tokens, usd, byModel, byLabel = [] } = report;
+  const {
+    rows,
+    completed,
+    failed,
+    pending,
+    notSaved,
+    notStarted,
+    tokens,
+    usd,
+    quotedTokens,
+    byModel,
+    byLabel = [],
+  } = report;
   const costs = [...byModel.map(({ model, ...cost }) => ({ name: model, ...cost }))];
   costs.push(...byLabel.map(({ label, ...cost }) => ({ name: label, ...cost })));
   const width = Math.max(0, ...costs.map(({ name }) => name.length));
+  const goesOn = pending > 0 ? `, ${pending} pending` : '';
+  const quoted = pending > 0 ? `, ${quotedTokens} quoted for what goes on` : '';
   const unsaved = notSaved > 0 ? `, ${notSaved} not saved` : '';
   return [
-    `${counted(rows, 'row')}: ${completed} completed, ${failed} failed${unsaved}, ${notStarted} not started.`,
-    `${counted(tokens, 'token')} charged (${usd.toFixed(2)} USD).`,
+    `${counted(rows, 'row')}: ${completed} completed, ${failed} failed${goesOn}${unsaved}, ${notStarted} not started.`,
+    `${counted(tokens, 'token')} charged (${usd.toFixed(2)} USD)${quoted}.`,
     ...costs.map((one) => `  ${one.name.padEnd(width)}  ${counted(one.jobs, 'job')}  ${counted(one.tokens, 'token')}`),
   ];
 }

@@ -1,11 +1,13 @@
 import { Command } from 'commander';
-import { fileJournal, type SavedOutput } from '../../adapters/node/index.js';
+import { readFileStore } from '../../adapters/node/file-store.js';
+import { fileStore, type SavedOutput } from '../../adapters/node/index.js';
+import { type OpenCreate, openCreatesIn } from '../../client/resume.js';
 import { GenError, JobError } from '../../errors/index.js';
-import { readJournal } from '../../ledger/shared-journal.js';
-import type { JournaledCreate } from '../../rules/journal.js';
+import { ledgerOf } from '../../ledger/ledger.js';
+import { systemClock } from '../../runtime/clock.js';
 import { isCompleted, type Job } from '../../schemas/job.js';
 import { addWaitFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
-import { EXIT, errorDocument, messageOf } from '../errors.js';
+import { EXIT, errorDocument, messageOf, UsageError } from '../errors.js';
 import { describeJob, resumeLine, watching } from '../run-job.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
@@ -107,53 +109,60 @@ async function waitForMany(session: Session, ids: readonly string[], flags: Jobs
   session.terminal.result({ jobs }, []);
 }
 
-/** `gen-client jobs`: lists a journal. */
+/** `gen-client jobs`: lists the creates of a store that are not done. */
 export function jobsCommand(open: OpenSession): Command {
   const command = new Command('jobs')
     .description(
-      'List the jobs of a journal: what a program that uses fileJournal, or a batch, has created. Needs no key.',
+      'List the creates of a store that are not done: of a program that uses fileStore, or of a batch. Needs no key.',
     )
-    .argument('<journal>', 'the file');
-  withExamples(command, ['jobs jobs.jsonl', 'jobs out/prompts.journal.jsonl --json | jq ".jobs[].state"']);
+    .argument('<file>', 'the file of the store');
+  withExamples(command, ['jobs gen.store', 'jobs out/prompts.store --json | jq ".jobs[].phase"']);
   return doing(command, open, async ({ terminal }, [path = '']) => {
-    const jobs = await readJournal(fileJournal(path));
-    const width = Math.max(0, ...jobs.map(({ state }) => state.length));
+    const jobs: OpenCreate[] = [];
+    for await (const create of openCreatesIn(ledgerOf(existingStore(path), systemClock))) jobs.push(create);
+    const width = Math.max(0, ...jobs.map(({ phase }) => phase.length));
     terminal.result(
       { jobs },
-      jobs.length === 0 ? ['The journal is empty.'] : jobs.map((job) => createLine(job, width)),
+      jobs.length === 0 ? ['Nothing is left to do.'] : jobs.map((job) => createLine(job, width)),
     );
   });
 }
 
-const LONGEST_PROMPT = 60;
-
-function createLine(
-  { at, state, call, jobId, chargedTokens, quotedTokens, label, params }: JournaledCreate,
-  width: number,
-) {
-  const tokens = chargedTokens ?? quotedTokens;
-  const prompt = typeof params.prompt === 'string' ? params.prompt.slice(0, LONGEST_PROMPT) : undefined;
-  const cost = tokens === undefined ? undefined : `${tokens} tokens`;
-  return [at, state.padEnd(width), call, jobId, cost, label, prompt].filter((word) => word !== undefined).join('  ');
+/** A store that is there. A file that is missing, or something else, is a mistake in the command. */
+function existingStore(path: string) {
+  try {
+    return readFileStore(path);
+  } catch (cause) {
+    throw new UsageError(messageOf(cause), { cause });
+  }
 }
 
-/** `gen-client resume`: ends what a journal has left open, and saves the files. */
+const LONGEST_PROMPT = 60;
+
+function createLine({ at, phase, call, jobId, status, label, params, idempotencyKey }: OpenCreate, width: number) {
+  const prompt = typeof params?.prompt === 'string' ? params.prompt.slice(0, LONGEST_PROMPT) : undefined;
+  const words = [at, phase.padEnd(width), call, jobId ?? idempotencyKey, status, label, prompt];
+  return words.filter((word) => word !== undefined).join('  ');
+}
+
+/** `gen-client resume`: ends what a store has open, and saves the files. */
 export function resumeCommand(open: OpenSession): Command {
   const command = new Command('resume')
     .description(
-      'Take up what a crash has interrupted: send creates whose outcome is unknown again under their own keys, wait for the jobs of the journal, and save their files.',
+      'Take up what a crash has interrupted: send creates whose outcome is unknown again under their own keys, wait for the jobs, and save their files.',
     )
-    .argument('<journal>', 'the file');
-  withExamples(addWaitFlags(command), ['resume jobs.jsonl --out videos/']);
+    .argument('<file>', 'the file of the store');
+  withExamples(addWaitFlags(command), ['resume gen.store --out videos/']);
   return doing<JobsFlags>(command, open, async (session, [path = ''], flags) => {
     const out = flags.out ?? './';
+    existingStore(path);
     await tryTarget(session, { ...flags, out, mayExist: true }, 2);
-    const journal = fileJournal(path);
+    const store = fileStore(path);
     session.hint = 'Run the same command again: it goes on where it was and pays for no job twice.';
     try {
-      await resume(session, { ...flags, out, client: session.client().withOptions({ journal }) });
+      await resume(session, { ...flags, out, client: session.client().withOptions({ store }) });
     } finally {
-      journal.close();
+      await store.close();
     }
   });
 }
@@ -170,7 +179,8 @@ async function resume(
   const { signal, terminal } = session;
   const jobs: JobOutcome[] = [];
   session.outcome = { jobs };
-  for await (const job of client.resume(undefined, { signal, timeoutMs: timeout, pollIntervalMs: poll })) {
+  for await (const resumed of client.resume({ signal, timeoutMs: timeout, pollIntervalMs: poll })) {
+    const { job } = resumed;
     const { id } = job;
     if (!isCompleted(job)) {
       session.exitCode = EXIT.failed;
@@ -181,7 +191,7 @@ async function resume(
     try {
       const file = await saveTo({ ...session, client: () => client }, job, target);
       // A file that is there already is not saved again, so that its storage has to be noted here.
-      if (file?.existed) await client.jobs.storing({ name: 'resume', jobId: id }, async () => file);
+      if (file?.existed) await client.markStored(job);
       jobs.push({ id, job, file });
       terminal.print(describeJob(job, { file }));
     } catch (error) {

@@ -6,12 +6,6 @@ import type { Outcome } from '../world/outcomes.js';
 import type { Prices } from '../world/prices.js';
 import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/state.js';
 
-/** A moment of a sandbox, for {@link SandboxService.restore}. */
-export interface SandboxSnapshot {
-  /** Milliseconds since 1970, in the sandbox's time. */
-  readonly takenAt: number;
-}
-
 /** Chooses an account. */
 export interface AccountChoice {
   /** The account's name. @default the first account */
@@ -40,8 +34,6 @@ export interface SandboxService {
   readonly webhookSecret: string;
   /** What ids, durations, chances and media bytes follow from. Give it to `createSandbox` to repeat a run. */
   readonly seed: number;
-  /** The signing secret of an account. Throws a GenError for an unknown one. */
-  webhookSecretOf(choice?: AccountChoice): string;
   /** The service as the `fetch` of a client: a fault fails as the network does. Can be called without its object. */
   readonly fetch: typeof fetch;
   /**
@@ -126,16 +118,10 @@ export interface SandboxService {
   readonly jobs: readonly SandboxJob[];
   /** An account's money, and how it moved. Throws a GenError for an unknown account. */
   ledger(choice?: AccountChoice): LedgerView;
-  /** The name of every account. */
-  readonly accounts: readonly string[];
 
   /**
    * Starts over: jobs, files, further keys and accounts, faults, outcomes, prices and logs are gone. The time and the first key
    * stay. With a `seed` in the options the ids repeat.
    */
   reset(): void;
-  /** Remembers everything as it is. */
-  snapshot(): SandboxSnapshot;
-  /** Goes back to a snapshot of this sandbox, its time included. Throws a GenError for a snapshot of another one. */
-  restore(snapshot: SandboxSnapshot): void;
 }

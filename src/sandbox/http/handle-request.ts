@@ -20,7 +20,7 @@ const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
 /** Handles requests as a server does: runs what is due, applies faults, keeps the log. */
 export function createHandler(world: World, app: Hono): Handle {
   const { timeline, settings, activity } = world;
-  const { shapes, storage } = settings;
+  const { storage } = settings;
   return async (request, { signal, onSandboxClock = false } = {}) => {
     timeline.catchUp();
     const record = openRecord(world, request);
@@ -39,7 +39,7 @@ export function createHandler(world: World, app: Hono): Handle {
       if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);
       const answer = async (): Promise<Response> => {
         if (typeof body !== 'string') {
-          const { response, code } = answerTo(body, shapes);
+          const { response, code } = answerTo(body);
           record.code = code;
           return response;
         }
@@ -48,10 +48,10 @@ export function createHandler(world: World, app: Hono): Handle {
         record.code = env.code;
         return response;
       };
-      const response = await strike(world, record, fault, answer);
+      const response = await strike(record, fault, answer);
       timeline.catchUp();
       record.status = response.status;
-      if (shapes.requestId !== 'none') response.headers.set(shapes.requestId, record.id);
+      response.headers.set('x-request-id', record.id);
       if (storage.hasCors && record.path.startsWith('/storage/')) {
         for (const [name, value] of Object.entries(corsHeaders(request))) response.headers.set(name, value);
       }
@@ -64,7 +64,6 @@ export function createHandler(world: World, app: Hono): Handle {
 
 /** What a request gets: its answer, or what a fault makes of it. */
 async function strike(
-  world: World,
   record: MutableRecord,
   fault: FaultRule | undefined,
   answer: () => Promise<Response>,
@@ -83,7 +82,7 @@ async function strike(
   const data = retryAfterS === undefined ? undefined : { retry_after: retryAfterS };
   const message = 'A fault rule of the sandbox caused this error.';
   record.code = code;
-  return errorResponse({ status, code, message, data, retryAfterS }, world.settings.shapes);
+  return errorResponse({ status, code, message, data, retryAfterS });
 }
 
 function openRecord(world: World, request: Request): MutableRecord {
@@ -105,7 +104,7 @@ function openRecord(world: World, request: Request): MutableRecord {
     code: null,
     fault: null,
   };
-  keepLatest(world.state.requests, record, world.settings.logLimit);
+  keepLatest(world.state.requests, record);
   return record;
 }
 
@@ -135,7 +134,7 @@ export function createApp(world: World): Hono {
     throw new Refusal('not_found', `There is no ${req.method} ${req.path}.${advice}`);
   });
   app.onError((error, context) => {
-    const { response, code } = answerTo(error, world.settings.shapes);
+    const { response, code } = answerTo(error);
     envOf(context).code = code;
     return response;
   });

@@ -14,43 +14,45 @@ import {
   readCharacterOrder,
   readEditOrder,
   readImageOrder,
-  readSpeechOrder,
   readVideoOrder,
 } from '../service/create-request.js';
-import { startJob } from '../service/engine.js';
+import { isFinished, startJob } from '../service/engine.js';
 import { checkUploads } from '../service/references.js';
 import { Refusal, type RequestFields } from '../service/request.js';
 import { viewJob } from '../service/view-job.js';
-import { DEFAULTS, MAX_PROMPT_CHARS, SPEECH_PATH, VIDEO_RATIOS, VOICES } from '../world/choices.js';
-import type { Shapes } from '../world/shapes.js';
+import { DEFAULTS, MAX_PROMPT_CHARS, VIDEO_RATIOS, VOICES } from '../world/choices.js';
 import type { StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { acknowledge, servedFile, serveFile, succeed, succeedList } from './answers.js';
+import { servedFile, serveFile, succeed } from './answers.js';
 import { type Access, admit, createOnce, fieldsIn } from './caller.js';
 import { signLink } from './upload-routes.js';
 
-/** POST /v1/images, /v1/videos, /v1/video-edits, and the speech operation. */
+/** POST /v1/images, /v1/videos, /v1/video-edits. */
 export function createRoutes(world: World): Hono {
-  const { shapes } = world.settings;
   return new Hono()
-    .post('/v1/images', (context) => createJob(world, context, { scope: 'images:create', read: readImageOrder }))
+    .post('/v1/images', (context) =>
+      createJob(world, context, { scope: 'images:create', lane: 'images.create', read: readImageOrder }),
+    )
     .post('/v1/videos', (context) => {
-      const read = (fields: RequestFields) => readVideoOrder(fields, shapes);
-      return createJob(world, context, { scope: 'videos:create', lane: 'videos.create', read, isDocumented: true });
+      return createJob(world, context, { scope: 'videos:create', lane: 'videos.create', read: readVideoOrder });
     })
     .post('/v1/video-edits', (context) => {
-      return createJob(world, context, { scope: 'video_edits:create', read: (fields) => readEditOrder(fields) });
-    })
-    .post(SPEECH_PATH, (context) => createJob(world, context, { scope: 'speech:create', read: readSpeechOrder }));
+      return createJob(world, context, {
+        scope: 'video_edits:create',
+        lane: 'videoEdits.create',
+        read: (fields) => readEditOrder(fields),
+      });
+    });
 }
 
 /** POST, GET and DELETE /v1/characters. */
 export function characterRoutes(world: World): Hono {
-  const { shapes } = world.settings;
   const access = { scope: 'characters:create' } as const;
   return new Hono()
     .post('/v1/characters', (context) => {
-      if (modeOf(context) !== 'register') return createJob(world, context, { ...access, read: readCharacterOrder });
+      if (modeOf(context) !== 'register') {
+        return createJob(world, context, { ...access, lane: 'characters.create', read: readCharacterOrder });
+      }
       const caller = admit(world, context, access);
       const { item, headers } = createOnce(world, context, {
         caller,
@@ -64,19 +66,18 @@ export function characterRoutes(world: World): Hono {
       const caller = admit(world, context, { scope: 'characters:read' });
       const characters = charactersOf(world.state, caller.account.id);
       const records = characters.map((character) => viewCharacter(world, caller, character));
-      return succeedList({ name: 'characters', key: 'character_id', records }, shapes);
+      return succeed({ characters: records });
     })
     .get('/v1/characters/:id', (context) => {
       const caller = admit(world, context, { scope: 'characters:read' });
       const character = findCharacter(world, caller.account.id, context.req.param('id'));
-      const record = viewCharacter(world, caller, character);
-      return succeed(shapes.character === 'flat' ? record : { character: record });
+      return succeed({ character: viewCharacter(world, caller, character) });
     })
     .delete('/v1/characters/:id', (context) => {
       const { account } = admit(world, context, { scope: 'characters:delete' });
       const character = findCharacter(world, account.id, context.req.param('id'));
       deleteCharacter(world, character);
-      return acknowledge({ character_id: character.id, deleted: true }, shapes);
+      return succeed({ character_id: character.id, deleted: true });
     });
 }
 
@@ -89,13 +90,18 @@ function modeOf(context: Context): unknown {
   }
 }
 
+/** A wait would never end. */
+const STANDS_STILL =
+  "Date is faked and setTimeout is not, so the sandbox's time stands still and no job ends: fake both, wait by sandbox.client(), or use createSandbox({ jobDurationMs: 0 }).";
+
 /** GET /v1/jobs/{job_id}, GET and HEAD …/output. Hono gives HEAD to the GET route. */
 export function jobRoutes(world: World): Hono {
-  const { shapes } = world.settings;
   return new Hono()
     .get('/v1/jobs/:id', (context) => {
       const { account, baseUrl } = admit(world, context, { scope: 'jobs:read', lane: 'jobs.get' });
-      return succeed({ job: viewJob(findJob(world, account.id, context.req.param('id')), baseUrl, shapes) });
+      const job = findJob(world, account.id, context.req.param('id'));
+      if (!isFinished(job) && world.timeline.standsStill) throw new Refusal('invalid_request', STANDS_STILL);
+      return succeed({ job: viewJob(job, baseUrl) });
     })
     .get('/v1/jobs/:id/output', (context) => output(world, context, context.req.param('id')));
 }
@@ -128,13 +134,11 @@ function findJob({ state }: World, account: string, id: string): StoredJob {
  * of their records are the sandbox's choice.
  */
 export function catalogRoutes(world: World): Hono {
-  const { shapes } = world.settings;
   return new Hono()
-    .get('/v1/models', () => succeedList({ name: 'models', key: 'id', records: listModels() }, shapes))
+    .get('/v1/models', () => succeed({ models: listModels() }))
     .get('/v1/voices', (context) => {
       admit(world, context, { scope: 'voices:read' });
-      const records = VOICES.map((voice) => ({ ...voice }));
-      return succeedList({ name: 'voices', key: 'voice_id', records }, shapes);
+      return succeed({ voices: VOICES });
     })
     .get('/api/service/developers/docs.json', (context) => {
       const { baseUrl } = admit(world, context, {});
@@ -161,14 +165,13 @@ function listModels(): Record<string, unknown>[] {
   }));
 }
 
-/** A create: who may call it, how its body is read, and whether the document shows its answer. */
+/** A create: who may call it, and how its body is read. */
 interface Create extends Access {
   readonly read: (fields: RequestFields) => Order;
-  readonly isDocumented?: boolean;
 }
 
 /** Handles a create: admits the caller, checks the order, creates the job once, answers. */
-function createJob(world: World, context: Context, { read, isDocumented = false, ...access }: Create): Response {
+function createJob(world: World, context: Context, { read, ...access }: Create): Response {
   const caller = admit(world, context, access);
   const create = (fields: RequestFields): StoredJob => {
     const order = read(fields);
@@ -178,21 +181,7 @@ function createJob(world: World, context: Context, { read, isDocumented = false,
     return startJob(world, caller, order);
   };
   const { item: job, headers } = createOnce(world, context, { caller, kind: 'job', known: world.state.jobs, create });
-  const { shapes } = world.settings;
-  const view = viewJob(job, caller.baseUrl, shapes);
   const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: caller.account.freeTokens };
-  const { inData = {}, inBody = {} } = warningsOf(job, shapes.warning);
-  const isNested = isDocumented || shapes.job === 'job';
-  const data = isNested ? { job: view, ...money, ...inData } : { ...view, ...money, ...inData };
-  const body = isNested || shapes.job === 'data' ? { success: true, data, ...inBody } : { ...data, ...inBody };
-  return Response.json(body, { headers });
-}
-
-/** Where the warnings of a create are, beside the job itself. */
-function warningsOf({ warnings }: StoredJob, where: Shapes['warning']): { inData?: object; inBody?: object } {
-  if (warnings.length === 0 || where === 'job') return {};
-  if (where === 'body') return { inBody: { warnings } };
-  if (where === 'single') return { inData: { warning: warnings[0] } };
-  const records = warnings.map((code) => ({ code, message: `The job has the warning ${code}.` }));
-  return { inData: { warnings: where === 'records' ? records : warnings } };
+  const warnings = job.warnings.length === 0 ? {} : { warnings: job.warnings };
+  return succeed({ job: viewJob(job, caller.baseUrl), ...money, ...warnings }, headers);
 }

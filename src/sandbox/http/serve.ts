@@ -1,6 +1,6 @@
 // Imported only when a port is asked for, so that the sandbox itself needs no Node API.
 
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import * as z from 'zod/mini';
@@ -15,8 +15,8 @@ type Fetch = (request: Request) => Response | Promise<Response>;
 const DRAIN_MS = 2000;
 /** Milliseconds between two looks at connections that have become idle. */
 const DRAIN_CHECK_MS = 20;
-/** Milliseconds in which the part of a body before a cut is sent. */
-const FLUSH_MS = 10;
+/** Milliseconds between two looks at a head that is not sent yet. */
+const HEAD_CHECK_MS = 1;
 /** Tells the adapter that nothing is left to answer. */
 const ANSWERED = { headers: { 'x-hono-already-sent': '1' } };
 
@@ -29,10 +29,10 @@ export async function serve(
   fetch: Fetch,
   { port, host, prefix = '' }: { readonly port: number; readonly host: string; readonly prefix?: string },
 ): Promise<Listening> {
-  const answer = async (request: Request, call: { incoming: unknown }) => {
+  const answer = async (request: Request, call: { incoming: unknown; outgoing: unknown }) => {
     const { socket } = call.incoming as IncomingMessage;
     try {
-      return cuttable(await fetch(request), socket);
+      return cuttable(await fetch(request), socket, call.outgoing as ServerResponse);
     } catch (error) {
       if (!(error instanceof ConnectionDropped)) return errorAnswer(error);
       reset(socket);
@@ -66,7 +66,7 @@ function listenError(cause: NodeJS.ErrnoException, port: number, host: string): 
 }
 
 /** The same answer, except that a body which fails closes the socket: what was sent before arrives, the rest does not. */
-function cuttable(response: Response, socket: Socket): Response {
+function cuttable(response: Response, socket: Socket, outgoing: ServerResponse): Response {
   const reader = response.body?.getReader();
   if (!reader) return response;
   const body = new ReadableStream<Uint8Array>({
@@ -76,8 +76,10 @@ function cuttable(response: Response, socket: Socket): Response {
         if (done) controller.close();
         else controller.enqueue(value);
       } catch {
-        // The adapter sends the head only while it waits for a read.
-        await new Promise<void>((resolve) => systemClock.after(FLUSH_MS, resolve));
+        // The adapter sends the head, and what was read before, only while it waits for a read.
+        while (!outgoing.headersSent && !socket.destroyed) {
+          await new Promise<void>((resolve) => systemClock.after(HEAD_CHECK_MS, resolve));
+        }
         socket.destroySoon();
       }
     },

@@ -12,15 +12,12 @@ import {
   requiredHeaders,
   viewUpload,
 } from '../service/uploads.js';
-import type { Shapes } from '../world/shapes.js';
-import type { StoredUpload } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { acknowledge, servedFile, serveFile, succeed } from './answers.js';
+import { servedFile, serveFile, succeed } from './answers.js';
 import { admit, createOnce, fieldsIn, uploadBody } from './caller.js';
 
 /** POST and PUT /v1/uploads, POST /v1/uploads/complete, DELETE /v1/uploads/{upload_id}. */
 export function uploadRoutes(world: World): Hono {
-  const { shapes } = world.settings;
   return new Hono()
     .post('/v1/uploads', async (context) => {
       const caller = admit(world, context, { scope: 'uploads:create', lane: 'uploads.create' });
@@ -35,10 +32,10 @@ export function uploadRoutes(world: World): Hono {
         ...viewUpload(upload),
         direct_upload_url: await signLink(world, caller.baseUrl, { area: 'uploads', id: upload.id, expiresAt }),
         method: 'PUT',
-        headers: headersFor(upload, shapes),
+        headers: requiredHeaders(upload),
         expires_at: new Date(expiresAt).toISOString(),
       };
-      return uploadAnswer(record, shapes, headers);
+      return succeed(record, headers);
     })
     .put('/v1/uploads', async (context) => {
       const { account } = admit(world, context, { scope: 'uploads:create', lane: 'uploads.put' });
@@ -50,34 +47,14 @@ export function uploadRoutes(world: World): Hono {
       const { account } = admit(world, context, { scope: 'uploads:create' });
       const upload = findUpload(world, account.id, fieldsIn(context).text('upload_id'));
       completeUpload(world, upload);
-      return shapes.empty === 'none' ? acknowledge({}, shapes) : uploadAnswer(viewUpload(upload), shapes);
+      return succeed(viewUpload(upload));
     })
     .delete('/v1/uploads/:id', (context) => {
       const { account } = admit(world, context, { scope: 'uploads:delete', lane: 'uploads.delete' });
       const upload = findUpload(world, account.id, context.req.param('id'));
       deleteUpload(world, upload);
-      return acknowledge({ upload_id: upload.id, deleted: true }, shapes);
+      return succeed({ upload_id: upload.id, deleted: true });
     });
-}
-
-function uploadAnswer(
-  record: Record<string, unknown>,
-  { upload }: Shapes,
-  headers: Record<string, string> = {},
-): Response {
-  if (upload === 'bare') return Response.json(record, { headers });
-  return succeed(upload === 'nested' ? { upload: record } : record, headers);
-}
-
-/** The headers for the PUT, in one of the forms in which services hand them out. */
-function headersFor(upload: StoredUpload, { uploadHeaders }: Shapes): unknown {
-  const entries = Object.entries(requiredHeaders(upload));
-  if (uploadHeaders === 'pairs') return entries;
-  if (uploadHeaders === 'records') return entries.map(([name, value]) => ({ name, value }));
-  if (uploadHeaders === 'lower-case')
-    return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]));
-  const length: [string, string][] = uploadHeaders === 'with-length' ? [['Content-Length', `${upload.fileSize}`]] : [];
-  return Object.fromEntries([...entries, ...length]);
 }
 
 /** Where direct upload URLs, and outputs on another origin, lead: signed links that work without a key. */

@@ -3,7 +3,7 @@ import { type Color, writeMp4 } from './video.js';
 
 /** What decides how a file looks. */
 export interface FileSpec {
-  readonly kind: 'image' | 'video' | 'audio';
+  readonly kind: 'image' | 'video';
   readonly aspectRatio: string;
   readonly resolution: string;
   readonly durationS: number;
@@ -27,7 +27,7 @@ const BANDS = 16;
 /** Bytes of rendered files that are kept; the oldest go first. */
 const KEPT_BYTES = 64 * 1024 * 1024;
 
-const CONTENT_TYPES = { image: 'image/png', video: 'video/mp4', audio: 'audio/wav' } as const;
+const CONTENT_TYPES = { image: 'image/png', video: 'video/mp4' } as const;
 
 /** Renders files when they are first asked for, and keeps them while there is room. */
 export function createMediaCache(): RenderFile {
@@ -55,8 +55,7 @@ export function fileTitle({ kind, aspectRatio, resolution, durationS, seed, labe
 }
 
 function render(spec: FileSpec): Uint8Array<ArrayBuffer> {
-  const { kind } = spec;
-  return kind === 'audio' ? renderAudio(spec) : renderMedia({ ...spec, kind, ...dimensionsFor({ ...spec, kind }) });
+  return renderMedia({ ...spec, ...dimensionsFor(spec) });
 }
 
 /** A picture or a video of a size. */
@@ -93,36 +92,6 @@ function renderImage(
   // The text of a PNG is Latin-1.
   const text = { Comment: comment.replace(/[^\n\x20-\x7e]/gu, '?') };
   return new Uint8Array(encode({ width, height, data, depth: 8, channels: 1, palette: bands.map(toRgb), text }));
-}
-
-/** Half a second of a tone per word of the text: 8 bits, mono, 8 kHz, at most 30 seconds. */
-function renderAudio({ prompt, seed }: FileSpec): Uint8Array<ArrayBuffer> {
-  const rate = 8000;
-  const samples = Math.min(60, Math.max(1, prompt.split(/\s+/).length)) * (rate / 2);
-  const bytes = new Uint8Array(44 + samples);
-  const view = new DataView(bytes.buffer);
-  for (const [at, text] of [
-    [0, 'RIFF'],
-    [8, 'WAVEfmt '],
-    [36, 'data'],
-  ] as const) {
-    bytes.set(new TextEncoder().encode(text), at);
-  }
-  for (const [at, value] of [
-    [4, 36 + samples],
-    [16, 16],
-    [20, 0x0001_0001],
-    [24, rate],
-    [28, rate],
-    [32, 0x0008_0001],
-    [40, samples],
-  ] as const) {
-    view.setUint32(at, value, true);
-  }
-  const pitch = 220 + (Math.abs(seed) % 220);
-  for (let at = 0; at < samples; at++)
-    bytes[44 + at] = 128 + Math.round(60 * Math.sin((2 * Math.PI * pitch * at) / rate));
-  return bytes;
 }
 
 /** Bands of one hue, from dark to light. The seed picks the hue, so that two jobs are told apart at a glance. */

@@ -105,14 +105,12 @@ export function countRequest(world: World, caller: Caller, lane: Lane): void {
   const rule = world.settings.limits[lane];
   if (rule === undefined) return;
   const now = world.timeline.now();
-  const isFixed = world.settings.limitWindow === 'fixed';
-  const from = isFixed ? now - (now % rule.windowMs) : now - rule.windowMs + 1;
+  const from = now - rule.windowMs + 1;
   const name = `${caller.account.id} ${lane}`;
   const stamps = world.state.windows.get(name) ?? [];
   while (stamps[0] !== undefined && stamps[0] < from) stamps.shift();
   if (stamps.length >= rule.limit) {
-    const freeAt = isFixed ? from + rule.windowMs : (stamps[0] ?? now) + rule.windowMs;
-    const retryAfterS = secondsFor(caller, freeAt - now);
+    const retryAfterS = secondsFor(caller, (stamps[0] ?? now) + rule.windowMs - now);
     const message = `The limit of ${rule.limit} requests in ${rule.windowMs / 1000} s is reached. Wait ${retryAfterS} s.`;
     throw new Refusal('rate_limited', message, { retryAfterS, data: { retry_after: retryAfterS } });
   }

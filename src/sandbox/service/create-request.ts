@@ -2,18 +2,9 @@
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities } from '../../catalog.js';
 import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/fields.js';
 import { show } from '../../schemas/show.js';
-import {
-  DEFAULTS,
-  EDIT_PERSON_MATCH,
-  MAX_PROMPT_CHARS,
-  PERSON_MATCH,
-  SPEECH_MODEL,
-  VIDEO_RATIOS,
-  VOICES,
-} from '../world/choices.js';
+import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH, VIDEO_RATIOS } from '../world/choices.js';
 import { failure, type PlannedEnd } from '../world/outcomes.js';
 import type { PricedJob } from '../world/prices.js';
-import type { Shapes } from '../world/shapes.js';
 import type { JobMedia, StoredJob } from '../world/state.js';
 import {
   contentReferences,
@@ -89,7 +80,7 @@ export function readCharacterOrder(fields: RequestFields): Order {
 }
 
 /** Checks POST /v1/videos, where `intent: video_edit` makes an edit. */
-export function readVideoOrder(fields: RequestFields, shapes: Shapes): Order {
+export function readVideoOrder(fields: RequestFields): Order {
   if (fields.raw('intent') === 'video_edit') return readEditOrder(fields, DEFAULT_VIDEO_MODEL);
   checkPlainFields(fields, VIDEO_FLAGS, ['safety_identifier']);
   requireValue(fields, 'intent', ['video_edit']);
@@ -103,7 +94,7 @@ export function readVideoOrder(fields: RequestFields, shapes: Shapes): Order {
     ...listedReferences(fields, 'audio', AUDIOS),
     ...contentReferences(fields),
   ];
-  checkKinds(references, shapes);
+  checkKinds(references);
   const picture = references.find(({ role }) => role === 'frame' || role === 'image');
   if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
     throw new Refusal('invalid_request', `camera_fixed must be left out beside ${picture.field}.`);
@@ -156,29 +147,6 @@ function readEditSource(fields: RequestFields, content: readonly Reference[]): R
   }
   if (second === undefined) return source;
   throw new Refusal('invalid_request', `An edit has one source: send ${source.field} or ${second.field}.`);
-}
-
-/** Checks the speech operation. The document names its errors only: path and payload are the sandbox's choice. */
-export function readSpeechOrder(fields: RequestFields): Order {
-  const prompt = fields.text('text');
-  if (!prompt?.trim()) throw new Refusal('prompt_required', 'text must be a non-empty string.');
-  const most = MAX_PROMPT_CHARS.image;
-  if (prompt.length > most) throw new Refusal('prompt_too_long', `text may have at most ${most} characters.`);
-  const voice = fields.text('voice_id', 'voice');
-  if (!VOICES.some(({ voice_id }) => voice_id === voice)) {
-    throw new Refusal('voice_required', `voice must be an id from GET /v1/voices, not ${show(voice)}.`);
-  }
-  return {
-    kind: 'speech',
-    call: 'speech',
-    modelId: SPEECH_MODEL,
-    prompt,
-    media: { kind: 'audio', aspectRatio: '', resolution: '', durationS: 0 },
-    audio: true,
-    references: [],
-    webhookUrl: readWebhookUrl(fields),
-    startsAs: 'processing',
-  };
 }
 
 function imageOrder(fields: RequestFields, { alias, row, prompt }: Basis, ratioField: 'ratio' | 'aspect_ratio') {
@@ -301,9 +269,9 @@ function personMatchEnd(prompt: string, hasReferences: boolean): PlannedEnd | un
   return failure('generation_rejected', { errorMessage: 'Input text contains sensitive information' });
 }
 
-/** One kind of reference per request, as the shapes count kinds. */
-function checkKinds(references: readonly Reference[], { referenceKinds }: Shapes): void {
-  const kindOf = ({ role }: Reference) => (referenceKinds === 'single' || role === 'frame' ? role : 'guide');
+/** One kind of reference per request: frames, or what guides a video. */
+function checkKinds(references: readonly Reference[]): void {
+  const kindOf = ({ role }: Reference) => (role === 'frame' ? role : 'guide');
   const [first] = references;
   const other = references.find((reference) => first !== undefined && kindOf(reference) !== kindOf(first));
   if (first === undefined || other === undefined) return;

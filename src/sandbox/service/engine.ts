@@ -1,4 +1,4 @@
-import { QUEUED_SHARE } from '../world/choices.js';
+import { DISPATCH_STALL_MS, OUTPUT_TTL_MS, QUEUED_SHARE, STALE_AFTER_MS } from '../world/choices.js';
 import { endOf, failure, type Outcome, outcomeIn, type PlannedEnd } from '../world/outcomes.js';
 import { sandboxPrice } from '../world/prices.js';
 import { hashOf, randomId } from '../world/random.js';
@@ -107,7 +107,7 @@ export function finishJob(world: World, job: StoredJob, { end, at }: { end: Plan
   job.errorCode = end.errorCode;
   job.errorMessage = end.errorMessage;
   job.errorData = end.errorData;
-  if (isCompleted) job.outputExpiresAt = at + world.settings.outputTtlMs;
+  if (isCompleted) job.outputExpiresAt = at + OUTPUT_TTL_MS;
   job.status = end.status;
   const account = world.state.accounts.get(job.account);
   if (account) settle(account, { at, jobId: job.id, quoted: job.quotedTokenCost }, charged);
@@ -132,7 +132,6 @@ function planJob(world: World, caller: Caller, order: Order): PlannedJob {
   const end = order.end ?? endOf(outcome);
   const afterMs = outcome.durationMs ?? draw(world, order.kind);
   if (!outcome.stall) return { ...plain, end, afterMs };
-  const { staleAfterMs, dispatchStallMs } = world.settings;
   // Edits are strict, too. Their row in the table of transitions is stale repair.
   const isStrict = order.isStrict && order.kind === 'video';
   const errorMessage = isStrict
@@ -141,7 +140,7 @@ function planJob(world: World, caller: Caller, order: Order): PlannedJob {
   return {
     ...plain,
     end: failure('generation_timeout', { errorMessage }),
-    afterMs: isStrict ? Math.min(dispatchStallMs, staleAfterMs) : staleAfterMs,
+    afterMs: isStrict ? DISPATCH_STALL_MS : STALE_AFTER_MS,
     isStalled: true,
   };
 }

@@ -94,9 +94,6 @@ export async function receiveBytes(upload: StoredUpload, { stream, length, onChu
 
 /** Checks step 3 and makes the upload usable. Throws `upload_invalid` where bytes are missing or too many. */
 export function completeUpload(world: World, upload: StoredUpload): void {
-  if (upload.readyAt !== null && world.settings.shapes.completedTwice === 'conflict') {
-    throw new Refusal('upload_completed', `${upload.id} was completed already.`);
-  }
   if (upload.receivedBytes !== upload.fileSize) {
     const received = upload.receivedBytes === null ? 'no bytes' : `${upload.receivedBytes} bytes`;
     const message = `${upload.id} has received ${received}, and file_size is ${upload.fileSize}.`;

@@ -1,19 +1,12 @@
-import type { Shapes } from '../world/shapes.js';
 import type { SandboxJob, StoredJob } from '../world/state.js';
 
 /** The output link of a completed job; null for any other. */
 export function outputUrl(job: StoredJob, baseUrl: string): string | null {
-  return job.status === 'completed' ? linkOf(job, baseUrl) : null;
-}
-
-/** The form of the output link, whether it leads to a file or not. */
-export function linkOf({ id }: StoredJob, baseUrl: string): string {
-  return `${baseUrl}/v1/jobs/${id}/output`;
+  return job.status === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/output` : null;
 }
 
 /** A job as GET /v1/jobs/{job_id} shows it, with links below `baseUrl`. */
-export function viewJob(job: StoredJob, baseUrl: string, { warning }: Pick<Shapes, 'warning'>) {
-  const hasWarnings = job.warnings.length > 0 && (warning === 'everywhere' || warning === 'job');
+export function viewJob(job: StoredJob, baseUrl: string) {
   return {
     id: job.id,
     mediaType: job.media.kind,
@@ -28,14 +21,14 @@ export function viewJob(job: StoredJob, baseUrl: string, { warning }: Pick<Shape
     ...(job.errorCode === null ? {} : { errorData: job.errorData }),
     createdAt: iso(job.createdAt),
     completedAt: job.completedAt === null ? null : iso(job.completedAt),
-    ...(hasWarnings ? { warnings: job.warnings } : {}),
+    ...(job.warnings.length > 0 ? { warnings: job.warnings } : {}),
   };
 }
 
 /** A job as `sandbox.jobs` shows it. */
 export function viewSandboxJob(job: StoredJob): SandboxJob {
   const { account, kind, prompt, uploadIds } = job;
-  return { ...viewJob(job, job.baseUrl, { warning: 'job' }), account, kind, prompt, uploadIds };
+  return { ...viewJob(job, job.baseUrl), account, kind, prompt, uploadIds };
 }
 
 function iso(time: number): string {

@@ -5,7 +5,7 @@ import { deadline, realNow } from '../world/real-time.js';
 import type { DeliveryRecord } from '../world/state.js';
 import { keepLatest, type StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { linkOf, outputUrl } from './view-job.js';
+import { outputUrl } from './view-job.js';
 
 /** Sends the event of a job that has just ended, as often as its outcome says. */
 export function deliverEvent(world: World, job: StoredJob, at: number): void {
@@ -42,7 +42,7 @@ async function attemptDelivery(
     id: eventId,
     type,
     created: new Date(job.completedAt ?? job.createdAt).toISOString(),
-    data: { job: { id: job.id, status: job.status, providerOutputUrl: linkInEvent(world, job) } },
+    data: { job: { id: job.id, status: job.status, providerOutputUrl: outputUrl(job, job.baseUrl) } },
   });
   // In real time, except in a simulation: the receiver compares the stamp with its own clock.
   const stamp = String(Math.floor((settings.signsInOwnTime ? timeline.now() : realNow()) / 1000));
@@ -53,13 +53,13 @@ async function attemptDelivery(
   const named = Object.fromEntries(signed);
   const headers = { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...named };
   const answer = await postEvent(settings.webhookFetch, url, { headers, body });
-  // After a reset or a restore the job is gone, and this attempt leaves no trace.
+  // After a reset the job is gone, and this attempt leaves no trace.
   if (state.jobs.get(job.id) !== job) return;
   job.deliveryCount += 1;
   const attempt = job.deliveryCount;
   const id = `dlv_${job.id}_${attempt}`;
   const sent = { id, eventId, jobId: job.id, type, url, at: new Date(at).toISOString(), attempt, reason };
-  keepLatest(state.deliveries, { ...sent, headers, body, ...answer }, settings.logLimit);
+  keepLatest(state.deliveries, { ...sent, headers, body, ...answer });
   if (reason === 'retry') job.retryCount += 1;
   const delay = DELIVERY_DELAYS_MS[job.retryCount];
   if (answer.ok || delay === undefined || (reason !== 'event' && reason !== 'retry')) return;
@@ -79,8 +79,4 @@ async function postEvent(
   } catch (error) {
     return { status: null, error: reasonOf(error), ok: false };
   }
-}
-
-function linkInEvent({ settings }: World, job: StoredJob): string | null {
-  return settings.shapes.failedEventUrl === 'link' ? linkOf(job, job.baseUrl) : outputUrl(job, job.baseUrl);
 }

@@ -20,8 +20,7 @@
 // References
 // - "Send one kind of reference per request" (document: reference rule 1) is read as two kinds: start and end frames on one
 //   side; images, clips and audio, which guide a new video together, on the other. Both in one request give
-//   `reference_combination_not_supported`. With `shapes.referenceKinds: 'single'` each of the four is a separate kind.
-//   Characters may go beside anything.
+//   `reference_combination_not_supported`. Characters may go beside anything.
 // - A last frame is accepted without a first one, although the document advises to send both.
 // - `camera_fixed` beside frames or images is refused as `invalid_request`; the document says to omit it there.
 // - A reference URL has to be a public HTTPS URL, else the create is refused as `invalid_request`. Nothing is fetched.
@@ -45,7 +44,7 @@
 //   `storage: { origin: 'other' }` serves files from another origin, behind redirects.
 //
 // Webhooks
-// - The event of a job without a file has `providerOutputUrl: null`, unless `shapes.failedEventUrl` is `link`.
+// - The event of a job without a file has `providerOutputUrl: null`.
 //
 // Limits
 // - Refused requests count against a rate limit, answers of 429 do not.
@@ -70,11 +69,6 @@ export const IMAGE_TOKENS: Readonly<Record<string, Readonly<Record<string, numbe
   'svc-image-gen-5-pro': { standard: 5 },
   'svc-image-gen-5-flash': { standard: 2 },
 };
-
-/** Tokens per speech job. */
-export const SPEECH_TOKENS = 1;
-/** The model alias that a speech job shows. */
-export const SPEECH_MODEL = 'svc-speech';
 
 /** The longest prompt by kind of model, in characters (`maxPromptChars`). */
 export const MAX_PROMPT_CHARS = { image: 4000, video: 5000 } as const;
@@ -116,7 +110,6 @@ export const SCOPES = [
   'uploads:delete',
   'jobs:read',
   'voices:read',
-  'speech:create',
 ] as const;
 
 /** A scope of the sandbox's keys. */
@@ -142,6 +135,9 @@ export const OWN_CODES = {
   storage_url_expired: 403,
 } as const;
 
+/** How many requests, and how many deliveries, the logs keep. */
+export const LOGGED_ITEMS = 10_000;
+
 /** Milliseconds that the output link of a finished job stays valid. */
 export const OUTPUT_TTL_MS = 24 * 60 * 60 * 1000;
 /** Milliseconds that a direct upload URL stays valid. */
@@ -160,8 +156,6 @@ export const DELIVERY_TIMEOUT_MS = 10_000;
 /** The constant `object` of a webhook event. */
 export const EVENT_OBJECT = 'service.developer.webhook_event';
 
-/** The path of the speech operation. */
-export const SPEECH_PATH = '/v1/speech';
 /** The voices of GET /v1/voices, and the fields of one. */
 export const VOICES: readonly { voice_id: string; name: string; language: string }[] = [
   { voice_id: 'voice_aria', name: 'Aria', language: 'en' },

@@ -1,11 +1,10 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { DOCUMENTED_LIMITS, LANES, type Lane, type LaneLimit } from '../../rules/limits.js';
-import { callback, checkOptions, count, either, flag, must, oneOf, text } from '../../rules/options.js';
-import { mustBe, show } from '../../schemas/show.js';
-import { DISPATCH_STALL_MS, LATEST, LONGEST_MS, OUTPUT_TTL_MS, STALE_AFTER_MS } from './choices.js';
+import { callback, checkOptions, count, either, flag, must, oneOf, secret, text } from '../../rules/options.js';
+import { show } from '../../schemas/show.js';
+import { LATEST, LONGEST_MS } from './choices.js';
 import { areTokens, type Prices } from './prices.js';
-import { type ResponseShapes, SHAPES, type Shapes, shapesOf } from './shapes.js';
 
 /** Milliseconds, or a range that the seed draws from. */
 export type JobDuration = number | readonly [least: number, most: number];
@@ -26,11 +25,8 @@ export interface StorageChoice {
   readonly requiresKey?: boolean | undefined;
 }
 
-/** Requests that an account may make in a time. */
-export type Rate = LaneLimit;
-
 /** Limits by lane. A lane that is left out has no limit. */
-export type RateTable = { readonly [L in Lane]?: Rate | undefined };
+export type RateTable = { readonly [L in Lane]?: LaneLimit | undefined };
 
 /** How to set up a sandbox. */
 export interface SandboxOptions {
@@ -47,8 +43,8 @@ export interface SandboxOptions {
   /** An integer. The same seed gives the same ids, durations and media bytes; keys and secrets differ. @default a random one */
   readonly seed?: number | undefined;
   /**
-   * Milliseconds that a job takes, a range, or those by kind. 0 ends a job before its create is answered. Speech jobs take as
-   * long as images. @default 3000
+   * Milliseconds that a job takes, a range, or those by kind. 0 ends a job before its create is answered.
+   * @default 3000
    */
   readonly jobDurationMs?:
     | JobDuration
@@ -64,8 +60,6 @@ export interface SandboxOptions {
   readonly prices?: Prices | undefined;
   /** The documented limits per account, none, or your own by lane (`videos.create`, `jobs.get`, …). @default 'documented' */
   readonly limits?: 'documented' | 'off' | RateTable | undefined;
-  /** How a limit counts. The document does not say. @default 'sliding' */
-  readonly limitWindow?: 'sliding' | 'fixed' | undefined;
   /** `disabled`: creates answer 503 dispatch_disabled. @default 'enabled' */
   readonly dispatch?: 'enabled' | 'disabled' | undefined;
   /** Milliseconds that a new character, or a new reference, is under review. @default 'instant' */
@@ -73,20 +67,8 @@ export interface SandboxOptions {
     | 'instant'
     | { readonly character?: number | undefined; readonly asset?: number | undefined }
     | undefined;
-  /**
-   * Where files are stored: beside the API, or on another origin behind signed links and redirects, as object storage is; and
-   * how that storage treats the pages of a browser.
-   * @default 'same-origin'
-   */
-  readonly storage?: 'same-origin' | 'other-origin' | StorageChoice | undefined;
-  /** How the sandbox answers where the document leaves the form open. @default the first variant of each shape */
-  readonly shapes?: ResponseShapes | undefined;
-  /** Milliseconds that an output link stays valid. @default 86_400_000 */
-  readonly outputTtlMs?: number | undefined;
-  /** Milliseconds until stale repair fails a job whose dispatch stalled. @default 600_000 */
-  readonly staleAfterMs?: number | undefined;
-  /** Milliseconds until a strict job whose dispatch stalled is failed. @default 60_000 */
-  readonly dispatchStallMs?: number | undefined;
+  /** Where files are stored, and how that storage treats the pages of a browser. @default beside the API */
+  readonly storage?: StorageChoice | undefined;
   /** Sends webhooks. @default globalThis.fetch */
   readonly webhookFetch?: ((input: string | URL | Request, init?: RequestInit) => Promise<Response>) | undefined;
   /** The URL for in-process clients; may have a path prefix. @default 'https://sandbox.invalid' */
@@ -95,14 +77,10 @@ export interface SandboxOptions {
   readonly apiKey?: string | undefined;
   /** The first account's signing secret, where it has to be known beforehand. @default a fresh one */
   readonly webhookSecret?: string | undefined;
-  /** How many requests, and how many deliveries, the logs keep. @default 10_000 */
-  readonly logLimit?: number | undefined;
 }
 
 /** Options that a sandbox uses as they are given. */
-type PlainOption =
-  | ('speed' | 'balanceTokens' | 'limitWindow' | 'dispatch' | 'outputTtlMs' | 'staleAfterMs' | 'dispatchStallMs')
-  | ('webhookFetch' | 'baseUrl' | 'logLimit');
+type PlainOption = 'speed' | 'balanceTokens' | 'dispatch' | 'webhookFetch' | 'baseUrl';
 
 /** The options with every default filled in. */
 export interface Settings extends Readonly<{ [O in PlainOption]: NonNullable<SandboxOptions[O]> }> {
@@ -112,13 +90,12 @@ export interface Settings extends Readonly<{ [O in PlainOption]: NonNullable<San
   readonly startTime: number | undefined;
   /** Undefined for a fresh one each time. */
   readonly seed: number | undefined;
-  readonly durations: Readonly<Record<'image' | 'video' | 'edit' | 'speech', JobDuration>>;
+  readonly durations: Readonly<Record<'image' | 'video' | 'edit', JobDuration>>;
   readonly prices: Prices | undefined;
   readonly limits: RateTable;
   readonly characterReviewMs: number;
   readonly assetReviewMs: number;
   readonly storage: { readonly isOtherOrigin: boolean; readonly hasCors: boolean; readonly requiresKey: boolean };
-  readonly shapes: Shapes;
   /** Whether webhooks are signed in the sandbox's time: their receiver lives in it. */
   readonly signsInOwnTime?: boolean;
 }
@@ -146,7 +123,7 @@ const jobDuration = z.custom<JobDuration>(
   'milliseconds from 0 to 100 years, or a range of them such as [1000, 9000]',
 );
 const priceRow = z.strictObject({
-  call: oneOf('images', 'characters', 'videos', 'videoEdits', 'speech'),
+  call: oneOf('images', 'characters', 'videos', 'videoEdits'),
   model: text,
   resolution: text,
   duration: count,
@@ -164,9 +141,6 @@ const rate = z.strictObject({
 });
 const isOneOf = (...allowed: readonly unknown[]) => z.custom((value) => allowed.includes(value));
 const lanes = z.strictObject(Object.fromEntries(LANES.map((lane) => [lane, z.optional(rate)])));
-const shapes = z.strictObject(
-  Object.fromEntries(Object.entries(SHAPES).map(([name, variants]) => [name, oneOf(...variants)])),
-);
 
 const sandboxSchema = z.strictObject({
   clock: oneOf('real', 'manual'),
@@ -184,36 +158,29 @@ const sandboxSchema = z.strictObject({
   balanceTokens: tokens,
   prices,
   limits: either('"documented", "off" or limits by lane', isOneOf('documented', 'off'), lanes),
-  limitWindow: oneOf('sliding', 'fixed'),
   dispatch: oneOf('enabled', 'disabled'),
   review: either(
     '"instant" or { character, asset } in milliseconds',
     isOneOf('instant'),
     z.strictObject({ character: duration, asset: duration }),
   ),
-  storage: either(
-    '"same-origin", "other-origin" or { origin, cors, requiresKey }',
-    isOneOf('same-origin', 'other-origin'),
-    z.strictObject({ origin: oneOf('same', 'other'), cors: flag, requiresKey: flag }),
-  ),
-  shapes: z.optional(shapes),
-  outputTtlMs: period,
-  staleAfterMs: period,
-  dispatchStallMs: period,
+  storage: z.optional(z.strictObject({ origin: oneOf('same', 'other'), cors: flag, requiresKey: flag })),
   webhookFetch: callback,
   baseUrl: must('an absolute http(s) URL without query and hash', isBaseUrl),
-  apiKey: must('a string of visible ASCII characters', (value) => typeof value === 'string' && /^[!-~]+$/.test(value)),
+  apiKey: secret(
+    'a string of visible ASCII characters',
+    (value) => typeof value === 'string' && /^[!-~]+$/.test(value),
+  ),
   webhookSecret: text,
-  logLimit: whole('a whole number from 1 to 1,000,000', 1, 1_000_000),
 });
 
 /** Fills in the defaults. Throws a GenError that names a wrong or unknown option and the fix. */
 export function settingsOf(options: SandboxOptions): Settings {
   checkOptions('createSandbox', sandboxSchema, options);
-  const { clock, speed, startTime, seed, prices, shapes } = options;
-  const { jobDurationMs, review, storage, limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
+  const { clock, speed, startTime, seed, prices } = options;
+  const { jobDurationMs, review, storage = {}, limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
   const { character = 0, asset = 0 } = typeof review === 'object' ? review : {};
-  const { origin, cors = true, requiresKey = false }: StorageChoice = typeof storage === 'object' ? storage : {};
+  const { origin, cors = true, requiresKey = false } = storage;
   return {
     isManual: clock === 'manual',
     speed: speed ?? 1,
@@ -224,19 +191,13 @@ export function settingsOf(options: SandboxOptions): Settings {
     balanceTokens: options.balanceTokens ?? 1000,
     prices,
     limits: limits === 'documented' ? DOCUMENTED_LIMITS : limits === 'off' ? {} : limits,
-    limitWindow: options.limitWindow ?? 'sliding',
     dispatch: options.dispatch ?? 'enabled',
     characterReviewMs: character,
     assetReviewMs: asset,
-    storage: { isOtherOrigin: storage === 'other-origin' || origin === 'other', hasCors: cors, requiresKey },
-    shapes: shapesOf(shapes),
-    outputTtlMs: options.outputTtlMs ?? OUTPUT_TTL_MS,
-    staleAfterMs: options.staleAfterMs ?? STALE_AFTER_MS,
-    dispatchStallMs: options.dispatchStallMs ?? DISPATCH_STALL_MS,
+    storage: { isOtherOrigin: origin === 'other', hasCors: cors, requiresKey },
     // Looked up at each call, so that a fetch which a test puts in its place is used.
     webhookFetch: options.webhookFetch ?? ((input, init) => globalThis.fetch(input, init)),
     baseUrl: baseUrl.replace(/(?<!\/)\/+$/, ''),
-    logLimit: options.logLimit ?? 10_000,
   };
 }
 
@@ -249,7 +210,7 @@ export function checkPrices(owner: string, given: unknown): Prices | undefined {
 /** The value of `dispatch`. Throws a GenError for anything but `enabled` and `disabled`. */
 export function checkDispatch(dispatch: unknown): Settings['dispatch'] {
   if (dispatch === 'enabled' || dispatch === 'disabled') return dispatch;
-  throw new GenError(mustBe('dispatch', '"enabled" or "disabled"', dispatch));
+  throw new GenError(`dispatch must be "enabled" or "disabled", not ${show(dispatch)}.`);
 }
 
 /** The milliseconds that `advance` may move the clock by. Throws a GenError for any other value. */
@@ -263,7 +224,7 @@ export function checkAdvance(ms: unknown, now: number): number {
 function durationsOf(given: SandboxOptions['jobDurationMs'] = DEFAULT_DURATION_MS): Settings['durations'] {
   const byKind = isJobDuration(given) ? { image: given, video: given, edit: given } : given;
   const { image = DEFAULT_DURATION_MS, video = DEFAULT_DURATION_MS, edit = DEFAULT_DURATION_MS } = byKind;
-  return { image, video, edit, speech: image };
+  return { image, video, edit };
 }
 
 function isJobDuration(value: unknown): value is JobDuration {

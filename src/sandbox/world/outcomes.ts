@@ -28,7 +28,7 @@ export interface Outcome {
   /** How often the job's webhook is delivered: 0 loses it, 2 sends it twice. @default 1 */
   readonly webhookCopies?: number | undefined;
   /** Applies to the next job of this kind only. @default the next job of any kind */
-  readonly kind?: 'image' | 'video' | 'edit' | 'speech' | undefined;
+  readonly kind?: 'image' | 'video' | 'edit' | undefined;
 }
 
 const outcomeSchema = z.strictObject(
@@ -42,7 +42,7 @@ const outcomeSchema = z.strictObject(
     clipsFail: flag,
     finalTokenCost: tokens,
     webhookCopies: whole('a whole number from 0 to 100', 0, 100),
-    kind: oneOf('image', 'video', 'edit', 'speech'),
+    kind: oneOf('image', 'video', 'edit'),
   },
   'an object',
 );
@@ -52,7 +52,7 @@ export function checkOutcome(owner: string, given: unknown): Outcome {
   return structuredClone({ ...(given as Outcome) });
 }
 
-/** What becomes JSON and can be remembered in a snapshot. */
+/** What becomes JSON and can be copied into a fork. */
 function isJsonObject(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   try {

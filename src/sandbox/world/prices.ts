@@ -1,15 +1,15 @@
 import { modelCapabilities } from '../../catalog.js';
 import { GenError } from '../../errors/index.js';
 import { show } from '../../schemas/show.js';
-import { DEFAULTS, IMAGE_TOKENS, SPEECH_TOKENS, VIDEO_TOKENS_PER_SECOND } from './choices.js';
+import { DEFAULTS, IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './choices.js';
 
 /** What a price may depend on. */
 export interface PricedJob {
   /** The resource whose call creates the job. */
-  readonly call: 'images' | 'characters' | 'videos' | 'videoEdits' | 'speech';
+  readonly call: 'images' | 'characters' | 'videos' | 'videoEdits';
   /** The model alias. */
   readonly model: string;
-  /** `480p`, `standard`; an empty string for speech. */
+  /** For example `480p` or `standard`. */
   readonly resolution: string;
   /** Seconds of video; 0 for anything else. */
   readonly duration: number;
@@ -70,8 +70,7 @@ function matchesJob({ call, model, resolution, duration, audio }: PriceRow, job:
   );
 }
 
-function ownPrice({ model, resolution, duration, call }: PricedJob): number {
-  if (call === 'speech') return SPEECH_TOKENS;
+function ownPrice({ model, resolution, duration }: PricedJob): number {
   const perSecond = VIDEO_TOKENS_PER_SECOND[model]?.[resolution];
   if (perSecond !== undefined) return perSecond * duration;
   return IMAGE_TOKENS[model]?.[resolution] ?? IMAGE_TOKENS[DEFAULTS.imageModel]?.[DEFAULTS.imageResolution] ?? 0;

@@ -1,7 +1,7 @@
 /** Gives the next number, from 0 up to but not 1. */
 export type RandomSource = () => number;
 
-/** A seeded source (mulberry32). Its whole state is one number, so that a snapshot can hold it. */
+/** A seeded source (mulberry32). Its whole state is one number, so that a fork can copy it. */
 export function createRandom(state: { random: number }): RandomSource {
   return () => {
     state.random = (state.random + 0x6d2b79f5) | 0;
@@ -26,7 +26,7 @@ export function randomId(random: RandomSource, prefix: string): string {
   return id;
 }
 
-/** A secret that no seed repeats, so that two sandboxes in one process are two accounts to a client's limiter. */
+/** A secret that no seed repeats, so that two sandboxes in one process are two accounts to a client's rate limits. */
 export function secretText(prefix: string): string {
   return `${prefix}_${crypto.randomUUID().replaceAll('-', '')}`;
 }

@@ -1,16 +1,31 @@
 // Real time, for what cannot happen in the sandbox's own: receivers of webhooks, and the end of work that is under way.
+import { nextTurn } from '../../runtime/clock.js';
 
-// Both are looked up when the module loads, so that a test's fake timers do not hold them.
-const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
+// Looked up when the module loads, so that a test's fake timers do not hold it.
 /** Real milliseconds for differences only: they never run backwards. */
 const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? Date.now;
 
 /** Longest delay that a timer of a runtime holds. */
 const TIMER_BOUND_MS = 2 ** 31 - 1;
 
+const timeout = globalThis.setTimeout;
+
 /** Real milliseconds since 1970. */
 export function realNow(): number {
   return Date.now();
+}
+
+/** Real milliseconds after which a Date that has not moved stands still. */
+const STANDSTILL_MS = 2000;
+
+/** Makes the function that says whether Date, looked at again and again, stands still while the timers go on. */
+export function standstill(): () => boolean {
+  let seen = { date: realNow(), real: monotonic() };
+  return () => {
+    const [date, real] = [realNow(), monotonic()];
+    if (date !== seen.date) seen = { date, real };
+    return real - seen.real > STANDSTILL_MS && globalThis.setTimeout === timeout;
+  };
 }
 
 /** A signal that aborts after `ms` real milliseconds. */
@@ -32,17 +47,9 @@ export function afterReal(
   return () => clearTimeout(timer);
 }
 
-/** Resolves in a later turn of the event loop, when all that is due now has run. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    if (immediate !== undefined) return void immediate(resolve);
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(null);
-  });
+/** Resolves after `ms` real milliseconds. */
+export function realPause(ms: number): Promise<void> {
+  return new Promise((resolve) => void afterReal(ms, resolve, { holdsProcess: true }));
 }
 
 /** Turns of the event loop without anything new, after which everybody is taken to be waiting. */

@@ -1,9 +1,9 @@
 import type { Job, JobStatus } from '../../schemas/job.js';
-import type { Scope } from './choices.js';
+import { LOGGED_ITEMS, type Scope } from './choices.js';
 import type { ArmedFault } from './faults.js';
 import type { Outcome, PlannedEnd } from './outcomes.js';
 
-// All that the sandbox remembers, as plain data: a snapshot is a structured clone of it.
+// All that the sandbox remembers, as plain data: a fork has a structured clone of it.
 
 /** A developer account: a workspace with one ledger. */
 export interface Account {
@@ -27,7 +27,7 @@ export interface ApiKey {
 
 /** What decides how a job's file looks. */
 export interface JobMedia {
-  readonly kind: 'image' | 'video' | 'audio';
+  readonly kind: 'image' | 'video';
   readonly aspectRatio: string;
   readonly resolution: string;
   readonly durationS: number;
@@ -38,7 +38,7 @@ export interface JobMedia {
 export interface StoredJob {
   readonly id: string;
   readonly account: string;
-  readonly kind: 'image' | 'video' | 'edit' | 'speech';
+  readonly kind: 'image' | 'video' | 'edit';
   readonly modelId: string;
   readonly prompt: string;
   readonly media: JobMedia;
@@ -175,9 +175,9 @@ export function overwriteState(state: State, other: State): void {
 }
 
 /** Adds to a log, and removes the oldest entries once it is a tenth over its limit. */
-export function keepLatest<T>(log: T[], entry: T, limit: number): void {
+export function keepLatest<T>(log: T[], entry: T): void {
   log.push(entry);
-  if (log.length > limit * 1.1 + 1) log.splice(0, log.length - limit);
+  if (log.length > LOGGED_ITEMS * 1.1) log.splice(0, log.length - LOGGED_ITEMS);
 }
 
 /** Something that is due at a moment. */
@@ -280,7 +280,7 @@ export interface SandboxJob extends Job {
   /** The account it belongs to. */
   account: string;
   /** The kind of call that created it. */
-  kind: 'image' | 'video' | 'edit' | 'speech';
+  kind: 'image' | 'video' | 'edit';
   /** The prompt it was created with. */
   prompt: string;
   /** The ids of the uploads that it refers to. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import { LATEST } from './choices.js';
 import type { Activity } from './real-time.js';
-import { afterReal, realNow } from './real-time.js';
+import { afterReal, realNow, standstill } from './real-time.js';
 import type { DueEvent, DueTask, State } from './state.js';
 
 /** How many times as fast the waits of the sandbox's own clients pass. */
@@ -25,7 +25,6 @@ export interface TimelineOptions {
 }
 
 interface Timer extends DueTask {
-  at: number;
   fire: (() => void) | undefined;
 }
 
@@ -39,9 +38,11 @@ export class Timeline {
   #timerCount = 0;
   #canceled = 0;
   #base: number;
-  #realBase = realNow();
+  readonly #realBase = realNow();
   #live = 0;
   #armed: { readonly at: number; readonly holdsProcess: boolean; readonly cancel: () => void } | undefined;
+
+  readonly #stands = standstill();
 
   /** The sandbox's time as a client takes it. A pending timer holds the process on the real clock only. */
   readonly clock: Clock = { now: () => this.now(), after: (ms, fire) => this.#after(ms, fire) };
@@ -60,12 +61,14 @@ export class Timeline {
     return Math.min(Math.floor(this.#base + (realNow() - this.#realBase) * speed), LATEST);
   }
 
-  /** Moves the clock to `time` without running anything, for a snapshot that is restored. Timers keep what is left of them. */
-  jump(time: number): void {
-    const shift = time - this.now();
-    for (const timer of this.#timers) timer.at += shift;
-    this.#set(time);
-    this.#live = this.#options.state.events.filter((event) => event.isLive).length;
+  /** Whether no time passes on the real clock, because a test has faked Date alone. */
+  get standsStill(): boolean {
+    return this.#stands() && !this.#options.isManual;
+  }
+
+  /** Follows the state when its events were taken away. */
+  restart(): void {
+    this.#live = 0;
     this.#arm();
   }
 
@@ -140,11 +143,6 @@ export class Timeline {
       pop(this.#timers);
       this.#canceled -= 1;
     }
-  }
-
-  #set(time: number): void {
-    this.#base = time;
-    this.#realBase = realNow();
   }
 
   /** Moves on to a moment, unless it has passed. */

@@ -1,9 +1,9 @@
 import { TimeoutError } from '../../errors/index.js';
 import { isUncounted } from '../../rules/fate.js';
 import { type Deadline, startDeadline } from '../../runtime/deadline.js';
-import { requestIdOf } from '../../schemas/envelope.js';
-import { readAnswer } from '../answer.js';
+import { readAnswer, shownRequestId } from '../answer.js';
 import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
+import type { Login } from '../credentials.js';
 import type { ResponseEvent } from '../hooks.js';
 import { asFailure, dropBody, send } from '../http.js';
 
@@ -36,7 +36,8 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
     const current: Attempt = { call, deadline, secret, told };
     const response = await deadline.race(send(current), dropBody);
     const { status } = response;
-    if (told) Object.assign(told, { status, requestId: requestIdOf(response.headers) });
+    if (told) Object.assign(told, { status, requestId: shownRequestId(response, secret) });
+    if (turn.slot) turn.slot.isAccepted = response.ok;
     if (turn.slot && isUncounted(status)) turn.slot.isUsed = false;
     else turn.slot?.end();
     return await readAnswer(call, current, response);
@@ -51,11 +52,10 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
 }
 
 /** Asks a key function under a deadline of its own, before it is known whose limits count. */
-export async function askKey(call: Call<unknown>): Promise<string> {
+export async function askLogin(call: Call<unknown>): Promise<Login> {
   const deadline = newDeadline(call);
   try {
-    const { key } = await deadline.race(Promise.resolve(call.core.credentials.login(call)));
-    return key;
+    return await deadline.race(Promise.resolve(call.core.credentials.login(call)));
   } finally {
     deadline.end();
   }

@@ -1,5 +1,7 @@
 import { GenError } from '../../errors/index.js';
+import { refuseOptions } from '../../rules/fields.js';
 import { reasonOf } from '../../runtime/callbacks.js';
+import { isFields } from '../../schemas/envelope.js';
 import type { Call, Layer } from '../call.js';
 
 /**
@@ -9,9 +11,20 @@ import type { Call, Layer } from '../call.js';
 export const checked: Layer = async (call, next) => {
   const { kind, body, core, options } = call;
   const preflight = options.preflight ?? core.config.preflight;
-  if (kind.type === 'json' && preflight) kind.request.check?.(body, core.warn, { isStrict: preflight === 'strict' });
-  return next(copied(call));
+  const { extraBody } = options;
+  if (kind.type === 'json' && kind.request.call && isFields(body)) refuseOptions(body);
+  if (kind.type === 'json' && preflight) kind.request.check?.(body, core.warn, { extra: { ...extraBody } });
+  return next(copied(extraBody === undefined ? call : withExtra(call, extraBody)));
 };
+
+function withExtra<T>(call: Call<T>, extraBody: object): Call<T> {
+  const body = isFields(call.body) ? call.body : {};
+  const replaced = Object.keys(extraBody).find((name) => body[name] !== undefined);
+  if (replaced === undefined) return { ...call, body: { ...body, ...extraBody } };
+  throw new GenError(
+    `${call.name}: extraBody cannot replace ${replaced}, which is in the params. Leave it out of one.`,
+  );
+}
 
 function copied<T>(call: Call<T>): Call<T> {
   const { body, kind, name } = call;

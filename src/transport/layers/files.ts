@@ -4,6 +4,7 @@ import type { Answer, Call, Layer, Next } from '../call.js';
 import { shortenKey } from '../idempotency.js';
 import type { RequestFiles } from '../transport.js';
 import { requireRoom } from './lane.js';
+import { noteUploads } from './ledger.js';
 
 /** Uploads the files of the body, and puts the ids of the uploads in their place. */
 export const withFiles: Layer = async (call, next) => {
@@ -30,6 +31,7 @@ async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFile
   const { options, core, idempotencyKey: key } = call;
   const send = async (idempotencyKey: string | undefined) => {
     const body = await files.upload(call.body, { ...options, preflight: options.preflight ?? core.config.preflight });
+    await noteUploads(call, body);
     return next({ ...call, idempotencyKey, body, json: JSON.stringify(body) });
   };
   try {
@@ -41,7 +43,6 @@ async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFile
     return await send(key);
   } catch (error) {
     if (!isForgottenUpload(error) || key === undefined) throw error;
-    call.sent.derivedKey = derivedKey({ key, shortKey: shortenKey(key) }, ':f1');
-    return send(call.sent.derivedKey);
+    return send(derivedKey({ key, shortKey: shortenKey(key) }, ':f1'));
   }
 }

@@ -1,19 +1,18 @@
-import { timestamp } from '../../ledger/shared-journal.js';
-import type { JournalEntry } from '../../rules/journal.js';
+import { endCreate, handOver } from '../../rules/ledger.js';
 import { priceClassOf, pricedCallOf } from '../../rules/price.js';
 import { lengthClassOf } from '../../rules/read-order.js';
 import { reasonOf } from '../../runtime/callbacks.js';
-import { wallOf } from '../../runtime/clock.js';
-import type { Budget, PricedCall } from '../../schemas/budget.js';
+import type { PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
 import { lengthsOf } from '../../store/facts.js';
 import type { Core, JobTeller, Layer } from '../call.js';
 import { heard, traceFailed } from '../events.js';
-import { type EndedJob, type JobEnd, type JobListeners, JobLog, JobMemory } from '../job-log.js';
+import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
+import { soon } from '../opened-create.js';
 import type { ShownJob } from '../transport.js';
-import { noteIn } from './journal.js';
+import { ledgerIn, ledgersOf } from './ledger.js';
 
-/** Passes on what the answer shows of a job: its price, and its state for the listeners and budgets. */
+/** Passes on what the answer shows of a job: its price, and its state for the listeners and the ledger. */
 export const jobsSeen: Layer = async (call, next) => {
   const { core, kind, trace } = call;
   const answer = await next(call);
@@ -23,7 +22,11 @@ export const jobsSeen: Layer = async (call, next) => {
     return answer;
   }
   const shown = kind.type === 'json' ? kind.request.shows?.(decoded.data) : undefined;
-  if (shown) await core.jobs.seen(call, shown);
+  if (shown) {
+    // Whoever created it: what a wait, a queue or a batch returns has no place for them.
+    for (const warning of shown.warnings ?? []) core.warn(`job ${shown.job.id}: ${warning}`);
+    await core.jobs.seen(call, shown);
+  }
   return answer;
 };
 
@@ -35,34 +38,33 @@ type TellerCore = Pick<Core, 'config' | 'credentials' | 'clock' | 'channels' | '
 
 /** Makes the teller of one client. */
 export function createJobTeller(core: TellerCore): JobTeller {
-  const { config, credentials } = core;
+  const { credentials } = core;
   return {
-    async seen({ kind, body, options, idempotencyKey, label, trace }, shown) {
+    async seen(seenIn, shown) {
+      const { kind, body, idempotencyKey, label, trace, sent } = seenIn;
       const call = kind.type === 'json' ? kind.request.call : undefined;
       if (call) learnJob(core, pricedCallOf(call, body), shown);
-      if (!(call && options.budget) && !isWatched(core, shown.job.id)) return;
-      const notes: Promise<void>[] = [];
-      const budgets = call ? budgetsOf(config.budget, options.budget) : [];
-      const origin = call && { call, idempotencyKey, label, budgets, trace: trace?.job };
-      const ended = logOf(core)?.seen(shown, listeners(core, notes), origin);
-      if (ended) await correctBudgets(core, ended, shown.job.id);
-      if (notes.length > 0) await Promise.all(notes);
+      const { ledgers = [] } = sent;
+      if (ledgers.length === 0 && !isWatched(core, shown.job.id)) return;
+      const origin = call && { call, idempotencyKey, label, ledgers, trace: trace?.job };
+      const ended = logOf(core)?.seen(shown, listeners(core), origin);
+      if (ended) await soon(sent, tellEnd(core, ended, shown.job.id));
     },
     announced(job) {
       if (!isWatched(core, job.id)) return;
       const ended = logOf(core)?.announced(job, listeners(core));
-      if (ended) void correctBudgets(core, ended, job.id);
+      if (ended) void tellEnd(core, ended, job.id);
     },
     async stored(jobId) {
       if (!isWatched(core, jobId)) return;
-      const notes: Promise<void>[] = [];
-      logOf(core)?.stored(jobId, listeners(core, notes));
-      await Promise.all(notes);
+      logOf(core)?.stored(jobId, listeners(core));
+      await soon({}, handOverIn(core, jobId, 'file'));
     },
+    handedOver: (jobId) => soon({}, handOverIn(core, jobId, 'outcome')),
     isWatched: (jobId) => isWatched(core, jobId),
     priceOf(job) {
-      // What other processes have learned is read with the first use of the limiter.
-      credentials.limiter();
+      // What other processes have learned is read with the first use of the rate limits.
+      credentials.limits();
       return credentials.account()?.facts.prices.get(priceClassOf(job));
     },
     durationOf(job) {
@@ -78,15 +80,13 @@ function logOf({ credentials }: TellerCore): JobLog | undefined {
   return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
 }
 
-/** Those who are notified of a job. What is written to journals is added to `notes`. */
-function listeners(core: TellerCore, notes: Promise<void>[] = []): JobListeners {
-  const { config, clock } = core;
+/** Those who are notified of a job. */
+function listeners(core: TellerCore): JobListeners {
+  const { clock } = core;
   return {
     now: clock.now,
     channel: heard(core.channels()?.job),
-    budget: config.budget,
-    journal: config.journal,
-    note: (journal, end) => void notes.push(noteIn(core, journal, entryOf(end, wallOf(clock).now()))),
+    ledgers: ledgersOf(core),
     tell(event) {
       core.observer()?.job(event);
       const events = core.channels()?.events;
@@ -110,45 +110,37 @@ function isWatched(core: TellerCore, jobId: string): boolean {
   return (
     config.budget !== undefined ||
     config.hooks.onJob !== undefined ||
-    config.journal !== undefined ||
+    config.store !== undefined ||
     heard(channels()?.job) !== undefined ||
     channels()?.events.hasSubscribers === true ||
     logOf(core)?.knows(jobId) === true
   );
 }
 
-function entryOf({ phase, jobId, status, errorCode, facts }: JobEnd, nowMs: number): JournalEntry {
-  const { idempotencyKey: key, chargedTokens, model } = facts;
-  const entry = { jobId, at: timestamp(nowMs), ...(key !== undefined && { key }) };
-  if (phase === 'stored') return { ...entry, phase };
-  return {
-    ...entry,
-    phase,
-    status,
-    ...(errorCode !== undefined && { errorCode }),
-    ...(chargedTokens !== undefined && { chargedTokens }),
-    ...(model !== undefined && { model }),
-  };
-}
-
-/** The budgets that a create counts against: the client's and its own. */
-export function budgetsOf(own: Budget | undefined, ofCall: Budget | undefined): readonly Budget[] {
-  const budgets = new Set<Budget>();
-  if (own) budgets.add(own);
-  if (ofCall) budgets.add(ofCall);
-  return [...budgets];
-}
-
-/** Corrects the budgets by what a job was charged in the end. */
-async function correctBudgets(
-  { config, warn }: Pick<Core, 'config' | 'warn'>,
-  { budgets, chargedTokens }: EndedJob,
+/** Tells the ledgers how a job has ended: its budgets are corrected by what was charged. */
+async function tellEnd(
+  core: TellerCore,
+  { ledgers, status, chargedTokens, noted }: EndedJob,
   jobId: string,
 ): Promise<void> {
-  const { clock } = config;
-  try {
-    await Promise.all(budgets.map((budget) => budget.refund(jobId, chargedTokens, clock.wall)));
-  } catch (error) {
-    warn(`the tokens of job ${jobId} could not be given back to its budget: ${reasonOf(error)}`);
-  }
+  const end = { jobId, status, chargedTokens };
+  const told = ledgers.map(async (ledger) => {
+    const isKnown = await ledger.note((draft) => {
+      const id = draft.jobEntry(jobId);
+      if (id !== undefined) endCreate(draft, { id, ...end });
+      return id !== undefined;
+    });
+    if (isKnown) noted();
+  });
+  await Promise.all(told).catch((error) => core.warn(`the end of job ${jobId} could not be noted: ${reasonOf(error)}`));
+}
+
+/** The program has what the job gave. */
+async function handOverIn(core: TellerCore, jobId: string, what: 'outcome' | 'file'): Promise<void> {
+  const ledger = ledgerIn(core);
+  const handed = ledger?.note((draft) => {
+    const id = draft.jobEntry(jobId);
+    if (id !== undefined) handOver(draft, id, what);
+  });
+  await handed?.catch((error) => core.warn(`job ${jobId} could not be noted as handed over: ${reasonOf(error)}`));
 }

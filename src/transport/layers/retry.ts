@@ -77,7 +77,7 @@ async function waitOut<T>(call: Call<T>, progress: RetryProgress, askedMs: numbe
   if (call.neverWaits || progress.waitedMs + waitMs > mostMs) return false;
   progress.waits += 1;
   progress.waitedMs += waitMs;
-  // The account's own limiter pauses the lane for everyone on it. It pauses for no longer than was asked.
+  // The lane is paused for everyone on it, for no longer than was asked.
   if (askedMs !== undefined && askedMs >= pauseMs && waitsInLane(call)) return true;
   // Never earlier than asked, and not all at once.
   const delayMs = noEarlier(waitMs, random.next());

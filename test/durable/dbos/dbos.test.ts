@@ -2,9 +2,20 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../support/free-port.js';
-import { bundleForNode, folder, whyNoEngine } from '../engine-packages.js';
+import { bundleForNode, enginePackage, folder, whyNoEngine } from '../engine-packages.js';
 import { type SlowService, slowService, until } from '../slow-service.js';
 import { type Postgres, postgresPrograms, startPostgres } from './postgres.js';
+
+/** The part of its package that forks a run. */
+interface DbosPackage {
+  readonly DBOSClient: {
+    create(options: { readonly systemDatabaseUrl: string }): Promise<{
+      forkWorkflow(id: string, startStep: number): Promise<string>;
+      retrieveWorkflow(id: string): { getResult(): Promise<unknown> };
+      destroy(): Promise<void>;
+    }>;
+  };
+}
 
 const reason = whyNoEngine('dbos');
 const programs = reason === undefined ? postgresPrograms() : undefined;
@@ -60,6 +71,23 @@ describe.skipIf(programs === undefined)('a run in DBOS', () => {
     program = await startProgram();
     expect(await ended(1)).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
     expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
+  });
+
+  it('finds its job when it is forked, from any step, and pays for none', async () => {
+    const { DBOSClient } = await enginePackage<DbosPackage>('dbos', '@dbos-inc/dbos-sdk');
+    const client = await DBOSClient.create({ systemDatabaseUrl: postgres.url });
+    try {
+      await start(4, 'run four');
+      const { id } = await ended(4);
+      for (const step of [0, 2]) {
+        const fork = await client.forkWorkflow('order-4', step);
+        const result = await client.retrieveWorkflow(fork).getResult();
+        expect(result).toMatchObject({ id, status: 'completed' });
+      }
+      expect(service.bill('run four')).toEqual({ jobs: 1, charges: 1 });
+    } finally {
+      await client.destroy();
+    }
   });
 
   it('reads its job when the webhook comes, and fails for good with the error of its job', async () => {

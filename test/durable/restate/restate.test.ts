@@ -82,7 +82,7 @@ describe.skipIf(reason !== undefined)('a run in Restate', () => {
     const answer = await fetch(`${ingress}/video/${id}/run`, {
       method: 'POST',
       headers,
-      body: JSON.stringify({ prompt }),
+      body: JSON.stringify({ order: id, prompt }),
     });
     return (await answer.json()) as Record<string, unknown>;
   };

@@ -1,10 +1,10 @@
-// What must hold in a world: jobs are reported, charges are the quotes, budgets count them, no 429, nothing is left.
+// What must hold in a world: jobs are reported, charges are the quotes, no 429, nothing is left.
 import type { SimulatedWorld } from './world.js';
 
 /** A promise that did not hold. */
 export interface Violation {
   /** Which promise. */
-  readonly rule: 'jobs' | 'charges' | 'budgets' | 'limits' | 'waits' | 'rest' | 'program';
+  readonly rule: 'jobs' | 'charges' | 'limits' | 'waits' | 'rest' | 'program';
   readonly text: string;
 }
 
@@ -17,7 +17,7 @@ export interface Asking {
 
 /** What does not hold at this moment. Calls that are still under way, and processes that are down, are left out. */
 export function violationsOf(world: SimulatedWorld, asking: Asking): Violation[] {
-  return [...unreportedJobs(world, asking), ...wrongCharges(world), ...wrongBudgets(world), ...refusedByLimits(world)];
+  return [...unreportedJobs(world, asking), ...wrongCharges(world), ...refusedByLimits(world)];
 }
 
 /** What is left in the processes once all programs have ended. */
@@ -63,12 +63,6 @@ function wrongCharges(world: SimulatedWorld): Violation[] {
   const { spentTokens } = world.service.ledger();
   if (Math.abs(spentTokens - charged) < 1e-6) return found;
   return [...found, { rule: 'charges', text: `the ledger says ${spentTokens} tokens, and the jobs ${charged}` }];
-}
-
-/** A budget counts at least what the service has charged for the creates that it has let through. */
-function wrongBudgets({ budgets, service, made }: SimulatedWorld): Violation[] {
-  const texts = budgets.undercounted(service.jobs, (jobId) => made.get(jobId)?.key ?? null);
-  return [...texts].map((text) => ({ rule: 'budgets', text }));
 }
 
 function refusedByLimits({ counts }: SimulatedWorld): Violation[] {

@@ -43,7 +43,9 @@ export class ProcessLife implements SimulatedLife {
     };
     this.store = this.#storeOf(world.store);
     const { apiKey, baseUrl, webhookSecret } = world.service;
-    const own = { apiKey, baseUrl, webhookSecret, store: this.store, dangerouslyAllowBrowser: true };
+    // All processes have one account, also while some still have the key from before its rotation.
+    const account = 'simulated';
+    const own = { apiKey, baseUrl, webhookSecret, account, store: this.store, dangerouslyAllowBrowser: true };
     const fetch = (url: string, init?: RequestInit) => this.#fetch(url, init);
     this.client = new GenClient({ ...own, ...world.clientOptions(number), ...{ fetch, [CLOCK]: this.clock } });
   }
@@ -113,8 +115,6 @@ export class ProcessLife implements SimulatedLife {
   #storeOf(store: NotifyingStore): NotifyingStore {
     return {
       ...{ [CLOCK]: this.clock },
-      // All processes have one account, also while some still have the key from before its rotation.
-      account: 'simulated',
       read: (group, keys) => this.#asking(() => store.read(group, keys)),
       write: (group, version, changes) => this.#asking(() => store.write(group, version, changes)),
       publish: (topic, message) => this.#asking(() => store.publish(topic, message)),

@@ -1,15 +1,11 @@
 import type { GenClient } from '../../../src/client/client.js';
 import type { ClientOptions } from '../../../src/client/client-options.js';
-import { readBudget, scopeOf } from '../../../src/ledger/ledger.js';
-import type { PendingCreate, SettledCreate } from '../../../src/rules/budget-state.js';
 import { DOCUMENTED_LIMITS } from '../../../src/rules/limits.js';
 import type { Clock } from '../../../src/runtime/clock.js';
 import type { SandboxService } from '../../../src/sandbox/control/contract.js';
 import { type OpenSandbox, openSandbox } from '../../../src/sandbox/sandbox.js';
 import type { SandboxOptions } from '../../../src/sandbox/world/options.js';
-import type { SandboxJob } from '../../../src/sandbox/world/state.js';
 import { isFields } from '../../../src/schemas/envelope.js';
-import type { StoreChanges } from '../../../src/store/store.js';
 import { memoryStoreOn, type NotifyingStore } from '../../../src/store/store.js';
 import { type Chances, type Fault, type FaultPlace, type OutageKind, randomFor } from './chance.js';
 
@@ -53,8 +49,6 @@ const START = Date.UTC(2026, 0, 1);
 /** A fixed key and secret: they are no secrets, and a world repeats. */
 const API_KEY = 'sk_sandbox_simulation';
 const WEBHOOK_SECRET = 'whsec_simulation';
-/** Where the webhooks of a simulation go. Each is delivered to one of its processes. */
-const WEBHOOK_URL = 'https://app.example/webhooks';
 
 /** The service, the store and the network of one simulation, on one clock. */
 export class SimulatedWorld {
@@ -68,8 +62,6 @@ export class SimulatedWorld {
   readonly history: string[] = [];
   /** How often things happened, for those who want to know what a run has reached. */
   readonly counts = { requests: 0, kills: 0, lostAnswers: 0, outages: 0, webhooks: 0, rateLimited: 0 };
-  /** What budgets in the store say. */
-  readonly budgets = new BudgetBook();
   readonly made = new Map<string, MadeJob>();
   /** What calls were told of a job, and when last. */
   readonly reported = new Map<string, { readonly quoted: unknown; readonly atMs: number }>();
@@ -106,15 +98,7 @@ export class SimulatedWorld {
     this.#startMs = this.service.now();
     const limits = typeof sandbox.limits === 'object' ? sandbox.limits : DOCUMENTED_LIMITS;
     this.#windowMs = Math.max(0, ...Object.values(limits).map((limit) => limit?.windowMs ?? 0));
-    const store = memoryStoreOn(this.#opened.clock);
-    this.store = {
-      ...store,
-      write: async (group, version, changes) => {
-        const isWritten = await store.write(group, version, changes);
-        if (isWritten) this.budgets.observe(group, changes, this.now());
-        return isWritten;
-      },
-    };
+    this.store = memoryStoreOn(this.#opened.clock);
   }
 
   now(): number {
@@ -269,55 +253,4 @@ function createdIn(text: string): { readonly id: string; readonly quoted: unknow
   if (!isFields(data)) return undefined;
   const job = isFields(data.job) ? data.job : data;
   return typeof job.id === 'string' ? { id: job.id, quoted: data.quoted_token_cost } : undefined;
-}
-
-/** What a budget in the store says, as of its last write. */
-interface KnownBudget {
-  readonly values: Record<string, string>;
-  pending: ReadonlyMap<string, PendingCreate>;
-  settled: ReadonlyMap<string, SettledCreate>;
-  /** Keys whose reservation was given back although nobody has answered them. */
-  readonly released: Set<string>;
-}
-
-/** The budgets that the processes keep in the store, as their writes show them. */
-class BudgetBook {
-  readonly #budgets = new Map<string, KnownBudget>();
-
-  /** Takes note of a write to the store. */
-  observe(group: string, changes: StoreChanges, nowMs: number): void {
-    const scope = scopeOf(group);
-    if (scope === undefined) return;
-    const budget: KnownBudget = this.#budgets.get(scope) ?? {
-      values: {},
-      pending: new Map(),
-      settled: new Map(),
-      released: new Set(),
-    };
-    this.#budgets.set(scope, budget);
-    for (const [key, change] of Object.entries(changes)) if (change) budget.values[key] = change.value;
-    const { pending, settled } = readBudget(budget.values);
-    for (const [key, { lostUntilMs }] of budget.pending) {
-      // A lost create stays reserved until the end of the next period. After that the budget may forget it.
-      const isForgotten = lostUntilMs !== null && lostUntilMs <= nowMs;
-      if (!pending.has(key) && !settled.has(key) && !isForgotten) budget.released.add(key);
-    }
-    for (const key of pending.keys()) budget.released.delete(key);
-    Object.assign(budget, { pending, settled });
-  }
-
-  /** Says where a budget counts less for a job than the service has charged. */
-  *undercounted(jobs: readonly SandboxJob[], keyOf: (jobId: string) => string | null): Generator<string> {
-    for (const { id, finalTokenCost } of jobs) {
-      const key = keyOf(id);
-      const charged = finalTokenCost ?? 0;
-      if (key === null || charged === 0) continue;
-      for (const [scope, { settled, released }] of this.#budgets) {
-        const counted = settled.get(key)?.tokens ?? (released.has(key) ? 0 : charged);
-        if (charged > counted) {
-          yield `${id} was charged ${charged} tokens, and the budget "${scope}" counts ${counted} for its key ${key}`;
-        }
-      }
-    }
-  }
 }

@@ -1,0 +1,41 @@
+import { fsync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+const flushDescriptor = promisify(fsync);
+
+/** The code of a file system's error. */
+export function fileSystemCode(reason: unknown): string {
+  return reason instanceof Error && 'code' in reason ? String(reason.code) : '';
+}
+
+/**
+ * Flushes a file to the disk. Node's permission model forbids it by the descriptor, and the file system that Yarn PnP puts in
+ * the place of Node's cannot do it by the handle.
+ */
+export async function flush(file: FileHandle): Promise<void> {
+  try {
+    await file.sync();
+  } catch (reason) {
+    // The disk's own errors have a code.
+    if (fileSystemCode(reason) !== '') throw reason;
+    await flushDescriptor(file.fd);
+  }
+}
+
+/** Flushes the file that is at a path. */
+export async function flushPath(path: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await flush(file);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes a new name last through a power cut, where the system can flush a directory (Windows cannot). */
+export async function flushDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r').catch(() => undefined);
+  if (directory) await flush(directory).catch(() => undefined);
+  await directory?.close();
+}

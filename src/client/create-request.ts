@@ -1,0 +1,65 @@
+// The requests of the calls that create jobs, and the files in their bodies.
+import { GenError } from '../errors/index.js';
+import type { Lane } from '../rules/limits.js';
+import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
+import { isFields, unwrap } from '../schemas/envelope.js';
+import { type CreatedJob, type JobCall, warningsIn } from '../schemas/job.js';
+import type { DecodeContext, JsonRequest, ShownJob, Transport } from '../transport/transport.js';
+import { type BodyFiles, filesIn } from '../uploading/body-files.js';
+import type { UploadSteps } from '../uploading/upload.js';
+import type { Waiter } from '../waiting/wait-for-job.js';
+import { decodeJob } from './endpoint.js';
+
+/** What a create needs of the client. */
+export interface JobMaker {
+  readonly transport: Transport;
+  readonly waiter: Waiter;
+  readonly uploads: UploadSteps;
+}
+
+/** What differs between the four calls that create jobs. */
+interface CreateRoute {
+  readonly path: string;
+  readonly lane: Lane;
+  readonly check: NonNullable<JsonRequest<CreatedJob>['check']>;
+}
+
+const ROUTES: Readonly<Record<JobCall, CreateRoute>> = {
+  images: { path: '/v1/images', lane: 'images.create', check: checkImage },
+  videos: { path: '/v1/videos', lane: 'videos.create', check: checkVideo },
+  videoEdits: { path: '/v1/video-edits', lane: 'videoEdits.create', check: checkVideoEdit },
+  characters: { path: '/v1/characters', lane: 'characters.create', check: checkCharacter },
+};
+
+/** The request of a create. */
+export function createRequest(call: JobCall, body: unknown): JsonRequest<CreatedJob> {
+  const decode = (answer: unknown, context: DecodeContext): CreatedJob => {
+    const job = decodeJob(answer, context);
+    const data = unwrap(answer);
+    return {
+      // The job stands in the data, or is the data itself.
+      ...(isFields(data) && isFields(data.job) && data),
+      job,
+      warnings: warningsIn(answer, job),
+      idempotencyKey: context.idempotencyKey ?? '',
+    };
+  };
+  return { ...ROUTES[call], name: `${call}.create`, call, method: 'POST', creates: true, shows, body, decode };
+}
+
+function shows({ job, quoted_token_cost, balance_tokens, warnings }: CreatedJob): ShownJob {
+  return { job, quotedTokens: quoted_token_cost, balanceTokens: balance_tokens, warnings };
+}
+
+/** The files in the body of a create. */
+export function filesInBody(uploads: UploadSteps, { name, body }: JsonRequest<unknown>): BodyFiles | undefined {
+  return filesIn(uploads, body, name.startsWith('characters.') ? 'character' : undefined);
+}
+
+/** Deletes the uploads of a create that failed. Where a job may use them they stay, and the error lists them. */
+export async function leaveFiles(files: BodyFiles | undefined, error: unknown, isNeeded: boolean): Promise<void> {
+  if (!isNeeded) return files?.remove();
+  const ids = files?.ids() ?? [];
+  if (GenError.isInstance(error) && ids.length > 0) error.uploadIds = ids;
+  files?.keep();
+}

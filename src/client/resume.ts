@@ -1,0 +1,148 @@
+// What a crash has left: the creates of the store that no call works on.
+import { withKey } from '../errors/gen-error.js';
+import { GenError, NotFoundError } from '../errors/index.js';
+import { keysOf } from '../ledger/draft.js';
+import type { Ledger } from '../ledger/ledger.js';
+import { dropCreate, handOver, takeUp } from '../rules/ledger.js';
+import { type CreateEntry, type CreatePhase, entryId } from '../rules/ledger-entry.js';
+import { DEFAULT_WAIT_MS } from '../rules/limits.js';
+import { checkOptions } from '../rules/options.js';
+import type { Job, JobCall } from '../schemas/job.js';
+import type { OpenedCreate } from '../transport/opened-create.js';
+import { asTheyEnd } from '../waiting/job-iterables.js';
+import { WAIT_OPTIONS, type WaitOptions } from '../waiting/wait-options.js';
+import type { JobMaker } from './create-request.js';
+import { resumeRunOf } from './run-job.js';
+
+/** How `resume` waits. `timeoutMs` is for each job. */
+export interface ResumeOptions extends Omit<WaitOptions, 'throwOnFailure'> {}
+
+/** A job that was resumed, and the order that it belongs to. */
+export interface ResumedJob {
+  /** The final job. */
+  readonly job: Job;
+  /** The namespace that created it. */
+  readonly call: JobCall;
+  /** The key of the first create of its run. */
+  readonly idempotencyKey: string;
+  /** The `label` of the call, if it had one. */
+  readonly label?: string | undefined;
+}
+
+/** A create that is not done. */
+export interface OpenCreate {
+  /** The key of the first create of its run. */
+  readonly idempotencyKey: string;
+  /** The namespace that creates the job. */
+  readonly call: JobCall;
+  /** The body, with upload ids in the place of files; null until the files are uploaded. */
+  readonly params: Readonly<Record<string, unknown>> | null;
+  /** ISO timestamp of the call. */
+  readonly at: string;
+  /** The `label` of the call, if it had one. */
+  readonly label?: string | undefined;
+  /** How far it has come: `open` is not sent, `sent` may have made a job, `accepted` has one, and `ended` is final. */
+  readonly phase: CreatePhase;
+  /** The service's job id, once it is known. */
+  readonly jobId?: string | undefined;
+  /** The final status of the job, once it is known. */
+  readonly status?: string | undefined;
+}
+
+/** The entries of an account, or of all, as a program sees them. */
+export async function* openCreatesIn(ledger: Ledger, account?: string): AsyncGenerator<OpenCreate, void, undefined> {
+  const { entries } = await ledger.entries();
+  for (const entry of entries) if (account === undefined || entry.account === account) yield openCreateOf(entry);
+}
+
+function openCreateOf({ key, call, params, atMs, label, phase, jobId, status }: CreateEntry): OpenCreate {
+  const known = { ...(label !== undefined && { label }), ...(jobId !== undefined && { jobId }) };
+  const at = new Date(atMs).toISOString();
+  return { idempotencyKey: key, call, params, at, phase, ...known, ...(status !== undefined && { status }) };
+}
+
+/**
+ * The jobs of the creates that no living process works on, in the order in which they end. What cannot be resumed does not
+ * stop the others: its error is thrown after the last of them, several as an AggregateError.
+ */
+export async function* resumeCreates(
+  maker: JobMaker,
+  ledger: Ledger,
+  account: string,
+  options: ResumeOptions = {},
+): AsyncGenerator<ResumedJob, void, undefined> {
+  checkOptions('resume', WAIT_OPTIONS, options);
+  const { signal, timeoutMs = DEFAULT_WAIT_MS } = options;
+  signal?.throwIfAborted();
+  const left = await takeUpAll(ledger, account, signal);
+  const resumed = ({ entry, held }: Held, ended: AbortSignal) =>
+    resumeOne(maker, entry, held, { ...options, timeoutMs, signal: ended });
+  for await (const { held, ...job } of asTheyEnd(left, resumed, signal, 'could not be resumed')) {
+    yield job;
+    // The program has asked for the next one, so it has handled this one.
+    const { id } = held;
+    if (job.job.status !== 'completed')
+      await ledger.note((draft) => handOver(draft, id, 'outcome'), keysOf(id, held.asked));
+  }
+}
+
+interface Held {
+  readonly entry: CreateEntry;
+  readonly held: OpenedCreate;
+}
+
+async function takeUpAll(ledger: Ledger, account: string, signal: AbortSignal | undefined): Promise<Held[]> {
+  const { entries } = await ledger.entries();
+  const taken = entries
+    .filter((entry) => entry.account === account)
+    .map(async (asked) => {
+      const [by, id] = [ledger.fly(), entryId(account, asked.key)];
+      const entry = await ledger
+        .ask((draft) => takeUp(draft, id, by, ledger.isInFlight), { keys: keysOf(id, asked), signal })
+        .catch((error) => {
+          ledger.landed(by);
+          throw error;
+        });
+      if (entry) return [{ entry, held: { ledger, id, by, asked: entry } }];
+      ledger.landed(by);
+      return [];
+    });
+  return (await Promise.all(taken)).flat();
+}
+
+async function resumeOne(
+  maker: JobMaker,
+  entry: CreateEntry,
+  held: OpenedCreate,
+  options: ResumeOptions & { readonly timeoutMs: number | false },
+): Promise<ResumedJob & { readonly held: OpenedCreate }> {
+  const { call, key: idempotencyKey, label, jobId, params } = entry;
+  const { ledger, id, by } = held;
+  try {
+    if (params === null) throw filesGone(entry);
+    const job = await resumeRunOf(maker, entry, held, options);
+    return { job, call, idempotencyKey, ...(label !== undefined && { label }), held };
+  } catch (error) {
+    const isUnknown = NotFoundError.isInstance(error) && jobId !== undefined;
+    // The service does not know the job any more, or the files are gone with their process: told once.
+    if (isUnknown || params === null) await ledger.note((draft) => dropCreate(draft, id), keysOf(id, entry));
+    ledger.landed(by);
+    if (isUnknown) Object.assign(error, { jobId });
+    throw withKey(error, idempotencyKey);
+  }
+}
+
+function filesGone({ key, call, label }: CreateEntry): GenError {
+  const named = label === undefined ? '' : ` with the label "${label}"`;
+  return new GenError(
+    `The ${call}.create under the key "${key}"${named} was not sent: its process ended before its files were uploaded. Call it again.`,
+    { recovery: 'retry' },
+  );
+}
+
+/** The error of a call that needs a store which outlives the process. */
+export function noStore(call: string): GenError {
+  return new GenError(
+    `${call}() needs a store that outlives the process. Pass fileStore(path) of gen-client/node or redisStore(redis) of gen-client/redis as the store of new GenClient().`,
+  );
+}

@@ -1,0 +1,179 @@
+// The values of the ledger in a store: read for a step, changed by its rules, and written in one swap.
+import { type BudgetState, type BudgetTerms, budgetName, EMPTY_BUDGET, keptMs } from '../rules/budget.js';
+import {
+  type CreateEntry,
+  DONE_KEPT_MS,
+  type DoneEntry,
+  ENTRY_KEPT_MS,
+  HOLD_MS,
+  type LedgerDraft,
+  processOf,
+} from '../rules/ledger-entry.js';
+import { keepLast } from '../runtime/keep-last.js';
+import type { StoreChanges, StoredValues } from '../store/port.js';
+
+/** The index of the entries is split, so that a step writes little of it. */
+const INDEX_PARTS = 1024;
+/** Price classes that are remembered. */
+const MOST_PRICES = 250;
+const HOLDERS = 'holders';
+
+/** The keys of the whole index. */
+export const INDEX_KEYS: readonly string[] = Array.from({ length: INDEX_PARTS }, (_, part) => `index/${part}`);
+
+/** Where an entry is kept. */
+export const createKey = (id: string): string => `create/${id}`;
+
+/** Where the prices of an account are kept. */
+const pricesKey = (account: string): string => `prices/${account}`;
+
+/** Where a budget is kept. */
+const budgetKey = (terms: Pick<BudgetTerms, 'scope' | 'per'>): string => `budget/${budgetName(terms)}`;
+
+/** The part of the index that lists an entry. */
+function indexKey(id: string): string {
+  let hash = 0;
+  for (let at = 0; at < id.length; at++) hash = (Math.imul(hash, 31) + id.charCodeAt(at)) | 0;
+  return `index/${Math.abs(hash) % INDEX_PARTS}`;
+}
+
+/** The values that decide about a create. */
+export function keysOf(id: string, { account, budgets }: Pick<CreateEntry, 'account' | 'budgets'>): string[] {
+  return [createKey(id), indexKey(id), pricesKey(account), ...budgets.map(budgetKey)];
+}
+
+/** Thrown by a rule that needs a value which was not read: it is read with the others, and the step is made again. */
+export class Unread {
+  readonly key: string;
+  constructor(key: string) {
+    this.key = key;
+  }
+}
+
+/** The process of a ledger. */
+export interface LedgerProcess {
+  readonly id: string;
+  /** Where one process at a time has the store: since when it has it. Other holders are gone then. */
+  readonly opening: string | undefined;
+}
+
+type Stored = { readonly entry: CreateEntry } | { readonly done: DoneEntry };
+
+/** A draft on the values that were read. */
+export class StoredDraft implements LedgerDraft {
+  readonly nowMs: number;
+  readonly #read: ReadonlySet<string>;
+  readonly #seen: Readonly<Record<string, string>>;
+  readonly #process: LedgerProcess;
+  readonly #values = new Map<string, unknown>();
+  readonly #ttlMs = new Map<string, number>();
+
+  constructor(read: ReadonlySet<string>, { nowMs, values }: StoredValues, process: LedgerProcess) {
+    this.nowMs = nowMs;
+    this.#read = read;
+    this.#seen = values;
+    this.#process = process;
+  }
+
+  isAlive = (holder: string): boolean => {
+    const process = holder.includes('#') ? processOf(holder) : holder;
+    const { id, opening } = this.#process;
+    if (process === id) return true;
+    if (opening !== undefined) return process.startsWith(`${opening}/`);
+    return (this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0) > this.nowMs;
+  };
+
+  /** The process says that it lives, and that those which have not said so are gone. */
+  hold(): void {
+    const { id, opening } = this.#process;
+    if (opening !== undefined) return;
+    const holders = this.#get<Record<string, number>>(HOLDERS) ?? {};
+    // Not at each step: half of the time is enough.
+    if ((holders[id] ?? 0) - this.nowMs > HOLD_MS / 2) return;
+    const alive = Object.entries(holders).filter(([, untilMs]) => untilMs > this.nowMs);
+    this.#set(HOLDERS, { ...Object.fromEntries(alive), [id]: this.nowMs + HOLD_MS }, HOLD_MS);
+  }
+
+  entry(id: string): CreateEntry | undefined {
+    const stored = this.#get<Stored>(createKey(id));
+    return stored && 'entry' in stored ? stored.entry : undefined;
+  }
+
+  done(id: string): DoneEntry | undefined {
+    const stored = this.#get<Stored>(createKey(id));
+    return stored && 'done' in stored ? stored.done : undefined;
+  }
+
+  put(id: string, entry: CreateEntry | undefined, done?: DoneEntry): void {
+    const wasListed = this.entry(id) !== undefined;
+    if (entry) this.#set(createKey(id), { entry }, ENTRY_KEPT_MS);
+    else if (done) this.#set(createKey(id), { done }, DONE_KEPT_MS);
+    else this.#set(createKey(id), undefined, 0);
+    if (wasListed !== (entry !== undefined)) this.#list(id, entry !== undefined);
+  }
+
+  #list(id: string, isListed: boolean): void {
+    const key = indexKey(id);
+    const ids = (this.#get<string[]>(key) ?? []).filter((it) => it !== id);
+    const after = isListed ? [...ids, id] : ids;
+    this.#set(key, after.length > 0 ? after : undefined, ENTRY_KEPT_MS);
+  }
+
+  budget(name: string): BudgetState {
+    return this.#get<BudgetState>(`budget/${name}`) ?? EMPTY_BUDGET;
+  }
+
+  putBudget(terms: BudgetTerms, state: BudgetState): void {
+    this.#set(budgetKey(terms), state, keptMs(terms.per));
+  }
+
+  jobEntry(jobId: string): string | undefined {
+    return this.#get<string>(`job/${jobId}`);
+  }
+
+  putJob(jobId: string, id: string | undefined): void {
+    this.#set(`job/${jobId}`, id, ENTRY_KEPT_MS);
+  }
+
+  price({ account, priceClass }: Pick<CreateEntry, 'account' | 'priceClass'>): number | undefined {
+    return this.#get<Record<string, number>>(pricesKey(account))?.[priceClass];
+  }
+
+  learnPrice(of: Pick<CreateEntry, 'account' | 'priceClass'>, tokens: number): void {
+    if (this.price(of) === tokens) return;
+    const key = pricesKey(of.account);
+    const prices = new Map(Object.entries(this.#get<Record<string, number>>(key) ?? {}));
+    keepLast(prices, of.priceClass, tokens, MOST_PRICES);
+    this.#set(key, Object.fromEntries(prices), ENTRY_KEPT_MS);
+  }
+
+  /** Every id of the index. */
+  ids(): string[] {
+    return INDEX_KEYS.flatMap((key) => this.#get<string[]>(key) ?? []);
+  }
+
+  /** What the rules have changed. */
+  changes(): StoreChanges {
+    const changed = [...this.#ttlMs].flatMap(([key, ttlMs]) => {
+      const value = this.#values.get(key);
+      const text = value === undefined ? undefined : JSON.stringify(value);
+      if (text === this.#seen[key] && this.#read.has(key)) return [];
+      return [[key, text === undefined ? null : { value: text, ttlMs }] as const];
+    });
+    return Object.fromEntries(changed);
+  }
+
+  #get<T>(key: string): T | undefined {
+    if (this.#values.has(key)) return this.#values.get(key) as T | undefined;
+    if (!this.#read.has(key)) throw new Unread(key);
+    const text = this.#seen[key];
+    const value: T | undefined = text === undefined ? undefined : JSON.parse(text);
+    this.#values.set(key, value);
+    return value;
+  }
+
+  #set(key: string, value: unknown, ttlMs: number): void {
+    this.#values.set(key, value);
+    this.#ttlMs.set(key, ttlMs);
+  }
+}

@@ -1,0 +1,99 @@
+// Keeps keys and signatures out of what errors, hooks and logs show.
+
+/** How deep the causes of an error are followed. */
+const DEEPEST_CAUSE = 6;
+const HIDDEN = '[redacted]';
+/** Shorter keys are words that stand in texts for other reasons. Real keys are longer. */
+const SHORTEST_KEY = 8;
+
+/** The text without the key, as it is or as it would stand in JSON. */
+export function scrubText(text: string, key: string | undefined): string {
+  if (key === undefined || key.length < SHORTEST_KEY) return text;
+  return text.replaceAll(key, HIDDEN).replaceAll(JSON.stringify(key).slice(1, -1), HIDDEN);
+}
+
+/** The text without the queries of the URLs in it: a query may hold a signature. Some runtimes put the URL into a message. */
+export function withoutQueries(text: string): string {
+  return text.replace(/\bhttps?:\/\/[^\s"'<>()]+/gi, (url) => url.replace(/[?#].*/, ''));
+}
+
+/** Takes out of a text what must not be shown. */
+type Scrub = (text: string) => string;
+
+/** What a runtime may say of a failed request: without the key, and without the queries of URLs. */
+export function scrubber(key: string | undefined, target?: string): Scrub {
+  const query = target === undefined ? '' : new URL(target).search;
+  return (text) => {
+    const plain = withoutQueries(scrubText(text, key));
+    return query === '' ? plain : plain.replaceAll(query, '');
+  };
+}
+
+/** A JSON value without what must not be shown, in whichever of its texts and names it stands. */
+export function scrubValue(value: unknown, scrub: Scrub): unknown {
+  if (typeof value === 'string') return scrub(value);
+  if (Array.isArray(value)) return value.map((item) => scrubValue(item, scrub));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [scrub(name), scrubValue(inner, scrub)]));
+}
+
+/** The headers without the key: a service may echo it. */
+export function scrubHeaders(headers: Headers, key: string | undefined): Headers {
+  const clean = new Headers();
+  for (const [name, value] of headers) clean.append(name, scrubText(value, key));
+  return clean;
+}
+
+/** The cause, or, where it holds at any depth what must not be shown, a copy without that and without nested values. */
+export function scrubCause(cause: unknown, scrub: Scrub, depth = 0): unknown {
+  if (!holdsHidden(cause, scrub)) return cause;
+  if (typeof cause !== 'object' || cause === null) return scrubValue(cause, scrub);
+  const entries = Object.keys(cause).map((name) => [name, propertyOf(cause, name)] as const);
+  const flat = entries.filter(([, value]) => typeof value !== 'object' && typeof value !== 'function');
+  const fields = scrubValue(Object.fromEntries(flat), scrub);
+  if (!(cause instanceof Error)) return fields;
+  const scrubInner = (inner: unknown) => (depth < DEEPEST_CAUSE ? scrubCause(inner, scrub, depth + 1) : undefined);
+  const inner = scrubInner(cause.cause);
+  const message = scrub(`${cause.message}`);
+  const options = inner === undefined ? undefined : { cause: inner };
+  const clean =
+    cause instanceof AggregateError
+      ? new AggregateError(cause.errors.map(scrubInner), message, options)
+      : new Error(message, options);
+  Object.assign(clean, fields);
+  clean.name = scrub(`${cause.name}`);
+  clean.stack = scrub(cause.stack ?? '');
+  return clean;
+}
+
+/** Values of a cause that are searched. A larger cause is treated as one that holds it. */
+const MOST_SEARCHED = 10_000;
+/** Objects that show what they hold, and do not have it as their own properties. */
+const COLLECTION = /^\[object (Headers|Map|Set)\]$/;
+
+function holdsHidden(root: unknown, scrub: Scrub): boolean {
+  // A set also visits what is added on the way, and each value once.
+  const values = new Set([root]);
+  for (const value of values) {
+    if (values.size > MOST_SEARCHED) return true;
+    if (typeof value === 'string' && scrub(value) !== value) return true;
+    for (const part of partsOf(value)) values.add(part);
+  }
+  return false;
+}
+
+/** The parts of a value: names and values of its properties, the items of a collection, headers and URL of a request. */
+function partsOf(value: unknown): readonly unknown[] {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
+  if (COLLECTION.test(Object.prototype.toString.call(value))) return [...(value as Iterable<unknown>)];
+  return [...Reflect.ownKeys(value), 'headers', 'url', 'href'].flatMap((name) => [name, propertyOf(value, name)]);
+}
+
+/** A property of an object that may be anything: reading it may throw. */
+function propertyOf(value: object, name: string | symbol): unknown {
+  try {
+    return Reflect.get(value, name);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,71 @@
+// The tools of examples/apps/ai-tools.ts, called by the AI SDK's own loop with a model that asks what a test tells it to.
+import { generateText, isStepCount } from 'ai';
+import { MockLanguageModelV4 } from 'ai/test';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { serveApps } from './service.js';
+
+let sandbox = serveApps();
+
+beforeEach(() => {
+  sandbox = serveApps({ jobDurationMs: 0 });
+});
+afterEach(() => {
+  vi.resetModules();
+  vi.unstubAllEnvs();
+  vi.unstubAllGlobals();
+});
+
+const FOX = { prompt: 'a fox at dawn', duration: 5 };
+const TOKENS = { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0, text: 1, reasoning: 0 };
+type Ask = readonly [toolName: string, args: object];
+
+/** What the tools answer to a model that asks these things one after the other. */
+async function asked(userId: string, chatId: string, asks: readonly Ask[]): Promise<unknown[]> {
+  const { videoTools } = await import('../../examples/apps/ai-tools.js');
+  let at = 0;
+  const model = new MockLanguageModelV4({
+    doGenerate: async () => {
+      const [toolName = '', args] = asks[at++] ?? [];
+      return {
+        content: [{ type: 'tool-call', toolCallId: `call-${at}`, toolName, input: JSON.stringify(args) }],
+        finishReason: { unified: 'tool-calls', raw: undefined },
+        usage: { inputTokens: TOKENS, outputTokens: TOKENS },
+        warnings: [],
+      };
+    },
+  });
+  const tools = videoTools(userId, chatId);
+  const { steps } = await generateText({ model, tools, prompt: 'make it', stopWhen: isStepCount(asks.length) });
+  return steps.flatMap(({ content }) =>
+    content.flatMap((part) => {
+      if (part.type === 'tool-result') return [part.output];
+      return part.type === 'tool-error' ? [String(part.error)] : [];
+    }),
+  );
+}
+
+test('a model that asks three times for a video pays once, and learns that it is there', async () => {
+  const [made] = (await asked('ann', 'chat-1', [['makeVideo', FOX]])) as [{ readonly id: string }];
+  expect(made.id).toBe(sandbox.jobs[0]?.id);
+  const again = await asked('ann', 'chat-1', [
+    ['makeVideo', { duration: 5, prompt: FOX.prompt }],
+    ['makeVideo', FOX],
+    ['videoStatus', { id: made.id }],
+  ]);
+  expect(again).toMatchObject([{ id: made.id }, { id: made.id }, { id: made.id, status: 'completed' }]);
+  expect(sandbox.jobs).toHaveLength(1);
+  await asked('ann', 'chat-2', [['makeVideo', FOX]]);
+  expect(sandbox.jobs).toHaveLength(2);
+});
+
+test('a user does not see the video of another one, and stops at the budget', async () => {
+  await asked('ann', 'chat-1', [['makeVideo', FOX]]);
+  const id = sandbox.jobs[0]?.id;
+  expect(await asked('bob', 'chat-2', [['videoStatus', { id }]])).toEqual([`Error: There is no video ${id}.`]);
+  const many = Array.from({ length: 12 }, (_, at): Ask => ['makeVideo', { ...FOX, duration: 10, prompt: `fox ${at}` }]);
+  const answers = await asked('bob', 'chat-2', many);
+  expect(answers.at(-1)).toMatch(/^BudgetExceededError: /);
+  const ofBob = sandbox.jobs.slice(1).reduce((sum, job) => sum + Number(job.quotedTokenCost), 0);
+  expect(ofBob).toBeLessThanOrEqual(300);
+  expect(await asked('ann', 'chat-1', [['makeVideo', { ...FOX, prompt: 'a hare' }]])).toMatchObject([{}]);
+});

@@ -1,0 +1,45 @@
+// How the sources become a build: what bundlers may drop of it.
+import { build } from 'esbuild';
+import { expect, test } from 'vitest';
+import { markPure } from '../scripts/pure.js';
+
+/** The text that a bundler keeps of a module of which nothing is used. */
+async function keptOf(text: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents: markPure(text), loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'esm',
+  });
+  return (outputFiles[0]?.text ?? '').replace(/^\/\/.*\n/gm, '').trim();
+}
+
+test.each([
+  ['a call', 'const schema = object({ name: text().check(least(1)) });'],
+  ['an object with a spread', 'const all = { ...one, two: 2 };'],
+  ['a sum', 'const DAY = 24 * HOUR;'],
+  ['a member of another object', 'const least = LIMITS.least;'],
+  ['a class with a computed name', 'class Client<T> extends Base<T> { get [KEY]() { return 1; } }'],
+])('%s is dropped where nothing uses it', async (_, text) => {
+  const given = 'const HOUR = 60, LIMITS = JSON.parse("{}"), KEY = Symbol.for("key"); class Base<T> {} ';
+  expect(await keptOf(`${given}declare const one: object, object: any, text: any, least: any;\n${text}`)).toBe('');
+});
+
+test('what runs on purpose stays', async () => {
+  expect(await keptOf("register('me');\nconst unused = make();")).toBe('register("me");');
+});
+
+test('a class keeps its name, its statics and its own references', async () => {
+  const text =
+    "const KEY = Symbol.for('key');\nclass Client { static made = () => new Client(); get [KEY]() { return 7; } }";
+  const { outputFiles } = await build({
+    stdin: { contents: `${markPure(text)}\nexport const tried = [Client.name, Client.made()[KEY]];`, loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'esm',
+  });
+  const module: { tried: unknown[] } = await import(
+    `data:text/javascript,${encodeURIComponent(outputFiles[0]?.text ?? '')}`
+  );
+  expect(module.tried).toEqual(['Client', 7]);
+});

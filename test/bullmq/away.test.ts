@@ -1,0 +1,121 @@
+// What the engine or its Redis does behind the back of a queue: away, frozen, failing calls by itself, emptied by hand.
+import { FlowProducer, type Queue } from 'bullmq';
+import { ConnectionError } from 'gen-client';
+import { createGenQueue, createGenWorker, type GenQueueJob } from 'gen-client/bullmq';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { startRedis } from '../redis/real-redis.js';
+import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+const prompt = 'a fox at dawn';
+
+describe.skipIf(noRedis !== undefined)('while its Redis is away, a queue', () => {
+  it.each(['from the start', 'after it was there'])(
+    'ends in bounded time: %s',
+    async (when) => {
+      const redis = await startRedis();
+      const queue = createGenQueue({ host: '127.0.0.1', port: redis.port });
+      try {
+        if (when !== 'from the start') await queue.images.create({ prompt });
+        await redis.stop();
+        const asked = queue.videos.create({ prompt }, { jobId: 'order-1', timeoutMs: 300 });
+        await expect(asked).rejects.toThrow(
+          'queue.videos.create: Redis did not answer within 300 ms (timeoutMs), so "order-1" may be queued or not. Queue it again under this id.',
+        );
+        await expect(asked).rejects.toMatchObject({
+          name: 'ConnectionError',
+          idempotencyKey: 'order-1',
+          recovery: 'retry',
+        });
+        await expect(asked).rejects.toBeInstanceOf(ConnectionError);
+        const reason = new Error('the visitor has left');
+        const left = queue.videos.create({ prompt }, { signal: AbortSignal.timeout(50), jobId: 'order-2' });
+        await expect(left).rejects.toMatchObject({ name: 'TimeoutError' });
+        await expect(queue.videos.create({ prompt }, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+        await redis.restart();
+        await queue.videos.create({ prompt }, { jobId: 'order-1' });
+        expect(await queue.queue.getPrioritizedCount()).toBe(1);
+        await redis.stop();
+        const before = performance.now();
+        await queue.close();
+        expect(performance.now() - before).toBeLessThan(6_000);
+      } finally {
+        await redis.close();
+      }
+    },
+    30_000,
+  );
+});
+
+describe.skipIf(noRedis !== undefined)('a call that the engine ends by itself', () => {
+  const { open } = queuesOnSandboxes();
+
+  it('calls onFailed until it does not throw, and goes on with its job when it is started again', async () => {
+    const { queue, work, ended, record, name, connection } = open();
+    const failures: [string, string | undefined][] = [];
+    work({
+      onFailed: ({ message }, { id }) => {
+        failures.push([message, id]);
+        if (failures.length === 1) throw new Error('no database');
+      },
+    });
+    const flows = new FlowProducer({ connection });
+    const failing = { version: 1, call: 'videos', params: { prompt: 'x [fail:generation_rejected]' } };
+    const opts = { failParentOnFailure: true, attempts: 1 };
+    await flows.add({
+      name: 'videos',
+      queueName: name,
+      data: { version: 1, call: 'videos', params: { prompt } },
+      opts: { jobId: 'whole' },
+      children: [{ name: 'videos', queueName: name, data: failing, opts: { ...opts, jobId: 'part' } }],
+    });
+    await ended(2);
+    const told = () => failures.filter(([, id]) => id === 'whole').map(([message]) => message);
+    await expect.poll(() => told().length, { timeout: 10_000 }).toBe(failures[0]?.[1] === 'whole' ? 2 : 1);
+    expect(told()[0]).toMatch(/^The engine has ended "whole": .*child.*part.* failed/);
+    await expect.poll(async () => (await record('whole')).data.failure).toMatchObject({ name: 'GenError' });
+    await flows.close();
+    expect(await queue.queue.getFailedCount()).toBe(2);
+  });
+
+  it('cannot be made of a dead worker: maxStalledCount is refused', () => {
+    const { client, connection } = open();
+    const make = () => createGenWorker(connection, client, { worker: { maxStalledCount: 0 } as never });
+    expect(make).toThrow('createGenWorker takes no worker.maxStalledCount');
+    expect(make).toThrow(expect.objectContaining({ recovery: 'fix_setup' }));
+  });
+});
+
+describe.skipIf(noRedis !== undefined)('a queue', () => {
+  const { open } = queuesOnSandboxes();
+  afterEach(() => void vi.restoreAllMocks());
+
+  it('takes up soon what a dead worker whose clock was two minutes ahead has put to sleep', async () => {
+    const { sandbox, queue, work, ended } = open({ clock: 'manual', jobDurationMs: 1000 });
+    const now = Date.now.bind(Date);
+    const ahead = vi.spyOn(Date, 'now').mockImplementation(() => now() + 120_000);
+    const first = work({ pollIntervalMs: 3_000 });
+    await queue.images.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
+    await first.close();
+    ahead.mockRestore();
+    await sandbox.advance(1000);
+    work({ pollIntervalMs: 3_000 });
+    await ended();
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+  });
+
+  it('reads a new job at its own pace when hundreds of running calls were removed by hand', async () => {
+    const { queue, work, ended, name, connection, sandbox } = open({ clock: 'manual', jobDurationMs: 1000 });
+    const { openNotes } = await import('../../src/adapters/bullmq/notes.js');
+    const notes = openNotes(connection, { name });
+    await Promise.all(Array.from({ length: 600 }, (_, at) => notes.own(`gone_${at}`, `removed-${at}`)));
+    await notes.close();
+    work({ pollIntervalMs: undefined });
+    await queue.images.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
+    await sandbox.advance(1000);
+    const [call] = (await (queue.queue as Queue).getDelayed()) as GenQueueJob[];
+    expect(call?.delay).toBeLessThan(5_000);
+    await ended();
+  });
+});

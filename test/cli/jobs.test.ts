@@ -1,0 +1,60 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { fileStore } from '../../src/adapters/node/index.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+
+const place = cliOnSandbox();
+const { sandbox, cli } = place;
+const QUICK = ['--poll', '100ms'];
+/** A program that has ended: one create without an answer, one job that runs, one that fails. */
+async function crash(): Promise<void> {
+  const store = fileStore(join(place.folder, 'gen.store'));
+  const client = place.options.createClient({ apiKey: sandbox.apiKey, store, maxRetries: 0 });
+  sandbox.faults.add({ match: { path: '/v1/images' }, commitThenDrop: true });
+  await client.images.create({ prompt: 'a fox' }, { label: 'user-7' }).catch(() => {});
+  await client.videos.create({ prompt: 'a hare' });
+  await client.images.create({ prompt: 'an owl [fail:generation_rejected]' });
+  await store.close();
+}
+
+describe('jobs', () => {
+  it('lists what is not done, without a key and a service', async () => {
+    await crash();
+    const { code, stdout } = await cli('jobs', 'gen.store');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^\S+Z {2}sent {6}images {2}[\w-]+ {2}user-7 {2}a fox\n\S+Z {2}accepted {2}videos {2}job_\w+ {2}a hare\n/,
+    );
+    const { jobs } = JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout);
+    expect(jobs.map(({ phase }: { phase: string }) => phase)).toEqual(['sent', 'accepted', 'accepted']);
+  });
+});
+
+describe('resume', () => {
+  it('ends what a program has left open and saves the files: one job for each create', async () => {
+    await crash();
+    const { code, stdout } = await cli('resume', 'gen.store', '--out', 'out/', '--json', ...QUICK);
+    expect(code).toBe(1);
+    const { jobs } = JSON.parse(stdout);
+    expect(jobs).toHaveLength(3);
+    expect(sandbox.jobs).toHaveLength(3);
+    expect(readdirSync(join(place.folder, 'out'))).toHaveLength(2);
+    expect(await cli('resume', 'gen.store', '--out', 'out/')).toMatchObject({
+      code: 0,
+      stdout: 'Nothing is left to do.\n',
+    });
+    expect(JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout)).toEqual({ jobs: [] });
+  });
+});
+
+describe.each(['jobs', 'resume'])('%s of a file', (command) => {
+  it('that is missing, or is no store, is a mistake in the command', async () => {
+    writeFileSync(join(place.folder, 'notes.txt'), 'milk\n');
+    for (const file of ['none.store', 'notes.txt', '.']) {
+      const { code, stderr } = await cli(command, file);
+      expect({ file, code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(file) });
+    }
+    expect(readdirSync(place.folder)).toEqual(['notes.txt']);
+  });
+});

@@ -1,0 +1,383 @@
+// The rate limits of one process: how long a call waits, whom it lets pass, and what is left when it gives up.
+import { getEventListeners } from 'node:events';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { LaneWait } from '../../src/store/rate-limit.js';
+import { fullest } from '../support/fullest.js';
+import { seeded } from '../support/seeded.js';
+import { settle } from '../waiting/virtual-clock.js';
+import { inMemory, LANE } from './world.js';
+
+interface Run {
+  readonly calls: number;
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly delay: () => { readonly thereMs: number; readonly backMs: number };
+  readonly gapMs?: () => number;
+}
+
+/** Sends calls to a server that counts each when it arrives; gives the times of counting. */
+async function campaign({ calls, limit, windowMs, delay, gapMs = () => 0 }: Run) {
+  const { clock, take } = inMemory({ limit, windowMs });
+  const counted: number[] = [];
+  const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
+  const call = async () => {
+    const release = await take();
+    const { thereMs, backMs } = delay();
+    await pause(thereMs);
+    counted.push(clock.now());
+    await pause(backMs);
+    release();
+  };
+  const all: Promise<void>[] = [];
+  for (let made = 0; made < calls; made++) {
+    const gap = gapMs();
+    if (gap > 0) await clock.advance(gap);
+    all.push(call());
+  }
+  await clock.until(Promise.all(all));
+  return { counted, timers: clock.timers };
+}
+
+describe('a limit against the server that counts it', () => {
+  it('holds in every window, fixed or sliding, whatever the network delays', async () => {
+    const property = fc.asyncProperty(
+      fc.integer({ min: 1, max: 25 }),
+      fc.integer({ min: 50, max: 60_000 }),
+      fc.integer({ min: 0, max: 90_000 }),
+      fc.integer(),
+      async (limit, windowMs, slowestMs, seed) => {
+        const random = seeded(seed);
+        const delay = () => ({ thereMs: random() ** 3 * slowestMs, backMs: random() ** 3 * slowestMs });
+        const gapMs = () => (random() < 0.3 ? random() * windowMs : 0);
+        const { counted, timers } = await campaign({ calls: 80, limit, windowMs, delay, gapMs });
+        expect(counted).toHaveLength(80);
+        expect(fullest(counted, windowMs)).toBeLessThanOrEqual(limit);
+        expect(timers).toBe(0);
+      },
+    );
+    await fc.assert(property, { numRuns: 60 });
+  });
+
+  it('lets 200 creates through at 0.95 of the allowed rate and more, with answers that take a second', async () => {
+    const random = seeded(1);
+    const delay = () => ({ thereMs: 50 + random() * 100, backMs: 500 + random() * 500 });
+    const { counted } = await campaign({ calls: 200, limit: 20, windowMs: 60_000, delay });
+    const took = Math.max(...counted) - Math.min(...counted);
+    // 200 calls fill ten windows; the last begins nine windows after the first.
+    expect((9 * 60_000) / took).toBeGreaterThan(0.95);
+    expect(fullest(counted, 60_000)).toBe(20);
+  });
+});
+
+const setup = (limit = 2, perRequest = false) => inMemory({ limit, windowMs: 1000 }, perRequest);
+
+/** On Workers a promise ends with its request, so no call may wait for what another one does. */
+describe.each([
+  ['a full limit', false],
+  ['a full limit whose calls wait each by itself', true],
+])('%s', (_, perRequest) => {
+  it('lets calls in first come first served', async () => {
+    const { clock, take } = setup(1, perRequest);
+    const order: number[] = [];
+    const all = Array.from({ length: 50 }, async (_, at) => {
+      const release = await take();
+      order.push(at);
+      release();
+    });
+    await clock.until(Promise.all(all));
+    expect(order).toEqual(Array.from({ length: 50 }, (_, at) => at));
+  });
+
+  it('frees a slot one window after the answer and not after the sending', async () => {
+    const { clock, take } = setup(1, perRequest);
+    const release = await take();
+    let through = false;
+    const second = take().then(() => {
+      through = true;
+    });
+    await clock.advance(5000);
+    release();
+    await clock.advance(1000);
+    expect(through).toBe(false);
+    await clock.advance(300);
+    expect(through).toBe(true);
+    await second;
+  });
+
+  it('keeps the slot of a call that takes a minute and a half', async () => {
+    const { clock, take } = setup(1, perRequest);
+    const release = await take();
+    let through = false;
+    const second = take().then(() => {
+      through = true;
+    });
+    await clock.advance(90_000);
+    expect(through).toBe(false);
+    release();
+    await clock.until(second);
+  });
+
+  it('gives a slot that was not used to the next call at once', async () => {
+    const { clock, take, limits } = setup(1, perRequest);
+    const release = await take();
+    const second = take();
+    await settle();
+    const before = clock.now();
+    release('unused');
+    (await clock.until(second))();
+    expect(clock.now() - before).toBeLessThan(1000);
+    expect(limits.snapshot()[LANE]).toMatchObject({ free: 0, queued: 0 });
+  });
+
+  it('rejects an aborted call at once with the signal’s own reason and keeps no listener and no timer', async () => {
+    const { clock, take, limits } = setup(1, perRequest);
+    (await take())();
+    const abort = new AbortController();
+    const middle = take(abort.signal);
+    const last = take();
+    expect(getEventListeners(abort.signal, 'abort')).toHaveLength(1);
+    abort.abort('enough');
+    await expect(middle).rejects.toBe('enough');
+    expect(getEventListeners(abort.signal, 'abort')).toEqual([]);
+    expect(limits.snapshot()[LANE]?.queued).toBe(1);
+    (await clock.until(last))();
+    expect(clock.timers).toBe(0);
+    await expect(take(AbortSignal.abort('before'))).rejects.toBe('before');
+  });
+
+  it('leaves no listener on a signal after a call that went through', async () => {
+    const { clock, take } = setup(1, perRequest);
+    const { signal } = new AbortController();
+    (await take(signal))();
+    (await clock.until(take(signal)))();
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it('tells each call once what it waits for', async () => {
+    const { clock, take } = setup(1, perRequest);
+    const seen: LaneWait[] = [];
+    const tell = (wait: LaneWait) => void seen.push(wait);
+    (await take(undefined, tell))();
+    void take(undefined, tell);
+    void take(undefined, tell);
+    expect(seen.map(({ lane, queued, reason }) => ({ lane, queued, reason }))).toEqual([
+      { lane: LANE, queued: 1, reason: 'limit' },
+      { lane: LANE, queued: 2, reason: 'limit' },
+    ]);
+    expect(seen[0]?.waitMs).toBeCloseTo(1001.5);
+    expect(seen[1]?.waitMs).toBeGreaterThan(2000);
+    await clock.advance(5000);
+    expect(seen).toHaveLength(2);
+  });
+
+  it('tells a call that does not queue when a slot is free, and lets it pass nobody', async () => {
+    const { clock, take, try: tryNow } = setup(1, perRequest);
+    (await take())();
+    expect(await tryNow()).toBeCloseTo(1001.5);
+    const queued = take();
+    await clock.advance(1001);
+    expect(await tryNow()).toBeGreaterThan(0);
+    (await clock.until(queued))();
+  });
+
+  it('shows what is free, what queues, and for how long it is paused', async () => {
+    const { clock, take, limits } = setup(2, perRequest);
+    const shown = () => limits.snapshot()[LANE];
+    expect(shown()).toEqual({ limit: 2, windowMs: 1000, free: 2, queued: 0, pausedMs: 0 });
+    (await take())();
+    expect(shown()).toMatchObject({ free: 1, queued: 0 });
+    await take();
+    void take();
+    await clock.advance(500);
+    expect(shown()).toMatchObject({ free: 0, queued: 1, pausedMs: 0 });
+    limits.pause(LANE, 3000);
+    expect(shown()).toMatchObject({ free: 0, pausedMs: 3150 });
+    expect(limits.look(LANE)).toEqual({ limit: 2, windowMs: 1000, nextFreeMs: 3150 });
+    await clock.advance(3150);
+    expect(shown()).toMatchObject({ pausedMs: 0 });
+  });
+
+  it('takes a double release for one, and counts the call once', async () => {
+    const { clock, take, limits } = setup(2, perRequest);
+    const release = await take();
+    release();
+    release();
+    expect(limits.snapshot()[LANE]).toMatchObject({ free: 1 });
+    const taken = await take();
+    taken('unused');
+    taken();
+    await clock.advance(1100);
+    expect(limits.snapshot()[LANE]).toMatchObject({ free: 2 });
+  });
+
+  it('tells a call that waits for a pause so', async () => {
+    const { clock, take, limits } = setup(1, perRequest);
+    limits.pause(LANE, 3000);
+    const seen: LaneWait[] = [];
+    const through = take(undefined, (wait) => seen.push(wait));
+    expect(seen).toMatchObject([{ lane: LANE, queued: 1, reason: 'pause' }]);
+    await clock.until(through);
+  });
+
+  it('goes on when the wall clock is set back an hour, or forward', async () => {
+    for (const step of [-3_600_000, 3_600_000]) {
+      const { clock, take, limits } = setup(1, perRequest);
+      (await take())();
+      const next = take();
+      clock.step(step);
+      await clock.advance(1300);
+      (await next)();
+      await clock.advance(1100);
+      expect(limits.snapshot()[LANE]).toMatchObject({ free: 1, queued: 0 });
+    }
+  });
+});
+
+it('a call that waits for the answers of others sets no timer', async () => {
+  const { clock, take } = setup(1);
+  const release = await take();
+  const waiting = take();
+  await settle();
+  expect(clock.timers).toBe(0);
+  release();
+  await clock.until(waiting);
+});
+
+it('a queue of 20,000 calls is filled and emptied without a scan of the queue', async () => {
+  const { clock, take, limits } = setup(1);
+  const hold = await take();
+  const timed = async (calls: number) => {
+    const aborts = Array.from({ length: calls }, () => new AbortController());
+    const started = performance.now();
+    const all = aborts.map(({ signal }) => take(signal, () => {}).catch(() => {}));
+    for (const abort of aborts) abort.abort();
+    await Promise.all(all);
+    return performance.now() - started;
+  };
+  const few = Math.max(await timed(1_000), await timed(1_000), await timed(1_000));
+  // Twenty times as many take about twenty times as long; with a scan for each it would be four hundred.
+  expect((await timed(20_000)) / few).toBeLessThan(150);
+  hold();
+  await settle();
+  expect(limits.snapshot()[LANE]).toMatchObject({ queued: 0 });
+  expect(clock.timers).toBe(0);
+});
+
+describe('a paused limit', () => {
+  it('lets nobody out until the pause has passed, with at most a tenth added', async () => {
+    const { clock, take, limits } = inMemory();
+    limits.pause(LANE, 5000);
+    let through = 0;
+    const all = Array.from({ length: 3 }, () => take().then(() => through++));
+    await clock.advance(4999);
+    expect(through).toBe(0);
+    await clock.advance(502);
+    expect(through).toBe(3);
+    await Promise.all(all);
+  });
+
+  it('is never shortened by a shorter pause, and one that is no time is ignored', () => {
+    const { limits } = inMemory();
+    limits.pause(LANE, 60_000);
+    for (const ms of [10, 0, -5, Number.NaN, Number.POSITIVE_INFINITY]) limits.pause(LANE, ms);
+    expect(limits.snapshot()[LANE]?.pausedMs).toBe(60_500);
+  });
+});
+
+describe('a limit without a number', () => {
+  const unlimited = (perRequest: boolean) => inMemory({ limit: Number.POSITIVE_INFINITY, windowMs: 0 }, perRequest);
+
+  it.each([false, true])(
+    'lets everybody go until a pause, and then one until it is accepted (%s)',
+    async (perRequest) => {
+      const { clock, take, limits } = unlimited(perRequest);
+      const before = await Promise.all(Array.from({ length: 100 }, () => take()));
+      expect(limits.snapshot()[LANE]).toEqual({
+        ...{ limit: Number.POSITIVE_INFINITY, windowMs: 0, free: Number.POSITIVE_INFINITY, queued: 0, pausedMs: 0 },
+      });
+      before.pop()?.('unused');
+      limits.pause(LANE, 1_000);
+      const going: ((outcome?: 'unused' | 'accepted') => void)[] = [];
+      const all = Array.from({ length: 10 }, () => take().then((release) => void going.push(release)));
+      await clock.advance(1_000);
+      expect(going).toHaveLength(0);
+      await clock.advance(500);
+      expect(going).toHaveLength(1);
+      // What went before the pause says nothing about the time after it.
+      for (const release of before) release('accepted');
+      await clock.advance(5_000);
+      expect(going).toHaveLength(1);
+      // A failure that says nothing either lets the next one try.
+      going[0]?.();
+      await clock.advance(1_000);
+      expect(going).toHaveLength(2);
+      going[1]?.('accepted');
+      await clock.until(Promise.all(all));
+      expect(going).toHaveLength(10);
+      expect(limits.snapshot()[LANE]).toMatchObject({ free: Number.POSITIVE_INFINITY, queued: 0 });
+    },
+  );
+
+  it('pauses again when the call that tries is refused', async () => {
+    const { clock, take, limits } = unlimited(false);
+    limits.pause(LANE, 1_000);
+    const first = await clock.until(take());
+    const second = take();
+    limits.pause(LANE, 10_000);
+    first('unused');
+    let isThrough = false;
+    void second.then(() => {
+      isThrough = true;
+    });
+    await clock.advance(10_000);
+    expect(isThrough).toBe(false);
+    await clock.until(second);
+  });
+
+  it('tells a call that does not queue how long the pause lasts, and to come again soon while one tries', async () => {
+    const { clock, try: tryNow, limits } = unlimited(false);
+    limits.pause(LANE, 10_000);
+    expect(await tryNow()).toBe(10_500);
+    await clock.advance(10_500);
+    expect(typeof (await tryNow())).toBe('function');
+    expect(await tryNow()).toBe(1_000);
+  });
+});
+
+describe('a run that waits outside of the process', () => {
+  it('keeps its place for as long as it is told to wait, and is told a time that is enough', async () => {
+    const { clock, try: tryNow, take } = inMemory({ limit: 2, windowMs: 60_000 });
+    for (let call = 0; call < 2; call++) (await take())();
+    const told = await Promise.all(['a', 'b', 'c'].map((run) => tryNow(run)));
+    expect(told).toEqual([62_031 + 0, 62_031, 124_062].map((ms) => expect.closeTo(ms, -1)));
+    const asked = await tryNow('c');
+    expect(asked).toBeCloseTo(124_062, -1);
+    // A call that comes later waits behind them.
+    let isThrough = false;
+    void take().then(() => {
+      isThrough = true;
+    });
+    await clock.advance(62_050);
+    expect(isThrough).toBe(false);
+    for (const run of ['b', 'a']) {
+      const release = await tryNow(run);
+      expect(typeof release).toBe('function');
+      if (typeof release === 'function') release();
+    }
+    await clock.advance(62_050);
+    expect(typeof (await tryNow('c'))).toBe('function');
+    await clock.advance(1_000);
+    expect(isThrough).toBe(true);
+  });
+
+  it('loses its place when it does not come, and others go on', async () => {
+    const { clock, try: tryNow, take } = inMemory({ limit: 1, windowMs: 10_000 });
+    (await take())();
+    expect(await tryNow('dead')).toBeGreaterThan(10_000);
+    const began = clock.now();
+    (await clock.until(take()))();
+    expect(clock.now() - began).toBeGreaterThan(40_000);
+    expect(clock.now() - began).toBeLessThan(50_000);
+  });
+});

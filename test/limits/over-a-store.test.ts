@@ -1,0 +1,381 @@
+// The rate limits of an account over a store, on a clock that the test holds. The store counts what it is asked.
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { LaneLimit } from '../../src/rules/limits.js';
+import type { LaneWait } from '../../src/store/rate-limit.js';
+import { fullest } from '../support/fullest.js';
+import { seeded } from '../support/seeded.js';
+import { settle, virtualClock } from '../waiting/virtual-clock.js';
+import { LANE, MINUTE, world } from './world.js';
+
+interface Campaign {
+  readonly processes: number;
+  readonly calls: number;
+  readonly limit: LaneLimit;
+  readonly answerMs: number;
+  readonly delayMs?: number;
+  /** Between two calls. */
+  readonly gapMs?: number;
+}
+
+/** Calls of many processes: when the service counted each, and how often the store was asked. */
+async function campaign({ processes, calls, limit, answerMs, delayMs = 2, gapMs = 200 }: Campaign) {
+  const { clock, process, asks, pauseMs } = world(limit, { delayMs });
+  const next = seeded(1);
+  const all = Array.from({ length: processes }, () => process());
+  const counted: number[] = [];
+  const began = clock.now();
+  const done: Promise<void>[] = [];
+  for (let call = 0; call < calls; call++) {
+    const work = async () => {
+      const release = await all[call % processes]?.take();
+      const there = next() * answerMs;
+      await pauseMs(there);
+      counted.push(clock.now());
+      await pauseMs(answerMs - there);
+      release?.();
+    };
+    done.push(work());
+    await clock.advance(gapMs);
+  }
+  await clock.until(Promise.all(done));
+  return { counted, tookMs: Math.max(...counted) - began, asks: asks() };
+}
+
+describe('limits over a store', () => {
+  it.each([
+    [1, 0.95],
+    [8, 0.95],
+    [50, 0.9],
+  ])('hold over %i processes and use the slots', async (processes, share) => {
+    const calls = 200;
+    const { counted, tookMs, asks } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800 });
+    expect(counted).toHaveLength(calls);
+    expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
+    const allowedMs = (calls / MINUTE.limit - 1) * (MINUTE.windowMs + 800);
+    expect(allowedMs / tookMs).toBeGreaterThan(share);
+    expect(asks / (tookMs / 1_000)).toBeLessThan(100);
+  });
+
+  it.each([
+    ['late, but within its time limit', 8, 950],
+    ['so late that it counts as unavailable, for a process that counts by itself', 1, 20_000],
+    ['now in time and now too late, for a process that counts by itself', 1, 2_200],
+  ])('hold while the store answers %s', async (_, processes, delayMs) => {
+    const calls = 70;
+    const { counted } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800, delayMs });
+    expect(counted).toHaveLength(calls);
+    expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
+  });
+
+  it.each([1, 8, 50])('cost %i processes whose calls come at once what the guide says', async (processes) => {
+    const over = async (windowMs: number) => {
+      const limit = { limit: 20, windowMs };
+      const { tookMs, asks } = await campaign({ processes, calls: 100, limit, answerMs: 10, delayMs: 1, gapMs: 0 });
+      return { used: Math.floor((100 * 4 * windowMs) / tookMs), asks: Math.ceil(asks / (tookMs / 1_000)) };
+    };
+    const short = await over(6_000);
+    const long = await over(60_000);
+    const guide = readFileSync('docs/many-processes.md', 'utf8');
+    expect(guide).toContain(`| ${processes} | ${short.used} % | ${short.asks} | ${long.asks} |`);
+  });
+
+  it('serve every process, also those with few calls beside those with many', async () => {
+    const { clock, process, pauseMs } = world({ limit: 10, windowMs: 2_000 });
+    const served = new Map<number, number>();
+    const counted: number[] = [];
+    for (let at = 0; at < 8; at++) {
+      const own = process();
+      const loop = async () => {
+        for (;;) {
+          const release = await own.take();
+          counted.push(clock.now());
+          served.set(at, (served.get(at) ?? 0) + 1);
+          await pauseMs(50);
+          release();
+        }
+      };
+      for (let call = 0; call < (at % 2 === 0 ? 2 : 40); call++) void loop();
+    }
+    await clock.advance(60_000);
+    expect(fullest(counted, 2_000)).toBeLessThanOrEqual(10);
+    expect(counted.length).toBeGreaterThan(0.95 * ((10 * 60_000) / 2_050));
+    expect(served.size).toBe(8);
+    expect(Math.min(...served.values())).toBeGreaterThan(20);
+  });
+
+  it('cost at most two asks for a slot of a process that creates one after the other', async () => {
+    const { clock, process, asks } = world();
+    const one = process();
+    for (let call = 0; call < 20; call++) (await clock.until(one.take()))();
+    expect(asks()).toBeLessThanOrEqual(2 * 20);
+  });
+
+  it('are asked for once by calls of one moment', async () => {
+    const { clock, process, asks } = world();
+    const one = process();
+    await clock.until(Promise.all([one.take(), one.take(), one.try(), one.try('run')]));
+    expect(asks()).toBe(2);
+  });
+
+  it('are asked for at most twice a second by a process, however many of its calls wait', async () => {
+    const { clock, process, asks } = world({ limit: 1, windowMs: 3_600_000 });
+    const one = process();
+    (await clock.until(one.take()))();
+    await clock.advance(1_000);
+    const before = asks();
+    const abort = new AbortController();
+    const calls: Promise<unknown>[] = [];
+    for (let call = 0; call < 600; call++) {
+      calls.push(one.take(abort.signal).catch(() => {}));
+      await clock.advance(100);
+    }
+    expect(asks() - before).toBeLessThanOrEqual(2 * 60 + 4);
+    abort.abort();
+    await Promise.all(calls);
+  });
+
+  it('give a slot one window after the answer and not after the call', async () => {
+    const { clock, process } = world({ limit: 1, windowMs: 60_000 });
+    const [one, other] = [process(), process()];
+    const release = await clock.until(one.take());
+    let isThrough = false;
+    const next = other.take().then((slot) => {
+      isThrough = true;
+      return slot;
+    });
+    await clock.advance(100_000);
+    release();
+    release();
+    await clock.advance(60_000);
+    expect(isThrough).toBe(false);
+    await clock.advance(1_000);
+    expect(isThrough).toBe(true);
+    (await next)();
+  });
+
+  it('give a slot one window after the answer, also when that came while the store was read', async () => {
+    const { clock, process } = world({ limit: 1, windowMs: 10_000 });
+    const late: { answer?: () => unknown } = {};
+    const [one, other] = [process({ faults: late }), process()];
+    const release = await clock.until(one.take());
+    late.answer = () => new Promise<void>((resolve) => void clock.after(1_500, resolve));
+    const refused = one.try();
+    await clock.advance(1_400);
+    release();
+    const answeredMs = clock.now();
+    expect(await clock.until(refused)).toBeGreaterThan(0);
+    delete late.answer;
+    (await clock.until(other.take()))();
+    expect(clock.now() - answeredMs).toBeGreaterThan(10_000);
+    expect(clock.now() - answeredMs).toBeLessThan(12_000);
+  });
+
+  it('give an unused slot to the next call without a window', async () => {
+    const { clock, process } = world({ limit: 1, windowMs: 60_000 });
+    const [one, other] = [process(), process()];
+    const release = await clock.until(one.take());
+    const next = other.take();
+    await clock.advance(1_000);
+    release('unused');
+    await clock.advance(6_000);
+    (await Promise.race([next, settle().then(() => expect.unreachable())]))();
+  });
+
+  it('hold back every process for a pause, for as long as it lasts, also one that comes later', async () => {
+    const { clock, process } = world();
+    const one = process();
+    const release = await clock.until(one.take());
+    one.limits.pause(LANE, 600_000);
+    release('unused');
+    one.limits.pause(LANE, 1_000);
+    await clock.advance(590_000);
+    const other = process();
+    let isThrough = false;
+    const next = other.take().then((slot) => {
+      isThrough = true;
+      slot();
+    });
+    await clock.advance(9_000);
+    expect(isThrough).toBe(false);
+    await clock.advance(7_000);
+    expect(isThrough).toBe(true);
+    await next;
+  });
+
+  it('without a number let one call of all processes go after a pause, and the others when it is accepted', async () => {
+    const { clock, process } = world({ limit: Number.POSITIVE_INFINITY, windowMs: 0 });
+    const all = [process(), process(), process()];
+    for (const one of all) (await clock.until(one.take()))('accepted');
+    all[0]?.limits.pause(LANE, 10_000);
+    await clock.advance(100);
+    const going: ((outcome?: 'accepted') => void)[] = [];
+    for (const one of all) for (let call = 0; call < 5; call++) void one.take().then((slot) => going.push(slot));
+    await clock.advance(9_000);
+    expect(going).toHaveLength(0);
+    await clock.advance(20_000);
+    expect(going).toHaveLength(1);
+    going[0]?.('accepted');
+    await clock.advance(2_500);
+    expect(going).toHaveLength(15);
+  });
+
+  it('let an abort act at once with its own reason, and give its place to the next', async () => {
+    const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
+    const [one, other] = [process(), process()];
+    (await clock.until(one.take()))();
+    const abort = new AbortController();
+    const aborted = one.take(abort.signal);
+    await clock.advance(500);
+    const last = other.take();
+    await clock.advance(500);
+    faults.read = () => new Promise(() => {});
+    const reason = new Error('enough');
+    abort.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    delete faults.read;
+    const before = clock.now();
+    (await clock.until(last))();
+    expect(clock.now() - before).toBeLessThan(62_000);
+    await expect(one.take(AbortSignal.abort('before'))).rejects.toBe('before');
+  });
+
+  it('say once to each call that it waits, how long, behind how many and why', async () => {
+    const { clock, process } = world({ limit: 1, windowMs: 60_000 });
+    const [one, other] = [process(), process()];
+    const waits: LaneWait[] = [];
+    const note = (wait: LaneWait) => void waits.push(wait);
+    (await clock.until(one.take(undefined, note)))();
+    await clock.advance(2_000);
+    const first = other.take(undefined, note);
+    await clock.advance(1_000);
+    const second = one.take(undefined, note);
+    await clock.advance(1_000);
+    expect(waits).toEqual([
+      { lane: LANE, waitMs: expect.any(Number), queued: 1, reason: 'limit' },
+      { lane: LANE, waitMs: expect.any(Number), queued: 2, reason: 'limit' },
+    ]);
+    expect(waits[0]?.waitMs).toBeGreaterThan(57_000);
+    expect(waits[0]?.waitMs).toBeLessThan(60_100);
+    expect(waits[1]?.waitMs).toBeGreaterThan(115_000);
+    (await clock.until(first))();
+    (await clock.until(second))();
+    expect(waits).toHaveLength(2);
+  });
+
+  it('refuse a call that does not queue, with the time of the next slot, and leave nothing in the line', async () => {
+    const { clock, process } = world({ limit: 1, windowMs: 60_000 });
+    const [one, other] = [process(), process()];
+    (await clock.until(one.take()))();
+    await clock.advance(1_000);
+    const refused = await clock.until(other.try());
+    expect(refused).toBeGreaterThan(58_000);
+    expect(refused).toBeLessThan(60_100);
+    (await clock.until(one.take()))();
+  });
+
+  it('give a slot that was granted to a call which has just been aborted to another process', async () => {
+    const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
+    const [one, other] = [process(), process()];
+    const aborted = new AbortController();
+    // While the turn that grants the slot is being written.
+    faults.write = () => aborted.abort();
+    await expect(clock.until(one.take(aborted.signal))).rejects.toMatchObject({ name: 'AbortError' });
+    delete faults.write;
+    const before = clock.now();
+    await clock.until(other.take());
+    expect(clock.now() - before).toBeLessThan(6_000);
+  });
+
+  it('give up the place of a process that died, and its slots after one lease', async () => {
+    const { clock, process } = world({ limit: 2, windowMs: 60_000 });
+    // Its clock has stopped, so it takes no turn any more.
+    const stopped = virtualClock(clock.now());
+    const after: typeof clock.after = (ms, fire) => (ms < 100 ? clock.after(ms, fire) : () => {});
+    const dead = process({ clock: { ...clock, timers: 0, now: stopped.now, after } });
+    for (let slot = 0; slot < 2; slot++) await clock.until(dead.take());
+    dead.take().catch(() => {});
+    await clock.advance(1_000);
+    const began = clock.now();
+    (await clock.until(process().take()))();
+    expect(clock.now() - began).toBeGreaterThan(70_000);
+    expect(clock.now() - began).toBeLessThan(80_000);
+  });
+
+  it('keep the slot of a call for as long as its process lives', async () => {
+    const { clock, process } = world({ limit: 1, windowMs: 2_000 });
+    const [one, other] = [process(), process()];
+    const release = await clock.until(one.take());
+    let isThrough = false;
+    const next = other.take().then(() => {
+      isThrough = true;
+    });
+    await clock.advance(600_000);
+    expect(isThrough).toBe(false);
+    release();
+    await clock.until(next);
+  });
+
+  it('leave nothing when the account is idle, and no timer', async () => {
+    const { clock, process, store } = world();
+    (await clock.until(process().take()))();
+    await clock.advance(200_000);
+    expect(clock.timers).toBe(0);
+    expect((await store.read(`account/limits/${LANE}`, ['limit'])).values).toEqual({});
+  });
+
+  it('hold on Workers, where each call asks by itself', async () => {
+    const { clock, process, pauseMs } = world({ limit: 3, windowMs: 2_000 });
+    const { take, limits } = process({ clock: { ...clock, timers: 0, perRequest: true } });
+    const counted: number[] = [];
+    const call = async () => {
+      const release = await take();
+      counted.push(clock.now());
+      await pauseMs(30);
+      release();
+    };
+    const all = Array.from({ length: 12 }, call);
+    await clock.advance(500);
+    expect(limits.snapshot()[LANE]).toMatchObject({ free: 0, queued: 9 });
+    await clock.until(Promise.all(all));
+    expect(fullest(counted, 2_000)).toBeLessThanOrEqual(3);
+    expect(Math.max(...counted) - Math.min(...counted)).toBeLessThan(15_000);
+  });
+});
+
+/** Calls that are answered, refused, given up or lost with their process, on a store that is now fast and now slow. */
+async function life(seed: number) {
+  const next = seeded(seed);
+  const limit = { limit: 1 + Math.floor(next() * 8), windowMs: 500 + next() * 5_000 };
+  const { clock, process, pauseMs } = world(limit, { delayMs: next() ** 3 * 300, next });
+  const counted: number[] = [];
+  let open = 0;
+  const one = (own: ReturnType<typeof process>) => {
+    const call = async () => {
+      const abort = new AbortController();
+      if (next() < 0.1) clock.after(next() * 3_000, () => abort.abort());
+      const release = await own.take(abort.signal).catch(() => undefined);
+      if (!release) return;
+      if (next() < 0.05) return release('unused');
+      await pauseMs(next() ** 3 * 2_000);
+      counted.push(clock.now());
+      await pauseMs(next() ** 3 * 2_000);
+      release();
+    };
+    open++;
+    return call().finally(() => open--);
+  };
+  for (let at = 0; at < 6; at++) {
+    const own = process();
+    for (let made = 0; made < 20; made++) clock.after(next() * 10_000, () => void one(own));
+  }
+  await clock.advance(120_000 + 12 * 20 * (limit.windowMs / limit.limit));
+  return { limit, counted, open, timers: clock.timers };
+}
+
+it('limits over a store hold, and leave nobody behind, whatever their calls do', async () => {
+  for (let seed = 1; seed <= 20; seed++) {
+    const { limit, counted, open, timers } = await life(seed);
+    expect([seed, fullest(counted, limit.windowMs) <= limit.limit, open, timers]).toEqual([seed, true, 0, 0]);
+  }
+});

@@ -1,0 +1,166 @@
+// Rate limits while the store is away: the process goes on by what it knows, and tells the store afterwards.
+import { describe, expect, it, vi } from 'vitest';
+import { setupError } from '../../src/store/store.js';
+import type { VirtualClock } from '../waiting/virtual-clock.js';
+import { LANE, world } from './world.js';
+
+const away = () => Promise.reject(new Error('the store is gone'));
+const ONE = { limit: 1, windowMs: 10_000 };
+
+describe('a store that is unavailable', () => {
+  it('is replaced by what the process knows, with one warning for each outage', async () => {
+    const { clock, process, faults, warnings } = world({ limit: 2, windowMs: 60_000 });
+    const one = process();
+    (await clock.until(one.take()))();
+    faults.read = away;
+    const times: number[] = [];
+    const calls = [1, 2, 3].map(() =>
+      one.take().then((slot) => {
+        times.push(clock.now());
+        slot();
+      }),
+    );
+    await clock.until(Promise.all(calls));
+    times.sort((a, b) => a - b);
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(58_000);
+    expect(warnings).toEqual([
+      'The store is unavailable (the store is gone). Until it answers, this process keeps the limits by itself.',
+    ]);
+    delete faults.read;
+    await clock.advance(200_000);
+    (await clock.until(one.take()))();
+    faults.read = away;
+    await clock.advance(200_000);
+    (await clock.until(one.take()))();
+    expect(warnings).toHaveLength(2);
+  });
+
+  it('learns when it returns what was sent without it, and serves the calls that still wait', async () => {
+    const limit = { limit: 4, windowMs: 60_000 };
+    const { clock, process, faults, pauseMs } = world(limit);
+    const all = [process(), process(), process()];
+    const sent: number[] = [];
+    faults.read = away;
+    const calls = Array.from({ length: 30 }, async (_, call) => {
+      await pauseMs(1_000 * call);
+      const release = await all[call % 3]?.take();
+      sent.push(clock.now());
+      await pauseMs(800);
+      release?.();
+    });
+    await clock.advance(40_000);
+    // Each process has sent what it may by itself.
+    expect(sent).toHaveLength(12);
+    delete faults.read;
+    // All of them have asked the store again.
+    const knownMs = clock.now() + 6_000;
+    await clock.until(Promise.all(calls));
+    expect(sent).toHaveLength(30);
+    for (const atMs of sent.filter((time) => time > knownMs)) {
+      const within = sent.filter((other) => other <= atMs && other > atMs - limit.windowMs);
+      expect(within.length).toBeLessThanOrEqual(limit.limit);
+    }
+  });
+
+  it('is told by a process that had lost it what that has sent meanwhile, though none of its calls waits', async () => {
+    const { clock, process } = world({ limit: 4, windowMs: 60_000 });
+    const lost: { read?: () => unknown } = { read: away };
+    const [one, other] = [process({ faults: lost }), process()];
+    for (let call = 0; call < 4; call++) (await clock.until(one.take()))();
+    await clock.advance(40_000);
+    const before = clock.now();
+    delete lost.read;
+    await clock.advance(6_000);
+    (await clock.until(other.take()))();
+    // A window after the calls, and not a window after the return of the store.
+    expect(clock.now() - before).toBeGreaterThan(19_000);
+    expect(clock.now() - before).toBeLessThan(23_000);
+    await clock.advance(120_000);
+    expect(clock.timers).toBe(0);
+  });
+
+  it.each([
+    ['two seconds', undefined, 2_000],
+    ['its own time limit', 300, 300],
+  ])('counts as unavailable after %s, and the next calls do not wait for it', async (_, timeoutMs, ms) => {
+    const { clock, process, faults } = world();
+    faults.read = () => new Promise(() => {});
+    const one = process(timeoutMs === undefined ? {} : { timeoutMs });
+    const before = clock.now();
+    (await clock.until(one.take()))();
+    expect(clock.now() - before).toBe(ms);
+    for (let call = 0; call < 3; call++) (await clock.until(one.take()))();
+    expect(clock.now() - before).toBe(ms);
+  });
+
+  it('keeps no process alive that has only answered calls to tell of', async () => {
+    const { clock, process, faults } = world();
+    const holding: number[] = [];
+    const after: VirtualClock['after'] = (ms, fire, options) => {
+      if (!options?.isIdle) holding.push(ms);
+      return clock.after(ms, fire);
+    };
+    faults.read = away;
+    const release = await clock.until(process({ clock: { ...clock, timers: 0, after } }).take());
+    holding.length = 0;
+    release();
+    await clock.advance(1_000);
+    expect(clock.timers).toBe(1);
+    // The answer is told to what the process knows.
+    expect(holding.filter((ms) => ms > 250)).toEqual([]);
+  });
+
+  it('refuses calls that do not queue by what the process knows', async () => {
+    const { clock, process, faults, asks } = world(ONE);
+    const [one, other] = [process(), process()];
+    faults.read = away;
+    const [taken, refused] = await clock.until(Promise.all([one.try(), one.try()]));
+    expect([typeof taken, refused]).toEqual(['function', expect.closeTo(10_006, -1)]);
+    if (typeof taken === 'function') taken();
+    await clock.advance(100);
+    expect(await clock.until(one.try())).toBeGreaterThan(9_000);
+    expect(asks()).toBe(1);
+    delete faults.read;
+    await clock.advance(6_000);
+    expect(await clock.until(other.try())).toBeGreaterThan(3_000);
+  });
+
+  it('is no outage when it is set up wrongly: each call rejects with what to fix', async () => {
+    const { clock, process, faults, warnings } = world();
+    const one = process();
+    faults.read = () => Promise.reject(setupError('NOPERM. Give its user the command eval.'));
+    await expect(clock.until(one.take())).rejects.toMatchObject({ recovery: 'fix_setup' });
+    await expect(clock.until(one.try())).rejects.toThrow('NOPERM');
+    expect(warnings).toEqual([]);
+    delete faults.read;
+    (await clock.until(one.take()))();
+  });
+
+  it('that loses the answer to a write keeps the limit, and finds its way back', async () => {
+    const { clock, process, faults } = world({ limit: 2, windowMs: 10_000 });
+    const [one, other] = [process(), process()];
+    faults.written = () => {
+      delete faults.written;
+      throw new Error('the answer was lost');
+    };
+    const slots = [await clock.until(one.take()), await clock.until(one.take())];
+    await clock.advance(6_000);
+    // The store has the first call once, and the second since its return.
+    expect(await clock.until(other.try())).toBeGreaterThan(5_000);
+    for (const release of slots) release();
+    const seen = vi.fn();
+    const third = other.take().then(seen);
+    await clock.advance(9_000);
+    expect(seen).not.toHaveBeenCalled();
+    await clock.until(third);
+  });
+
+  it('that holds something else says so', async () => {
+    const { clock, process, store } = world();
+    const group = `account/limits/${LANE}`;
+    await store.write(group, '0', { limit: { value: 'not ours', ttlMs: 60_000 } });
+    await expect(clock.until(process().take())).rejects.toThrow(
+      `The store has something else under "${group}". Give gen-client a prefix of its own.`,
+    );
+  });
+});

@@ -1,0 +1,95 @@
+// Processes that share the rate limits of one account over a store, on a clock that the test holds.
+import type { LaneLimit } from '../../src/rules/limits.js';
+import type { Random } from '../../src/runtime/clock.js';
+import type { LaneWait, Release } from '../../src/store/rate-limit.js';
+import { RateLimits } from '../../src/store/rate-limits.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
+import { seeded } from '../support/seeded.js';
+import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
+
+export const LANE = 'videos.create';
+export const MINUTE: LaneLimit = { limit: 20, windowMs: 60_000 };
+
+/** What happens at the store. */
+export interface Faults {
+  read?: () => unknown;
+  /** Before the answer to a read arrives. */
+  answer?: () => unknown;
+  write?: () => unknown;
+  /** Before the answer to a write arrives. */
+  written?: () => unknown;
+}
+
+export interface ProcessOptions {
+  readonly clock?: VirtualClock;
+  readonly timeoutMs?: number;
+  /** What goes wrong for this process only. */
+  readonly faults?: Faults;
+}
+
+/** One process. */
+export interface LimitedProcess {
+  readonly limits: RateLimits;
+  take(signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<Release>;
+  try(run?: string): Promise<Release | number>;
+}
+
+function processOn(limits: RateLimits, warn: (message: string) => void): LimitedProcess {
+  return {
+    limits,
+    take: (signal, onWait) => limits.take(LANE, { signal, onWait, warn }),
+    try: (run) => limits.try(LANE, { warn }, run),
+  };
+}
+
+/** The rate limits of one process, in its memory. */
+export function inMemory(limit: LaneLimit = MINUTE, perRequest = false) {
+  const clock = Object.assign(virtualClock(), { perRequest });
+  let ids = 0;
+  const random: Random = { next: () => 0.5, uuid: () => `call-${++ids}` };
+  const limits = new RateLimits({ limits: { [LANE]: limit }, shared: undefined, clock, random, cells: new Map() });
+  return { clock, ...processOn(limits, () => {}) };
+}
+
+/** A store that answers after a delay, and counts what it is asked. */
+export function world(limit: LaneLimit = MINUTE, { delayMs = 1, next = seeded(7) } = {}) {
+  const clock = virtualClock();
+  const store = memoryStoreOn(clock);
+  let ids = 0;
+  const random: Random = { next, uuid: () => `process-${++ids}` };
+  const startMs = clock.now();
+  const asked: { readonly what: 'read' | 'write'; readonly atMs: number }[] = [];
+  const pause = () => new Promise<void>((resolve) => void clock.after(next() * delayMs, resolve));
+  const faults: Faults = {};
+  const storeOf = (own: Faults): Store => ({
+    async read(group, keys) {
+      asked.push({ what: 'read', atMs: clock.now() - startMs });
+      await pause();
+      await faults.read?.();
+      await own.read?.();
+      const seen = await store.read(group, keys);
+      await pause();
+      await own.answer?.();
+      return seen;
+    },
+    async write(group, version, changes) {
+      asked.push({ what: 'write', atMs: clock.now() - startMs });
+      await pause();
+      await faults.write?.();
+      const isWritten = await store.write(group, version, changes);
+      await pause();
+      await faults.written?.();
+      return isWritten;
+    },
+  });
+  const warnings: string[] = [];
+  const process = (options: ProcessOptions = {}): LimitedProcess => {
+    const shared = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
+    const made = { limits: { [LANE]: limit }, shared, clock: options.clock ?? clock, random, cells: new Map() };
+    return processOn(new RateLimits(made), (message) => void warnings.push(message));
+  };
+  const pauseMs = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
+  /** The milliseconds from the start. */
+  const atMs = () => clock.now() - startMs;
+  return { clock, store, faults, process, warnings, asked, atMs, pauseMs, asks: () => asked.length };
+}

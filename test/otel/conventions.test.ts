@@ -1,0 +1,105 @@
+// What the semantic conventions for generative AI require of a span and a metric, on the oldest and the newest OpenTelemetry.
+import { fork } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { build } from 'esbuild';
+import { afterAll, describe, expect, test } from 'vitest';
+
+interface Told {
+  readonly spans: readonly {
+    readonly name: string;
+    readonly kind: number;
+    readonly status: number;
+    readonly attributes: Readonly<Record<string, unknown>>;
+  }[];
+  /** The provider and model of each measured value. */
+  readonly models: readonly string[];
+}
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'gen-client-conventions-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const newest = (name: string) => here(`newest/node_modules/@opentelemetry/${name}`);
+const ALIASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  '1.9': {},
+  newest: {
+    '@opentelemetry/api': newest('api'),
+    '@opentelemetry/context-async-hooks': newest('context-async-hooks'),
+    '@opentelemetry/sdk-metrics': newest('sdk-metrics'),
+    '@opentelemetry/sdk-trace-base': here('newest/sdk-trace-base.mjs'),
+  },
+};
+
+/** Why the tests of the newest are skipped, with a printed reason. In CI it has to be there. */
+function whyNotNewest(): string | undefined {
+  if (existsSync(newest('api'))) return undefined;
+  const reason = 'the newest OpenTelemetry is not installed (npm ci --prefix test/otel/newest)';
+  if (process.env.CI) throw new Error(reason);
+  console.warn(`skipped: ${reason}`);
+  return reason;
+}
+
+async function told(version: string): Promise<Told> {
+  const outfile = join(folder, `${version}.mjs`);
+  await build({
+    entryPoints: [here('conventions-process.ts')],
+    outfile,
+    alias: ALIASES[version] ?? {},
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    },
+  });
+  return new Promise((resolve, reject) => {
+    const child = fork(outfile, [], { execArgv: [] });
+    child.once('message', (message) => resolve(message as Told));
+    child.once('exit', (code) => reject(new Error(`the program ended with ${code}`)));
+  });
+}
+
+const isMissing = whyNotNewest() !== undefined;
+describe.each(Object.keys(ALIASES))('on OpenTelemetry %s', (version) => {
+  test.skipIf(version === 'newest' && isMissing)(
+    'a job is a client span of its operation, model and provider',
+    async () => {
+      const { spans, models } = await told(version);
+      const jobs = spans.filter(({ kind }) => kind === SpanKind.CLIENT);
+      expect(jobs.map(({ name, status }) => [name, status])).toEqual([
+        ['generate_content svc-video-fast', SpanStatusCode.UNSET],
+        ['generate_content svc-image-pro', SpanStatusCode.UNSET],
+        ['generate_content svc-video-fast', SpanStatusCode.ERROR],
+        // What is no model of the table is no part of a name.
+        ['generate_content', SpanStatusCode.ERROR],
+        ['generate_content', SpanStatusCode.UNSET],
+      ]);
+      for (const { attributes } of jobs) {
+        expect(attributes).toMatchObject({
+          'gen_ai.operation.name': 'generate_content',
+          'gen_ai.provider.name': 'gen_client',
+          'gen_ai.output.type': expect.stringMatching(/^(video|image)$/),
+        });
+      }
+      expect(jobs.map(({ attributes }) => attributes['gen_ai.request.model'])).toEqual([
+        'svc-video-fast',
+        'svc-image-pro',
+        'svc-video-fast',
+        'of-a-user',
+        'of-a-user',
+      ]);
+      // One span for each operation: whoever counts them counts no job twice.
+      const operations = spans.filter(({ attributes }) => 'gen_ai.operation.name' in attributes);
+      expect(operations).toEqual(jobs);
+      const waits = spans.filter(({ name }) => name === 'wait').map(({ status }) => status);
+      expect(waits).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET, SpanStatusCode.ERROR]);
+      expect(new Set(models)).toEqual(
+        new Set(['gen_client svc-video-fast', 'gen_client svc-image-pro', 'gen_client other']),
+      );
+    },
+  );
+});

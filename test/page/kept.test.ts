@@ -1,0 +1,193 @@
+// What a tab keeps over a reload: the ticket of each run, which opens for its own user only.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  browser,
+  closeBrowser,
+  DONE,
+  endOf,
+  kept,
+  open,
+  openBrowser,
+  PROMPT,
+  paths,
+  refusal,
+  settled,
+  statesOf,
+} from './doubles.js';
+
+beforeEach(openBrowser);
+afterEach(closeBrowser);
+
+const QUEUED = { ticket: 't1', status: 'queued', againMs: 60_000 };
+const OTHER_USER = { code: 'other_user', message: 'This was asked for in another session.' };
+const NOT_FOUND = { code: 'not_found', message: 'This does not exist.' };
+
+/** A run whose create is under way, or answered, in a tab that is then loaded again. */
+async function leftRun(answers: (typeof browser)['answers']) {
+  browser.answers = answers;
+  const run = open().videos.create(PROMPT);
+  await settled();
+  browser.asked.length = 0;
+  return run;
+}
+
+describe('after a reload', () => {
+  it.each([
+    ['waiting', QUEUED],
+    ['done', DONE],
+    ['failed', { ticket: 't1', status: 'failed', error: { code: 'generation_rejected', message: 'No.' } }],
+  ])(
+    'a run that was %s is followed by its ticket: no create is sent, and nothing that was asked is kept',
+    async (_, answer) => {
+      const run = await leftRun({ videos: [answer], watch: [DONE] });
+      expect(JSON.stringify(kept())).not.toContain(PROMPT.prompt);
+      const [again] = open().resume();
+      expect(again?.get()).toEqual({ phase: 'waiting', uploaded: 0 });
+      expect(await endOf(again)).toMatchObject({ phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' });
+      expect([again?.id, browser.asked]).toEqual([run.id, [{ path: '/api/gen/watch', body: { ticket: 't1' } }]]);
+    },
+  );
+
+  it('a run whose create was not answered sends it again, in the session in which it was asked', async () => {
+    const run = await leftRun({});
+    expect(kept()).toEqual({ [run.id]: { verb: 'videos', session: 's1', ask: PROMPT } });
+    browser.answers = { videos: [DONE] };
+    expect(await endOf(open().resume()[0])).toMatchObject({ phase: 'done' });
+    const body = { key: run.id, ask: PROMPT, session: 's1' };
+    expect([browser.asked, browser.sessions]).toEqual([[{ path: '/api/gen/videos', body }], 1]);
+  });
+
+  it.each([
+    ['whose create was not answered', {}, { videos: [refusal(403, OTHER_USER)] }, OTHER_USER],
+    ['that was waiting', { videos: [QUEUED] }, { watch: [refusal(404, NOT_FOUND)] }, NOT_FOUND],
+    ['that was done', { videos: [DONE] }, { watch: [refusal(404, NOT_FOUND)] }, NOT_FOUND],
+  ])('a run %s is forgotten when another user has signed in, and shows nothing', async (_, before, after, error) => {
+    await leftRun(before);
+    browser.answers = after;
+    const page = open();
+    const [run] = page.resume();
+    const states = run ? statesOf(run) : [];
+    expect(await endOf(run)).toEqual(error);
+    expect(states.map(({ phase, status, url, tokens }) => [phase, status, url, tokens])).toEqual([
+      [expect.stringMatching(/^(creating|waiting)$/), undefined, undefined, undefined],
+      ['failed', undefined, undefined, undefined],
+    ]);
+    expect([kept(), page.resume(), open().resume(), browser.asked.length]).toEqual([{}, [], [], 1]);
+  });
+
+  it.each([
+    ['401', refusal(401, { code: 'unauthorized', message: 'Sign in first.' })],
+    ['a 404 of another server', refusal(404, '<html>')],
+  ])('a run whose wait is answered with %s stays kept', async (_, answer) => {
+    const run = await leftRun({ videos: [QUEUED] });
+    browser.answers = { watch: [answer] };
+    const [again] = open().resume();
+    await endOf(again);
+    expect(again?.get().phase).toBe('failed');
+    expect(Object.keys(kept())).toEqual([run.id]);
+  });
+});
+
+describe('the ticket of the session', () => {
+  it('is asked for once, before the first create, and not by a page that creates nothing', async () => {
+    browser.answers = { videos: [DONE], watch: [DONE] };
+    const page = open();
+    page.watch('t9');
+    page.resume();
+    await settled();
+    expect(browser.sessions).toBe(0);
+    for (const prompt of ['a fox', 'a crow', 'a hare']) page.videos.create({ prompt });
+    await settled();
+    page.videos.create({ prompt: 'a wolf' });
+    await settled();
+    expect(browser.sessions).toBe(1);
+    expect(browser.asked.slice(1).map(({ body }) => body.session)).toEqual(['s1', 's1', 's1', 's1']);
+  });
+
+  it('is asked for anew after a refusal: who asks next may be another user', async () => {
+    browser.answers = { videos: [refusal(403, OTHER_USER), DONE] };
+    const page = open();
+    expect(await endOf(page.videos.create(PROMPT))).toEqual(OTHER_USER);
+    expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
+    expect(browser.asked.map(({ body }) => body.session)).toEqual(['s1', 's2']);
+  });
+
+  it('is asked for again where the network fails, and nothing is uploaded before it is there', async () => {
+    const answers = [new TypeError('fetch'), refusal(200, '<html>'), { ticket: 'sA' }];
+    browser.answers = { session: answers, videos: [DONE] };
+    const run = open().videos.create({ first_frame_upload_id: new Blob([]) });
+    browser.answers.upload = [{ put: 'p1' }];
+    browser.answers.uploaded = [{ upload: 'u1' }];
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(paths()).toEqual(['session', 'session']);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(browser.asked.at(-1)?.body).toMatchObject({ session: 'sA' });
+  });
+
+  it('that a run which is stopped has asked for is used by the next one', async () => {
+    browser.answers = { videos: [DONE] };
+    const page = open();
+    const left = page.videos.create(PROMPT);
+    left.stop();
+    expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
+    expect([browser.sessions, paths(), Object.keys(kept()).length]).toEqual([1, ['videos'], 1]);
+  });
+});
+
+describe('of many runs', () => {
+  it('the last 100 are kept, and those that are over are dropped first', async () => {
+    const page = open();
+    const ids: string[] = [];
+    for (let made = 0; made < 102; made++) {
+      const isOver = made === 40 || made === 70;
+      browser.answers = { videos: [{ ...(isOver ? DONE : QUEUED), ticket: `t${made}` }] };
+      ids.push(page.videos.create({ prompt: `fox ${made}` }).id);
+      await settled();
+    }
+    expect(Object.keys(kept())).toEqual(ids.filter((_, made) => made !== 40 && made !== 70));
+    page.videos.create({ prompt: 'one more' });
+    await settled();
+    const left = Object.keys(kept());
+    expect([left.length, left.includes(ids[0] ?? ''), left.includes(ids[1] ?? '')]).toEqual([100, false, true]);
+  });
+});
+
+describe('a sessionStorage', () => {
+  it.each([
+    ['that is full', () => new DOMException('The quota has been exceeded.', 'QuotaExceededError')],
+    ['that cannot be written', () => new Error('SecurityError')],
+  ])('%s lets creates work', async (_, error) => {
+    vi.stubGlobal('sessionStorage', {
+      getItem: () => null,
+      setItem() {
+        throw error();
+      },
+    });
+    browser.answers = { videos: [DONE] };
+    const page = open();
+    expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
+    expect(open().resume()).toEqual([]);
+  });
+
+  it.each([
+    '{"a":',
+    'a text',
+    '"a text"',
+    '7',
+    'null',
+    '[]',
+    '["a"]',
+    '{"a":7}',
+    '{"a":null}',
+    '{"a":{"verb":"videos"}}',
+  ])('that holds %s is as one that is empty', async (value) => {
+    browser.stored.set('gen-page:/api/gen', value);
+    browser.answers = { videos: [DONE] };
+    const page = open();
+    expect(page.resume()).toEqual([]);
+    const run = page.videos.create(PROMPT);
+    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(kept()).toEqual({ [run.id]: { ticket: 't1', over: true } });
+  });
+});

@@ -1,0 +1,115 @@
+// What one user holds open counts together, and a page that has left has nothing sent for it.
+import { expect, it } from 'vitest';
+import { createHolds } from '../../src/adapters/proxy/holds.js';
+import { type App, isHeld, KEY, openApp, watchFrom } from './support.js';
+
+const ASK = { prompt: 'a fox' };
+const FILE = { mime_type: 'image/png', file_size: 10 };
+const MINUTE_MS = 60_000;
+const TOO_MANY = {
+  status: 429,
+  body: { code: 'rate_limited', message: 'Too many open requests. Try again later.' },
+};
+
+const uploads = ({ sandbox }: App) => sandbox.requests.filter(({ path }) => path === '/v1/uploads').length;
+
+/** An app whose minute of creates and uploads is used up. */
+async function openBusy() {
+  const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
+  const as = { user: 'zoe' };
+  for (let made = 0; made < 60; made++) await app.post('upload', FILE, as);
+  for (let made = 0; made < 20; made++) await app.post('videos', { key: `${KEY}${made}`, ask: ASK }, as);
+  return app;
+}
+
+/** A POST of ann's page, and how that page leaves. */
+function pagePost({ ask }: App, verb: string, body: unknown) {
+  const page = new AbortController();
+  const answer = ask(verb, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
+    body: JSON.stringify(body),
+    signal: page.signal,
+  });
+  return { answer, leave: () => page.abort() };
+}
+
+it('creates, uploads, bytes and waits that a user holds open count together: 64, and then 429', async () => {
+  const app = await openBusy();
+  const ticket = await app.proxy.ticket(app.sandbox.jobs[0]?.id ?? '', { id: 'ann' });
+  await app.post('watch', { ticket });
+  const held = [
+    ...Array.from({ length: 22 }, (_, index) => pagePost(app, 'videos', { key: `${KEY}${index}`, ask: ASK })),
+    ...Array.from({ length: 22 }, () => pagePost(app, 'upload', FILE)),
+    ...Array.from({ length: 20 }, () => watchFrom(app, ticket)),
+  ];
+  expect(await isHeld(Promise.race(held.map(({ answer }) => answer)))).toBe(true);
+  expect(await app.post('videos', { key: `${KEY}more`, ask: ASK })).toMatchObject(TOO_MANY);
+  expect(await app.post('upload', FILE)).toMatchObject(TOO_MANY);
+  expect(await app.post('watch', { ticket, seen: 'processing' })).toMatchObject(TOO_MANY);
+  const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': 'x.y' };
+  expect((await app.ask('bytes', { method: 'POST', headers, body: 'x' })).status).toBe(429);
+  // Another user is not concerned.
+  const other = await app.proxy.ticket(app.sandbox.jobs[1]?.id ?? '', { id: 'ben' });
+  expect((await app.post('watch', { ticket: other }, { user: 'ben' })).status).toBe(200);
+  for (const { leave } of held) leave();
+});
+
+it('an upload whose page has left is not sent, and is nobody’s failure', async () => {
+  const app = await openBusy();
+  const before = uploads(app);
+  const asked = Array.from({ length: 40 }, () => pagePost(app, 'upload', FILE));
+  expect(await isHeld(Promise.race(asked.map(({ answer }) => answer)))).toBe(true);
+  for (const { leave } of asked) leave();
+  expect(new Set((await Promise.all(asked.map(({ answer }) => answer))).map(({ status }) => status))).toEqual(
+    new Set([499]),
+  );
+  await app.sandbox.advance(5 * MINUTE_MS);
+  expect([uploads(app) - before, app.errors]).toEqual([0, []]);
+  expect((await app.post('upload', FILE)).status).toBe(200);
+});
+
+it('a create whose page has left is made: the page finds its job by the key when it comes back', async () => {
+  const app = await openBusy();
+  const { answer, leave } = pagePost(app, 'videos', { key: KEY, ask: ASK });
+  expect(await isHeld(answer)).toBe(true);
+  leave();
+  const again = app.post('videos', { key: KEY, ask: ASK });
+  await app.sandbox.advance(2 * MINUTE_MS);
+  expect((await again).status).toBe(200);
+  expect(app.sandbox.jobs).toHaveLength(21);
+});
+
+it('a wait whose viewer has left counts until it is forgotten a minute later, and not twice when he comes back', async () => {
+  const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
+  const tickets = Array.from({ length: 65 }, async () => {
+    const { job } = await app.client.images.create(ASK);
+    return app.proxy.ticket(job, { id: 'ann' });
+  });
+  const [last = '', ...others] = await Promise.all(tickets);
+  const look = async (ticket: string) => {
+    const { answer, leave } = watchFrom(app, ticket);
+    leave();
+    return (await answer).status;
+  };
+  for (let times = 0; times < 2; times++) {
+    for (const ticket of others) expect(await look(ticket)).toBe(200);
+    expect(await look(last)).toBe(429);
+  }
+  await app.sandbox.advance(MINUTE_MS + 1_000);
+  expect(await look(last)).toBe(200);
+});
+
+it('a request that ends without a word, as on Workers, is counted for ten minutes at most', () => {
+  let nowMs = 0;
+  const holds = createHolds(() => nowMs);
+  for (let times = 0; times < 64; times++) holds.take('ann');
+  nowMs = 10 * MINUTE_MS - 1;
+  expect(() => holds.take('ann')).toThrow('Too many open requests. Try again later.');
+  nowMs += 1;
+  const hold = holds.take('ann');
+  hold.release();
+  hold.release();
+  for (let times = 0; times < 64; times++) holds.take('ann');
+  expect(() => holds.take('ann')).toThrow('Too many open requests.');
+});

@@ -1,0 +1,150 @@
+// What the proxy knows costs the service nothing: keys that have made a job, and jobs that have ended.
+import { GenClient } from 'gen-client';
+import { describe, expect, it, vi } from 'vitest';
+import { CLOCK, clockOf } from '../../src/runtime/clock.js';
+import { type App, KEY, msUntil, openApp, SECRET, watchFrom } from './support.js';
+
+const ASK = { prompt: 'a fox' };
+const MINUTE_MS = 60_000;
+const sent = ({ sandbox }: App, method: string) => sandbox.requests.filter((request) => request.method === method);
+
+describe('a key whose job the proxy knows', () => {
+  it('takes no turn of the account: after 60 repetitions another user is served at once', async () => {
+    const app = openApp({}, { clock: 'manual' });
+    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    for (let times = 0; times < 60; times++) {
+      const again = await app.post('videos', { key: KEY, ask: ASK });
+      expect(again).toMatchObject({ status: 200, body: { ticket: expect.any(String), tokens: body.tokens } });
+    }
+    expect(sent(app, 'POST')).toHaveLength(1);
+    expect(await app.post('videos', { key: KEY, ask: ASK }, { user: 'ben' })).toMatchObject({ status: 200 });
+  });
+
+  it('shares one create with the calls that come while it is under way', async () => {
+    const app = openApp();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => app.post('videos', { key: KEY, ask: ASK })));
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(sent(app, 'POST')).toHaveLength(1);
+  });
+
+  it('is answered with the end of its job, once that is known', async () => {
+    const app = openApp({}, { clock: 'manual' });
+    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    await app.sandbox.advance(5 * MINUTE_MS);
+    await app.post('watch', { ticket: body.ticket });
+    const before = app.sandbox.requests.length;
+    const again = await app.post('videos', { key: KEY, ask: ASK });
+    expect(again.body).toMatchObject({ status: 'completed', final: true, file: expect.any(String) });
+    expect(app.sandbox.requests).toHaveLength(before);
+  });
+
+  it.each([
+    ['another prompt', 'videos', { prompt: 'a crow' }],
+    ['one field more', 'videos', { ...ASK, seed: 7 }],
+    ['another verb', 'images', ASK],
+  ])('is refused with %s, whether its create has ended or not', async (_, verb, ask) => {
+    const app = openApp({ create: { videos: () => ASK, images: () => ASK } });
+    const first = app.post('videos', { key: KEY, ask: ASK });
+    const refused = { status: 400, body: { code: 'idempotency_key_reused' } };
+    expect(await app.post(verb, { key: KEY, ask })).toMatchObject(refused);
+    expect((await first).status).toBe(200);
+    expect(await app.post(verb, { key: KEY, ask })).toMatchObject(refused);
+    expect([app.sandbox.jobs.length, app.errors]).toEqual([1, []]);
+  });
+
+  it('may ask for something else where nothing was made', async () => {
+    const app = openApp();
+    expect((await app.post('videos', { key: KEY, ask: { prompt: '' } })).status).toBe(400);
+    expect((await app.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
+  });
+
+  it('finds its job after a deploy that makes other params of it, and after a rotation of the secret', async () => {
+    const app = openApp();
+    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    const create = vi.spyOn(app.client.videos, 'create');
+    const deployed = openApp({
+      client: app.client,
+      secret: [`${SECRET} that is new`, SECRET],
+      create: { videos: () => ({ model: 'svc-video-pro', prompt: 'a fox of the new version' }) },
+    });
+    const again = await deployed.post('videos', { key: KEY, ask: ASK });
+    expect(again.status).toBe(200);
+    expect(app.sandbox.jobs).toHaveLength(1);
+    // The key stands for the ask, and not for the params: neither refused nor warned about.
+    expect(await create.mock.results[0]?.value).toMatchObject({ warnings: [] });
+    const state = async (ticket: unknown) => (await deployed.post('watch', { ticket })).status;
+    expect([await state(body.ticket), await state(again.body.ticket)]).toEqual([200, 200]);
+  });
+});
+
+describe('a job that has ended', () => {
+  async function finished(app: App, failed = false) {
+    const { job } = await app.client.videos.create(ASK);
+    if (failed) app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
+    else await app.sandbox.advance(5 * MINUTE_MS);
+    return app.proxy.ticket(job, { id: 'ann' });
+  }
+
+  it.each([
+    ['completed', false, { file: expect.any(String), share: 1, etaMs: 0 }],
+    ['failed', true, { error: { code: 'generation_rejected', message: expect.any(String) } }],
+  ])('as %s is read once, and not again an hour later', async (status, failed, more) => {
+    const app = openApp({}, { clock: 'manual' });
+    const ticket = await finished(app, failed);
+    const first = await app.post('watch', { ticket });
+    expect(first.body).toMatchObject({ status, final: true, ...more });
+    const reads = sent(app, 'GET').length;
+    await app.sandbox.advance(60 * MINUTE_MS);
+    const again = await app.post('watch', { ticket, seen: status });
+    expect(again.body).toMatchObject({ status, final: true, ...more });
+    expect(sent(app, 'GET')).toHaveLength(reads);
+    expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
+  });
+
+  it('is told without a wait, also to a user who holds as much open as he may', async () => {
+    const app = openApp({}, { clock: 'manual', jobDurationMs: MINUTE_MS });
+    const ended = await finished(app);
+    await app.post('watch', { ticket: ended });
+    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    await app.post('watch', { ticket: body.ticket });
+    const held = Array.from({ length: 65 }, () => watchFrom(app, String(body.ticket)));
+    expect((await Promise.race(held.map(({ answer }) => answer))).status).toBe(429);
+    const gallery = await Promise.all(Array.from({ length: 200 }, () => app.post('watch', { ticket: ended })));
+    expect(new Set(gallery.map(({ status }) => status))).toEqual(new Set([200]));
+    for (const { leave } of held) leave();
+  });
+});
+
+it('a job that nobody looks at any more leaves no timer after a minute', async () => {
+  const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
+  const { sandbox } = app;
+  const held = clockOf(app.client);
+  const timers = new Set<object>();
+  const clock = {
+    now: () => held.now(),
+    after(...[ms, fire, options]: Parameters<typeof held.after>) {
+      const open = {};
+      timers.add(open);
+      const cancel = held.after(
+        ms,
+        () => {
+          timers.delete(open);
+          fire();
+        },
+        options,
+      );
+      return () => {
+        timers.delete(open);
+        cancel();
+      };
+    },
+  };
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: clock } });
+  const own = openApp({ client, holdMs: 1_000 } as never);
+  const ticket = await own.proxy.ticket((await client.videos.create(ASK)).job, { id: 'ann' });
+  await msUntil(sandbox, own.post('watch', { ticket }));
+  expect(timers.size).toBeGreaterThan(0);
+  await sandbox.advance(MINUTE_MS + 1_000);
+  expect(timers.size).toBe(0);
+});

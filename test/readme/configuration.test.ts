@@ -1,0 +1,52 @@
+// The table of docs/configuration.md against the options that GenClient takes, and against what it takes without them.
+import { readFileSync } from 'node:fs';
+import { afterEach, expect, it, vi } from 'vitest';
+import { readConfig } from '../../src/client/config.js';
+import { GenClient } from '../../src/index.js';
+
+const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+const rows = [...page.matchAll(/^\| `(\w+)` \| (.+?) \|/gm)].map(([, name = '', told = '']) => [name, told] as const);
+
+/** The names in the schema of the options, as an option that does not exist is told them. */
+function knownOptions(): string[] {
+  try {
+    new GenClient({ zzzzzzzzzzzz: 1 } as never);
+    return [];
+  } catch (error) {
+    return /Use one of (.*)\.$/.exec(String(error))?.[1]?.split(', ') ?? [];
+  }
+}
+
+afterEach(() => vi.unstubAllEnvs());
+
+it('every option of GenClient has one row', () => {
+  expect(rows.map(([name]) => name).sort()).toEqual(knownOptions().sort());
+});
+
+// A client in a page is refused by test/transport/config.test.ts.
+it.each(rows.filter(([name]) => name !== 'dangerouslyAllowBrowser'))('the default of %s is %s', (name, told) => {
+  for (const variable of ['GEN_API_KEY', 'GEN_BASE_URL', 'GEN_WEBHOOK_SECRET', 'GEN_LOG']) vi.stubEnv(variable, '');
+  const config = readConfig({});
+  const { logger, level } = config.log();
+  const [variable] = /GEN_\w+/.exec(told) ?? [];
+  if (variable !== undefined) vi.stubEnv(variable, variable === 'GEN_BASE_URL' ? 'https://host.test' : 'debug');
+  const set = readConfig({});
+  const found: Readonly<Record<string, unknown>> = {
+    ...config,
+    apiKey: set.apiKey(),
+    baseUrl: set.knownBaseUrl(),
+    webhookSecret: set.webhookSecrets()[0],
+    logger,
+    logLevel: variable === undefined ? level : set.log().level,
+  };
+  if (name === 'logLevel') expect([level, found.logLevel]).toEqual(['off', 'debug']);
+  else if (variable !== undefined)
+    expect(found[name]).toBe(variable === 'GEN_BASE_URL' ? 'https://host.test' : 'debug');
+  else if (/^(none|the |this )/.test(told))
+    expect((name in found && found[name] === undefined) || isEmpty(found[name])).toBe(true);
+  else expect(String(found[name])).toBe(told.replace(/[`' ]/g, ''));
+});
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+}

@@ -1,0 +1,103 @@
+// The rights of a Redis user: what the message asks for is enough, and what is missing is said. On real ACL users.
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type RedisClient, redisStore } from '../../src/adapters/redis/index.js';
+import { GenClient } from '../../src/client/client.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { isSetupError } from '../../src/store/store.js';
+import { PATIENCE_MS } from '../support/patience.js';
+import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
+
+/** What both clients need to connect at all. */
+const CONNECTS = ['+ping', '+info', '+hello', '+client'];
+
+describe.skipIf(whyNoRedis())('a Redis user', () => {
+  let redis: RealRedis;
+  const ends: (() => unknown)[] = [];
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterEach(() => {
+    for (const end of ends.splice(0)) end();
+  });
+  afterAll(() => redis.close());
+
+  /** A client of each kind, connected as a user with these rights. */
+  async function connectedAs(kind: string, rights: readonly string[]): Promise<RedisClient> {
+    await redis.ioredis.call('ACL', 'SETUSER', 'app', 'reset', 'on', '>pass', ...CONNECTS, ...rights);
+    if (kind === 'ioredis') {
+      const client = new Redis({ port: redis.port, host: '127.0.0.1', username: 'app', password: 'pass' });
+      client.on('error', () => {});
+      ends.push(() => client.disconnect());
+      return client;
+    }
+    const client = createClient({ url: `redis://app:pass@127.0.0.1:${redis.port}` });
+    client.on('error', () => {});
+    ends.push(() => client.destroy());
+    await client.connect();
+    return client;
+  }
+
+  const refusalOf = async (client: RedisClient) => {
+    const error: unknown = await redisStore(client)
+      .read('group', [])
+      .catch((reason: unknown) => reason);
+    expect(isSetupError(error)).toBe(true);
+    return error as Error;
+  };
+
+  test.each(['ioredis', 'node-redis'])('with exactly what the message names can do all, through %s', async (kind) => {
+    const { message } = await refusalOf(await connectedAs(kind, ['+get', '~*']));
+    const [, commands = '', keys = ''] = /commands (.*), and the keys and channels (\S+)\.$/.exec(message) ?? [];
+    const rights = commands.split(/, | and /).map((command) => `+${command}`);
+    const client = await connectedAs(kind, [...rights, `~${keys}`, `&${keys}`]);
+    const onError = vi.fn();
+    const store = redisStore(client, { onError });
+    const heard = vi.fn();
+    const stop = store.subscribe?.('topic', heard);
+    await vi.waitFor(async () => {
+      await store.publish?.('topic', 'hello');
+      expect(heard).toHaveBeenCalledWith('hello');
+    }, PATIENCE_MS);
+    const write = async (changes: Parameters<typeof store.write>[2]) =>
+      store.write('group', (await store.read('group', [])).version, changes);
+    const value = { value: '1', ttlMs: 90_000 };
+    expect(await write({ one: value })).toBe(true);
+    expect(await write({ one: value, two: value })).toBe(true);
+    expect(await write({ one: null })).toBe(true);
+    const sandbox = createSandbox();
+    const { apiKey, baseUrl, fetch } = sandbox;
+    await new GenClient({ apiKey, baseUrl, fetch, store }).videos.create({ prompt: 'a fox at dawn' });
+    stop?.();
+    await store.close();
+    expect(onError).not.toHaveBeenCalled();
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
+  test.each(['ioredis', 'node-redis'])('that lacks a command of the script is told which, through %s', async (kind) => {
+    const { message } = await refusalOf(await connectedAs(kind, ['+eval', '+evalsha', '~*']));
+    expect(message).toContain(
+      'Give its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe',
+    );
+  });
+
+  test('that may not publish is told so', async () => {
+    const client = await connectedAs('ioredis', ['+@all', '-publish', '~*', '&*']);
+    await expect(redisStore(client).publish?.('topic', 'hello')).rejects.toSatisfy(isSetupError);
+  });
+});
+
+test('a client of node-redis on which nobody has called connect is a mistake of the set-up', async () => {
+  const sandbox = createSandbox();
+  const store = redisStore(createClient({ url: 'redis://127.0.0.1:6379' }));
+  const { apiKey, baseUrl, fetch } = sandbox;
+  const created = new GenClient({ apiKey, baseUrl, fetch, store }).videos.create({ prompt: 'a fox at dawn' });
+  await expect(created).rejects.toMatchObject({
+    message: expect.stringContaining(
+      'The client of redisStore is not connected: await its connect() before the first call.',
+    ),
+    recovery: 'fix_setup',
+  });
+  expect(sandbox.requests).toHaveLength(0);
+});

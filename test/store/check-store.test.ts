@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { memoryStore, type Store } from '../../src/index.js';
+import { checkStore } from '../../src/sandbox/index.js';
+import { memoryStoreOn } from '../../src/store/store.js';
+import { STORES } from '../shared/stores.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+
+describe.each(STORES.map((store) => [store.name, store] as const))('%s', (_, { skip, open }) => {
+  if (skip) return it.skip(skip, () => {});
+  it('keeps the contract of a store (real time)', async () => {
+    const opened = await open();
+    try {
+      await checkStore(() => opened.another());
+    } finally {
+      await opened.close();
+    }
+  }, 60_000);
+});
+
+interface Rows {
+  version: number;
+  readonly values: Map<string, { value: string; untilMs: number }>;
+}
+
+/** A store as a user may write it, with one flaw. */
+function flawed(flaw: string, now: () => number): Store {
+  const groups = new Map<string, Rows>();
+  const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const rowsOf = (group: string) => {
+    const rows = groups.get(group) ?? { version: 0, values: new Map() };
+    for (const [key, { untilMs }] of rows.values) if (untilMs <= now()) rows.values.delete(key);
+    if (flaw === 'starts again' && rows.values.size === 0) rows.version = 0;
+    groups.set(group, rows);
+    return rows;
+  };
+  return {
+    async read(group, keys) {
+      const { version } = rowsOf(group);
+      const values: Record<string, string> = {};
+      for (const key of keys) {
+        if (flaw === 'torn read') await pause();
+        const row = rowsOf(group).values.get(key);
+        if (row) values[key] = row.value;
+      }
+      if (flaw === 'version after the values') {
+        await pause();
+        return { version: String(rowsOf(group).version), nowMs: now(), values };
+      }
+      return { version: String(version), nowMs: now(), values };
+    },
+    async write(group, version, changes) {
+      const rows = rowsOf(group);
+      const isOld = String(rows.version) !== version;
+      if (flaw === 'lost update') await pause();
+      if (isOld && flaw !== 'old version') return false;
+      const hasValue = Object.values(changes).some((change) => change !== null);
+      if (flaw !== 'silent deletion' || hasValue) rows.version += 1;
+      for (const [key, change] of Object.entries(changes)) {
+        const before = rows.values.get(key);
+        const ttlMs = flaw === 'whole seconds' ? Math.ceil((change?.ttlMs ?? 0) / 1000) * 1000 : (change?.ttlMs ?? 0);
+        const untilMs = flaw === 'old time' && before ? before.untilMs : now() + ttlMs;
+        if (change === null) rows.values.delete(key);
+        else rows.values.set(key, { value: change.value, untilMs });
+      }
+      return true;
+    },
+  };
+}
+
+const FLAWS = [
+  ['starts again', 'a version never comes again'],
+  ['old time', 'a new value has its own time to live'],
+  ['silent deletion', 'a deletion takes the value away and changes the version'],
+  ['whole seconds', 'to the millisecond and not in whole seconds'],
+  ['torn read', 'a read sees all of a write or nothing of it'],
+  ['old version', 'a write under a version that is no longer the present one'],
+  ['lost update', 'of 12 writers at once each update counts'],
+  ['version after the values', 'of 12 writers at once each update counts'],
+] as const;
+
+describe('a broken store', () => {
+  it.each(FLAWS)('with the flaw "%s" is found on a clock that the test moves', async (flaw, sentence) => {
+    let nowMs = 1.8e12;
+    const advance = (ms: number) => {
+      nowMs += ms;
+    };
+    await expect(checkStore(() => flawed(flaw, () => nowMs), { advance })).rejects.toThrow(sentence);
+  });
+
+  it.concurrent.each(FLAWS)(
+    'with the flaw "%s" is found in real time',
+    async (flaw, sentence) => {
+      await expect(checkStore(() => flawed(flaw, Date.now))).rejects.toThrow(sentence);
+    },
+    60_000,
+  );
+
+  it('that lacks nothing is accepted, on a clock that the test moves', async () => {
+    const clock = virtualClock();
+    await checkStore(async () => memoryStoreOn(clock), { advance: (ms) => clock.advance(ms) });
+    let nowMs = 1.8e12;
+    const advance = (ms: number) => {
+      nowMs += ms;
+    };
+    await checkStore(() => flawed('none', () => nowMs), { advance });
+  });
+
+  it.each([
+    ['a time in seconds', { read: inSeconds(memoryStore()) }, 'the time in milliseconds'],
+    ['publish alone', { publish: async () => {} }, 'publish and subscribe come together'],
+    ['values that were cut', { read: cutting(memoryStore()) }, 'a value is given back exactly'],
+    ['a read that fails', { read: () => Promise.reject(new Error('no table')) }, 'no table'],
+  ])(
+    'with %s is told so',
+    async (_, flaw, message) => {
+      const { read, write } = memoryStore();
+      await expect(checkStore(() => ({ read, write, ...flaw }))).rejects.toThrow(message);
+    },
+    60_000,
+  );
+
+  it('refuses an option that does not exist', async () => {
+    await expect(checkStore(memoryStore, { advanc: () => {} } as never)).rejects.toThrow('Did you mean "advance"?');
+  });
+});
+
+function inSeconds(store: Store): Store['read'] {
+  return async (group, keys) => {
+    const { nowMs, ...rest } = await store.read(group, keys);
+    return { ...rest, nowMs: nowMs / 1000 };
+  };
+}
+
+function cutting(store: Store): Store['read'] {
+  return async (group, keys) => {
+    const { values, ...rest } = await store.read(group, keys);
+    return {
+      ...rest,
+      values: Object.fromEntries(Object.entries(values).map(([key, text]) => [key, text.slice(0, 255)])),
+    };
+  };
+}

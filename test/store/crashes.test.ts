@@ -1,0 +1,77 @@
+// The first program of docs/jobs-that-survive.md, killed at a moment of its create and started again.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { blocksOf } from '../readme/blocks.js';
+import { ensureBuilt, ROOT } from '../support/build.js';
+
+const FOLDER = join(ROOT, '.guide-crashes');
+const PROGRAM = join(FOLDER, 'program.mjs');
+const [program] = blocksOf('docs/jobs-that-survive.md').filter(({ language }) => language === 'ts');
+
+beforeAll(async () => {
+  await ensureBuilt();
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(PROGRAM, program?.code ?? '');
+}, 240_000);
+afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
+
+/** Starts the program in a folder of its own, against the sandbox on a port. */
+function start(cwd: string, sandbox: Sandbox, url: string): ChildProcess {
+  const env = { ...process.env, GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: url };
+  return spawn(process.execPath, [PROGRAM], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
+}
+
+function ended(child: ChildProcess): Promise<{ code: number | null; stderr: string }> {
+  let stderr = '';
+  child.stderr?.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, stderr })));
+}
+
+describe('a program that is killed', () => {
+  it.each<[string, Parameters<Sandbox['faults']['add']>[0], (sandbox: Sandbox) => boolean]>([
+    [
+      'after its request has arrived and before the answer has',
+      { match: { method: 'POST', path: '/v1/videos' }, latencyMs: 60_000, times: 1 },
+      ({ requests }) => requests.some(({ method }) => method === 'POST'),
+    ],
+    [
+      'while it waits for its job',
+      { match: { method: 'GET', path: '/v1/jobs/*' }, latencyMs: 60_000, times: 1 },
+      ({ requests }) => requests.some(({ path }) => path.startsWith('/v1/jobs/')),
+    ],
+    [
+      'while it saves the file',
+      { match: { method: 'GET', path: '/v1/jobs/*/output' }, latencyMs: 60_000, times: 1 },
+      ({ requests }) => requests.some(({ path }) => path.endsWith('/output')),
+    ],
+  ])(
+    '%s makes one job of its create when it is started again',
+    async (_, fault, isReached) => {
+      const sandbox = createSandbox({ jobDurationMs: 100, limits: 'off' });
+      const server = await sandbox.listen({ port: 0 });
+      const cwd = mkdtempSync(join(tmpdir(), 'gen-crash-'));
+      try {
+        sandbox.faults.add(fault);
+        const first = start(cwd, sandbox, server.url);
+        await expect.poll(() => isReached(sandbox), { timeout: 60_000 }).toBe(true);
+        const killed = ended(first);
+        first.kill('SIGKILL');
+        await killed;
+        // It takes up the first create, and makes its own.
+        expect(await ended(start(cwd, sandbox, server.url))).toEqual({ code: 0, stderr: '' });
+        expect(sandbox.jobs).toHaveLength(2);
+        expect(readdirSync(join(cwd, 'videos'))).toHaveLength(2);
+      } finally {
+        await server.close();
+        rmSync(cwd, { recursive: true, force: true });
+      }
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,38 @@
+import type { Reporter } from 'vitest/node';
+
+/** A test file that has run, as far as it is read here. */
+interface RunFile {
+  readonly id: string;
+  readonly children: { allTests(state: 'skipped'): Iterable<unknown> };
+}
+
+/** What a test file prints when the machine lacks something: `skipped: redis-server is not installed (apt-get …)`. */
+const REASON = /^(?:skipped|left out): ([^(\n]+)/gim;
+
+/** Says at the end of a run how many tests were left out because the machine lacks something, by reason. */
+export class LeftOut implements Reporter {
+  readonly #reasons = new Map<string, Set<string>>();
+
+  onUserConsoleLog({ content, taskId = '' }: { readonly content: string; readonly taskId?: string }): void {
+    for (const [, reason = ''] of content.matchAll(REASON)) {
+      // A task's id begins with its file's.
+      const file = taskId.split('_', 1).join('');
+      this.#reasons.set(file, (this.#reasons.get(file) ?? new Set()).add(reason.trim().replace(/[.:]$/, '')));
+    }
+  }
+
+  onTestRunEnd(modules: readonly RunFile[]): void {
+    const counts = new Map<string, number>();
+    for (const module of modules) {
+      const reasons = this.#reasons.get(module.id);
+      const skipped = [...module.children.allTests('skipped')].length;
+      if (reasons === undefined || skipped === 0) continue;
+      const reason = [...reasons].sort().join(', ');
+      counts.set(reason, (counts.get(reason) ?? 0) + skipped);
+    }
+    if (counts.size === 0) return;
+    const rows = [...counts].sort(([, one], [, other]) => other - one);
+    const total = rows.reduce((sum, [, count]) => sum + count, 0);
+    console.log(`Left out: ${total} tests.\n${rows.map(([reason, count]) => `  ${count}: ${reason}`).join('\n')}`);
+  }
+}

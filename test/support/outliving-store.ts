@@ -1,0 +1,7 @@
+import { memoryStore, type Store } from '../../src/store/store.js';
+
+/** A store that a client takes for one which outlives its process. */
+export function outlivingStore(): Store {
+  const { read, write } = memoryStore();
+  return { read, write };
+}
