@@ -12,7 +12,7 @@ const run = promisify(execFile);
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CACHE = join(ROOT, 'node_modules/.cache/gen-client');
 const LOCK = join(CACHE, 'building');
-const STALE_LOCK_MS = 180_000;
+const STALE_LOCK_MS = 600_000;
 
 /** The tarball that CI has just built and packed. */
 const { TARBALL } = process.env;
