@@ -4,8 +4,10 @@ export interface ModelCapabilities {
   readonly kind: 'image' | 'video';
   /** Seconds a video may last; video models only. */
   readonly durations?: readonly number[];
-  /** Ratios an image may have; image models only, the service documents none for video. */
+  /** All ratios that it may have. */
   readonly aspectRatios?: readonly string[];
+  /** Ratios that the documentation gives as examples. The service may take others. */
+  readonly exampleRatios?: readonly string[];
   /** Resolutions the model offers. */
   readonly resolutions: readonly string[];
   /** The other alias of the same model. */
@@ -14,15 +16,19 @@ export interface ModelCapabilities {
   readonly edits?: boolean;
 }
 
+const VIDEO = { kind: 'video', exampleRatios: ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'] } as const;
 /** Video aliases in the same row pair are one model. */
-const VIDEO_FAST = { kind: 'video', durations: [4, 5, 6, 8, 10], resolutions: ['480p', '720p'] } as const;
+const VIDEO_FAST = { ...VIDEO, durations: [4, 5, 6, 8, 10], resolutions: ['480p', '720p'] } as const;
 const VIDEO_PRO = {
-  kind: 'video',
+  ...VIDEO,
   durations: [4, 5, 6, 8, 10, 12, 15],
   resolutions: ['480p', '720p', '1080p', '4k'],
 } as const;
 
-/** Every documented model alias with what it can do. Types, preflight and sandbox read this table. */
+/**
+ * Every documented model alias with what it can do. Types, preflight, schemas, sandbox, AI SDK and command line read this
+ * table. What the documentation does not say of a model, such as its price, is chosen in `sandbox/world/choices.ts`.
+ */
 export const MODELS = {
   'svc-image-fast': { kind: 'image', aspectRatios: ['1:1', '4:5', '3:4', '9:16', '16:9'], resolutions: ['standard'] },
   'svc-image-pro': {
@@ -47,12 +53,12 @@ export const MODELS = {
   'svc-video-pro': { ...VIDEO_PRO, sameAs: 'svc-video-gen-2', edits: true },
   'svc-video-gen-2': { ...VIDEO_PRO, sameAs: 'svc-video-pro' },
   'svc-video-gen-1-5': {
-    kind: 'video',
+    ...VIDEO,
     durations: [4, 5, 6, 8, 10, 12, 15],
     resolutions: ['480p', '720p', '1080p'],
   },
   'svc-video-gen-2-5': {
-    kind: 'video',
+    ...VIDEO,
     durations: [4, 5, 6, 8, 10, 12, 15, 20, 25, 30],
     resolutions: ['480p', '720p', '1080p'],
   },
@@ -81,11 +87,13 @@ export type OpenNumber = number & {};
 
 /** The lists of values in a row. */
 export type ListName = 'durations' | 'aspectRatios' | 'resolutions';
-/** What the row of `A` lists; for several aliases, what any of them lists. */
+/** What the row of `A` lists; for several aliases, what any of them lists. Examples leave the list open. */
 type InAny<A, List extends ListName> = A extends ModelAlias
   ? Catalog[A] extends Readonly<Record<List, readonly (infer Value)[]>>
     ? Value
-    : never
+    : Catalog[A] extends { readonly exampleRatios: readonly (infer Value)[] }
+      ? Value | OpenString
+      : never
   : never;
 /** What the rows of all aliases in `A` list. A function's parameter types intersect where the functions form a union. */
 type InAll<A, List extends ListName> = (
@@ -111,10 +119,17 @@ type Offered<M, Known extends ModelAlias, List extends ListName, Open> = string 
 export type DurationOf<M> = Offered<M, VideoModel, 'durations', OpenNumber>;
 /** Resolutions of video model `M`; any string for an alias that the table does not know. */
 export type VideoResolutionOf<M> = Offered<M, VideoModel, 'resolutions', OpenString>;
+/** Aspect ratios of video model `M`; any string where the documentation gives examples, and for an alias without a row. */
+export type VideoRatioOf<M> = Offered<M, VideoModel, 'aspectRatios', OpenString>;
 /** Resolutions of image model `M`; any string for an alias that the table does not know. */
 export type ImageResolutionOf<M> = Offered<M, ImageModel, 'resolutions', OpenString>;
 /** Aspect ratios of image model `M`; any string for an alias that the table does not know. */
 export type ImageRatioOf<M> = Offered<M, ImageModel, 'aspectRatios', OpenString>;
+
+/** The ratios that the documentation names for a model: all that it has, or examples. */
+export function ratiosOf({ aspectRatios, exampleRatios = [] }: ModelCapabilities): readonly string[] {
+  return aspectRatios ?? exampleRatios;
+}
 
 /** The row of `alias` in {@link MODELS}, if any. */
 export function modelCapabilities(alias: string): ModelCapabilities | undefined {

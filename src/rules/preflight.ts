@@ -18,6 +18,7 @@ const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities,
   ['duration', 'durations', 'duration_not_supported'],
   ['resolution', 'resolutions', 'resolution_not_supported'],
   ['ratio', 'aspectRatios', 'aspect_ratio_not_supported'],
+  ['aspect_ratio', 'aspectRatios', 'aspect_ratio_not_supported'],
 ];
 
 /** Parameters that hold a public URL or several. */
@@ -224,6 +225,8 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
     );
   }
   requirePrompt(params, content);
-  requireOffered(params, 'video', options);
+  // The documented default of an edit, whatever its model lists.
+  const ratio = params.ratio === 'adaptive' ? undefined : params.ratio;
+  requireOffered({ ...params, ratio }, 'video', options);
   adviseHttps(params, warn);
 }

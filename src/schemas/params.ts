@@ -17,9 +17,6 @@
 import type { ImageModel, ImageRatioOf, ImageResolutionOf, OpenString, VideoModel } from '../catalog.js';
 import type { UploadRef } from './upload.js';
 
-/** An aspect ratio of a video: the documented examples, and any other that the service takes. */
-export type VideoRatio = '16:9' | '9:16' | '1:1' | '4:3' | '3:4' | '21:9' | OpenString;
-
 /** Fields that every creating call takes. */
 export interface CreateFields {
   /** HTTPS URL that receives the signed event of the job's final state. */

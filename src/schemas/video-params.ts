@@ -6,9 +6,10 @@ import type {
   OpenNumber,
   OpenString,
   VideoModel,
+  VideoRatioOf,
   VideoResolutionOf,
 } from '../catalog.js';
-import type { Both, CreateFields, Given, Limited, OpenIn, Unless, VideoRatio } from './params.js';
+import type { Both, CreateFields, Given, Limited, OpenIn, Unless } from './params.js';
 import type { UploadRef } from './upload.js';
 
 /** What an item of `content` is for, unless it is text. */
@@ -91,9 +92,9 @@ interface VideoFields<M, Found> extends CreateFields {
   /** Resolution, one of the model's. */
   resolution?: Limited<Found, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
   /** Aspect ratio, for example `16:9`. */
-  aspect_ratio?: VideoRatio | undefined;
+  aspect_ratio?: Limited<Found, 'aspect_ratio', VideoRatioOf<M>, OpenString> | undefined;
   /** Alias of `aspect_ratio`. */
-  ratio?: VideoRatio | undefined;
+  ratio?: Limited<Found, 'ratio', VideoRatioOf<M>, OpenString> | undefined;
   /** Whether the video has sound. Only on models that support it. */
   generate_audio?: boolean | undefined;
   /** Integer that fixes the seed, for a similar result. */
@@ -168,7 +169,7 @@ type EditField = 'edit_mode' | EditSource;
 /** What the compiler finds in the params `P` of a video. */
 type FoundIn<P> =
   | OpenIn<P, 'duration', OpenNumber>
-  | OpenIn<P, 'resolution', OpenString>
+  | OpenIn<P, 'resolution' | 'aspect_ratio' | 'ratio', OpenString>
   | Both<Given<P, ImageField>, Given<P, Frame> | Extract<ItemIn<P>, { role: 'first_frame' }>, 'images beside frames'>
   | Both<Given<P, EditField>, 'intent' extends keyof P ? never : 'no intent', 'edit without intent'>;
 
@@ -232,7 +233,7 @@ interface EditFields<M, Found> extends CreateFields {
   /** Resolution, one of the model's. */
   resolution?: Limited<Found, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
   /** Aspect ratio of the result. @default 'adaptive' */
-  ratio?: 'adaptive' | VideoRatio | undefined;
+  ratio?: 'adaptive' | Limited<Found, 'ratio', VideoRatioOf<M>, OpenString> | undefined;
   /** Whether the result has sound. */
   generate_audio?: boolean | undefined;
   /** Reference images, by upload id or as files. */
@@ -269,7 +270,7 @@ export type EditSource = 'source_video_upload_id' | 'video' | 'source_video_url'
 /** What the compiler finds in the params `P` of an edit. */
 type FoundInEdit<P> =
   | OpenIn<P, 'duration', OpenNumber>
-  | OpenIn<P, 'resolution', OpenString>
+  | OpenIn<P, 'resolution' | 'ratio', OpenString>
   | Both<Given<P, 'source_video_upload_id'>, Given<P, 'video' | 'source_video_url'>, 'several sources'>
   | Both<Given<P, 'video'>, Given<P, 'source_video_url'>, 'several sources'>;
 

@@ -47,7 +47,6 @@ function anyAnswer({ method }: Seen): Response {
 
 describe('the model table', () => {
   it('is the document’s, row by row', () => {
-    expect(Object.entries(MODELS).map(([alias, row]) => ({ alias, ...row }))).toEqual(expect.arrayContaining(models));
     expect(Object.keys(MODELS)).toEqual(models.map(({ alias }) => alias));
     for (const { alias, ...row } of models) expect(modelCapabilities(alias)).toEqual(row);
   });

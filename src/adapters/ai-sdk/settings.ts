@@ -5,7 +5,7 @@ import type {
   SharedV4ProviderOptions,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import { modelCapabilities } from '../../catalog.js';
+import { MODELS, modelCapabilities, ratiosOf } from '../../catalog.js';
 import type { CreateOptions } from '../../client/create-options.js';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
@@ -117,8 +117,8 @@ function checkedField(name: string): string {
 
 /** How far a size may be off a ratio and still mean it: encoders round sizes to multiples of 8 or 16. */
 const RATIO_TOLERANCE = 0.02;
-/** Ratios that the spec names for videos. */
-const VIDEO_RATIOS = ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'];
+/** Every ratio of the table, for an alias without a row. */
+const ALL_RATIOS = [...new Set(Object.values(MODELS).flatMap(ratiosOf))];
 /** The shorter side of a frame, in pixels, and the resolution the service calls it. */
 const RESOLUTION_OF: Readonly<Record<number, string>> = { 480: '480p', 720: '720p', 1080: '1080p', 2160: '4k' };
 
@@ -141,7 +141,7 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
   if (seed !== undefined) warnings.push(unsupported('seed', 'The service takes no seed for images.'));
   if (aspectRatio !== undefined) fields.ratio = aspectRatio;
   if (size !== undefined) {
-    const ratio = ratioOf(size, modelCapabilities(modelId)?.aspectRatios ?? VIDEO_RATIOS);
+    const ratio = ratioOf(size, modelId);
     if (aspectRatio !== undefined) warnings.push(unsupported('size', 'aspectRatio was given and decides.'));
     else if (ratio === undefined) warnings.push(unsupported('size', `${size} is none of the model's ratios.`));
     else {
@@ -173,7 +173,7 @@ export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
       warnings.push(unsupported('resolution', `${resolution} is none of 480p, 720p, 1080p and 4k.`));
     } else {
       fields.resolution = name;
-      const ratio = ratioOf(resolution, VIDEO_RATIOS);
+      const ratio = ratioOf(resolution, modelId);
       if (ratio !== undefined && aspectRatio === undefined) fields.aspect_ratio = ratio;
     }
   }
@@ -197,8 +197,10 @@ function unsupported(feature: string, details: string): SharedV4Warning {
   return { type: 'unsupported', feature, details };
 }
 
-/** Which of the ratios a `{width}x{height}` means. */
-function ratioOf(size: string, ratios: readonly string[]): string | undefined {
+/** Which of the model's ratios a `{width}x{height}` means. */
+function ratioOf(size: string, modelId: string): string | undefined {
+  const row = modelCapabilities(modelId);
+  const ratios = row === undefined ? ALL_RATIOS : ratiosOf(row);
   const wanted = quotient(size, 'x');
   return ratios.find((ratio) => Math.abs(quotient(ratio, ':') / wanted - 1) <= RATIO_TOLERANCE);
 }

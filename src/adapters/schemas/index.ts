@@ -1,7 +1,7 @@
 // The params as schemas, for MCP and AI tools, tRPC, Fastify and forms. What a field may be comes from the catalog, and the
 // rules between fields are those of preflight.
 import * as z from 'zod';
-import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities } from '../../catalog.js';
+import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { GenError, PreflightError } from '../../errors/index.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
 import { didYouMean, mustBe } from '../../schemas/show.js';
@@ -32,7 +32,6 @@ function ofModels<T extends string | number>(
 }
 const durations = ({ durations: list }: ModelCapabilities): readonly number[] | undefined => list;
 const resolutions = ({ resolutions: list }: ModelCapabilities): readonly string[] | undefined => list;
-const ratios = ({ aspectRatios: list }: ModelCapabilities): readonly string[] | undefined => list;
 
 /** The list of a model's row that holds the values of a field. */
 type ListField = 'durations' | 'resolutions' | 'aspectRatios';
@@ -52,7 +51,11 @@ function jsonRules({ rows, fallback, lists }: ParamsRules, fields: readonly stri
   const allOf = rows.map(([alias, row]) => ({
     if: { properties: { model: { const: alias } }, ...(alias !== fallback && { required: ['model'] }) },
     // biome-ignore lint/suspicious/noThenProperty: this is the keyword of JSON Schema.
-    then: { properties: Object.fromEntries(limited.map(([field, list]) => [field, { enum: row[list] ?? [] }])) },
+    then: {
+      properties: Object.fromEntries(
+        limited.flatMap(([field, list]) => (row[list] ? [[field, { enum: row[list] }]] : [])),
+      ),
+    },
   }));
   const prompts = ['prompt', 'content'].filter((field) => fields.includes(field));
   const anyOf = prompts.map((field) => ({ required: [field] }));
@@ -128,7 +131,7 @@ export const imageParams = paramsSchema(
   {
     model: model(images, 'Image model. The service chooses where there is none.').optional(),
     prompt: nonEmptyText('What the image shows.'),
-    ratio: ofModels(z.string(), 'Aspect ratio.', { rows: images, listOf: ratios }).optional(),
+    ratio: ofModels(z.string(), 'Aspect ratio.', { rows: images, listOf: ratiosOf }).optional(),
     resolution: ofModels(z.string(), 'Resolution.', { rows: images, listOf: resolutions }).optional(),
     response_format: z.literal('url').describe('How the image comes back.').optional(),
     watermark: z.boolean().optional(),
@@ -163,12 +166,16 @@ const videoFields = {
   generate_audio: z.boolean().describe('Whether the video has sound, on models that support it.').optional(),
 };
 
+const VIDEO_LISTS = { duration: 'durations', resolution: 'resolutions' } as const;
+
 /** The params of `videos.create` as a zod schema: see {@link imageParams}. An edit by `intent` has `videoEditParams`. */
 export const videoParams = paramsSchema(
   {
     model: model(videos, 'Video model. svc-video-fast where there is none.').optional(),
     ...videoFields,
-    aspect_ratio: nonEmptyText('Aspect ratio, for example 16:9.').optional(),
+    aspect_ratio: nonEmptyText(
+      `Aspect ratio, for example ${ratiosOf(MODELS[DEFAULT_VIDEO_MODEL]).join(', ')}.`,
+    ).optional(),
     ratio: nonEmptyText('Alias of aspect_ratio.').optional(),
     seed: z.int().describe('Fixes the seed for a similar result.').optional(),
     camera_fixed: z.boolean().describe('Keeps the camera still.').optional(),
@@ -197,7 +204,7 @@ export const videoParams = paramsSchema(
   {
     rows: videos,
     fallback: DEFAULT_VIDEO_MODEL,
-    lists: { duration: 'durations', resolution: 'resolutions' },
+    lists: { ...VIDEO_LISTS, aspect_ratio: 'aspectRatios' },
     check: checkVideo,
   },
 );
@@ -217,7 +224,7 @@ export const videoEditParams = paramsSchema(
     reference_audios: urls('Reference audio.').optional(),
     ...everyCreate,
   },
-  { rows: editors, lists: { duration: 'durations', resolution: 'resolutions' }, check: checkVideoEdit },
+  { rows: editors, lists: VIDEO_LISTS, check: checkVideoEdit },
 );
 
 /** The params of `characters.create` as a zod schema: see {@link imageParams}. */

@@ -1,5 +1,6 @@
 // The four commands that make a job: their flags, and the params that the flags stand for.
 import { Command } from 'commander';
+import { DEFAULT_VIDEO_MODEL, MODELS, ratiosOf } from '../../catalog.js';
 import type { Fields } from '../../schemas/envelope.js';
 import type { JobCall } from '../../schemas/job.js';
 import { addJobFlags, collect, doing, type JobFlags, type OpenSession, parseNumber, withExamples } from '../command.js';
@@ -53,7 +54,7 @@ export function videoCommand(open: OpenSession): Command {
     .argument('<prompt>', 'subject, action, camera move, light, style')
     .option('-m, --model <alias>', 'see "gen-client models" (default: the service\'s, svc-video-fast)')
     .option('-d, --duration <seconds>', "one of the model's durations", parseNumber)
-    .option('-r, --ratio <ratio>', 'aspect ratio: 16:9, 9:16, 1:1, 4:3, 3:4, 21:9')
+    .option('-r, --ratio <ratio>', `aspect ratio: ${ratiosOf(MODELS[DEFAULT_VIDEO_MODEL]).join(', ')}`)
     .option('--resolution <name>', '480p, 720p, 1080p or 4k, where the model offers it')
     .option('-i, --image <source>', 'reference image: file, URL or upload id; again for more', collect)
     .option('--first-frame <source>', 'image the video starts with')

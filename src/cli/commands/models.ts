@@ -22,7 +22,8 @@ export function modelsCommand(open: OpenSession): Command {
 function describeModel(record: Fields): [alias: string, text: string] {
   const alias = aliasOf(record);
   const row = modelCapabilities(alias);
-  const known = row ? Object.entries(row) : Object.entries(record);
+  // The examples of ratios bind nobody.
+  const known = Object.entries(row ?? record).filter(([field]) => field !== 'exampleRatios');
   const lists = known.flatMap(([field, value]) =>
     Array.isArray(value) ? [`${LABELS[field] ?? field} ${value.join(' ')}`] : [],
   );

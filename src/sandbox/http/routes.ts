@@ -1,5 +1,5 @@
 import { type Context, Hono } from 'hono';
-import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities } from '../../catalog.js';
+import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../errors/codes.js';
 import {
   charactersOf,
@@ -20,7 +20,7 @@ import { isFinished, startJob } from '../service/engine.js';
 import { checkUploads } from '../service/references.js';
 import { Refusal, type RequestFields } from '../service/request.js';
 import { viewJob } from '../service/view-job.js';
-import { DEFAULTS, MAX_PROMPT_CHARS, VIDEO_RATIOS, VOICES } from '../world/choices.js';
+import { DEFAULTS, MAX_PROMPT_CHARS, VOICES } from '../world/choices.js';
 import type { StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { servedFile, serveFile, succeed } from './answers.js';
@@ -160,7 +160,7 @@ function listModels(): Record<string, unknown>[] {
     supportsEdits: row.edits ?? false,
     maxPromptChars: MAX_PROMPT_CHARS[row.kind],
     ...(row.durations ? { durations: row.durations } : {}),
-    aspectRatios: row.aspectRatios ?? VIDEO_RATIOS,
+    aspectRatios: ratiosOf(row),
     resolutions: row.resolutions,
   }));
 }

@@ -1,8 +1,8 @@
 // A create that passes the checks of its endpoint becomes an order, and an order becomes a job.
-import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities } from '../../catalog.js';
+import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities, ratiosOf } from '../../catalog.js';
 import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/fields.js';
 import { show } from '../../schemas/show.js';
-import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH, VIDEO_RATIOS } from '../world/choices.js';
+import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH } from '../world/choices.js';
 import { failure, type PlannedEnd } from '../world/outcomes.js';
 import type { PricedJob } from '../world/prices.js';
 import type { JobMedia, StoredJob } from '../world/state.js';
@@ -150,15 +150,14 @@ function readEditSource(fields: RequestFields, content: readonly Reference[]): R
 }
 
 function imageOrder(fields: RequestFields, { alias, row, prompt }: Basis, ratioField: 'ratio' | 'aspect_ratio') {
-  const { aspectRatios = [], resolutions } = row;
   return {
     kind: 'image',
     modelId: alias,
     prompt,
     media: {
       kind: 'image',
-      aspectRatio: readChoice(fields, 'aspect_ratio', aspectRatios, DEFAULTS.imageRatio, [ratioField]),
-      resolution: readChoice(fields, 'resolution', resolutions, DEFAULTS.imageResolution),
+      aspectRatio: readChoice(fields, 'aspect_ratio', ratiosOf(row), DEFAULTS.imageRatio, [ratioField]),
+      resolution: readChoice(fields, 'resolution', row.resolutions, DEFAULTS.imageResolution),
       durationS: 0,
     },
     webhookUrl: readWebhookUrl(fields),
@@ -170,7 +169,7 @@ function videoOrder(
   { alias, row, prompt }: Basis,
   ratio: typeof DEFAULTS.videoRatio | 'adaptive' = DEFAULTS.videoRatio,
 ) {
-  const ratios = ratio === 'adaptive' ? [...VIDEO_RATIOS, ratio] : VIDEO_RATIOS;
+  const ratios = ratio === 'adaptive' ? [...ratiosOf(row), ratio] : ratiosOf(row);
   return {
     modelId: alias,
     prompt,
@@ -216,7 +215,7 @@ function readChoice<T extends string | number>(
   names: readonly string[] = [what],
 ): T {
   const field = names.find((name) => fields.raw(name) !== undefined);
-  if (field === undefined) return fallback;
+  if (field === undefined) return offered.includes(fallback) ? fallback : (offered[0] ?? fallback);
   const value = fields.raw(field);
   const chosen = offered.find((one) => one === value);
   if (chosen !== undefined) return chosen;

@@ -13,6 +13,7 @@
 // - A repeated Idempotency-Key gives the first result, whatever the body says. A refused create does not use up its key.
 //   The header wins over the body field.
 // - Canceled and blocked jobs are charged nothing. Every account opens with the same balance.
+// - The ratios that the document names as examples for videos are all that its models accept. Edits also accept `adaptive`.
 // - Every video model supports sound, so `generate_audio` is always accepted. It does not change the price.
 // - Every create accepts `webhook_url` and `callback_url`. The document demands HTTPS; http is accepted for a private host,
 //   because a receiver under development usually runs beside the sandbox.
@@ -48,10 +49,15 @@
 //
 // Limits
 // - Refused requests count against a rate limit, answers of 429 do not.
-import type { ModelAlias } from '../../catalog.js';
+import type { ImageModel, MODELS, ModelAlias, VideoModel } from '../../catalog.js';
+
+/** Tokens by model and resolution. */
+type Tokens = Readonly<Record<string, Readonly<Record<string, number>>>>;
+/** A number for each resolution of each model: the compiler asks for what a new row lacks. */
+type EachModel<A extends ModelAlias> = { [Alias in A]: Record<(typeof MODELS)[Alias]['resolutions'][number], number> };
 
 /** Tokens per second of video, by resolution. The document states no price. */
-export const VIDEO_TOKENS_PER_SECOND: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+export const VIDEO_TOKENS_PER_SECOND: Tokens = {
   'svc-video-fast': { '480p': 2, '720p': 3 },
   'svc-video-gen-2-fast': { '480p': 2, '720p': 3 },
   'svc-video-mini': { '480p': 1, '720p': 2 },
@@ -60,20 +66,23 @@ export const VIDEO_TOKENS_PER_SECOND: Readonly<Record<string, Readonly<Record<st
   'svc-video-gen-2': { '480p': 3, '720p': 5, '1080p': 9, '4k': 18 },
   'svc-video-gen-1-5': { '480p': 2, '720p': 4, '1080p': 7 },
   'svc-video-gen-2-5': { '480p': 4, '720p': 6, '1080p': 10 },
-};
+} satisfies EachModel<VideoModel>;
 
 /** Tokens per image, by resolution. */
-export const IMAGE_TOKENS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+export const IMAGE_TOKENS: Tokens = {
   'svc-image-fast': { standard: 2 },
   'svc-image-pro': { standard: 4, high: 8 },
   'svc-image-gen-5-pro': { standard: 5 },
   'svc-image-gen-5-flash': { standard: 2 },
-};
+} satisfies EachModel<ImageModel>;
 
 /** The longest prompt by kind of model, in characters (`maxPromptChars`). */
 export const MAX_PROMPT_CHARS = { image: 4000, video: 5000 } as const;
 
-/** What a create uses when it does not say. Only the default video model is documented. */
+/**
+ * What a create uses when it does not say, as far as its model offers that, else the first that the model offers. Only the
+ * default video model is documented.
+ */
 export const DEFAULTS = {
   imageModel: 'svc-image-fast',
   characterModel: 'svc-image-pro',
@@ -83,9 +92,6 @@ export const DEFAULTS = {
   videoResolution: '720p',
   videoDurationS: 5,
 } as const satisfies Record<string, string | number | ModelAlias>;
-
-/** The ratios that every video model accepts. Edits also accept `adaptive`, which is documented. */
-export const VIDEO_RATIOS: readonly string[] = ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'];
 
 /** The most references of one kind in a create. More give `invalid_request`. */
 export const MAX_REFERENCES = 16;
