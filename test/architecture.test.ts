@@ -1,60 +1,227 @@
-import { existsSync } from 'node:fs';
+// The laws of the source tree. What a linter knows is in biome.json: sizes of files and functions, `any`, `!`, `enum`, default
+// exports, `export *`, the names of files, console, Node's globals and timers.
+import ts from 'typescript';
 import { expect, test } from 'vitest';
-import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
-import { exportsAreDocumented } from './architecture/documented.js';
-import { isKnown } from './architecture/exceptions.js';
-import { arrowsPointDown, insidesStayInside, noCircles, resourcesSeeThePortOnly } from './architecture/floors.js';
-import * as importers from './architecture/importers.js';
-import { exportedByTwoFiles, namesWithTwoMeanings } from './architecture/names.js';
-import * as rules from './architecture/rules.js';
-import { filesAreShort, functionsAreShort } from './architecture/shape.js';
-import type { Law } from './architecture/source.js';
-import { sourcesBelow, told } from './architecture/source.js';
-import * as words from './architecture/words.js';
-import { ROOT } from './support/build.js';
+import { importsOf, nodesOf, placeOf, sourcesBelow } from './support/sources.js';
 
-const source = sourcesBelow('src');
-const tests = sourcesBelow('test');
-const others = ['examples', 'bench', 'scripts'].filter((folder) => existsSync(ROOT + folder)).flatMap(sourcesBelow);
+const sources = sourcesBelow('src');
+const imports = sources.flatMap(importsOf);
+const nodes = sources.flatMap(({ path, ast }) => nodesOf(ast).map((node) => ({ path, node })));
 
-const laws: Record<string, Law> = {
-  'there are no import cycles, type imports included': noCircles,
-  'an import points to a lower floor': arrowsPointDown,
-  'only entry points import the client, and resources never import each other': insidesStayInside,
-  'resources use the transport by its port': resourcesSeeThePortOnly,
-  'a port is imported as types': words.typesAreImportedAsTypes,
-  'each package has one importer, and Node its places': importers.packagesHaveOneImporter,
-  'the environment has one reader': importers.environmentHasOneReader,
-  "Node's globals stay out of what runs on the edge": importers.nodeGlobalsStayOut,
-  'rules are pure': rules.rulesArePure,
-  'a status is compared in rules/ only': rules.statusesAreComparedInRules,
-  'a documented number is in rules/ only': rules.documentedNumbersAreInRules,
-  'time comes from a clock that a test can hold': importers.timeHasAClock,
-  'randomness comes from runtime/clock': importers.chanceHasASource,
-  'a file has at most 350 lines': filesAreShort,
-  'a function has at most 60 lines': functionsAreShort,
-  'no word hides something from the compiler': words.wordsAreHonest,
-  'nothing prints by itself': words.nothingPrints,
-  'no comment switches a check off or puts work off': words.commentsHideNothing,
-  'no module holds state that changes': words.modulesHoldNoState,
-  'files are named for what they do': words.filesAreNamedForWhatTheyDo,
-  'every exported name has a doc comment': exportsAreDocumented,
+/** Lowest first: a file imports from its own unit and from those that stand before it. Type imports count. */
+const FLOORS = [
+  ...['runtime', 'catalog', 'schemas', 'errors', 'rules', 'store', 'ledger', 'uploading', 'webhooks', 'transport'],
+  ...['downloading', 'waiting', 'client', 'adapters', 'index', 'cli'],
+];
+/** The sandbox is a stack of its own, the other side of the wire: of the rest it shares the contract. */
+const SANDBOX_FLOORS = ['media', 'world', 'service', 'http', 'control', ''].map((name) => `sandbox/${name}`);
+const SEEN_BY_SANDBOX =
+  /^src\/(store\/port\.ts$|schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/sniff)\.ts$)/;
+const CLIENT = 'src/client/client.ts';
+/** The sandbox's entry point makes clients for it. */
+const SANDBOX_ENTRY = 'src/sandbox/index.ts';
+/** Durable runs and the proxy copy and serve files; a page knows the types of its proxy, and the hook is the page's. */
+const ADAPTERS_SEEN: Readonly<Record<string, string>> = {
+  durable: 'storage',
+  proxy: 'storage',
+  page: 'proxy',
+  react: 'page',
 };
 
-test.each(Object.entries(laws))('%s', (name, law) => {
-  expect(told(law(source).filter(({ path }) => !isKnown(name, path)))).toEqual([]);
+/** `client` of src/client/client.ts, `catalog` of src/catalog.ts, `sandbox/world` of src/sandbox/world/state.ts. */
+function unitOf(path: string): string {
+  const inSandbox = /^src\/(sandbox\/(?:[^/]+(?=\/))?)/.exec(path)?.[1];
+  return inSandbox ?? path.replace(/^src\//, '').replace(/(\/.*|\.ts)$/, '');
+}
+
+function isAllowed(from: string, to: string): boolean {
+  const [unit, other] = [unitOf(from), unitOf(to)];
+  if (unit === 'adapters' && other === 'adapters') {
+    const [one = '', another] = [from.split('/')[2], to.split('/')[2]];
+    return one === another || ADAPTERS_SEEN[one] === another;
+  }
+  if (unit === other) return true;
+  const [floor, below] = [SANDBOX_FLOORS.indexOf(unit), SANDBOX_FLOORS.indexOf(other)];
+  if (floor >= 0 && below >= 0) return below < floor;
+  if (floor >= 0) return SEEN_BY_SANDBOX.test(to) || (from === SANDBOX_ENTRY && to === CLIENT);
+  if (below >= 0) return unit === 'cli';
+  return FLOORS.includes(unit) && FLOORS.includes(other) && FLOORS.indexOf(other) < FLOORS.indexOf(unit);
+}
+
+test('an import points to a lower floor', () => {
+  const up = imports.filter(({ from, target }) => target !== undefined && !isAllowed(from, target));
+  expect(up.map(({ from, target }) => `${from} must not import ${target}`)).toEqual([]);
 });
 
-test('tests, examples and benchmarks are short and named for what they do, too', () => {
-  const all = [...tests, ...others];
-  expect(told(filesAreShort(all))).toEqual([]);
-  expect(told(words.filesAreNamedForWhatTheyDo(all))).toEqual([]);
+test('there are no import cycles, type imports included', () => {
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (path: string, trail: readonly string[]) => {
+    if (trail.includes(path)) cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '));
+    if (done.has(path)) return;
+    done.add(path);
+    for (const { from, target } of imports) if (from === path && target !== undefined) visit(target, [...trail, path]);
+  };
+  for (const { path } of sources) visit(path, []);
+  expect(cycles).toEqual([]);
+});
+
+test('only entry points import the client, and namespaces never import each other', () => {
+  const client = sources.find(({ path }) => path === CLIENT)?.ast.text ?? '';
+  const types = [...client.matchAll(/^ {2}readonly \w+: (\w+);/gm)].map(([, type]) => type);
+  const declares = (text: string) =>
+    types.some((type) => new RegExp(`^export (interface|class|type) ${type}\\b`, 'm').test(text));
+  // create.ts makes the namespaces that have one shape.
+  const namespaces = sources.flatMap(({ path, ast }) =>
+    declares(ast.text) && path !== 'src/client/create.ts' ? [path] : [],
+  );
+  expect(namespaces.length).toBeGreaterThan(3);
+  const isEntry = (path: string) => path === SANDBOX_ENTRY || /^src\/(client\/|adapters\/|cli\/|index\.ts)/.test(path);
+  const wrong = imports.filter(
+    ({ from, target = '' }) =>
+      (target === CLIENT && !isEntry(from)) || (namespaces.includes(from) && namespaces.includes(target)),
+  );
+  expect(wrong.map(({ from, target }) => `${from} must not import ${target}`)).toEqual([]);
+});
+
+/** Who may import a package. `sandbox/` and `cli/` are bundled, so nothing of it is installed. */
+const IMPORTERS: Readonly<Record<string, RegExp>> = {
+  'node:': /^src\/(adapters\/node\/|cli\/|sandbox\/http\/serve\.ts$)/,
+  ky: /^src\/transport\/http\.ts$/,
+  'p-retry': /^src\/transport\/layers\/retry\.ts$/,
+  '@noble/hashes':
+    /^src\/(store\/account|transport\/idempotency|((adapters\/(storage|otel))|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
+  'zod/mini':
+    /^src\/(schemas\/|sandbox\/|adapters\/durable\/|(ledger\/create-budget|adapters\/cloudflare\/durable-object-store|store\/rate-limits)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
+  'zod/v4/core': /^src\/schemas\//,
+  zod: /^src\/adapters\/schemas\//,
+  hono: /^src\/sandbox\//,
+  '@hono/node-server': /^src\/sandbox\/http\/serve\.ts$/,
+  'fast-png': /^src\/sandbox\/media\//,
+  mediabunny: /^src\/sandbox\/media\//,
+  '@ai-sdk/provider': /^src\/adapters\/ai-sdk\//,
+  bullmq: /^src\/adapters\/bullmq\//,
+  ioredis: /^src\/adapters\/bullmq\//,
+  react: /^src\/adapters\/react\//,
+  'cloudflare:workers': /^src\/adapters\/cloudflare\//,
+  '@opentelemetry/api': /^src\/adapters\/otel\//,
+  aws4fetch: /^src\/adapters\/storage\/s3\.ts$/,
+  commander: /^src\/cli\//,
+  'cli-progress': /^src\/cli\//,
+  'csv-parse': /^src\/cli\//,
+};
+
+test('each package has its importers, and Node its places', () => {
+  const wrong = imports.filter(({ from, specifier, target }) => {
+    const name = Object.keys(IMPORTERS).find(
+      (known) => specifier === known || specifier.startsWith(known.endsWith(':') ? known : `${known}/`),
+    );
+    return target === undefined && !(name !== undefined && IMPORTERS[name]?.test(from));
+  });
+  expect(wrong.map(({ from, specifier }) => `${specifier} is not for ${from}`)).toEqual([]);
+});
+
+/** The nodes that break a law, by place and text. */
+function breaches(isAllowedIn: RegExp, breaks: (node: ts.Node) => boolean): string[] {
+  return nodes
+    .filter(({ path, node }) => !isAllowedIn.test(path) && breaks(node))
+    .map(({ node }) => `${placeOf(node)} ${node.getText().split('\n')[0]}`);
+}
+
+test('the environment has one reader', () => {
+  const env = /^(globalThis\.)?(process|Deno|Bun|import\.meta)\??\.env$/;
+  expect(
+    breaches(
+      /^src\/((client|transport)\/config\.ts|cli\/)/,
+      (node) => ts.isPropertyAccessExpression(node) && env.test(node.getText()),
+    ),
+  ).toEqual([]);
+});
+
+/** The page runs in a browser and shares no code with the rest. */
+const CLOCKS = /^src\/(runtime\/clock|sandbox\/world\/(real-time|random)|webhooks\/verify|adapters\/page\/.*)/;
+
+test('time comes from a clock that a test can hold, and chance from one place', () => {
+  const called = /^(globalThis\.)?(Date\.now|AbortSignal\.timeout|Math\.random|crypto\.(randomUUID|getRandomValues))$/;
+  const takes = (node: ts.Node) =>
+    (ts.isNewExpression(node) && node.getText() === 'new Date()') ||
+    (ts.isPropertyAccessExpression(node) && called.test(node.getText()));
+  expect(breaches(CLOCKS, takes)).toEqual([]);
+});
+
+test('a rule imports what is known of the service, and is pure', () => {
+  const seen = /^src\/((rules|schemas|errors)\/|catalog\.ts$)/;
+  const foreign = imports.filter(
+    ({ from, specifier, target = specifier }) =>
+      from.startsWith('src/rules/') &&
+      !seen.test(target) &&
+      !(from === 'src/rules/options.ts' && target === 'zod/mini'),
+  );
+  expect(foreign.map(({ from, specifier }) => `${from}: a rule must not import ${specifier}`)).toEqual([]);
+  const waits = (node: ts.Node) => ts.isAwaitExpression(node) || node.kind === ts.SyntaxKind.AsyncKeyword;
+  const impure = (node: ts.Node) => ts.isIdentifier(node) && /^(crypto|fetch|performance|Promise)$/.test(node.text);
+  const isValue = ({ parent }: ts.Node) => !ts.isTypeReferenceNode(parent) && !ts.isPropertyAccessExpression(parent);
+  expect(breaches(/^src\/(?!rules\/)/, (node) => waits(node) || (impure(node) && isValue(node)))).toEqual([]);
+});
+
+/** The sandbox is the service, `errors/` gives each status its class, and a page part contains no other code of the package. */
+const KNOWS_STATUSES = /^src\/(rules\/|sandbox\/|errors\/|adapters\/page\/create-page\.ts)/;
+
+test('a status is compared in rules/ only', () => {
+  const isStatus = (node: ts.Node) => ts.isNumericLiteral(node) && /^[1-5]\d\d$/.test(node.getText());
+  const compares = (node: ts.Node) => {
+    if (ts.isBinaryExpression(node) && /^([=!]==?|[<>]=?)$/.test(node.operatorToken.getText()))
+      return [node.left, node.right].some(isStatus) && /status\b/i.test(node.getText());
+    if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return false;
+    const { name, expression } = node.expression;
+    return name.text === 'includes' && ts.isArrayLiteralExpression(expression) && expression.elements.some(isStatus);
+  };
+  expect(breaches(KNOWS_STATUSES, compares)).toEqual([]);
+});
+
+test('a documented number is in rules/ only', () => {
+  const documented = /^(0\.05|30 \* 60_000|1_?800_?000)$/;
+  const fields = /^(limit|windowMs|toleranceSeconds|IMAGE|VIDEO|AUDIO)$/;
+  const isDocumented = (node: ts.Node) =>
+    ts.isPropertyAssignment(node)
+      ? fields.test(node.name.getText()) && Number(node.initializer.getText()) > 1
+      : (ts.isNumericLiteral(node) || ts.isBinaryExpression(node)) && documented.test(node.getText());
+  expect(breaches(/^src\/(rules|sandbox)\//, isDocumented)).toEqual([]);
+});
+
+test('no word hides something from the compiler', () => {
+  const hides = (node: ts.Node) =>
+    (ts.isAsExpression(node) && /\bas unknown\)?$/.test(node.expression.getText())) ||
+    ((ts.isPropertyDeclaration(node) || ts.isVariableDeclaration(node)) && node.exclamationToken !== undefined) ||
+    (ts.isCallExpression(node) && node.expression.getText() === 'Object');
+  expect(breaches(/^$/, hides)).toEqual([]);
+  const silenced = sources.filter(({ ast }) => /@ts-(ignore|expect-error|nocheck)/.test(ast.text));
+  expect(silenced.map(({ path }) => path)).toEqual([]);
+});
+
+test('no module holds state that changes, but the registry of accounts', () => {
+  const isEmpty = (node: ts.Node | undefined) =>
+    node !== undefined && /^(new (Map|Set|Array)(<.*>)?\(\)|\[\]|\{\})$/s.test(node.getText());
+  const changes = (node: ts.Node) => {
+    if (ts.isPropertyDeclaration(node)) return /^static (?!readonly)/.test(node.getText());
+    if (!ts.isVariableDeclaration(node) || !ts.isSourceFile(node.parent.parent.parent)) return false;
+    return (node.parent.flags & ts.NodeFlags.Const) === 0 || isEmpty(node.initializer);
+  };
+  expect(breaches(/^src\/store\/account\.ts$/, changes)).toEqual([]);
 });
 
 test('an exported name means one thing', () => {
-  expect([...exportedByTwoFiles(source)]).toEqual([]);
+  const places = new Map<string, string[]>();
+  const exported = /^export (?:(?:declare|async|abstract) )*(?:const|function\*?|class|interface|type) (\w+)/gm;
+  for (const { path, ast } of sources) {
+    const names = new Set([...ast.text.matchAll(exported)].map(([, name = '']) => name));
+    for (const name of names) places.set(name, [...(places.get(name) ?? []), path]);
+  }
+  expect(places.size).toBeGreaterThan(500);
+  expect([...places].filter(([, paths]) => paths.length > 1)).toEqual([]);
 });
 
-test('no two entry points export one name with two meanings', () => {
-  expect(namesWithTwoMeanings(ENTRY_POINTS.map(sourceOf))).toEqual([]);
+test('no file is a drawer for everything', () => {
+  const drawers = sources.filter(({ path }) => /(^|[-/])(utils?|helpers?|common|misc)([-/.]|$)/.test(path));
+  expect(drawers.map(({ path }) => path)).toEqual([]);
 });

@@ -8,9 +8,9 @@ import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
-import { importsOf, parse } from './architecture/source.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
+import { importsOf, parse } from './support/sources.js';
 
 let tarball = '';
 let unpacked = '';
@@ -172,11 +172,9 @@ test('no declaration names a package that a user may not have, or that is ESM on
 function reached(file: string, seen = new Set<string>()): Set<string> {
   if (seen.has(file)) return seen;
   seen.add(file);
-  for (const source of parse({ [file]: read(file) })) {
-    for (const { specifier } of importsOf(source)) {
-      if (specifier.startsWith('.')) reached(posix.join('dist', specifier), seen);
-      else seen.add(specifier);
-    }
+  for (const { specifier } of importsOf(parse(file, read(file)))) {
+    if (specifier.startsWith('.')) reached(posix.join('dist', specifier), seen);
+    else seen.add(specifier);
   }
   return seen;
 }

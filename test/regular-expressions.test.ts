@@ -2,7 +2,7 @@
 import { check, type Diagnostics } from 'recheck';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
-import { type Source, sourcesBelow } from './architecture/source.js';
+import { nodesOf, placeOf, type Source, sourcesBelow } from './support/sources.js';
 
 interface Found {
   readonly at: string;
@@ -44,7 +44,7 @@ test('the check knows an expression that takes quadratic and one that takes expo
 });
 
 test('only the files that were read by hand make an expression at run time', () => {
-  const makers = sources.filter((source) => nodes(source).some(isMade));
+  const makers = sources.filter(({ ast }) => nodesOf(ast).some(isMade));
   expect(makers.map(({ path }) => path).sort()).toEqual(MAKERS);
 });
 
@@ -57,24 +57,13 @@ function isFast(verdict: Diagnostics, expression: RegExp): boolean {
   return performance.now() - began < 500;
 }
 
-function literals(source: Source): Found[] {
-  return nodes(source)
+function literals({ ast }: Source): Found[] {
+  return nodesOf(ast)
     .filter(ts.isRegularExpressionLiteral)
     .map((node) => {
-      const [, text = '', flags = ''] = /^\/(.*)\/(\w*)$/s.exec(node.text) ?? [];
-      const { line } = source.ast.getLineAndCharacterOfPosition(node.getStart());
-      return { at: `${source.path}:${line + 1}`, source: text, flags };
+      const [, source = '', flags = ''] = /^\/(.*)\/(\w*)$/s.exec(node.text) ?? [];
+      return { at: placeOf(node), source, flags };
     });
-}
-
-function nodes({ ast }: Source): ts.Node[] {
-  const found: ts.Node[] = [];
-  const visit = (node: ts.Node) => {
-    found.push(node);
-    ts.forEachChild(node, visit);
-  };
-  visit(ast);
-  return found;
 }
 
 function isMade(node: ts.Node): boolean {

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { sourceOf } from '../../scripts/entry-points.js';
-import { sourcesBelow, walk } from '../architecture/source.js';
 import { ROOT } from '../support/build.js';
 import { manifest } from '../support/consumer.js';
+import { nodesOf, sourcesBelow } from '../support/sources.js';
 
 /** One `@example`. */
 export interface Example {
@@ -22,7 +22,7 @@ export function commentExamples(): Example[] {
   const doors = exportsOfDoors();
   const found = new Map<string, Example>();
   for (const { path, ast } of sourcesBelow('src')) {
-    walk(ast, (node) => {
+    for (const node of nodesOf(ast)) {
       for (const tag of ts.getJSDocTags(node)) {
         if (tag.tagName.text !== 'example' || tag.parent.parent !== node) continue;
         const code = ts.getTextOfJSDocComment(tag.comment) ?? '';
@@ -31,7 +31,7 @@ export function commentExamples(): Example[] {
         const of = `${path.slice(path.lastIndexOf('/') + 1)} ${name}`;
         found.set(`${path}:${line}`, { of, path, line, module: moduleOf(code, doors) });
       }
-    });
+    }
   }
   return [...found.values()];
 }
@@ -72,11 +72,11 @@ function moduleOf(code: string, doors: ReadonlyMap<string, string>): string {
   const ast = ts.createSourceFile('example.ts', text, ts.ScriptTarget.Latest, true);
   const used = new Set<string>();
   const declared = new Set<string>();
-  walk(ast, (node) => {
-    if (!ts.isIdentifier(node)) return;
+  for (const node of nodesOf(ast)) {
+    if (!ts.isIdentifier(node)) continue;
     if (ts.isBindingElement(node.parent) || ts.isVariableDeclaration(node.parent)) declared.add(node.text);
     if (!ts.isPropertyAccessExpression(node.parent) || node.parent.expression === node) used.add(node.text);
-  });
+  }
   const imports = [...used].flatMap((name) => {
     const statement = declared.has(name) ? undefined : doors.get(name);
     return statement ?? [];
