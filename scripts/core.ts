@@ -19,7 +19,8 @@ const STANDS_ON: readonly (readonly [folder: RegExp, file: keyof typeof CORE | u
 const placeOf = (path: string) => relative(SOURCE, path).split(sep).join('/');
 const pathTo = (source: string) => relative(CACHE, source).split(sep).join('/');
 const rowOf = (path: string) => STANDS_ON.find(([folder]) => folder.test(placeOf(path)));
-const isCore = (path: string) => path.startsWith(SOURCE + sep) && rowOf(path) === undefined;
+/** Whether a source is part of the two files. */
+export const isCore = (path: string) => path.startsWith(SOURCE + sep) && rowOf(path) === undefined;
 
 /** Writes the modules that export what the rest of the package takes of the core. */
 export function writeCore(): void {

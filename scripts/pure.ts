@@ -1,9 +1,10 @@
 // `sideEffects: false` speaks of files. In a core of one file, bundlers drop what a program does not use only where each
 // statement says that it has no effect.
 import { readFile } from 'node:fs/promises';
-import { join, resolve, sep } from 'node:path';
+import { resolve } from 'node:path';
 import type { Options } from 'tsup';
 import ts from 'typescript';
+import { isCore } from './core.js';
 
 const OWN = resolve('src');
 const PURE = '/* @__PURE__ */ ';
@@ -61,14 +62,17 @@ export function withoutDocComments(text: string): string {
   return text.replace(/^[ \t]*\/\*\*[\s\S]*?\*\//gm, (comment) => comment.replace(/[^\n]/g, ''));
 }
 
-/** Applies both to the sources; the command line's run when they are loaded, and are not marked. */
+/**
+ * Applies both to the sources, and marks those of the core alone: entry points are files of their own, and a builder of
+ * workflows knows the classes of one only as they are written.
+ */
 export const pure: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'pure',
   setup(build) {
     build.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
       if (!path.startsWith(OWN)) return undefined;
       const text = withoutDocComments(await readFile(path, 'utf8'));
-      return { contents: path.startsWith(join(OWN, 'cli', sep)) ? text : markPure(text), loader: 'ts' };
+      return { contents: isCore(path) ? markPure(text) : text, loader: 'ts' };
     });
   },
 };
