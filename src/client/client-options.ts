@@ -4,7 +4,7 @@ import * as option from '../rules/options.js';
 import type { Budget } from '../schemas/budget.js';
 import { LIMITS, type Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
-import { type Hooks, LOG_LEVELS, type Logger, type LogLevel } from '../transport/hooks.js';
+import { HOOKS, type Hooks, LOG_LEVELS, type Logger, type LogLevel } from '../transport/hooks.js';
 
 /** How to set up a {@link GenClient}. */
 export interface ClientOptions {
@@ -79,18 +79,7 @@ export interface ClientOptions {
 
 const LEVEL = option.oneOf(...LOG_LEVELS);
 
-const HOOKS = z.optional(
-  z.strictObject(
-    {
-      onJob: option.callback,
-      onRequest: option.callback,
-      onResponse: option.callback,
-      onRetry: option.callback,
-      onWait: option.callback,
-    },
-    'an object with hooks',
-  ),
-);
+const HOOK_OPTIONS = Object.fromEntries(HOOKS.map((name) => [name, option.callback]));
 
 const CLIENT_OPTIONS = z.strictObject({
   // These three have messages of their own, which never show the value.
@@ -110,7 +99,7 @@ const CLIENT_OPTIONS = z.strictObject({
   logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
   logLevel: LEVEL,
   budget: option.madeBy<Budget>('createBudget({ maxTokens })', 'usage', 'release'),
-  hooks: HOOKS,
+  hooks: z.optional(z.strictObject(HOOK_OPTIONS, 'an object with hooks')),
   dangerouslyAllowBrowser: option.flag,
 });
 

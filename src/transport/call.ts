@@ -14,7 +14,7 @@ import type { RateLimits } from '../store/rate-limits.js';
 import { type Config, readHeaders } from './config.js';
 import type { Credentials } from './credentials.js';
 import type { Channels, RequestTrace } from './events.js';
-import type { JobEvent, RequestEvent, ResponseEvent, RetryEvent, WaitEvent } from './hooks.js';
+import type { Hooks, RequestEvent } from './hooks.js';
 import { idempotencyKeyOf } from './idempotency.js';
 import type { OpenedCreate } from './opened-create.js';
 import type { JsonRequest, RequestPath, ResponseMeta, ShownJob, StreamRequest, TransferRequest } from './transport.js';
@@ -43,14 +43,9 @@ export interface Core {
 }
 
 /** Tells hooks and logger what happens. An observer that throws changes nothing. */
-export interface Observer {
-  job(event: JobEvent): void;
-  request(event: RequestEvent): void;
-  response(event: ResponseEvent): void;
-  retry(event: RetryEvent): void;
-  wait(event: WaitEvent): void;
+export type Observer = { readonly [Hook in keyof Hooks]-?: NonNullable<Hooks[Hook]> } & {
   warn(message: string): void;
-}
+};
 
 /** What all requests of one client have in common. */
 export interface Http {
@@ -143,6 +138,8 @@ export interface Turn {
   readonly number: number;
   /** Failed attempts before this one. Waiting out a 429 is not a failure. */
   readonly failures: number;
+  /** What the attempt before this one failed with, a 429 included. */
+  readonly error?: Error | undefined;
   /** The slot of its lane. */
   readonly slot?: Slot | undefined;
   /** The key of this attempt, where it had to be asked for before it was known whose limits count. */

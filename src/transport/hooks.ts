@@ -118,5 +118,15 @@ export interface Hooks {
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }
 
+const EVERY_HOOK: Readonly<Record<keyof Hooks, true>> = {
+  onRequest: true,
+  onResponse: true,
+  onRetry: true,
+  onJob: true,
+  onWait: true,
+};
+/** The names of all hooks. */
+export const HOOKS: readonly string[] = Object.keys(EVERY_HOOK);
+
 /** The levels, each including those before it. */
 export const LOG_LEVELS = ['off', 'error', 'warn', 'info', 'debug'] as const satisfies readonly LogLevel[];

@@ -9,6 +9,7 @@ import { redisStore } from '../../src/adapters/redis/index.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
 import { type ClientOptions, GenClient, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { HOOKS } from '../../src/transport/hooks.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { PATIENCE_MS } from '../support/patience.js';
@@ -43,7 +44,8 @@ async function useEverything(client: GenClient, callback: (name: string) => () =
 }
 
 const CALLBACKS = ['onCreated', 'onUpdate', 'upload onProgress', 'save onProgress', 'copy onProgress'];
-const HOOKS = ['onRequest', 'onResponse', 'onRetry', 'onWait'];
+/** Those of a call. */
+const CALL_HOOKS = HOOKS.filter((name) => name !== 'onJob');
 
 const unhandled = vi.fn();
 beforeEach(() => {
@@ -85,7 +87,7 @@ describe('a function that a caller hands over', () => {
     ],
   ])('and that %s changes nothing', async (_what, wrong) => {
     const callback = (name: string) => (name === 'onCreated' ? () => {} : wrong);
-    const hooks = Object.fromEntries(HOOKS.map((name) => [name, wrong]));
+    const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, wrong]));
     const logger = { error: wrong, warn: wrong, info: wrong, debug: wrong };
     const sandbox = createSandbox();
     sandbox.faults.add({ status: 500, times: 1 });
@@ -109,7 +111,7 @@ describe('a hook', () => {
       sandbox.faults.add({ match: { path: '/v1/videos' }, status: 500, times: 2 });
       await Promise.all(
         TENANTS.map((tenant) => {
-          const hooks = Object.fromEntries(HOOKS.map((name) => [name, note(`${name} of ${tenant}`)]));
+          const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, note(`${name} of ${tenant}`)]));
           const log = () => note(`log of ${tenant}`)();
           const logger = { error: log, warn: log, info: log, debug: log };
           const options: ClientOptions = { ...limited, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
@@ -119,7 +121,7 @@ describe('a hook', () => {
       );
       expect(seen.filter((line) => line.startsWith('onWait')).length).toBeGreaterThan(1);
       for (const tenant of TENANTS) {
-        for (const name of [...HOOKS, 'log'])
+        for (const name of [...CALL_HOOKS, 'log'])
           for (const line of contexts(`${name} of ${tenant}`)) expect(line).toBe(`${name} of ${tenant} in ${tenant}`);
       }
     },

@@ -117,6 +117,10 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
 
   const event = await verifyWebhook(request, { secret: 'secret' });
   client.notify(await client.verifyWebhook(request));
+  for await (const { share } of client.watchJob(job)) void share;
+  for await (const { job: resumed, idempotencyKey } of client.resume(options)) void [resumed.id, idempotencyKey];
+  for await (const { phase } of client.openCreates()) void phase;
+  await client.markStored(clip);
   await client.uploads.delete(upload.upload_id);
   const speech = await client.request<{ url: string }>({ method: 'POST', path: '/v1/speech', body: { text: 'hello' } });
   const { data, requestId } = await client.withOptions({ preflight: false }).models.list().withResponse();
@@ -142,6 +146,7 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
     urls,
     isFinal(job),
     client.limits(),
+    client.estimate({ call: 'videos', duration: 5 }).tokens,
     MODELS['svc-video-pro'].durations,
     modelCapabilities('svc-image-pro')?.aspectRatios,
   ];

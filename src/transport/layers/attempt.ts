@@ -32,7 +32,7 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
     call.sent.mayHaveArrived = true;
     if (turn.slot) turn.slot.isUsed = true;
     if (told) told.startMs = core.clock.now();
-    observer?.request(requestEvent(call));
+    observer?.onRequest(requestEvent(call));
     const current: Attempt = { call, deadline, secret, told };
     const response = await deadline.race(send(current), dropBody);
     const { status } = response;
@@ -47,7 +47,7 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
     deadline.end();
     throw error;
   } finally {
-    if (told?.startMs !== undefined) observer?.response(endedEvent(call, told, core.clock.now() - told.startMs));
+    if (told?.startMs !== undefined) observer?.onResponse(endedEvent(call, told, core.clock.now() - told.startMs));
   }
 }
 

@@ -78,22 +78,22 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
       );
   };
   return {
-    job(event) {
+    onJob(event) {
       tell('onJob', hooks.onJob, event);
     },
-    request(event) {
+    onRequest(event) {
       tell('onRequest', hooks.onRequest, event);
       log('debug', `${event.method} ${event.path}`, event);
     },
-    response(event) {
+    onResponse(event) {
       tell('onResponse', hooks.onResponse, event);
       log('debug', `${event.method} ${event.path} ${event.status ?? 'failed'}`, plainEvent(event));
     },
-    retry(event) {
+    onRetry(event) {
       tell('onRetry', hooks.onRetry, event);
       log('info', `retrying ${event.method} ${event.path} in ${Math.round(event.delayMs)} ms`, plainEvent(event));
     },
-    wait(event) {
+    onWait(event) {
       tell('onWait', hooks.onWait, event);
       log('info', `waiting ${Math.round(event.waitMs)} ms (${event.lane ?? 'no lane'}, ${event.reason})`, event);
     },

@@ -88,7 +88,7 @@ function listeners(core: TellerCore): JobListeners {
     channel: heard(core.channels()?.job),
     ledgers: ledgersOf(core),
     tell(event) {
-      core.observer()?.job(event);
+      core.observer()?.onJob(event);
       const events = core.channels()?.events;
       if (events?.hasSubscribers) events.publish(event);
     },

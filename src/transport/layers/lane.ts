@@ -66,7 +66,7 @@ async function waitForSlot(limits: RateLimits, { core, lane = '', signal, trace 
   let waits = false;
   const onWait = (wait: LaneWait) => {
     waits = true;
-    core.observer()?.wait({ callId: trace?.callId ?? '', ...wait });
+    core.observer()?.onWait({ callId: trace?.callId ?? '', ...wait });
   };
   try {
     const release = await limits.take(lane, { signal, warn, onWait: trace && onWait });

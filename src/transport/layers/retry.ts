@@ -29,7 +29,7 @@ export const retried: Layer = async (call, next) => {
   try {
     return await pRetry(
       (number) => {
-        progress.turn = { number, failures: progress.turn.failures };
+        progress.turn = { number, failures: progress.turn.failures, error: progress.turn.error };
         return next({ ...call, turn: progress.turn });
       },
       {
@@ -51,6 +51,7 @@ export const retried: Layer = async (call, next) => {
 /** Whether the call is sent again. Resolves when it is time to. */
 async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, failures: number): Promise<boolean> {
   const { core, signal } = call;
+  progress.turn = { ...progress.turn, error };
   const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   const fate = fateOf(error);
   // What has surely made no job counts as not sent, should the caller leave during the pause.
@@ -62,7 +63,7 @@ async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, f
   progress.waits = 0;
   progress.turn = { ...progress.turn, failures: failures + 1 };
   const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, failures + 1), core.config.random.next()));
-  core.observer()?.retry({ ...requestEvent(call), delayMs, error });
+  core.observer()?.onRetry({ ...requestEvent(call), delayMs, error });
   await sleep(core.clock, delayMs, signal);
   return true;
 }
@@ -81,7 +82,7 @@ async function waitOut<T>(call: Call<T>, progress: RetryProgress, askedMs: numbe
   if (askedMs !== undefined && askedMs >= pauseMs && waitsInLane(call)) return true;
   // Never earlier than asked, and not all at once.
   const delayMs = noEarlier(waitMs, random.next());
-  core.observer()?.wait({ callId: trace?.callId ?? '', lane, waitMs: delayMs, queued: 0, reason: 'pause' });
+  core.observer()?.onWait({ callId: trace?.callId ?? '', lane, waitMs: delayMs, queued: 0, reason: 'pause' });
   await sleep(core.clock, delayMs, call.signal);
   if (trace) trace.laneWaitMs += delayMs;
   return true;

@@ -1,0 +1,96 @@
+// What is added in one place and forgotten in another fails here, with the name of the place.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
+import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
+import { AREAS } from './areas.js';
+import endpoints from './fixtures/endpoints.json' with { type: 'json' };
+import { ROOT } from './support/build.js';
+
+const read = (file: string) => readFileSync(ROOT + file, 'utf8');
+const lines = (file: string) => read(file).split('\n');
+
+/** Every public method of the client, as users call it: `videos.create`, `waitForJob`. */
+function publicMethods(): string[] {
+  const file = `${ROOT}src/client/client.ts`;
+  const options = { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, strict: true, skipLibCheck: true };
+  const program = ts.createProgram([file], options);
+  const checker = program.getTypeChecker();
+  const source = program.getSourceFile(file);
+  const module = source && checker.getSymbolAtLocation(source);
+  const client = module && checker.getExportsOfModule(module).find(({ name }) => name === 'GenClient');
+  const membersOf = (type: ts.Type) =>
+    type.getProperties().filter((member) => {
+      const hidden = member.getJsDocTags(checker).some(({ name }) => name === 'internal');
+      const ofUs = member.declarations?.some((node) => node.getSourceFile().fileName.includes('/src/'));
+      // JSON.stringify calls toJSON.
+      return ofUs && !hidden && /^(?!toJSON$)[a-z]\w*$/i.test(member.name);
+    });
+  return membersOf(checker.getDeclaredTypeOfSymbol(client ?? fail())).flatMap((member) => {
+    const type = checker.getTypeOfSymbol(member);
+    if (type.getCallSignatures().length > 0) return [member.name];
+    return membersOf(type).map(({ name }) => `${member.name}.${name}`);
+  });
+}
+
+function fail(): never {
+  throw new Error('src/client/client.ts exports no GenClient.');
+}
+
+describe('every public method of GenClient', () => {
+  const methods = publicMethods();
+  /** Made of other calls. */
+  const isComposed = (name: string) => /AndWait$|^uploads\.upload$/.test(name);
+
+  test('is known to the type checker', () => {
+    expect(methods).toEqual(expect.arrayContaining(['videos.createAndWait', 'jobs.output', 'waitForJob', 'resume']));
+  });
+
+  test('that is an endpoint is in test/fixtures/endpoints.json', () => {
+    const calls = methods.filter((name) => name.includes('.') && !isComposed(name));
+    expect(endpoints.map(({ call }) => call).sort()).toEqual(calls.sort());
+  });
+
+  test('is used in test/types/every-method.ts', () => {
+    const program = read('test/types/every-method.ts');
+    expect(methods.filter((name) => !new RegExp(`\\.${name.replace('.', '\\.')}[(<]`).test(program))).toEqual([]);
+  });
+
+  test('is in docs/calls.md, or one of the client itself in another guide', () => {
+    const rows = lines('docs/calls.md').filter((line) => line.startsWith('| `'));
+    const guides = readdirSync(`${ROOT}docs`).flatMap((file) => (file.endsWith('.md') ? [read(`docs/${file}`)] : []));
+    // A row may shorten the second name of a namespace: `characters.list` · `.get`.
+    const isNamed = (name: string) => {
+      const [namespace, method] = name.split('.');
+      return method === undefined
+        ? guides.some((guide) => new RegExp(`[.\`]${name}\\(`).test(guide))
+        : rows.some((row) => row.includes(`\`${namespace}.`) && new RegExp(`[\`.]${method}\``).test(row));
+    };
+    expect(methods.filter((name) => !isNamed(name))).toEqual([]);
+  });
+});
+
+describe('every entry point', () => {
+  test.each(ENTRY_POINTS)('%s has a source, and a row in AGENTS.md', (name) => {
+    expect(existsSync(ROOT + sourceOf(name))).toBe(true);
+    const named = name === 'index' ? '`gen-client`' : `\`gen-client/${name}\``;
+    expect(lines('AGENTS.md').filter((line) => line.startsWith('| ') && line.includes(named))).toHaveLength(1);
+  });
+
+  test('is one of package.json', () => {
+    const adapters = readdirSync(`${ROOT}src/adapters`);
+    expect([...ENTRY_POINTS].sort()).toEqual([...adapters, 'index', 'sandbox', 'webhooks'].sort());
+  });
+});
+
+test('every folder of src is an area of test/areas.ts, whose tests exist', () => {
+  const folders = readdirSync(`${ROOT}src`).flatMap((name) =>
+    name === 'adapters' ? readdirSync(`${ROOT}src/adapters`) : [name.replace('.ts', '')],
+  );
+  expect(Object.keys(AREAS)).toEqual([...new Set(folders)].filter((name) => name !== 'index').sort());
+  expect(
+    Object.values(AREAS)
+      .flat()
+      .filter((path) => !existsSync(`${ROOT}test/${path}`)),
+  ).toEqual([]);
+});
