@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { ClaimsShown } from './test/support/claims-shown.js';
 import { LeftOut } from './test/support/left-out.js';
 import { SlowFirst } from './test/support/order.js';
 import { PATIENCE_MS } from './test/support/patience.js';
@@ -56,7 +57,7 @@ export default defineConfig({
       ...(process.env.CI !== undefined || existsSync(oldestBull) ? [onOldestBull] : []),
     ],
     sequence: { sequencer: SlowFirst },
-    reporters: ['default', new LeftOut()],
+    reporters: ['default', new LeftOut(), new ClaimsShown()],
     // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
     maxWorkers: 4,
     setupFiles: ['test/support/watchdog.ts'],

@@ -1,29 +1,51 @@
-// The table of claims in CONTRIBUTING.md: each sentence is on its page, and each test and command that shows it exists.
+// The claims of test/claims.ts: each sentence is on its page, and each test and command that shows it exists and can run.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { parse, walk } from './architecture/source.js';
+import { CLAIMS, type Claim, hasTitle } from './claims.js';
 import { ROOT } from './support/build.js';
+import { notShown } from './support/claims-shown.js';
 import { manifest } from './support/consumer.js';
 
-const read = (file: string) => readFileSync(join(ROOT, file), 'utf8').replace(/\s+/g, ' ');
-const [, table = ''] = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8').split(
-  '| claim | page | shown by |\n|---|---|---|\n',
-);
-const CLAIMS = table
-  .slice(0, table.indexOf('\n\n'))
-  .split('\n')
-  .map((row) => row.slice(2, -2).split(' | ') as [claim: string, page: string, proof: string]);
+const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const claims = Object.entries(CLAIMS).flatMap(([page, rows]) => rows.map((row) => [row[0], page, row] as const));
 
-test('there are claims', () => {
-  expect(CLAIMS.length).toBeGreaterThan(30);
+/** The titles of a file's tests, without those that are marked to be skipped. */
+function titlesOf(file: string): string[] {
+  const titles: string[] = [];
+  for (const { ast } of parse({ [file]: textOf(file) }))
+    walk(ast, (node) => {
+      if (!ts.isCallExpression(node) || !/^(test|it)\b/.test(node.expression.getText())) return;
+      const [title] = node.arguments;
+      const isSkipped = /\.(skip|todo)\b(?!If)/.test(node.expression.getText());
+      if (title && !isSkipped && (ts.isStringLiteralLike(title) || ts.isTemplateExpression(title)))
+        titles.push(title.getText().slice(1, -1));
+    });
+  return titles;
+}
+
+test.each(claims)('%s (%s) is said, and shown', (sentence, page, [, shownBy, title = '']) => {
+  expect(textOf(page).replace(/\s+/g, ' ').includes(sentence), `${page} says so`).toBe(true);
+  const [, script] = /^npm run ([\w:]+)$/.exec(shownBy) ?? [];
+  if (script !== undefined) return expect(manifest().scripts).toHaveProperty([script]);
+  const found = titlesOf(shownBy).some((one) => hasTitle(title, one));
+  expect(found, `${shownBy} has the test "${title}"`).toBe(true);
 });
 
-test.each(CLAIMS)('%s (%s) is said, and shown', (claim, page, proof) => {
-  expect(read(page).includes(claim), `${page} says so`).toBe(true);
-  const command = /^`npm run ([\w:]+)`$/.exec(proof)?.[1];
-  if (command !== undefined) return expect(manifest().scripts).toHaveProperty([command]);
-  const [, file = '', title = ''] = /^`(test\/[\w./-]+)`: (.+)$/.exec(proof) ?? [];
-  expect(read(file).includes(title), `${file} has the test that CONTRIBUTING.md names`).toBe(true);
+test('a run names the claims whose test did not pass, among those whose file has run', () => {
+  const claims: Claim[] = [
+    ['It works.', 'test/one.test.ts', 'works on %s'],
+    ['It runs.', 'test/other.test.ts', 'runs'],
+  ];
+  const run = (name: string, state: string) => {
+    const allTests = () => [{ name, result: () => ({ state }) }];
+    return notShown(claims, [{ moduleId: join(ROOT, 'test/one.test.ts'), children: { allTests } }]);
+  };
+  expect(run('works on Node', 'passed')).toEqual([]);
+  expect(run('works on Node', 'skipped')).toEqual(['"It works." is not shown: test/one.test.ts: works on %s']);
+  expect(run('works', 'passed')).toHaveLength(1);
 });
 
 test('the README is short enough to be read', () => {

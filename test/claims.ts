@@ -1,0 +1,355 @@
+// What README, the guides and SECURITY.md promise, by page: the sentence, and the test or the command that shows it.
+
+/** The sentence, the test file or command, and the title of the test; `%s` stands for what differs between its rows. */
+export type Claim = readonly [sentence: string, shownBy: string, title?: string];
+
+/** What a title of a test leaves open: `%s`, `$name`, `${name}`. */
+const OPEN = /%[a-z]|\$\{[^}]*\}|\$\w+/g;
+
+/** Whether a test has the title of a claim, as its file writes it or as a run tells it. */
+export function hasTitle(title: string, found: string): boolean {
+  const parts = title.split(OPEN).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.+')}$`, 's').test(found);
+}
+
+export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
+  'README.md': [
+    [
+      'Every create carries one idempotency key, on each retry, on the result and on every error',
+      'test/transport/retries.test.ts',
+      'a reset, and a body cut half-way, are repeated under one key',
+    ],
+    [
+      'No double charges.',
+      'test/transport/campaign.test.ts',
+      '500 creates through seeded faults make 500 jobs, charge each once and leave nothing behind',
+    ],
+    [
+      'One deadline covers connect, headers and body.',
+      'test/transport/deadlines.test.ts',
+      'a stalled body times out, its connection is closed, and the repeat succeeds',
+    ],
+    ['An abort acts at once', 'test/transport/deadlines.test.ts', 'an abort acts at once on %s, with its own reason'],
+    [
+      '500 jobs in one `Promise.all` are fine',
+      'test/waiting/naive-code.test.ts',
+      'makes 500 videos with one Promise.all under the documented limits',
+    ],
+    [
+      '`duration: 7` does not compile for a model without it',
+      'test/types.test.ts',
+      'the check tells what compiles and must not, what must and does not, and what stands elsewhere or says something else',
+    ],
+    [
+      'TypeScript 5.7 or later',
+      'test/types.test.ts',
+      'each documented rule holds at its property, and every method has its types: %s, %s',
+    ],
+    [
+      'Node.js 22 or later, Bun, Deno, Cloudflare Workers or the Edge runtime. ESM and CommonJS.',
+      'npm run test:runtimes',
+    ],
+    [
+      'save this as `fox.mjs`',
+      'test/examples.test.ts',
+      'fox.mjs of the README: runs twice without an error and tells its progress',
+    ],
+    ['works without all three', 'test/package.test.ts', 'the webhooks door pulls in nothing'],
+    [
+      'an event whose listener throws is answered 500',
+      'test/webhooks/webhook-handler.test.ts',
+      'that throw %j are reported with their event',
+    ],
+    [
+      'Keep it on a server: a client in a page throws when it is',
+      'test/transport/config.test.ts',
+      'is refused unless allowed, and sends no User-Agent of its own',
+    ],
+    [
+      'so that a fetch of another library can send it',
+      'test/transport/other-fetches.test.ts',
+      'is called with a URL and an init that holds the body itself',
+    ],
+    [
+      'what is stored (queue records, durable runs, stores) are kept',
+      'test/replay/replay.test.ts',
+      'a durable run replays with the same steps and the same end: %s',
+    ],
+  ],
+  'docs/waiting.md': [
+    [
+      'It never falls, stays at 0.99 until the job has ended',
+      'test/waiting/watch-job.test.ts',
+      'estimates from the jobs that have completed: share grows up to 0.99, and etaMs is what is left',
+    ],
+    [
+      'an eighth of them is left for your own `jobs.get`',
+      'test/waiting/naive-code.test.ts',
+      'leaves the caller’s own reads their share while 200 waits are read at full pace',
+    ],
+    [
+      'Two waits on one job share one read',
+      'test/waiting/wait-for-job.test.ts',
+      'costs one read for any number of waits on one job',
+    ],
+    [
+      'A video is read every 10 to 12 seconds',
+      'test/waiting/wait-for-job.test.ts',
+      'reads a job first when it could be done, then about every eleven seconds',
+    ],
+    [
+      '500 waits end with their webhooks',
+      'test/waiting/webhooks.test.ts',
+      'end 0.1 s late on average and 2.5 s at worst, with at most 450 reads',
+    ],
+    [
+      'Only a read that is answered 400, 401, 403 or 404 ends a wait',
+      'test/waiting/failing-reads.test.ts',
+      '%i ends the wait at once',
+    ],
+    [
+      'Where no read is free within two seconds, the event itself ends the waits on a completed job',
+      'test/waiting/webhooks.test.ts',
+      'ends the wait at once where no read is free within two seconds, without the cost and the expiry',
+    ],
+    [
+      'While webhooks arrive, jobs are read less often',
+      'test/waiting/scale.test.ts',
+      'reads less and notices sooner when webhooks announce the end of %i jobs',
+    ],
+  ],
+  'docs/limits-and-retries.md': [
+    [
+      'This holds whether the service counts fixed or sliding windows',
+      'test/limits/in-memory.test.ts',
+      'holds in every window, fixed or sliding, whatever the network delays',
+    ],
+    [
+      'No timer and no listener remain',
+      'test/transport/deadlines.test.ts',
+      'neither success nor failure leaves a timer or a listener behind',
+    ],
+    [
+      'doubles from half a second to eight, with jitter',
+      'test/transport/retries.test.ts',
+      'the wait between attempts doubles, varies and has a cap',
+    ],
+  ],
+  'docs/budgets.md': [
+    [
+      'charges pass the limit by at most one job',
+      'test/budget/invariant.test.ts',
+      'the jobs of a period cost at most its limit and one job, with unknown prices %s',
+    ],
+    [
+      'ask the store at most twice a second together',
+      'test/budget/store.test.ts',
+      'are served in order, ask the store at most twice a second together, and leave at once when they are aborted',
+    ],
+    [
+      'they count as lost after 30 seconds',
+      'test/budget/time.test.ts',
+      'leaves its creates reserved as lost after 30 seconds, and holds up nobody after that',
+    ],
+  ],
+  'docs/telemetry.md': [
+    [
+      'The last 10,000 jobs of a process are remembered',
+      'test/events/memory.test.ts',
+      'is bounded by 10,000 jobs for all accounts together',
+    ],
+  ],
+  'docs/files.md': [
+    [
+      'files over 50 MB (images), 200 MB (videos) and 15 MB (audio) are refused before a byte moves',
+      'test/files/upload.test.ts',
+      'a file of %s over %i MB',
+    ],
+    [
+      'The copy is one request of known length, so that the object is there whole or not at all',
+      'npm run campaign:storage',
+    ],
+    [
+      'or has not answered after ten seconds',
+      'test/storage/output-handler.test.ts',
+      'that says nothing for ten seconds is given up, and the service is read',
+    ],
+  ],
+  'docs/webhooks.md': [
+    [
+      'timestamp 300 seconds or more away, in either direction, is refused',
+      'test/webhooks/verify-webhook.test.ts',
+      'is fresh %i ms away',
+    ],
+  ],
+  'docs/jobs-that-survive.md': [
+    [
+      '`kill -9` at any moment, then start again: every create has one job',
+      'test/store/crashes.test.ts',
+      '%s makes one job of its create when it is started again',
+    ],
+  ],
+  'docs/queues-and-durable-runs.md': [
+    [
+      'Kill a worker at any point and another goes on with the same job',
+      'test/bullmq/crashes.test.ts',
+      'ends each of %s calls with one charge, over %s',
+    ],
+    ['a test runs each on the real engine', 'npm run campaign:durable'],
+    [
+      'and at most five, however many runs wait',
+      'test/durable/crowd.test.ts',
+      '%i runs that start together take at most five steps each to their create, in order (%i processes)',
+    ],
+    [
+      'from 10 seconds to at most five minutes',
+      'test/waiting/run-rules.test.ts',
+      'grows from 10 s to five minutes, so that half an hour takes 60 steps at most',
+    ],
+  ],
+  'docs/agents.md': [
+    [
+      'an agent that asks three times pays once, and gets its video',
+      'test/apps/rpc.test.ts',
+      'an agent whose client gives up twice and that asks three times pays once, and gets its video',
+    ],
+  ],
+  'docs/many-processes.md': [
+    [
+      'Processes that wait take turns, so none is left',
+      'test/limits/over-a-store.test.ts',
+      'serve every process, also those with few calls beside those with many',
+    ],
+    [
+      'A test simulates 100 calls that come at once',
+      'test/limits/over-a-store.test.ts',
+      'cost %i processes whose calls come at once what the guide says',
+    ],
+    [
+      'On a real Redis, four processes use nine tenths of the slots or more',
+      'test/redis/many-processes.test.ts',
+      'make 60 videos with no 429 and at nine tenths of what is allowed',
+    ],
+    [
+      'A slot costs at most two round trips',
+      'test/limits/over-a-store.test.ts',
+      'cost at most two asks for a slot of a process that creates one after the other',
+    ],
+    [
+      'A process whose calls wait asks Redis at most twice a second',
+      'test/limits/over-a-store.test.ts',
+      'are asked for at most twice a second by a process, however many of its calls wait',
+    ],
+    [
+      'A process that dies loses its place in the line after 15 seconds',
+      'test/limits/over-a-store.test.ts',
+      'give up the place of a process that died, and its slots after one lease',
+    ],
+    [
+      'A store that neither answers nor fails within two seconds',
+      'test/limits/store-outage.test.ts',
+      'counts as unavailable after %s, and the next calls do not wait for it',
+    ],
+    [
+      'Calls that still wait when the store answers again take',
+      'test/limits/store-outage.test.ts',
+      'learns when it returns what was sent without it, and serves the calls that still wait',
+    ],
+  ],
+  'docs/testing.md': [
+    [
+      '`createAndWait` ends long before the seconds that its job takes',
+      'test/sandbox/client.test.ts',
+      'a default sandbox: createAndWait passes through processing and ends long before the 3 s of its job',
+    ],
+  ],
+  'docs/browser.md': [
+    ['takes less than 2.6 kB', 'test/size.test.ts', 'the page part fits in 2.6 kB, gzipped: every visitor pays for it'],
+    [
+      'a whole Next.js app of less than 80 lines',
+      'test/page/gallery.test.ts',
+      'the gallery is an app of at most 80 lines',
+    ],
+    [
+      'A reload at any moment and a request that is sent twice find the same job',
+      'test/page/chromium.test.ts',
+      'makes one job over twelve reloads at random moments, in real time',
+    ],
+    [
+      'returns the same run until its job is created',
+      'test/page/one-click.test.ts',
+      'in the same moment, and while it is created, is the same run: a double click makes one job',
+    ],
+    [
+      'A run belongs to the user who began it',
+      'test/page/users.test.ts',
+      'a tab that still shows the user who has signed out in another one makes nothing, and forgets what was his',
+    ],
+    [
+      'a job that has ended costs no create and no read',
+      'test/page/users.test.ts',
+      'a reload with finished runs sends no create and reads nothing',
+    ],
+    [
+      'of a user count together: 64, then 429',
+      'test/proxy/held.test.ts',
+      'creates, uploads, bytes and waits that a user holds open count together: 64, and then 429',
+    ],
+    ['408 after ten seconds', 'test/proxy/attacks.test.ts', 'a body that never ends is given up after ten seconds'],
+  ],
+  'SECURITY.md': [
+    [
+      'The API key goes to the origin of `baseUrl` and nowhere else',
+      'test/transport/redirects.test.ts',
+      'of a stream to another origin is followed without the key, the cookies and the headers of the client',
+    ],
+    [
+      'Keys and webhook secrets are in no error, log line',
+      'test/transport/secrets.test.ts',
+      'is in no log line, at any level',
+    ],
+    [
+      'A webhook is verified over its exact raw bytes',
+      'test/webhooks/secrets-and-events.test.ts',
+      'is looked at after the signature and not before',
+    ],
+    ['renamed when it is whole', 'test/files/save-output.test.ts', 'is replaced when told, and only by the whole file'],
+    ['Installing runs no script', 'test/package.test.ts', 'installing runs nothing'],
+    [
+      'The release workflow uses trusted publishing and no stored token',
+      'test/package-release.test.ts',
+      'the release publishes the tarball of CI, by the identity of its workflow, and stores no token',
+    ],
+    [
+      'not at all where the runtime does not say where it leads',
+      'test/transport/redirects.test.ts',
+      'that a browser hides is refused with a word about it',
+    ],
+    ['In shared state a key is kept as a hash only', 'test/limits/account-state.test.ts', 'holds no key anywhere'],
+    [
+      'A page in a browser is refused unless `dangerouslyAllowBrowser` says otherwise',
+      'test/transport/config.test.ts',
+      'is refused unless allowed, and sends no User-Agent of its own',
+    ],
+    [
+      'An id is encoded and cannot leave its place in a path',
+      'test/transport/properties.test.ts',
+      'reaches the service as it was given',
+    ],
+    [
+      'Headers, signatures and secrets are bounded in size and number',
+      'test/webhooks/verify-webhook.test.ts',
+      'carries sixteen digests at most',
+    ],
+    [
+      "the file is named after its job's id",
+      'test/files/save-output.test.ts',
+      'names the file after the job when the path is a directory',
+    ],
+    [
+      'It listens on loopback by default',
+      'test/sandbox-doors/serve.test.ts',
+      'listens on loopback alone unless told otherwise',
+    ],
+  ],
+};
