@@ -101,6 +101,8 @@ export type StorageErrorCode =
   | 'timeout'
   | 'unreachable'
   | 'redirected'
+  | 'not_confirmed'
+  | 'cannot_check'
   | (string & {});
 
 function storageRecovery({

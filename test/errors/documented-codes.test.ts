@@ -1,5 +1,9 @@
+// docs/errors.md against the types: every class, every code with its status and recovery, and every reason.
 import { readFileSync } from 'node:fs';
+import ts from 'typescript';
 import { expect, it } from 'vitest';
+import * as genClient from '../../src/index.js';
+import { sourcesBelow, walk } from '../architecture/source.js';
 import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
 import requestErrors from '../fixtures/request-errors.json' with { type: 'json' };
 
@@ -9,6 +13,18 @@ const PAGE = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf
 function rowOf(code: string): string[] {
   const line = PAGE.split('\n').find((text) => text.startsWith(`| \`${code}\` |`)) ?? '';
   return line.split('|').map((cell) => cell.trim());
+}
+
+/** The members of an exported union of strings. */
+function membersOf(path: string, name: string): string[] {
+  const members: string[] = [];
+  for (const { ast } of sourcesBelow('src').filter((source) => source.path === path))
+    for (const statement of ast.statements)
+      if (ts.isTypeAliasDeclaration(statement) && statement.name.text === name)
+        walk(statement, (node) => {
+          if (ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal)) members.push(node.literal.text);
+        });
+  return members;
 }
 
 it.each(requestErrors)('docs/errors.md says of $code its status and what to do', ({ code, status, recovery }) => {
@@ -22,4 +38,44 @@ it.each(jobErrors)('docs/errors.md says of $code what to do', ({ code, recovery 
   const [, , told = '', advice = ''] = rowOf(code);
   expect(told).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
+});
+
+const details = { jobId: 'job_1', store: 's3' };
+const own = [
+  ...membersOf('src/errors/file-errors.ts', 'DownloadErrorCode').map(
+    (code) => [code, 'DownloadError', new genClient.DownloadError('', { ...details, code }).recovery] as const,
+  ),
+  ...membersOf('src/errors/file-errors.ts', 'StorageErrorCode').map(
+    (code) => [code, 'StorageError', new genClient.StorageError('', { ...details, code }).recovery] as const,
+  ),
+  ['idempotency_key_reused', 'PreflightError', 'change_request'] as const,
+  ['budget_exceeded', 'BudgetExceededError', 'top_up'] as const,
+];
+
+it.each(own)('docs/errors.md says of %s its class and what to do', (code, family, recovery) => {
+  const [, , named, told = '', advice = ''] = rowOf(code);
+  expect(named).toBe(`\`${family}\``);
+  expect(told).toContain(`\`${recovery}\``);
+  expect(advice).not.toBe('');
+});
+
+it('docs/errors.md has every code that the core and its entry points give to an error', () => {
+  const given = sourcesBelow('src')
+    .filter(({ path }) => !/^src\/(sandbox|cli|adapters\/(schemas|page|proxy))\//.test(path))
+    .flatMap(({ ast }) => [...ast.text.matchAll(/\bcode: '(?!http_)([a-z_]+)'/g)].map(([, code = '']) => code));
+  expect(given.length).toBeGreaterThan(5);
+  expect(given.filter((code) => rowOf(code).length < 4)).toEqual([]);
+});
+
+it('docs/errors.md has every class of error, reason of a webhook and recovery', () => {
+  const classes = Object.entries(genClient).filter(
+    ([, value]) => typeof value === 'function' && value.prototype instanceof genClient.GenError,
+  );
+  expect(classes.length).toBeGreaterThan(20);
+  const names = [
+    ...classes.map(([name]) => name),
+    ...membersOf('src/errors/webhook-error.ts', 'WebhookRefusal'),
+    ...membersOf('src/errors/codes.ts', 'Recovery'),
+  ];
+  expect(names.filter((name) => !PAGE.includes(`\`${name}\``))).toEqual([]);
 });
