@@ -78,7 +78,7 @@ export default defineConfig({
   themeConfig: {
     siteTitle: 'gen-client',
     nav: [
-      { text: 'Guides', link: '/first-video', activeMatch: '^/(?!api/|playground|index|$)' },
+      { text: 'Guides', link: '/quickstart', activeMatch: '^/(?!api/|playground|index|$)' },
       { text: 'Playground', link: '/playground' },
       { text: 'API reference', link: '/api/', activeMatch: '^/api/' },
     ],

@@ -5,25 +5,11 @@ import { fileURLToPath } from 'node:url';
 const DOCS = fileURLToPath(new URL('../', import.meta.url));
 
 const CHAPTERS: Readonly<Record<string, readonly string[]>> = {
-  'Get started': [
-    'first-video',
-    'quickstart-nextjs',
-    'quickstart-node-servers',
-    'quickstart-workers',
-    'quickstart-bun-deno',
-    'recipes',
-    'coming-from',
-  ],
-  Basics: ['calls', 'waiting', 'progress', 'limits-and-retries', 'errors', 'configuration'],
+  'Get started': ['quickstart', 'recipes', 'coming-from'],
+  Basics: ['calls', 'waiting', 'limits-and-retries', 'errors', 'configuration'],
   'Files and events': ['files', 'webhooks', 'browser'],
   Testing: ['testing', 'sandbox-server'],
-  Production: [
-    'jobs-that-survive',
-    'queues-and-durable-runs',
-    'many-processes',
-    'budgets-and-telemetry',
-    'open-points',
-  ],
+  Production: ['budgets', 'jobs-that-survive', 'queues-and-durable-runs', 'many-processes', 'telemetry', 'open-points'],
   Tools: ['agents', 'ai-sdk', 'command-line'],
 };
 

@@ -136,13 +136,25 @@ describe('a nested router of Express', () => {
   });
 });
 
-test('the recipes are the apps, word for word, and tell their lines', () => {
-  const page = ['recipes', 'agents'].map((name) => readFileSync(join(ROOT, `docs/${name}.md`), 'utf8')).join('\n');
-  for (const name of readdirSync(APPS)) {
-    const code = readFileSync(join(APPS, name), 'utf8');
-    const lines = code.trim().split('\n').length;
-    expect(page, name).toContain(`| \`examples/apps/${name}\` | ${lines} |`);
-    const mark = name.startsWith('poster') ? ` ${name}` : '';
-    expect(page, name).toContain(`\`\`\`ts check-only${mark}\n${code}\`\`\``);
-  }
+describe('Fastify', () => {
+  test('makes a video, refuses a wrong field, and keeps the errors that are its own', async () => {
+    serveApps({ jobDurationMs: 0 });
+    const alarm = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const { app } = await import('../../examples/apps/fastify.js');
+    const ask = async (payload: object | string, type = 'application/json') =>
+      (await app.inject({ method: 'POST', url: '/videos', payload, headers: { 'content-type': type } })).statusCode;
+    expect(await ask({ prompt: 'a fox at dawn', duration: 5 })).toBe(202);
+    expect(await ask({ prompt: 'a fox', duration: 99 })).toBe(400);
+    expect(await ask('a fox', 'a/b')).toBe(415);
+    expect(alarm).not.toHaveBeenCalled();
+    await app.close();
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+    vi.unstubAllGlobals();
+  });
+});
+
+test('the page of recipes names every app', () => {
+  const page = readFileSync(join(ROOT, 'docs/recipes.md'), 'utf8');
+  for (const name of readdirSync(APPS)) expect(page).toContain(`(../examples/apps/${name})`);
 });

@@ -139,7 +139,7 @@ test.skipIf(!isBuilt)(
       'llms.txt',
       'llms-full.txt',
       'waiting.md',
-      'first-video.html',
+      'quickstart.html',
     ])
       expect(existsSync(join(SITE, file)), file).toBe(true);
     expect(readFileSync(join(SITE, 'waiting.html'), 'utf8')).toContain('createAndWait');

@@ -28,12 +28,12 @@ describe.skipIf(!canOpen)('the search of the site', () => {
   }
 
   test.each([
-    ['typescript', 'first-video'],
+    ['typescript', 'quickstart'],
     ['lambda', 'recipes'],
-    ['install', 'first-video'],
-    ['getting started', 'first-video'],
+    ['install', 'quickstart'],
+    ['getting started', 'quickstart'],
     ['retry', 'limits-and-retries'],
-    ['budget', 'budgets-and-telemetry'],
+    ['budget', 'budgets'],
     ['mcp', 'recipes'],
     ['webhook', 'webhooks'],
     ['upload', 'files'],
