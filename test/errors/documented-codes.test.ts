@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { expect, it } from 'vitest';
 import * as genClient from '../../src/index.js';
-import { sourcesBelow, walk } from '../architecture/source.js';
 import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
 import requestErrors from '../fixtures/request-errors.json' with { type: 'json' };
+import { nodesOf, sourcesBelow } from '../support/sources.js';
 
 const PAGE = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
 
@@ -17,14 +17,11 @@ function rowOf(code: string): string[] {
 
 /** The members of an exported union of strings. */
 function membersOf(path: string, name: string): string[] {
-  const members: string[] = [];
-  for (const { ast } of sourcesBelow('src').filter((source) => source.path === path))
-    for (const statement of ast.statements)
-      if (ts.isTypeAliasDeclaration(statement) && statement.name.text === name)
-        walk(statement, (node) => {
-          if (ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal)) members.push(node.literal.text);
-        });
-  return members;
+  const statements = sourcesBelow('src').flatMap(({ path: own, ast }) => (own === path ? [...ast.statements] : []));
+  return statements
+    .filter((statement) => ts.isTypeAliasDeclaration(statement) && statement.name.text === name)
+    .flatMap((statement) => nodesOf(statement))
+    .flatMap((node) => (ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal) ? [node.literal.text] : []));
 }
 
 it.each(requestErrors)('docs/errors.md says of $code its status and what to do', ({ code, status, recovery }) => {

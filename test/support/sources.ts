@@ -24,14 +24,14 @@ export function sourcesBelow(folder: string): Source[] {
     .map((path) => parse(path, readFileSync(ROOT + path, 'utf8')));
 }
 
-/** All nodes of a file, parents first. */
-export function nodesOf(ast: ts.SourceFile): ts.Node[] {
+/** A node and all below it, parents first. */
+export function nodesOf(top: ts.Node): ts.Node[] {
   const found: ts.Node[] = [];
   const visit = (node: ts.Node) => {
     found.push(node);
     ts.forEachChild(node, visit);
   };
-  visit(ast);
+  visit(top);
   return found;
 }
 
