@@ -125,14 +125,14 @@ export async function run(): Promise<string> {
   const answers = await firstAnswers();
   return [
     '## Cold start',
-    `Milliseconds in a fresh Node process, ${ROUNDS} interleaved rounds; median with the middle 80 %, and the ratio of pairs.`,
+    `Milliseconds in a fresh Node process, ${ROUNDS} interleaved rounds.`,
     '### Import and first answer',
-    'What a function that starts cold waits for: the import, the client, and one JSON answer of a server on this machine.',
+    'The import, the client, and one JSON answer of a local server.',
     table(['client', 'version', 'import and first answer, ms', `times ${BARE}`], rowsOf(answers, BARE)),
     verdict(answers, BARE, MOST_TIMES_FETCH, 'a bare fetch'),
     '### Import alone',
     table(['package', 'version', 'import, ms', `times ${BASE}`], rowsOf(imports, BASE)),
     verdict(imports, BASE, MOST_TIMES_BASE, 'the two packages it stands on'),
-    `The first touch of \`fetch\`, \`Request\` or \`FormData\`, even \`typeof\`, loads Node's own fetch, which takes ${told(ratio(imports, FETCH, OWN))} times what the ESM entry takes. This SDK and ky touch them when they are loaded, so it is a part of their import. A peer that does not pays for it at its first request: the table above counts it for all.`,
+    `The first touch of \`fetch\`, \`Request\` or \`FormData\`, even \`typeof\`, loads Node's own fetch, which takes ${told(ratio(imports, FETCH, OWN))} times what the ESM entry takes. This SDK and ky touch them when they are loaded; other peers pay for it at their first request.`,
   ].join('\n\n');
 }

@@ -127,10 +127,10 @@ export async function run(): Promise<string> {
   ];
   return [
     '## Files',
-    `A file of ${SIZE / MB} MB each way, every transfer in a fresh process against a server in a process of its own, ${ROUNDS} interleaved rounds. Here more throughput is better. Growth is peak resident memory over what the process had after its imports and a first small request. This SDK's upload makes all three calls; its download also checks the length, flushes the file to the disk and renames it, which the bare fetch does not; the row below it is a bare fetch that flushes too, and the last one is the lower bound: as many bytes from memory to the disk. On a busy machine the processor time is the steadier figure.`,
+    `A file of ${SIZE / MB} MB each way, every transfer in a fresh process against a server in a process of its own, ${ROUNDS} interleaved rounds. Here more throughput is better. This SDK's upload makes all three calls; its download also checks the length, flushes the file to the disk and renames it. The row below it is a bare fetch that flushes too, and the last one the lower bound: as many bytes from memory to the disk.`,
     '### Upload from a path',
     table(columns, rowsOf(up, BARE_UPLOAD)),
-    `${verdict(up, { base: BARE_UPLOAD, own: OWN_UPLOAD, target: TARGETS.upload })} ${ahead(up, OWN_UPLOAD)} A stream of 1 MB chunks is the most that \`fetch\` was seen to carry; node:http shows what leaving \`fetch\` would give, at the price of redirects, proxies and telemetry of one's own.`,
+    `${verdict(up, { base: BARE_UPLOAD, own: OWN_UPLOAD, target: TARGETS.upload })} ${ahead(up, OWN_UPLOAD)}`,
     '### Download to a path',
     table(columns, rowsOf(down, BARE_DOWNLOAD)),
     `${verdict(down, { base: BARE_DOWNLOAD, own: OWN_DOWNLOAD, target: TARGETS.download })} ${ahead(down, OWN_DOWNLOAD)}`,

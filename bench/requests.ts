@@ -97,7 +97,7 @@ function report(measured: readonly Measured[], callers: readonly Caller[]): stri
   });
   return [
     '## Requests',
-    `What one call takes until its JSON is there: a poll of a job, and a create with its idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} calls one after the other, and of ${PARALLEL} at ${AT_ONCE} at a time, after ${WARMUP} calls of each; the young heap is collected before each round of a candidate, so that none pays for the garbage of another. This SDK runs with its limiter, deadline, abort signal and checks of the answer; the peers with their defaults.`,
+    `One call until its JSON is there: a poll of a job, and a create with its idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} calls one after the other, and of ${PARALLEL} at ${AT_ONCE} at a time, after ${WARMUP} calls of each. All clients run with their defaults.`,
     ...sections,
   ].join('\n\n');
 }

@@ -47,7 +47,7 @@ function measured(): string {
   // The last one that has changed what is measured.
   const commit = `${git('log', '-1', '--format=%h', '--', 'src')}${isChanged ? ' with changes' : ''}`;
   const date = new Date().toISOString().slice(0, 10);
-  return `*Measured at commit ${commit} on ${date}, on ${machine()}; load ${loadavg()[0]?.toFixed(1)} at the end.*`;
+  return `*Commit ${commit}, ${date}, ${machine()}, load ${loadavg()[0]?.toFixed(1)}.*`;
 }
 
 /** Each theme's section stands between comments that name it. */
@@ -60,7 +60,7 @@ function write(): void {
   const versions = PACKAGES.map((name) => `${name} ${versionOf(name)}`).join(' · ');
   const parts = [
     '# Benchmarks',
-    'Written by `npm run bench`. All candidates of a table ran in the same session, in interleaved rounds, against local servers; a ratio is the median of paired rounds with the middle 80 % in brackets. Below 1 is faster, or smaller, than what it is held against, unless the table says otherwise. Each section names the commit, the day and the machine of its figures. A load above the number of cores means that other work ran beside the benchmark: then the ratios count, and the absolute figures say little.',
+    'Written by `npm run bench`. All candidates of a table ran in one session, in interleaved rounds, against local servers. A ratio is the median of paired rounds, with the middle 80 % in brackets; below 1 is faster or smaller, unless the table says otherwise. Growth is peak resident memory over that of the process after its imports and a first small request. Where the load is above the number of cores, the ratios count.',
     `Peers: ${versions}.`,
     ...THEMES.flatMap((theme) => {
       const text = sections.get(theme);

@@ -59,9 +59,9 @@ export async function run(): Promise<string> {
     }
   return `## Waiting
 
-A burst is accepted at one moment and waited for together; in steady traffic 20 jobs are accepted a minute. The service takes 120 reads in any minute and answers after 50 to 250 ms. A fifth are images (3-9 s), two fifths fast videos (25-70 s), three tenths pro videos (60-240 s), a tenth long ones (120-600 s); the SDK starts without knowing these lengths. "Late" is from a job's end to its promise. The waits use 105 of the 120 reads a minute.
+A burst is accepted at one moment and waited for together; in steady traffic 20 jobs are accepted a minute. The service takes 120 reads in any minute, of which the waits use 105. A fifth are images (3-9 s), two fifths fast videos (25-70 s), three tenths pro videos (60-240 s), a tenth long ones (120-600 s). "Late" is from a job's end to its promise.
 
-Plain round robin reads the same jobs in turn, with the same intervals and the same pace. The optimum is a lower bound for **every** poller of a burst with that budget and these intervals (10 s for videos, 2.5 s for images), even one that knows how the lengths of each kind are spread. Beyond about 200 jobs the budget itself, and no longer the interval, sets how late an end is noticed: reading 5,000 jobs once takes 48 minutes.
+Plain round robin reads the same jobs in turn at the same pace. The optimum is a lower bound for **every** poller with that budget, even one that knows how the lengths are spread. Beyond about 200 jobs the budget sets how late an end is noticed: reading 5,000 jobs once takes 48 minutes.
 
 | load | 429s | polls | late: mean | p95 | worst | round robin: mean | p95 | worst | optimum, mean |
 |---|---|---|---|---|---|---|---|---|---|
@@ -73,19 +73,19 @@ With webhooks, all of them or nine tenths delivered:
 |---|---|---|---|
 ${hooks.join('\n')}
 
-500 videos of one to four minutes, each webhook delivered at the end of its job. A verified event ends the wait where no read is free within two seconds. A notice that is not verified has the job read, as every webhook had before.
+500 videos of one to four minutes, each webhook delivered at the end of its job. An event that is not verified has the job read.
 
 | webhooks | reads | late: mean | p95 | worst |
 |---|---|---|---|---|
 ${events.join('\n')}
 
-Waits with \`rateLimit: 'off'\` and a fetch in the same process that answers at once, measured over 22 s. "Wanted" is one read per wait in 11 s. Bytes are those of the heap per wait before its first read.
+Waits with \`rateLimit: 'off'\` and a fetch in the same process that answers at once, measured over 22 s. "Wanted" is one read per wait in 11 s. Bytes are of the heap.
 
 | waits | reads a second | wanted | CPU per read | longest stall of the event loop | bytes per wait |
 |---|---|---|---|---|---|
 ${lifted.join('\n')}
 
-The same bursts on the policies of others, simulated from their published sources (interval, retries, Retry-After). With one job they are ahead: they read a video every half second to seven and a half seconds, where the service asks for ten to fifteen.
+The same bursts on the policies of others, simulated from their published sources (interval, retries, Retry-After). With one job they are ahead: they read more often than the service asks for.
 
 | policy | jobs | results | errors | polls | 429s | late, mean (of the results) |
 |---|---|---|---|---|---|---|

@@ -150,6 +150,6 @@ export async function run(): Promise<string> {
   const sections: string[] = [];
   for (const size of SIZES) sections.push(await section(size));
   const intro =
-    'One verification after the other on one thread, the body given as a string unless it says bytes. Each library verifies its own scheme, HMAC-SHA256 in all, and parses the event; only `verifyWebhook` checks that it is one. The lower bound for all of them is the HMAC of the runtime and the parsing.';
+    'One verification after the other on one thread, the body as a string unless it says bytes. Each library verifies its own scheme, HMAC-SHA256 in all, and parses the event. The lower bound is the HMAC of the runtime and the parsing.';
   return ['## Webhooks', intro, ...sections].join('\n\n');
 }
