@@ -1,11 +1,26 @@
-// Names the modules of the reference as programs import them.
-import { Converter, ReflectionKind } from 'typedoc';
+// The modules of the reference are the entry points of package.json, named as programs import them. Its first page has one line for
+// each, from AGENTS.md.
+import { readFileSync } from 'node:fs';
+import { Converter, PageEvent, ReflectionKind } from 'typedoc';
+import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.ts';
+
+const agents = readFileSync(new URL('../AGENTS.md', import.meta.url), 'utf8');
+const rows = [...agents.matchAll(/^\| `(gen-client[/\w-]*)` \| (.+) \|$/gm)];
 
 export function load(app) {
+  app.options.setValue(
+    'entryPoints',
+    ENTRY_POINTS.map((name) => `../${sourceOf(name)}`),
+  );
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
       const folder = module.name.replace('adapters/', '');
       module.name = folder === 'index' ? 'gen-client' : `gen-client/${folder}`;
     }
+  });
+  app.renderer.on(PageEvent.END, (page) => {
+    if (page.url !== 'index.md') return;
+    const lines = rows.map(([, name, use]) => `| [\`${name}\`](${name}/index.md) | ${use} |`);
+    page.contents = ['# API reference', '', '| import | for |', '|---|---|', ...lines, ''].join('\n');
   });
 }

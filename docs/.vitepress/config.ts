@@ -1,28 +1,16 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type DefaultTheme, defineConfig } from 'vitepress';
+import { ENTRY_POINTS } from '../../scripts/entry-points.js';
 import { chapters } from './guides.js';
+import { labelCells } from './labels.js';
 import { llmsFullTxt, llmsTxt } from './llms.js';
 
 const built = (file: string) => fileURLToPath(new URL(`../../dist/${file}`, import.meta.url));
 const guides = chapters();
 
-const MODULES = [
-  'webhooks',
-  'node',
-  'storage',
-  'sandbox',
-  'redis',
-  'bullmq',
-  'durable',
-  'cloudflare',
-  'otel',
-  'ai-sdk',
-  'proxy',
-  'page',
-  'react',
-  'schemas',
-];
+/** The entry points, as programs import them. */
+const MODULES = ENTRY_POINTS.map((name) => (name === 'index' ? 'gen-client' : `gen-client/${name}`));
 
 const guideSidebar: DefaultTheme.SidebarItem[] = guides.map(({ title, guides }) => ({
   text: title,
@@ -32,7 +20,7 @@ const guideSidebar: DefaultTheme.SidebarItem[] = guides.map(({ title, guides }) 
 const referenceSidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'API reference',
-    items: ['gen-client', ...MODULES.map((name) => `gen-client/${name}`)].map((module) => ({
+    items: MODULES.map((module) => ({
       text: module,
       link: `/api/${module}/`,
       ...classesOf(module),
@@ -67,8 +55,10 @@ export default defineConfig({
   lang: 'en',
   cleanUrls: false,
   lastUpdated: false,
-  // Each guide as Markdown beside its page: llms.txt links to it.
+  markdown: { config: labelCells },
+  // Each guide as Markdown beside its page: llms.txt links to it. The recipes link to the examples.
   buildEnd({ outDir }) {
+    cpSync(new URL('../../examples/apps', import.meta.url), `${outDir}/examples/apps`, { recursive: true });
     for (const { name, text } of guides.flatMap((chapter) => chapter.guides)) {
       writeFileSync(`${outDir}/${name}.md`, `${text}\n`);
     }

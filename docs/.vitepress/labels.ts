@@ -1,0 +1,18 @@
+// Gives each cell of a table the name of its column, which a phone shows in place of the head of the table.
+import type { MarkdownRenderer } from 'vitepress';
+
+export function labelCells(md: MarkdownRenderer): void {
+  md.core.ruler.push('labels', ({ tokens }) => {
+    let labels: string[] = [];
+    let column = 0;
+    for (const [at, token] of tokens.entries()) {
+      if (token.type === 'thead_open') labels = [];
+      else if (token.type === 'th_open') labels.push(tokens[at + 1]?.content.replace(/[`*]/g, '') ?? '');
+      else if (token.type === 'tr_open') column = 0;
+      else if (token.type === 'td_open') {
+        const label = labels[column++];
+        if (label) token.attrSet('data-label', label);
+      }
+    }
+  });
+}
