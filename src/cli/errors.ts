@@ -3,6 +3,7 @@ import {
   APIError,
   AuthenticationError,
   BadRequestError,
+  ConnectionError,
   DownloadError,
   GenError,
   InsufficientBalanceError,
@@ -11,11 +12,14 @@ import {
   PayloadTooLargeError,
   PermissionDeniedError,
   PreflightError,
+  type Recovery,
   toHttp,
   UnprocessableEntityError,
   UploadError,
   WebhookVerificationError,
 } from '../errors/index.js';
+import { fateOf, mayHaveCreated } from '../rules/fate.js';
+import { quote } from '../schemas/show.js';
 
 /** What the process ends with. */
 export const EXIT = {
@@ -113,4 +117,48 @@ function codeOf(error: unknown): string {
   const { code, fault } = toHttp(error);
   if (fault !== 'app') return code;
   return UsageError.isInstance(error) ? 'usage_error' : 'client_error';
+}
+
+/** How to go on. */
+export interface NextStep {
+  /** What there is to do: `The job goes on. Wait for it`. */
+  readonly what: string;
+  /** The command that does it. */
+  readonly command?: string;
+}
+
+/** A step in words for a person. */
+export function sentenceOf({ what, command }: NextStep): string {
+  return command === undefined ? what : `${what} with: ${command}`;
+}
+
+/** What to do about a create whose outcome is not known. */
+export function sameKeyAgain(key: string): string {
+  return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(key)}: it takes up the same job and pays once.`;
+}
+
+/** What to do, in words for a person. */
+const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
+  retry: 'Run the same command again.',
+  retry_later: 'Try again later.',
+  wait_and_retry: 'Wait a moment, then run the same command again.',
+  retry_with_new_key: 'Run the command again without --idempotency-key, or with another one.',
+  change_reference: 'Use another file.',
+  fix_credentials: 'Check GEN_API_KEY and the scopes of the key.',
+  contact_support: "Contact the service's support.",
+};
+
+/** How to go on after an error, where something can be done. `known` is the step that goes on with a job. */
+export function nextStepOf(error: unknown, known: NextStep | undefined): NextStep | undefined {
+  const step = (what: string | undefined) => (what === undefined ? undefined : { what });
+  // The job's own message says what to change.
+  if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : step('Nothing was charged.');
+  if (known?.command !== undefined) return known;
+  if (InsufficientBalanceError.isInstance(error)) return step(error.topUpUrl && `Top up at ${error.topUpUrl}`);
+  const key = GenError.isInstance(error) ? error.idempotencyKey : undefined;
+  if (key !== undefined && mayHaveCreated(error)) return step(sameKeyAgain(key));
+  if (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') {
+    return step('Nothing was sent. Check GEN_BASE_URL or --base-url.');
+  }
+  return step(APIError.isInstance(error) ? ADVICE[error.recovery] : undefined);
 }

@@ -1,16 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import {
-  APIError,
-  ConnectionError,
-  GenError,
-  InsufficientBalanceError,
-  JobError,
-  type Recovery,
-  WaitTimeoutError,
-} from '../errors/index.js';
-import { fateOf, mayHaveCreated } from '../rules/fate.js';
 import { VERSION } from '../runtime/version.js';
-import { quote } from '../schemas/show.js';
 import { type OpenSession, withExamples } from './command.js';
 import { batchCommand } from './commands/batch.js';
 import { characterCommand } from './commands/character.js';
@@ -21,7 +10,7 @@ import { jobCommand, jobsCommand, resumeCommand, waitCommand } from './commands/
 import { modelsCommand } from './commands/models.js';
 import { sandboxCommand } from './commands/sandbox.js';
 import { webhookCommand } from './commands/webhook.js';
-import { EXIT, errorDocument, exitCodeOf, messageOf } from './errors.js';
+import { EXIT, errorDocument, exitCodeOf, messageOf, nextStepOf, sentenceOf } from './errors.js';
 import { createSession, type Machine, type Session } from './session.js';
 import { createTerminal, interruptSignal, type Terminal } from './terminal.js';
 
@@ -106,51 +95,23 @@ function asksForJson(words: readonly string[]): boolean {
   return words.slice(0, end === -1 ? undefined : end).includes('--json');
 }
 
-function interrupted(terminal: Terminal, { hint, outcome }: Session): number {
+function interrupted(terminal: Terminal, { next = { what: 'Nothing was created.' }, outcome }: Session): number {
+  const message = sentenceOf(next);
   if (terminal.isJson)
-    terminal.result({ ...outcome, error: { name: 'Interrupted', message: hint, code: 'interrupted' } }, []);
-  else terminal.note(`Interrupted. ${hint}`);
+    terminal.result({ ...outcome, error: { name: 'Interrupted', message, code: 'interrupted' } }, []);
+  else terminal.note(`Interrupted. ${message}`);
   return EXIT.interrupted;
 }
 
 function reportFailure(terminal: Terminal, error: unknown, session: Session | undefined): number {
   const code = exitCodeOf(error);
+  const next = nextStepOf(error, session?.next);
   if (terminal.isJson && code !== EXIT.done) {
-    const next = JobError.isInstance(error) ? undefined : session?.next?.command;
-    terminal.result({ ...session?.outcome, error: errorDocument(error), next }, []);
+    terminal.result({ ...session?.outcome, error: errorDocument(error), next: next?.command }, []);
   }
   // The parser has said its errors itself.
   if (error instanceof CommanderError) return code;
   terminal.note(`Error: ${messageOf(error)}`);
-  const advice = adviceFor(error, session);
-  if (advice !== undefined) terminal.note(advice);
+  if (next) terminal.note(sentenceOf(next));
   return code;
-}
-
-/** What to do, in words for a person. */
-const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
-  retry: 'Run the same command again.',
-  retry_later: 'Try again later.',
-  wait_and_retry: 'Wait a moment, then run the same command again.',
-  retry_with_new_key: 'Run the command again without --idempotency-key, or with another one.',
-  change_reference: 'Use another file.',
-  fix_credentials: 'Check GEN_API_KEY and the scopes of the key.',
-  contact_support: "Contact the service's support.",
-};
-
-/** What to do about an error, where something can be done. */
-function adviceFor(error: unknown, session: Pick<Session, 'next' | 'isUnsent'> | undefined): string | undefined {
-  // The job's own message says what to change.
-  if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : 'Nothing was charged.';
-  if (session?.next) return `${session.next.what} with: ${session.next.command}`;
-  if (InsufficientBalanceError.isInstance(error)) return error.topUpUrl ? `Top up at ${error.topUpUrl}` : undefined;
-  if (WaitTimeoutError.isInstance(error))
-    return `The job goes on. Wait for it with: gen-client wait ${quote(error.jobId)}`;
-  if (session?.isUnsent && ConnectionError.isInstance(error) && fateOf(error) === 'unsent')
-    return 'Nothing was sent. Check GEN_BASE_URL or --base-url.';
-  const key = GenError.isInstance(error) && 'idempotencyKey' in error ? error.idempotencyKey : undefined;
-  if (typeof key === 'string' && mayHaveCreated(error)) {
-    return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(key)}: it takes up the same job and pays once.`;
-  }
-  return APIError.isInstance(error) ? ADVICE[error.recovery] : undefined;
 }

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { fromPath } from '../adapters/node/index.js';
 import { PreflightError } from '../errors/index.js';
 import type { UploadProgress } from '../uploading/upload-options.js';
@@ -7,20 +7,27 @@ import { UsageError } from './errors.js';
 import type { Session } from './session.js';
 import type { ShownProgress } from './terminal.js';
 
-/** A reference of the command line. */
+/** A reference of the command line, or of a row of a batch. */
 interface Mention {
   readonly text: string;
   readonly kind: 'url' | 'upload' | 'file';
+  /** Where the file is. */
+  readonly path: string;
 }
 
 /** What `text` is: a public URL, a file on this machine, or else the id of an upload. */
-export function mentionOf(text: string): Mention {
-  if (/^https?:\/\//i.test(text)) return { text, kind: 'url' };
-  const stats = statSync(text, { throwIfNoEntry: false });
-  if (stats?.isFile()) return { text, kind: 'file' };
-  if (stats) throw new UsageError(`"${text}" is not a file. Give a file, a URL or an upload id.`);
-  if (/[/\\.]/.test(text)) throw new UsageError(`"${text}" is not there. Give a file, a URL or an upload id.`);
-  return { text, kind: 'upload' };
+export function mentionOf(
+  text: string,
+  { field, folder = '.' }: { readonly field?: string; readonly folder?: string } = {},
+): Mention {
+  const path = folder === '.' ? text : resolve(folder, text);
+  if (/^https?:\/\//i.test(text)) return { text, kind: 'url', path };
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isFile()) return { text, kind: 'file', path };
+  if (!stats && !/[/\\.]/.test(text)) return { text, kind: 'upload', path };
+  const [at, where] = field === undefined ? ['', ''] : [`${field}: `, ' Paths are relative to the prompts file.'];
+  const problem = stats ? 'is not a file' : 'is not there';
+  throw new UsageError(`${at}"${text}" ${problem}. Give a file, a URL or an upload id.${where}`);
 }
 
 /** References of one kind, with the params that take them. */
@@ -37,7 +44,7 @@ export interface ReferenceSlot {
 /** The slot of one reference, or of a list of them. */
 export function slotOf(given: string | readonly string[] | undefined, urls: string, uploads: string): ReferenceSlot {
   const isSingle = typeof given === 'string';
-  return { mentions: (isSingle ? [given] : (given ?? [])).map(mentionOf), urls, uploads, isSingle };
+  return { mentions: (isSingle ? [given] : (given ?? [])).map((text) => mentionOf(text)), urls, uploads, isSingle };
 }
 
 /** The params of the references: URLs, upload ids, and files by value. */

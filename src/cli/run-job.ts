@@ -1,7 +1,3 @@
-import { createHash } from 'node:crypto';
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
 import type { SavedOutput } from '../adapters/node/index.js';
 import type { CreateCallOptions, CreateOptions } from '../client/create-options.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
@@ -15,7 +11,7 @@ import type { WaitOptions } from '../waiting/wait-options.js';
 import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
 import { type ReferenceSlot, referenceParams, sendingFiles } from './references.js';
-import { baseUrlOf, type Machine, type Session, variable } from './session.js';
+import type { Session } from './session.js';
 import { saveTo, tryTarget } from './target.js';
 import { megabytes, type ShownProgress } from './terminal.js';
 
@@ -51,75 +47,55 @@ export async function runJobCommand(
   { call, params, references }: CommandPlan,
   flags: JobFlags,
 ): Promise<void> {
-  const { machine, signal } = session;
+  const { signal, terminal } = session;
   if (!flags.wait && flags.out !== undefined) {
     throw new UsageError('--out needs the finished file: leave out --no-wait, or save later with "gen-client wait".');
   }
   const fields = definedOnly({ ...params, ...referenceParams(references), webhook_url: flags.webhook });
   checkCall(call, fields);
-  const idempotencyKey = flags.idempotencyKey ?? systemRandom.uuid();
-  const sentKey = { key: idempotencyKey, baseUrl: baseUrlOf(flags, machine) };
-  await tryTarget(session, { ...flags, mayExist: isKnownKey(machine, sentKey) });
-  session.createKey = idempotencyKey;
+  const { idempotencyKey = systemRandom.uuid() } = flags;
+  // A command that is run again under its key finds its own file.
+  await tryTarget(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   session.outcome = { idempotencyKey };
-  const makers: JobMakers = session.client();
+  const maker = (session.client() as JobMakers)[call];
   await sendingFiles(session, references, async (onUploadProgress) => {
     await checkFiles(fields);
-    const job: JobAttempt = {
-      maker: makers[call],
-      params: fields as never,
-      options: { idempotencyKey, signal, onUploadProgress },
-      accepted: () => rememberKey(machine, sentKey),
-    };
-    await (flags.wait ? waitAndSave(session, job, flags) : startOnly(session, job));
+    const options = { idempotencyKey, signal, onUploadProgress };
+    if (flags.wait) {
+      await waitAndSave(session, flags, ({ options: wait, began }) =>
+        maker.createAndWait(fields as never, {
+          ...options,
+          ...wait,
+          onCreated({ job, quoted_token_cost: quoted, warnings }) {
+            session.outcome.warnings = warnings;
+            terminal.note(`Job ${job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
+            began(job);
+          },
+        }),
+      );
+    } else {
+      const created = await maker.create(fields as never, options);
+      const lines = describeJob(created.job, created);
+      terminal.result({ ...created }, [...lines, `Go on with: ${resumeLine(created.job.id, {})}`]);
+    }
   });
 }
 
-interface JobAttempt {
-  readonly maker: JobMakers[JobCall];
-  readonly params: never;
-  readonly options: CreateCallOptions & { readonly idempotencyKey: string };
-  /** Called when there is a job. */
-  readonly accepted: () => void;
-}
-
-async function startOnly({ terminal }: Session, { maker, params, options, accepted }: JobAttempt): Promise<void> {
-  const created = await maker.create(params, options);
-  accepted();
-  terminal.result({ ...created }, [
-    ...describeJob(created.job, created),
-    `Go on with: ${resumeLine(created.job.id, {})}`,
-  ]);
-}
-
-async function waitAndSave(
+/** Waits for a job, shows how it goes and saves its file. */
+export async function waitAndSave(
   session: Session,
-  { maker, params, options, accepted }: JobAttempt,
-  flags: JobFlags,
+  flags: WaitFlags,
+  wait: (shown: ShownWait) => Promise<Job>,
 ): Promise<void> {
-  const { terminal, signal } = session;
-  let warnings: readonly string[] = [];
-  const watch = watching(session, flags);
+  const shown = watching(session, flags);
   try {
-    const job = await maker.createAndWait(params, {
-      ...options,
-      ...watch.options,
-      onCreated(created) {
-        accepted();
-        const { job, quoted_token_cost: quoted } = created;
-        warnings = created.warnings;
-        session.outcome.warnings = warnings;
-        terminal.note(`Job ${job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
-        watch.began(job);
-      },
-    });
-    watch.stop();
+    const job = await wait(shown);
+    shown.stop();
     const file = flags.out === undefined ? undefined : await saveTo(session, job, flags);
-    const result = { job, idempotencyKey: options.idempotencyKey, warnings, file };
-    terminal.result(result, describeJob(job, { file, hasSave: true }));
+    session.terminal.result({ ...session.outcome, job, file }, describeJob(job, { file, hasSave: true }));
   } finally {
-    watch.stop();
-    signal.throwIfAborted();
+    shown.stop();
+    session.signal.throwIfAborted();
   }
 }
 
@@ -128,63 +104,13 @@ function definedOnly(params: Fields): Fields {
   return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
 }
 
-/** More keys than these are not remembered. */
-const MOST_KEYS = 10_000;
-
-/** An idempotency key, and the service that it was sent to. */
-interface SentKey {
-  readonly baseUrl: string;
-  readonly key: string;
-}
-
-/**
- * Whether a job was made under the key on this machine, so that the file that is there may be its own. Without a state that
- * can be read, no key is known: a file that is there is then refused before anything is paid.
- */
-function isKnownKey(machine: Machine, sent: SentKey): boolean {
-  return readKeys(keysFile(machine)).includes(keyHash(sent));
-}
-
-/** Remembers that a job was made under the key. Only a hash of it is kept. */
-function rememberKey(machine: Machine, sent: SentKey): void {
-  const path = keysFile(machine);
-  const known = readKeys(path);
-  const hash = keyHash(sent);
-  if (known.includes(hash)) return;
-  try {
-    mkdirSync(dirname(path), { recursive: true });
-    if (known.length < MOST_KEYS) appendFileSync(path, `${hash}\n`, { mode: 0o600 });
-    else writeFileSync(path, `${[...known.slice(-MOST_KEYS / 2), hash].join('\n')}\n`, { mode: 0o600 });
-  } catch {
-    // The job is paid for, and nothing but a later command without --force depends on this.
-  }
-}
-
-function readKeys(path: string): string[] {
-  try {
-    return readFileSync(path, 'utf8').split('\n').filter(Boolean);
-  } catch {
-    return [];
-  }
-}
-
-/** Where programs keep what they remember, by the XDG base directory specification, and its counterpart on Windows. */
-function keysFile(machine: Machine): string {
-  const state = variable(machine, 'XDG_STATE_HOME', 'LOCALAPPDATA') ?? join(homedir(), '.local', 'state');
-  return join(state, 'gen-client', 'keys');
-}
-
-function keyHash({ baseUrl, key }: SentKey): string {
-  return createHash('sha256').update(`${baseUrl}\n${key}`).digest('hex').slice(0, 32);
-}
-
 /** The flags that a wait looks at. */
 type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
 
 /** The command that takes up a wait. */
-export function resumeLine(jobId: string, flags: WaitFlags): string {
+export function resumeLine(jobs: string | readonly string[], flags: WaitFlags): string {
   const out = flags.out === undefined ? [] : ['--out', quote(flags.out)];
-  return ['gen-client wait', quote(jobId), ...out, ...(flags.force ? ['--force'] : [])].join(' ');
+  return ['gen-client wait', ...[jobs].flat().map(quote), ...out, ...(flags.force ? ['--force'] : [])].join(' ');
 }
 
 /** A wait that shows how it goes. */
@@ -196,7 +122,7 @@ interface ShownWait {
 }
 
 /** Options of a wait by its flags; the job's states go to the progress display. */
-export function watching(session: Session, flags: WaitFlags): ShownWait {
+function watching(session: Session, flags: WaitFlags): ShownWait {
   let progress: ShownProgress | undefined;
   const show = (job: Job, at?: JobProgress) => {
     session.outcome.job = job;
@@ -211,9 +137,7 @@ export function watching(session: Session, flags: WaitFlags): ShownWait {
       onUpdate: show,
     },
     began(job) {
-      const command = resumeLine(job.id, flags);
-      session.hint = `Job ${job.id} goes on without this command. Wait for it with: ${command}`;
-      session.next = { what: 'The job goes on. Wait for it', command };
+      session.next = { what: `Job ${job.id} goes on. Wait for it`, command: resumeLine(job.id, flags) };
       show(job);
     },
     stop() {

@@ -2,11 +2,10 @@ import type { Readable } from 'node:stream';
 import { GenClient } from '../client/client.js';
 import type { ClientOptions } from '../client/client-options.js';
 import { GenError } from '../errors/index.js';
-import { fateOf } from '../rules/fate.js';
 import { systemClock } from '../runtime/clock.js';
 import { startDeadline } from '../runtime/deadline.js';
 import type { Hooks } from '../transport/hooks.js';
-import { asUsage, EXIT, inFlags, messageOf, UsageError } from './errors.js';
+import { asUsage, EXIT, inFlags, messageOf, type NextStep, sameKeyAgain, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
 
 /** What a command runs on: the process, or what takes its place in tests. */
@@ -34,29 +33,12 @@ export interface Session {
   readonly signal: AbortSignal;
   /** What is known so far: for programs, should the command fail. */
   outcome: Record<string, unknown>;
-  /** How to go on when the command fails, once a job is paid for. */
+  /** How to go on when the command ends early, once something was made or may have been. */
   next: NextStep | undefined;
-  /** Whether every attempt that failed so far was refused before it was sent. */
-  isUnsent: boolean;
-  /** The key of the create, for a command that makes one job. */
-  createKey: string | undefined;
-  /** The keys of the creates that were sent. */
-  readonly sentKeys: Set<string>;
-  /** Whether waits and retries go untold, because there are too many of them. */
-  isQuiet: boolean;
-  /** What to tell when interrupted: how to go on. */
-  hint: string;
   /** What the process ends with when nothing throws. */
   exitCode: number;
-  /** The client, by GEN_API_KEY and GEN_BASE_URL or --base-url. */
-  client(): GenClient;
-}
-
-/** The command that goes on, and why. */
-export interface NextStep {
-  /** What there is to do: `The job goes on. Wait for it`. */
-  readonly what: string;
-  readonly command: string;
+  /** The client, by GEN_API_KEY and GEN_BASE_URL or --base-url. One with options of its own is quiet. */
+  client(options?: Pick<ClientOptions, 'store' | 'hooks'>): GenClient;
 }
 
 /** Flags that every command takes. */
@@ -77,29 +59,24 @@ export function createSession(
     signal,
     outcome: {},
     next: undefined,
-    isUnsent: true,
-    createKey: undefined,
-    sentKeys: new Set(),
-    isQuiet: false,
-    hint: 'Nothing was created.',
     exitCode: EXIT.done,
-    client() {
-      client ??= createClient(flags, session);
+    client(options) {
+      if (options) return createClient(flags, session, options);
+      client ??= createClient(flags, session, { hooks: hooksOf(session) });
       return client;
     },
   };
   return session;
 }
 
-function createClient({ baseUrl }: GlobalFlags, session: Session): GenClient {
-  const warn = (message: string) => session.terminal.note(`Warning: ${inFlags(message)}`);
+function createClient({ baseUrl }: GlobalFlags, { machine, terminal }: Session, options: ClientOptions): GenClient {
+  const warn = (message: string) => terminal.note(`Warning: ${inFlags(message)}`);
   const logger = { error: warn, warn, info() {}, debug() {} };
-  const { machine } = session;
-  const { createClient: create = (options) => new GenClient(options) } = machine;
+  const { createClient: create = (all) => new GenClient(all) } = machine;
   const given = baseUrlOf({ baseUrl }, machine);
   const apiKey = variable(machine, 'GEN_API_KEY');
   try {
-    return create({ baseUrl: given, apiKey, logger, logLevel: 'warn', hooks: hooksOf(session) });
+    return create({ baseUrl: given, apiKey, logger, logLevel: 'warn', ...options });
   } catch (cause) {
     return asUsage(cause);
   }
@@ -112,30 +89,26 @@ export function baseUrlOf({ baseUrl }: GlobalFlags, machine: Machine): string {
   throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
 }
 
-/** The paths of the creates. */
-const CREATE_PATHS = /^\/v1\/(images|videos|video-edits|characters)$/;
 /** Waits shorter than this are nobody's concern. */
 const NOTED_WAIT_MS = 2000;
 
-/** Says why it is quiet. */
+/** Says why it is quiet, and remembers that a create is on its way. */
 function hooksOf(session: Session): Hooks {
   const { terminal } = session;
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
   return {
-    onRequest(event) {
-      const { method, path, idempotencyKey } = event;
-      if (idempotencyKey !== undefined) session.sentKeys.add(idempotencyKey);
-      if (session.createKey === undefined || method !== 'POST' || !CREATE_PATHS.test(path) || session.next) return;
-      session.hint = `It is not known whether a job was made. Run the same command again with --idempotency-key ${session.createKey}: it takes up the same job and pays once.`;
+    onRequest({ idempotencyKey }) {
+      const { outcome } = session;
+      if (outcome.idempotencyKey !== idempotencyKey || idempotencyKey === undefined || outcome.job) return;
+      session.next = { what: sameKeyAgain(idempotencyKey) };
     },
     onWait({ lane, waitMs, reason }) {
-      if (waitMs < NOTED_WAIT_MS || session.isQuiet) return;
+      if (waitMs < NOTED_WAIT_MS) return;
       const why = reason === 'limit' ? `the limit of ${lane ?? 'calls'}` : 'the service asked for it';
       terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
     },
     onRetry({ error, delayMs }) {
-      session.isUnsent &&= fateOf(error) === 'unsent';
-      if (!session.isQuiet) terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
+      terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
     },
   };
 }

@@ -1,15 +1,15 @@
-import { createHash } from 'node:crypto';
-import { closeSync, createReadStream, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
+import { closeSync, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type SavedOutput, saveOutput } from '../adapters/node/index.js';
 import { makeDirectories } from '../adapters/node/save-output.js';
+import type { GenClient } from '../client/client.js';
 import { DownloadError } from '../errors/index.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/clock.js';
 import type { Job } from '../schemas/job.js';
 import { quote } from '../schemas/show.js';
-import { UsageError } from './errors.js';
-import type { NextStep, Session } from './session.js';
+import { type NextStep, UsageError } from './errors.js';
+import type { Session } from './session.js';
 
 /** The flags that say where a file goes. */
 type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
@@ -19,8 +19,8 @@ const STDOUT = '-';
 
 /**
  * Tries whether the target can take the file, before a job is paid for. A directory that is named with a slash is made.
- * Throws a UsageError that names `--out` and the reason. A file may be there for a command that takes up a job: it is
- * compared with the job's.
+ * Throws a UsageError that names `--out` and the reason. A file may be there for a command that takes up a job:
+ * `saveOutput` compares it with the job's.
  */
 export async function tryTarget(
   { terminal }: Session,
@@ -88,16 +88,19 @@ export function tryDirectory(folder: string): void {
  * Saves a job's file, or streams it to stdout, and shows how far it has come. From here on a failure of the command tells
  * how the file is fetched.
  */
-export async function saveTo(session: Session, job: Job, flags: SaveFlags): Promise<SavedOutput | undefined> {
+export async function saveTo(
+  session: Session,
+  job: Job,
+  flags: SaveFlags,
+  client = session.client(),
+): Promise<SavedOutput | undefined> {
   session.next = download(job.id, flags);
   const { out = '.', force } = flags;
   const progress = session.terminal.progress(`Saving ${job.id}`);
   try {
-    if (out === STDOUT) await stream(session, job);
+    if (out === STDOUT) await stream(session, client, job);
     else {
-      const existing = force ? undefined : await existingFile(session, job, out);
-      if (existing) return existing;
-      return await saveOutput(session.client(), job, out, {
+      return await saveOutput(client, job, out, {
         signal: session.signal,
         overwrite: force === true,
         onProgress: ({ receivedBytes, totalBytes }) => progress.bytes(receivedBytes, totalBytes),
@@ -112,26 +115,8 @@ export async function saveTo(session: Session, job: Job, flags: SaveFlags): Prom
   return undefined;
 }
 
-/** A file of this job that an earlier run has saved; undefined where there is none, or where it is something else. */
-async function existingFile({ client, signal }: Session, job: Job, out: string): Promise<SavedOutput | undefined> {
-  const stats = statsOf(out);
-  if (!stats?.isFile()) return undefined;
-  const { contentType, sizeBytes } = await client().jobs.outputInfo(job, { signal });
-  if (stats.size !== sizeBytes) return undefined;
-  const { body } = await client().jobs.output(job, { resume: true, signal });
-  const hashes = await Promise.all([bytesHash(createReadStream(out)), bytesHash(body ?? [])]);
-  return hashes[0] === hashes[1] ? { path: resolve(out), sizeBytes, contentType, existed: true } : undefined;
-}
-
-/** The SHA-256 of some bytes, as 64 hex digits. */
-export async function bytesHash(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of chunks) hash.update(chunk);
-  return hash.digest('hex');
-}
-
-async function stream({ client, terminal, signal }: Session, job: Job): Promise<void> {
-  const { body } = await client().jobs.output(job, { resume: true, signal });
+async function stream({ terminal, signal }: Session, client: GenClient, job: Job): Promise<void> {
+  const { body } = await client.jobs.output(job, { resume: true, signal });
   if (body !== null) await terminal.stream(body, signal);
 }
 

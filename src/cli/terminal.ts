@@ -1,7 +1,6 @@
 import type { Writable } from 'node:stream';
-import { Format, SingleBar } from 'cli-progress';
+import { SingleBar } from 'cli-progress';
 import type { JobProgress } from '../rules/read-order.js';
-import { systemClock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
 
@@ -25,14 +24,12 @@ interface BarPlace {
   readonly note: (text: string) => void;
 }
 
-/** How often the time that has passed is shown afresh. */
-const TICK_MS = 1000;
 const NOTHING: ShownProgress = { bytes() {}, count() {}, aside: (write) => write(), state() {}, stop() {} };
 
 /** A bar where a person watches, a line per step where a pipe does. */
 function createProgress(label: string, place: BarPlace): ShownProgress {
   if (!place.isShown) return NOTHING;
-  return place.stream.isTTY === true ? bar(label, place) : lines(label, place);
+  return place.stream.isTTY === true ? bar(label, place.stream) : lines(label, place);
 }
 
 function lines(label: string, { note }: BarPlace): ShownProgress {
@@ -57,67 +54,39 @@ function lines(label: string, { note }: BarPlace): ShownProgress {
   };
 }
 
-function bar(label: string, { stream }: BarPlace): ShownProgress {
-  const started = systemClock.now();
-  let text = 'starting';
-  let counted = '';
-  let isEstimated = false;
-  let left = '';
-  let cancelTick = () => {};
+function bar(label: string, stream: BarPlace['stream']): ShownProgress {
   const single = new SingleBar({
     stream,
+    format: '{label}  {bar}  {text}  {duration_formatted}',
+    barCompleteChar: '=',
+    barIncompleteChar: '.',
+    barsize: 30,
     hideCursor: true,
     clearOnComplete: true,
     gracefulExit: false,
-    barsize: 30,
-    format: (options, { value, progress }) => {
-      const filled = Format.BarFormat(progress, { ...options, barCompleteString: BLOCKS, barIncompleteString: DOTS });
-      if (counted !== '') return `${label}  ${filled} ${counted}  ${minutes(systemClock.now() - started)}`;
-      if (isEstimated) return `${label}  ${filled} ${Math.floor(progress * 100)}%  ${text}${left}`;
-      const size = `${filled} ${Math.floor(progress * 100)}% of ${megabytes(value / Math.max(progress, 1e-9))}`;
-      return `${label}  ${text === '' ? size : `${text}  ${minutes(systemClock.now() - started)}`}`;
-    },
   });
-  single.start(1, 0);
-  const tick = () => {
-    single.render();
-    cancelTick = systemClock.after(TICK_MS, tick);
-  };
-  cancelTick = systemClock.after(TICK_MS, tick);
+  single.start(1, 0, { label, text: 'starting' });
+  const show = (share: number, text: string) => single.update(share, { text });
   return {
     bytes(done, total) {
-      text = '';
-      if (total) single.setTotal(total);
-      else text = megabytes(done);
-      single.update(done);
+      const share = total ? done / total : 0;
+      show(share, total ? `${Math.floor(share * 100)}% of ${megabytes(total)}` : megabytes(done));
     },
-    count(done, total, more) {
-      counted = `${done}/${total}${more}`;
-      single.setTotal(total);
-      single.update(done);
-    },
+    count: (done, total, more) => show(done / total, `${done}/${total}${more}`),
     aside(write) {
       stream.write('\r\u001b[K');
       write();
       single.render();
     },
-    state(next, { share, etaMs } = NOT_KNOWN) {
-      text = plainText(next);
-      isEstimated = share !== undefined;
-      left = etaMs === undefined ? '' : `  about ${minutes(etaMs)} left`;
-      single.setTotal(1);
-      single.update(share ?? 0);
+    state(text, { share = 0, etaMs } = NOT_KNOWN) {
+      const left = etaMs === undefined ? '' : `, about ${minutes(etaMs)} left`;
+      show(share, `${plainText(text)}${left}`);
     },
-    stop() {
-      cancelTick();
-      single.stop();
-    },
+    stop: () => single.stop(),
   };
 }
 
 const NOT_KNOWN: JobProgress = { etaMs: undefined, share: undefined };
-const BLOCKS = '='.repeat(30);
-const DOTS = '.'.repeat(30);
 
 function minutes(ms: number): string {
   const seconds = Math.floor(ms / 1000);
@@ -230,10 +199,13 @@ class Interrupted extends Error {
   }
 }
 
-/** A signal that aborts on Ctrl-C or a request to terminate; a second one ends the process at once. */
+/** A signal that aborts on Ctrl-C, a request to terminate or a hang-up; a second one ends the process at once. */
 export function interruptSignal(): AbortSignal {
   const controller = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort(new Interrupted()));
+  // A terminal that is closed, or an ssh session that is dropped, hangs up; Windows has Ctrl-Break.
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const) {
+    process.once(name, () => controller.abort(new Interrupted()));
+  }
   return controller.signal;
 }
 

@@ -87,8 +87,10 @@ export function uploadTypeOf(contentType: string): UploadType | undefined {
 const LONGEST_NAME = 80;
 /** Characters at the end of a longer name that are looked at. */
 const LOOKED_AT = 1_000;
-/** Names that Windows keeps for devices. */
-const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+/** Whether Windows keeps the name for a device, so that no file can have it. */
+export function isDeviceName(name: string): boolean {
+  return /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i.test(name);
+}
 
 /**
  * Reduces a name or path to a safe file name: the last segment, letters and digits of any script, `.`, `_` and `-`, no
@@ -104,7 +106,7 @@ export function safeFileName(name: string | undefined, mimeType: string): string
   const extension = dot > 0 ? bare.slice(dot + 1) : (extensionsOf(mimeType)[0] ?? '');
   const stem = Array.from(dot > 0 ? bare.slice(0, dot) : bare).slice(0, LONGEST_NAME - extension.length - 1);
   const safe = `${stem.join('') || 'upload'}${extension === '' ? '' : `.${extension}`}`;
-  return DEVICE.test(safe) ? `_${safe}` : safe;
+  return isDeviceName(safe) ? `_${safe}` : safe;
 }
 
 /**

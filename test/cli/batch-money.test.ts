@@ -248,16 +248,32 @@ describe('rows', () => {
 
 describe('a batch that has stopped', () => {
   it('pays nothing more: what still queues for the rate limit is not sent', async () => {
-    prompts(...Array.from({ length: 26 }, (_, at) => ({ id: `fox-${at}`, call: 'videos', prompt: `fox ${at}` })));
+    prompts(...Array.from({ length: 7 }, (_, at) => ({ id: `fox-${at}`, call: 'videos', prompt: `fox ${at}` })));
     mkdirSync(inFolder('out'));
+    // Three creates go, and the others queue.
+    const limits = { 'videos.create': { limit: 3, windowMs: 600_000 } };
+    const run = (more: object) => {
+      const createClient: Machine['createClient'] = (options) => place.options.createClient({ ...options, ...more });
+      return runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, createClient });
+    };
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
-    const { code, stdout, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK);
+    const { code, stdout, stderr } = await run({ limits });
     vi.restoreAllMocks();
-    expect({ code: code === 0, jobs: sandbox.jobs.length }).toEqual({ code: false, jobs: 20 });
-    expect(stdout).toContain('20 not saved, 6 not started.');
+    expect({ code: code === 0, jobs: sandbox.jobs.length }).toEqual({ code: false, jobs: 3 });
+    expect(stdout).toContain('3 not saved, 4 not started.');
     expect(stderr).toContain('Stopped: ');
-    expect((await batch()).report).toMatchObject({ completed: 26 });
-    expect(sandbox.jobs).toHaveLength(26);
+    expect((await run({ rateLimit: 'off' })).stdout).toContain('7 rows: 7 completed');
+    expect(sandbox.jobs).toHaveLength(7);
+  });
+
+  it('sends no create again that was told to come later', async () => {
+    prompts({ id: 'fox', ...IMAGE, prompt: 'a fox' }, { id: 'owl', call: 'videos', prompt: 'an owl' });
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, retryAfterS: 2, times: 1 });
+    vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
+    const { report } = await batch();
+    vi.restoreAllMocks();
+    expect(report).toMatchObject({ notSaved: 1, notStarted: 1 });
+    expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('says of a row whose job goes on that it is pending, with its quote, and what to do', async () => {
@@ -268,5 +284,14 @@ describe('a batch that has stopped', () => {
     expect(stdout).toContain('1 row: 0 completed, 0 failed, 1 pending, 0 not started.');
     expect(stdout).toContain('0 tokens charged (0.00 USD), 2 quoted for what goes on.');
     expect(stderr).toContain('Wait for the jobs that go on: gen-client batch prompts.jsonl --out out/');
+    expect(stderr).not.toContain('--retry-failed');
+  });
+
+  it('does not advise new jobs for a row that was refused and has none', async () => {
+    prompts({ call: 'images', prompt: 'a', webhook_url: 'http://8.8.8.8/hook' });
+    const { code, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK);
+    expect(code).toBe(1);
+    expect(stderr).toContain('Try the rows without a job again: gen-client batch prompts.jsonl --out out/');
+    expect(stderr).not.toContain('--retry-failed');
   });
 });

@@ -42,11 +42,7 @@ const cutStore = (stop: AbortController) =>
   });
 const KEYS = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
 const at = (text: string, env: object) => storeAt(text, { env } as Machine);
-const create = (places?: readonly string[], jobId = 'job_1'): RowRecord => ({
-  attempt: 0,
-  jobId,
-  ...(places && { places }),
-});
+const create = (places?: readonly string[]): RowRecord => ({ ...(places && { places }) });
 const row = (fields: Partial<Row>) => ({ line: 1, call: 'images', id: 'fox', ...fields }) as Row;
 
 describe('--dest', () => {
@@ -188,13 +184,14 @@ describe('the file of an earlier run', () => {
     const client = { jobs: { outputInfo: async () => ({ contentType: 'image/png' }) } };
     const entries: unknown[] = [];
     const records = {
+      of: () => to.create ?? {},
       note: async (_row: unknown, more: unknown) => {
         entries.push(more);
         throw new Error('as far as this');
       },
     };
     const row = { id: to.id, key: 'row' };
-    const options = { client, records, signal, row, record: to.create ?? { attempt: 0 }, out: folder };
+    const options = { client, records, signal, row, out: folder };
     const placed = placeFile({ id: 'job_1' } as never, { ...options, force: to.force ?? false } as never);
     return placed.then(
       () => expect.fail('was placed'),
@@ -208,8 +205,7 @@ describe('the file of an earlier run', () => {
       [undefined, 'job_1.png'],
     ] as const) {
       write(name);
-      const kept = create([inFolder(name)], 'job_2');
-      const others = [undefined, create([]), create(), create([inFolder('other.png')]), kept];
+      const others = [undefined, create([]), create(), create([inFolder('other.png')])];
       for (const create of others) {
         expect(await placing({ ...(id && { id }), ...(create && { create }) })).toEqual({
           name: 'DownloadError',
@@ -242,7 +238,7 @@ describe('the file of an earlier run', () => {
 });
 
 describe('a name that is taken', () => {
-  const refusal = (rows: readonly Partial<Row>[], to: Partial<BatchPlaces>, kept: RowRecord = { attempt: 0 }) =>
+  const refusal = (rows: readonly Partial<Row>[], to: Partial<BatchPlaces>, kept: RowRecord = {}) =>
     refuseTaken(
       rows.map((fields) => ({ row: row(fields), record: kept })),
       { out: undefined, force: false, destination: undefined, ...to },
@@ -320,7 +316,7 @@ describe('a name that is taken', () => {
     const stop = new AbortController();
     const destination = cutStore(stop);
     const taken = refuseTaken(
-      [{ row: row({}), record: { attempt: 0 } }],
+      [{ row: row({}), record: {} }],
       { out: undefined, force: false, destination },
       stop.signal,
     );

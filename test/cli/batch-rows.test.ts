@@ -13,8 +13,7 @@ beforeEach(() => {
 
 const read = (text: string, name = 'rows.jsonl', run = '') => {
   const path = join(folder, name);
-  writeFileSync(path, text);
-  return readRows(path, run);
+  return readRows({ path, name, bytes: Buffer.from(text) }, run);
 };
 const readAll = (...rows: readonly object[]) => read(rows.map((row) => JSON.stringify(row)).join('\n'));
 /** What is told of a file, without the path of the file. */
@@ -38,6 +37,8 @@ describe('a row is refused', () => {
     [{ id: 'a b', prompt: 'a' }, BAD_ID],
     [{ id: 'a/b', prompt: 'a' }, BAD_ID],
     [{ id: 'x'.repeat(101), prompt: 'a' }, BAD_ID],
+    [{ id: 'NUL', prompt: 'a' }, 'id "NUL" is the name of a device on Windows. Give the row another id.'],
+    [{ id: 'com1.a', prompt: 'a' }, 'id "com1.a" is the name of a device on Windows. Give the row another id.'],
     [{ label: '', prompt: 'a' }, 'label must be a non-empty text.'],
     [{ label: 7, prompt: 'a' }, 'label must be a non-empty text.'],
     [{ label: null, prompt: 'a' }, 'label must be a non-empty text.'],
@@ -65,19 +66,19 @@ describe('a row is refused', () => {
     ],
     [
       { prompt: 'a', first_frame_upload_id: 'shots/none' },
-      'first_frame_upload_id: "shots/none" is not a file. Paths are relative to the prompts file.',
+      'first_frame_upload_id: "shots/none" is not there. Give a file, a URL or an upload id. Paths are relative to the prompts file.',
     ],
     [
       { prompt: 'a', first_frame_upload_id: 'shots\\none' },
-      'first_frame_upload_id: "shots\\none" is not a file. Paths are relative to the prompts file.',
+      'first_frame_upload_id: "shots\\none" is not there. Give a file, a URL or an upload id. Paths are relative to the prompts file.',
     ],
     [
       { prompt: 'a', reference_image_upload_ids: ['none.png'] },
-      'reference_image_upload_ids: "none.png" is not a file. Paths are relative to the prompts file.',
+      'reference_image_upload_ids: "none.png" is not there. Give a file, a URL or an upload id. Paths are relative to the prompts file.',
     ],
     [
       { prompt: 'a', first_frame_upload_id: './' },
-      'first_frame_upload_id: "./" is not a file. Paths are relative to the prompts file.',
+      'first_frame_upload_id: "./" is not a file. Give a file, a URL or an upload id. Paths are relative to the prompts file.',
     ],
   ])('that is %j: %s', async (row, message) => {
     expect(await refusal(`\n${JSON.stringify(row)}\n`)).toBe(`rows.jsonl: line 2: ${message}`);
@@ -111,13 +112,6 @@ describe('a prompts file is refused', () => {
     expect(await refusal(' \n\n'.repeat(name === 'rows.csv' ? 0 : 1), name)).toBe(
       `${name} is empty. Write one JSON object per line, or CSV with a header in a file named .csv.`,
     );
-  });
-
-  it('that is not there, or a directory, with its path and the reason', async () => {
-    const path = join(folder, 'none.jsonl');
-    await expect(readRows(path, '')).rejects.toThrow(`"${path}" cannot be read: ENOENT`);
-    await expect(readRows(folder, '')).rejects.toThrow(`"${folder}" cannot be read: EISDIR`);
-    await expect(readRows(path, '')).rejects.toMatchObject({ name: 'UsageError', cause: { code: 'ENOENT' } });
   });
 
   it('that is not CSV, with the reason and its cause', async () => {
@@ -156,9 +150,9 @@ describe('a column or a field that the call does not document', () => {
   });
 
   it('is not reached where the file is not UTF-8', async () => {
-    const path = `${folder}/latin.jsonl`;
-    writeFileSync(path, Buffer.from('{"prompt":"\xfcber"}\n', 'latin1'));
-    await expect(readRows(path, '')).rejects.toThrow(`${path} is not UTF-8. Save it as UTF-8.`);
+    const bytes = Buffer.from('{"prompt":"\xfcber"}\n', 'latin1');
+    const read = readRows({ path: 'latin.jsonl', name: 'latin.jsonl', bytes }, '');
+    await expect(read).rejects.toThrow('latin.jsonl is not UTF-8. Save it as UTF-8.');
   });
 });
 
@@ -245,6 +239,11 @@ describe('a cell of CSV', () => {
     ['content', '[{"type":"text","text":"b"}]', [{ type: 'text', text: 'b' }]],
     ['reference_image_urls', 'https://x.test/a ; https://x.test/b', ['https://x.test/a', 'https://x.test/b']],
     ['reference_video_upload_ids', 'upload_1', ['upload_1']],
+    [
+      'reference_image_urls',
+      'https://x.test/a;b.png; https://x.test/c',
+      ['https://x.test/a;b.png', 'https://x.test/c'],
+    ],
   ])('%s with "%s" is %j', async (name, cell, value) => {
     const quoted = `"${cell.replaceAll('"', '""')}"`;
     const [row] = await read(` ${name} ,prompt\n${quoted},a\n`, 'rows.CSV');

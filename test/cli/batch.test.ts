@@ -149,7 +149,7 @@ describe('what is wrong in a prompts file is told before anything is sent', () =
       'line 2: duration: 7 is not offered by svc-video-fast',
       'line 3: call "vidoes" does not exist. Did you mean "videos"?',
       'line 4: a row has no field "parms". Did you mean "params"?',
-      'line 5: first_frame_upload_id: "no.png" is not a file.',
+      'line 5: first_frame_upload_id: "no.png" is not there.',
       'line 6: reference_video_upload_ids[0]: a video is required',
       'line 7: reference_image_upload_ids takes files and upload ids.',
       'line 9: id "ONE" is on line 8 already',
@@ -197,6 +197,34 @@ describe('what is wrong in a prompts file is told before anything is sent', () =
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
     expect(sandbox.requests).toEqual([]);
   });
+});
+
+describe('standard input', () => {
+  const row = JSON.stringify(IMAGE);
+  const read = (input: string, ...words: string[]) =>
+    runCli(['batch', '-', ...QUICK, ...words], { ...place.options, input });
+
+  it('is read for "-", under a name that finds its rows again', async () => {
+    expect((await read(row, '--name', 'foxes')).code).toBe(0);
+    const { code, stdout } = await read(`${row}\n${row}`, '--name', 'foxes');
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('2 rows: 2 completed') });
+    expect(sandbox.jobs).toHaveLength(2);
+    expect(readdirSync(join(place.folder, 'out'))).toContain('foxes.store');
+    const csv = await read('call,prompt,model\nimages,a fox,svc-image-fast\n', '--name', 'foxes.csv');
+    expect(csv.code).toBe(0);
+  });
+
+  it.each(['-', '/dev/null', '.'])(
+    'without a name is refused, as every path is that is no regular file: %s',
+    async (path) => {
+      const { code, stderr } = await runCli(['batch', path, ...QUICK], { ...place.options, input: row });
+      expect({ code, stderr }).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('Name the batch with --name'),
+      });
+      expect(sandbox.requests).toEqual([]);
+    },
+  );
 });
 
 describe('rows that fail', () => {

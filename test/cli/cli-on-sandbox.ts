@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach } from 'vitest';
+import { beforeEach } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import type { ClientOptions } from '../../src/client/client-options.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
@@ -24,10 +24,6 @@ export interface CliOnSandbox {
   start(...words: string[]): Running;
 }
 
-/** What commands remember from one run to the next. */
-const STATE = join(tmpdir(), `gen-cli-state-${process.pid}`);
-afterAll(() => rmSync(STATE, { recursive: true, force: true }));
-
 /** Has all tests of a file share one sandbox, emptied before each, and gives each a folder that holds these files. */
 export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}): CliOnSandbox {
   const sandbox = createSandbox({ jobDurationMs: 150 });
@@ -44,7 +40,6 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
     GEN_API_KEY: sandbox.apiKey,
     GEN_BASE_URL: sandbox.baseUrl,
     GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
-    XDG_STATE_HOME: STATE,
   };
   const place = {
     sandbox,

@@ -37,7 +37,6 @@ it('the example script makes a picture and a video of it, and pays for the video
     PATH: path,
     GEN_API_KEY: sandbox.apiKey,
     GEN_BASE_URL: server.url,
-    XDG_STATE_HOME: consumer.folder,
   };
   const script = join(ROOT, 'examples/command-line.sh');
   const { stdout } = await run('sh', [script], { cwd: consumer.folder, env });

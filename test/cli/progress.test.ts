@@ -32,10 +32,10 @@ it('is a bar with percent and size on a terminal', () => {
   const progress = createTerminal({ stdout, stderr }, { isJson: false }).progress('Uploading fox.png');
   progress.bytes(2_000_000, 4_000_000);
   vi.advanceTimersByTime(1100);
-  expect(stderr.lastLine).toBe(`Uploading fox.png  ${'='.repeat(15)}${'.'.repeat(15)} 50% of 4.00 MB`);
+  expect(stderr.lastLine).toBe(`Uploading fox.png  ${'='.repeat(15)}${'.'.repeat(15)}  50% of 4.00 MB  1s`);
   progress.bytes(4_000_000, 4_000_000);
   vi.advanceTimersByTime(1100);
-  expect(stderr.lastLine).toBe(`Uploading fox.png  ${'='.repeat(30)} 100% of 4.00 MB`);
+  expect(stderr.lastLine).toBe(`Uploading fox.png  ${'='.repeat(30)}  100% of 4.00 MB  2s`);
   progress.stop();
 });
 
@@ -46,7 +46,7 @@ it('counts what is done, and lets lines of the outcome stand above it', () => {
   progress.count(15, 60, '  1 failed');
   progress.aside(() => terminal.print(['line 1  completed']));
   vi.advanceTimersByTime(1100);
-  expect(stderr.lastLine).toMatch(/^Batch foxes\.jsonl {2}={7,8}\.+ 15\/60 {2}1 failed {2}0:01$/);
+  expect(stderr.lastLine).toMatch(/^Batch foxes\.jsonl {2}={7,8}\.+ {2}15\/60 {2}1 failed {2}1s$/);
   expect(stdout.text).toBe('line 1  completed\n');
   progress.stop();
   expect(vi.getTimerCount()).toBe(0);
@@ -62,8 +62,8 @@ it('shows state and time while a job runs, and leaves no timer behind', () => {
   stderr.isTTY = true;
   const progress = createTerminal({ stdout, stderr }, { isJson: false }).progress('job_1');
   progress.state('processing\u001b[2J');
-  vi.advanceTimersByTime(65_500);
-  expect(stderr.lastLine).toBe('job_1  processing [2J  1:05');
+  vi.advanceTimersByTime(65_100);
+  expect(stderr.lastLine).toBe(`job_1  ${'.'.repeat(30)}  processing [2J  1m5s`);
   progress.stop();
   expect(vi.getTimerCount()).toBe(0);
   expect(stderr.text).toContain('\u001b[?25h');

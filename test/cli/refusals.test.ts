@@ -92,7 +92,7 @@ describe('exit codes', () => {
   it('4: the wait took too long, and says how to go on', async () => {
     const { code, stderr } = await cli('video', 'a [slow:60s]', '--timeout', '300ms', '--poll', '100ms');
     expect(code).toBe(4);
-    expect(stderr).toMatch(/The job goes on\. Wait for it with: gen-client wait job_\w+\n$/);
+    expect(stderr).toMatch(/Job job_\w+ goes on\. Wait for it with: gen-client wait job_\w+\n$/);
   });
 });
 

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import { ensureBuilt, ROOT } from '../support/build.js';
@@ -7,8 +6,8 @@ import { type BinaryOutcome, type Outcome, type Running, type RunOptions, shown 
 
 /** A process under way. */
 export interface Spawned extends Running {
-  /** Ends it as the machine does: at once, without a word. */
-  kill(): void;
+  /** Ends it: by default at once, without a word. */
+  kill(signal?: NodeJS.Signals): void;
 }
 
 export const BIN = join(ROOT, 'dist/cli.js');
@@ -20,7 +19,7 @@ export const buildBin = ensureBuilt;
 export function spawnCli(words: readonly string[], { env = {}, cwd, input }: RunOptions = {}): Spawned {
   const child: ChildProcess = spawn(process.execPath, [BIN, ...words], {
     cwd,
-    env: { PATH: process.env.PATH ?? '', XDG_STATE_HOME: join(tmpdir(), 'gen-cli-state'), ...env },
+    env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const written = { stdout: '', stderr: '' };
@@ -42,7 +41,7 @@ export function spawnCli(words: readonly string[], { env = {}, cwd, input }: Run
     written,
     shows: (text) => vi.waitFor(() => shown(written, text), { timeout: 10_000, interval: 20 }),
     interrupt: () => child.kill('SIGINT'),
-    kill: () => child.kill('SIGKILL'),
+    kill: (signal = 'SIGKILL') => void child.kill(signal),
   };
 }
 

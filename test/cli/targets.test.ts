@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
-import { runBinary, runCli } from './run-cli.js';
+import { runBinary } from './run-cli.js';
 
 const place = cliOnSandbox({ 'plain.txt': 'a file', 'fox.png': 'png' });
 const { sandbox, cli, start } = place;
@@ -172,12 +172,12 @@ describe('a command that is run again', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('under a key of its own is refused before it pays, where the name is taken', async () => {
+  it('without a key is refused before it pays, where the name is taken', async () => {
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
     const before = readFileSync(inFolder('fox.mp4'));
     const paid = sandbox.requests.length;
-    const other = await cli('video', 'a fox', '--idempotency-key', 'another', '--out', 'fox.mp4', ...QUICK);
-    expect({ code: other.code, stderr: other.stderr }).toEqual({
+    const { code, stderr } = await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
+    expect({ code, stderr }).toEqual({
       code: 2,
       stderr: 'Error: --out: "fox.mp4" is there already. Pass --force to replace it.\n',
     });
@@ -193,24 +193,6 @@ describe('a command that is run again', () => {
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('Pass --force') });
     expect(readFileSync(inFolder('fox.mp4')).equals(before)).toBe(true);
     expect(sandbox.jobs).toHaveLength(2);
-  });
-
-  it('knows the keys of one service from those of another', async () => {
-    const words = ['video', 'a fox', '--idempotency-key', 'order-18', '--out', 'fox.mp4', ...QUICK];
-    await cli(...words);
-    const { code, stderr } = await cli(...words, '--base-url', 'https://other.test');
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('is there already') });
-  });
-
-  it('is refused where nothing is known of its key, because the state cannot be read', async () => {
-    writeFileSync(inFolder('state'), 'a file');
-    const run = (...words: string[]) =>
-      runCli(words, { ...place.options, env: { ...place.env, XDG_STATE_HOME: inFolder('state') } });
-    const words = ['video', 'a fox', '--idempotency-key', 'order-19', '--out', 'fox.mp4', ...QUICK];
-    expect((await run(...words)).code).toBe(0);
-    expect((await run(...words)).code).toBe(2);
-    expect((await run(...words, '--force')).code).toBe(0);
-    expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('as a download or a wait succeeds as well', async () => {

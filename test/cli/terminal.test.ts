@@ -68,12 +68,15 @@ it.skipIf(process.platform !== 'linux')(
   },
 );
 
-it('Ctrl-C ends a wait with 130 and the command that goes on', async () => {
-  const run = spawnCli(['video', 'a [slow:60s]', '--poll', '100ms'], { env: env(), cwd: folder });
-  await run.shows('processing');
-  run.interrupt();
-  expect(await run.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('gen-client wait job_') });
-});
+it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  '%s ends a wait with 130 and the command that goes on',
+  async (name) => {
+    const run = spawnCli(['video', 'a [slow:60s]', '--poll', '100ms'], { env: env(), cwd: folder });
+    await run.shows('processing');
+    run.kill(name);
+    expect(await run.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('gen-client wait job_') });
+  },
+);
 
 it('Ctrl-C ends the doctor at once', async () => {
   sandbox.faults.add({ match: { path: '/v1/models' }, latencyMs: 60_000 });

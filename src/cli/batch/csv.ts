@@ -111,7 +111,7 @@ function cellValue({ name, cell, kind }: Cell): unknown {
     case 'boolean':
       return booleanIn(text) ?? refuse({ name, cell }, 'is neither true nor false');
     case 'texts':
-      return text.startsWith('[') ? jsonIn(name, text) : text.split(';').map((item) => item.trim());
+      return text.startsWith('[') ? jsonIn(name, text) : itemsIn(text);
     case 'objects':
       if (!text.startsWith('[')) refuse({ name, cell }, 'is not a list of objects. Write it in JSON: [{"type":…}]');
       return jsonIn(name, text);
@@ -121,6 +121,12 @@ function cellValue({ name, cell, kind }: Cell): unknown {
       // A column that is not documented is refused with its row.
       return cell;
   }
+}
+
+/** The items between semicolons. A URL may contain one, so that URLs end where another begins. */
+function itemsIn(text: string): string[] {
+  const separator = /^https?:/i.test(text) ? /;(?=\s*https?:)/i : ';';
+  return text.split(separator).map((item) => item.trim());
 }
 
 /** A number, unless a part of its digits would be lost. */

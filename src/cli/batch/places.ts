@@ -128,23 +128,18 @@ interface PlacingOptions extends BatchPlaces {
   readonly records: RowRecords;
   readonly signal: AbortSignal;
   readonly row: Pick<Row, 'id' | 'key'>;
-  readonly record: RowRecord;
 }
 
 /** Puts a job's file where it belongs. A file that an earlier run was writing there for the same job is replaced. */
-export async function placeFile(
-  job: Job,
-  { client, records, signal, row, record, ...to }: PlacingOptions,
-): Promise<Placed> {
+export async function placeFile(job: Job, { client, records, signal, row, ...to }: PlacingOptions): Promise<Placed> {
   const { contentType } = await client.jobs.outputInfo(job.id, { signal });
   const name = `${row.id ?? job.id}${extensionFor(contentType)}`;
   const path = to.out === undefined ? undefined : resolve(to.out, name);
   const store = to.destination?.(name);
-  const isOurs = path !== undefined && record.jobId === job.id && record.places?.includes(path) === true;
-  const overwrite = to.force || isOurs;
+  const overwrite = to.force || (path !== undefined && records.of(row).places?.includes(path) === true);
   if (path !== undefined) refuseExisting(path, { jobId: job.id, overwrite });
   // What a crash leaves in these places belongs to the job.
-  await records.note(row, { places: [path, store?.url].filter((place) => place !== undefined) });
+  await records.note(row, { job, places: [path, store?.url].filter((place) => place !== undefined) });
   const file = path === undefined ? undefined : await saveOutput(client, job, path, { signal, overwrite });
   const stored = store && (await copyOutput(client, job, store.destination, { signal, overwrite: to.force }));
   await records.note(row, { isStored: true });

@@ -1,17 +1,13 @@
-// What a batch remembers of its rows, in its store: whatever a later run has to know of a row that is not under way.
+// What a batch keeps of its rows, in its store: what they came to, and where their files are. What is under way is in the
+// ledger of the same store.
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import { type Store, updateGroup } from '../../store/store.js';
-import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import type { Row } from './rows.js';
 
 /** A row, as the runs before this one have left it. */
 export interface RowRecord {
-  /** How often the row was made anew, from 0. */
-  readonly attempt: number;
-  /** The job of the attempt, once it is accepted. */
-  readonly jobId?: string;
-  /** Tokens that were quoted. */
+  /** Tokens that its job may cost. */
   readonly quotedTokens?: number;
   /** The job, once it has ended. */
   readonly job?: Job;
@@ -24,12 +20,6 @@ export interface RowRecord {
 const GROUP = 'batch';
 /** A batch may be run again after years. */
 const KEPT_MS = 3_650 * 24 * 60 * 60_000;
-const NEW: RowRecord = { attempt: 0 };
-
-/** The key of an attempt of a row. */
-export function attemptKey(row: Pick<Row, 'key'>, attempt: number): string {
-  return attempt === 0 ? row.key : idempotencyKeyFrom(row.key, attempt);
-}
 
 /** The records of the rows of a batch. */
 export class RowRecords {
@@ -43,7 +33,7 @@ export class RowRecords {
 
   /** What is known of a row. */
   of({ key }: Pick<Row, 'key'>): RowRecord {
-    return this.#known.get(key) ?? NEW;
+    return this.#known.get(key) ?? {};
   }
 
   /** Tokens that all rows have cost, or may cost. */
@@ -52,7 +42,7 @@ export class RowRecords {
   }
 
   /** Writes down more of a row. */
-  async note(row: Pick<Row, 'key'>, more: Partial<RowRecord>): Promise<RowRecord> {
+  async note(row: Pick<Row, 'key'>, more: RowRecord): Promise<RowRecord> {
     const record = { ...this.of(row), ...more };
     this.#known.set(row.key, record);
     const where = { store: this.#store, group: GROUP, clock: systemClock, random: systemRandom };

@@ -1,29 +1,41 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, readFileSync, statSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { createReadStream } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { fromPath } from '../../adapters/node/index.js';
 import { isUploadField } from '../../rules/fields.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { JOB_CALLS, type JobCall } from '../../schemas/job.js';
+import { isDeviceName } from '../../schemas/media-type.js';
 import { didYouMean } from '../../schemas/show.js';
 import { idempotencyKeyFrom, idempotencyKeyOf } from '../../transport/idempotency.js';
 import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';
+import { mentionOf } from '../references.js';
 import { checkCall } from '../run-job.js';
-import { bytesHash } from '../target.js';
 import { csvRows, type ReadRow, readJson } from './csv.js';
 
+/** The path that stands for standard input. */
+export const STDIN = '-';
+
+/** A prompts file. */
+export interface PromptsFile {
+  /** The path that was given; `-` for standard input. */
+  readonly path: string;
+  /** The name that the keys of the rows are made from. One that ends in `.csv` is CSV. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
 /** The rows of a prompts file: CSV with a header where the name ends in `.csv`, else a JSON object per line. */
-async function readPrompts(path: string): Promise<ReadRow[]> {
+async function readPrompts({ path, name, bytes }: PromptsFile): Promise<ReadRow[]> {
   let text: string;
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (cause) {
-    if (cause instanceof TypeError) throw new UsageError(`${path} is not UTF-8. Save it as UTF-8.`, { cause });
-    throw new UsageError(`"${path}" cannot be read: ${reasonOf(cause)}`, { cause });
+    throw new UsageError(`${path} is not UTF-8. Save it as UTF-8.`, { cause });
   }
-  const rows = /\.csv$/i.test(path) ? await csvRows(path, text) : jsonRows(text);
+  const rows = /\.csv$/i.test(name) ? await csvRows(path, text) : jsonRows(text);
   if (rows.length > 0) return rows;
   throw new UsageError(`${path} is empty. Write one JSON object per line, or CSV with a header in a file named .csv.`);
 }
@@ -79,13 +91,15 @@ type RowDraft = Omit<Row, 'key'>;
  * documented rules, files. Throws one UsageError that lists the lines at fault. `run` tells a second run over the same rows,
  * which makes all jobs anew, from the first.
  */
-export async function readRows(path: string, run: string): Promise<Row[]> {
+export async function readRows(file: PromptsFile, run: string): Promise<Row[]> {
+  const { path, name } = file;
+  const folder = path === STDIN ? '.' : dirname(resolve(path));
   const drafts: RowDraft[] = [];
   const faults: string[] = [];
   const sources: Sources = new Map();
-  for (const row of await readPrompts(path)) {
+  for (const row of await readPrompts(file)) {
     try {
-      const draft = draftOf(row, { folder: dirname(resolve(path)), sources });
+      const draft = draftOf(row, { folder, sources });
       await checkFiles(draft.params);
       drafts.push(draft);
     } catch (reason) {
@@ -97,7 +111,7 @@ export async function readRows(path: string, run: string): Promise<Row[]> {
     const more = faults.length > MOST_FAULTS ? [`and ${faults.length - MOST_FAULTS} more`] : [];
     throw new UsageError(`${path}: ${[...faults.slice(0, MOST_FAULTS), ...more].join('; ')}`);
   }
-  return withKeys(drafts, { run, name: basename(path), sources });
+  return withKeys(drafts, { run, name, sources });
 }
 
 function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
@@ -105,6 +119,9 @@ function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonl
   if (extraBody !== undefined && !isFields(extraBody)) throw new UsageError('extraBody must be an object.');
   if (id !== undefined && !(typeof id === 'string' && ROW_ID.test(id))) {
     throw new UsageError('id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.');
+  }
+  if (typeof id === 'string' && isDeviceName(id)) {
+    throw new UsageError(`id "${id}" is the name of a device on Windows. Give the row another id.`);
   }
   if (label !== undefined && !(typeof label === 'string' && label !== '')) {
     throw new UsageError('label must be a non-empty text.');
@@ -139,13 +156,11 @@ function withSources(
 ): Fields {
   const sourceOf = (field: string, item: unknown) => {
     if (typeof item !== 'string') return item;
-    if (/^https?:\/\//i.test(item)) {
+    const { kind, path } = mentionOf(item, { field, folder });
+    if (kind === 'url') {
       throw new UsageError(`${field} takes files and upload ids. URLs go into the field for URLs.`);
     }
-    const path = resolve(folder, item);
-    const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-    if (!isFile && !/[/\\.]/.test(item)) return item;
-    if (!isFile) throw new UsageError(`${field}: "${item}" is not a file. Paths are relative to the prompts file.`);
+    if (kind === 'upload') return item;
     const source = sources.get(path) ?? fromPath(path);
     sources.set(path, source);
     return source;
@@ -182,7 +197,7 @@ async function withKeys(
   { run, name, sources }: { readonly run: string; readonly name: string; readonly sources: Sources },
 ): Promise<Row[]> {
   const hashes = new Map<unknown, string>();
-  for (const [path, source] of sources) hashes.set(source, `sha256:${await bytesHash(createReadStream(path))}`);
+  for (const [path, source] of sources) hashes.set(source, await fileHash(path));
   const seen = new Map<string, number>();
   return drafts.map((draft) => {
     const { idempotency_key: own, ...params } = draft.params;
@@ -196,6 +211,12 @@ async function withKeys(
         : idempotencyKeyFrom('batch', name, run, count, createHash('sha256').update(content).digest('hex'));
     return { ...draft, params, key };
   });
+}
+
+async function fileHash(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk);
+  return `sha256:${hash.digest('hex')}`;
 }
 
 /** JSON with sorted names, so that their order in the row does not matter. */

@@ -1,22 +1,24 @@
 import type { GenClient } from '../../client/client.js';
+import type { OpenCreate } from '../../client/resume.js';
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import { GenError, NotFoundError, WaitTimeoutError } from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
 import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
 import { systemClock } from '../../runtime/clock.js';
-import { onAbort, sleep } from '../../runtime/deadline.js';
+import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
-import { type CreatedJob, isCompleted, type Job, tokensIn } from '../../schemas/job.js';
+import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { EXIT, errorDocument } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
 import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from './places.js';
-import { attemptKey, type RowRecord, type RowRecords } from './records.js';
+import type { RowRecords } from './records.js';
 import type { Row } from './rows.js';
-import { isSystemic, isTargetAway, isUnpaid, type LeftOut, leftOut, RESUBMITTED } from './standing.js';
+import { isSystemic, isTargetAway, rowStanding, type Standing } from './standing.js';
+import type { UnsentCreates } from './unsent.js';
 
 /** What became of a row. */
 export interface RowResult extends Placed {
@@ -42,12 +44,14 @@ export interface BatchPlan {
   /** Keeps its creates in the store of the batch. */
   readonly client: GenClient;
   readonly records: RowRecords;
-  /** The keys of the creates that were sent. */
-  readonly sentKeys: ReadonlySet<string>;
+  /** The creates of the store that are not done, by their key. */
+  readonly open: ReadonlyMap<string, OpenCreate>;
+  /** Told by the client of each request. */
+  readonly unsent: UnsentCreates;
   readonly places: BatchPlaces;
   readonly maxTokens: number | undefined;
   readonly concurrency: number;
-  /** Whether rows whose job has failed are tried again under another key. */
+  /** Whether rows whose job has failed are made anew. */
   readonly retryFailed: boolean;
   readonly wait: { readonly timeoutMs?: number | false | undefined; readonly pollIntervalMs?: number | undefined };
   /** Called with each result, in the order in which rows end. */
@@ -59,46 +63,41 @@ export interface BatchPlan {
  * then `stopped` is why no further rows were started, and what still queues is not sent.
  */
 export async function runBatch(session: Session, plan: BatchPlan): Promise<{ readonly stopped: unknown }> {
-  const run = new BatchRun(session, plan, await keysUnderWay(plan.client));
-  // One iterator for all workers: each takes the next row.
-  const queue = run.inOrder().values();
-  const worker = async () => {
-    for (const row of queue) await run.row(row);
-  };
-  await Promise.all(Array.from({ length: Math.min(plan.concurrency, plan.rows.length) }, worker));
-  session.signal.throwIfAborted();
+  const run = new BatchRun(session, plan);
+  await run.all();
   return { stopped: run.stopped };
 }
 
-/** The keys of the creates that an earlier run may have sent. */
-async function keysUnderWay(client: GenClient): Promise<ReadonlySet<string>> {
-  const keys = new Set<string>();
-  for await (const { idempotencyKey, phase } of client.openCreates()) if (phase !== 'open') keys.add(idempotencyKey);
-  return keys;
-}
-
-/** The pauses before a create whose answer was lost is sent again, beyond the retries of the client. */
-const LOST = { firstMs: 1_000, mostMs: 8_000 };
+/** The pauses before creates whose answer was lost are sent again, beyond the retries of the client. */
+const LOST = { firstMs: 1_000, mostMs: 60_000 };
 const LOST_TRIES = 3;
-/** What ends a create that was not sent when the batch stops. */
-const STOPPED = Symbol('stopped');
+/** A job that is made again by its own run: the failure is not the row's last word. */
+const RESUBMITTED = 'reference_asset_pending';
+
+/** Why a row is not started, and what finishes it. */
+const LEFT_OUT = {
+  batch_stopped: ['The batch was stopped.', 'the next run'],
+  budget_exceeded: ['It would pass --max-tokens.', 'a higher limit'],
+} as const;
 
 class BatchRun {
   readonly #session: Session;
   readonly #plan: BatchPlan;
-  readonly #underWay: ReadonlySet<string>;
   readonly #budget: Budget | undefined;
+  /** What was accepted in this run. */
+  readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
+  /**
+   * Rows to try again: --max-tokens had no room, until a job that fails gives its tokens back, or the answer to the create
+   * was lost.
+   */
+  readonly #again = new Map<Row, unknown>();
+  /** Rows whose create has lost an answer, so that it may have made a job. */
+  readonly #lost = new Set<Row>();
   #stopped: unknown;
-  /** Ends the creates that are not sent, when the batch stops. */
-  readonly #unsent = new Set<() => void>();
-  /** Rows whose end may give tokens back. */
-  #running = 0;
-  #waiting: ((again: boolean) => void)[] = [];
 
-  constructor(session: Session, plan: BatchPlan, underWay: ReadonlySet<string>) {
+  constructor(session: Session, plan: BatchPlan) {
     this.#session = session;
     this.#plan = plan;
-    this.#underWay = underWay;
     const { maxTokens, records } = plan;
     // The limit is for all runs of the batch.
     const leftTokens = maxTokens === undefined ? undefined : Math.max(0, maxTokens - records.spentTokens());
@@ -110,188 +109,160 @@ class BatchRun {
     return this.#stopped;
   }
 
-  #stop(error: unknown): void {
-    this.#stopped ??= error;
-    for (const end of this.#unsent) end();
+  async all(): Promise<void> {
+    const { concurrency } = this.#plan;
+    let rows = this.#inOrder();
+    for (let idle = 0; rows.length > 0 && idle <= LOST_TRIES; ) {
+      this.#again.clear();
+      // One iterator for all workers: each takes the next row.
+      const queue = rows.values();
+      const worker = async () => {
+        for (const row of queue) await this.#row(row);
+      };
+      await Promise.all(Array.from({ length: Math.min(concurrency, rows.length) }, worker));
+      this.#session.signal.throwIfAborted();
+      const again = [...this.#again.keys()];
+      if (again.length === rows.length) {
+        idle = again.some((row) => this.#lost.has(row)) ? idle + 1 : Number.POSITIVE_INFINITY;
+        if (idle <= LOST_TRIES) await sleep(systemClock, backoff(LOST, idle), this.#session.signal);
+      }
+      rows = again;
+    }
+    for (const [row, error] of this.#again) {
+      if (BudgetExceededError.isInstance(error)) this.#leaveOut(row, 'budget_exceeded');
+      else this.#fail(row, error);
+    }
   }
 
   /** Of the rows with one key the first. What is done comes first, then what may have been paid for. */
-  inOrder(): Row[] {
-    const { rows, records, retryFailed } = this.#plan;
+  #inOrder(): Row[] {
     const rank = (row: Row) => {
-      const record = records.of(row);
-      if (this.#mayHaveJob(row, record.attempt)) return 1;
-      if (isUnpaid(record, retryFailed)) return 3;
-      return record.job === undefined ? 2 : 0;
+      const { job, jobId, mayHaveJob } = this.#standing(row);
+      return job ? 0 : mayHaveJob ? 1 : jobId === undefined ? 3 : 2;
     };
     const keys = new Set<string>();
-    const firsts = rows.filter(({ key }) => !keys.has(key) && keys.add(key));
+    const firsts = this.#plan.rows.filter(({ key }) => !keys.has(key) && keys.add(key));
     return firsts.sort((a, b) => rank(a) - rank(b) || a.line - b.line);
   }
 
-  #mayHaveJob(row: Row, attempt: number): boolean {
-    return this.#plan.records.of(row).jobId === undefined && this.#underWay.has(attemptKey(row, attempt));
+  #standing(row: Row): Standing {
+    const { records, open, retryFailed } = this.#plan;
+    return rowStanding(row, { record: records.of(row), open, retryFailed });
   }
 
-  async row(row: Row): Promise<void> {
+  async #row(row: Row): Promise<void> {
     const { signal } = this.#session;
     if (signal.aborted) return;
+    const { places, records } = this.#plan;
     try {
-      await this.#run(row);
+      const record = records.of(row);
+      const job = await this.#jobOf(row, this.#standing(row));
+      if (job === undefined) return;
+      if (job.status !== 'completed') await this.#failed(row, job);
+      else if (record.isStored && isPlaced(record, places)) {
+        this.#end({ row, status: 'completed', job, ...placedBefore(record) });
+      } else await this.#place(row, job);
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
     }
   }
 
-  async #run(row: Row): Promise<void> {
-    const { retryFailed, places, client, wait, records } = this.#plan;
-    const record = records.of(row);
-    const { job, jobId, attempt, isStored } = record;
-    if (job?.status === 'completed' && isStored && isPlaced(record, places)) {
-      this.#end({ row, status: 'completed', job, ...placedBefore(record) });
-    } else if (isUnpaid(record, retryFailed)) {
-      const isAnew = job !== undefined && job.errorCode !== RESUBMITTED;
-      await this.#pay(row, isAnew ? attempt + 1 : attempt);
-    } else if (job) await this.#ended(row, job);
-    else if (jobId !== undefined) {
+  /** The job of a row, once it has ended; undefined where the row is not started. */
+  async #jobOf(row: Row, { key, job, jobId }: Standing): Promise<Job | undefined> {
+    if (job) return job;
+    const { client, wait } = this.#plan;
+    if (jobId !== undefined) {
       const options = { ...wait, signal: this.#session.signal, throwOnFailure: false } as const;
-      const ended = await this.#counted(() => client.waitForJob(jobId, options));
+      const ended = await client.waitForJob(jobId, options);
       // The run that made it goes on where it was.
-      if (ended.status === 'failed' && ended.errorCode === RESUBMITTED) await this.#pay(row, attempt);
-      else await this.#ended(row, ended);
+      if (ended.status !== 'failed' || ended.errorCode !== RESUBMITTED) return ended;
+    }
+    if (this.#stopped !== undefined) return this.#leaveOut(row, 'batch_stopped');
+    const { unsent } = this.#plan;
+    try {
+      return await unsent.while(key, this.#session.signal, (signal) => this.#make(row, key, signal));
+    } catch (error) {
+      if (unsent.isStopped(error)) return this.#leaveOut(row, 'batch_stopped');
+      const isLost = !this.#accepted.has(row) && fateOf(error) === 'lost';
+      if (!isLost && !BudgetExceededError.isInstance(error)) throw error;
+      if (isLost) this.#lost.add(row);
+      this.#again.set(row, error);
+      return undefined;
     }
   }
 
-  /** Makes the job of a row that is not paid for. */
-  async #pay(row: Row, attempt: number): Promise<void> {
-    const mayHaveJob = this.#mayHaveJob(row, attempt);
-    const leaveOut = (why: LeftOut) => this.#lose({ row, status: 'not_started', error: leftOut(why, { mayHaveJob }) });
-    for (;;) {
-      if (this.#session.signal.aborted) return;
-      if (this.#stopped !== undefined) return leaveOut('batch_stopped');
-      try {
-        return await this.#ended(row, await this.#make(row, attempt));
-      } catch (error) {
-        if (error === STOPPED) return leaveOut('batch_stopped');
-        if (!BudgetExceededError.isInstance(error)) throw error;
-        // A job that fails gives its tokens back. Without one, the rows that wait do not fit either.
-        const again = this.#running > 0 && (await new Promise<boolean>((resolve) => this.#waiting.push(resolve)));
-        if (!again) return leaveOut('budget_exceeded');
-      }
-    }
-  }
-
-  /** Creates and waits. A create whose answer was lost is sent again under its key. */
-  #make(row: Row, attempt: number): Promise<Job> {
-    const { client, wait, records, sentKeys } = this.#plan;
+  #make(row: Row, idempotencyKey: string, signal: AbortSignal): Promise<Job> {
+    const { client, wait, records } = this.#plan;
     const maker = (client as JobMakers)[row.call];
-    const key = attemptKey(row, attempt);
-    const stop = new AbortController();
-    const forget = onAbort(this.#session.signal, () => stop.abort(this.#session.signal.reason));
-    const end = () => {
-      if (!sentKeys.has(key)) stop.abort(STOPPED);
-    };
-    let isAccepted = false;
-    const options = {
+    return maker.createAndWait(row.params as never, {
       ...wait,
-      signal: stop.signal,
-      idempotencyKey: key,
+      signal,
+      idempotencyKey,
       throwOnFailure: false,
       cleanup: 'after-job',
       budget: this.#budget,
       label: row.label ?? row.id,
       extraBody: row.extraBody,
       onCreated: async ({ job, quoted_token_cost, warnings }: CreatedJob) => {
-        isAccepted = true;
         const quotedTokens = tokensIn(quoted_token_cost) ?? tokensIn(job.quotedTokenCost);
-        this.#warn(row, warnings);
-        const quote = quotedTokens === undefined ? {} : { quotedTokens };
-        await records.note(row, { attempt, jobId: job.id, ...quote });
+        const before = this.#accepted.get(row)?.warnings ?? [];
+        this.#accepted.set(row, { job, warnings: [...before, ...warnings] });
+        if (quotedTokens !== undefined) await records.note(row, { quotedTokens });
       },
-    } as const;
-    this.#unsent.add(end);
-    return this.#counted(async () => {
-      for (let tries = 1; ; tries++) {
-        try {
-          return await maker.createAndWait(row.params as never, options);
-        } catch (error) {
-          const isLost = !isAccepted && !stop.signal.aborted && fateOf(error) === 'lost';
-          if (!isLost || tries > LOST_TRIES) throw error;
-          await sleep(systemClock, backoff(LOST, tries), this.#session.signal);
-        }
-      }
-    }).finally(() => {
-      forget();
-      this.#unsent.delete(end);
     });
   }
 
-  readonly #warnings = new Map<Row, readonly string[]>();
-
-  #warn(row: Row, warnings: readonly string[]): void {
-    if (warnings.length === 0) return;
-    this.#warnings.set(row, [...(this.#warnings.get(row) ?? []), ...warnings]);
-    for (const warning of warnings) this.#session.terminal.note(`Warning: line ${row.line}: ${warning}`);
-  }
-
-  /** Counts the work among what may give tokens back. */
-  async #counted<T>(work: () => Promise<T>): Promise<T> {
-    this.#running += 1;
-    try {
-      const result = await work();
-      this.#running -= 1;
-      this.#wake(true);
-      return result;
-    } catch (error) {
-      this.#running -= 1;
-      const isRefused = BudgetExceededError.isInstance(error);
-      if (!isRefused || this.#running === 0) this.#wake(!isRefused);
-      throw error;
-    }
-  }
-
-  /** Ends the waits of the rows that did not fit: they try again, or are left out. */
-  #wake(again: boolean): void {
-    for (const wake of this.#waiting.splice(0)) wake(again);
-  }
-
-  async #ended(row: Row, job: Job): Promise<void> {
-    const record = await this.#plan.records.note(row, { jobId: job.id, job });
-    if (isCompleted(job) || job.status === 'completed') await this.#place(row, job, record);
+  async #failed(row: Row, job: Job): Promise<void> {
+    await this.#plan.records.note(row, { job });
     // The job stands beside its error.
-    else this.#lose({ row, status: 'failed', job, error: { ...errorDocument(jobErrorOf(job)), job: undefined } });
+    this.#lose({ row, status: 'failed', job, error: { ...errorDocument(jobErrorOf(job)), job: undefined } });
   }
 
-  async #place(row: Row, job: Job, record: RowRecord): Promise<void> {
+  async #place(row: Row, job: Job): Promise<void> {
     const { client, places, records } = this.#plan;
     const { signal } = this.#session;
-    let placed: Placed;
     try {
-      placed = await placeFile(job, { client, records, signal, ...places, row, record });
+      this.#end({
+        row,
+        status: 'completed',
+        job,
+        ...(await placeFile(job, { client, records, signal, row, ...places })),
+      });
     } catch (error) {
       signal.throwIfAborted();
       if (isTargetAway(error)) this.#stop(error);
       const next = downloadLine(job.id, { out: places.out });
       this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });
-      return;
     }
-    this.#end({ row, status: 'completed', job, ...placed });
   }
 
   #fail(row: Row, error: unknown): void {
     if (isSystemic(error)) this.#stop(error);
-    const { jobId, quotedTokens } = this.#plan.records.of(row);
     const named = GenError.isInstance(error) && 'jobId' in error ? error.jobId : undefined;
-    const id = typeof named === 'string' ? named : jobId;
-    if (id !== undefined && (WaitTimeoutError.isInstance(error) || !NotFoundError.isInstance(error))) {
-      const quote = quotedTokens === undefined ? {} : { quotedTokenCost: quotedTokens };
+    const accepted = this.#accepted.get(row)?.job;
+    const id = typeof named === 'string' ? named : (accepted?.id ?? this.#standing(row).jobId);
+    if (id !== undefined && !NotFoundError.isInstance(error)) {
+      const { quotedTokens: quotedTokenCost } = this.#plan.records.of(row);
+      const quote = quotedTokenCost === undefined ? {} : { quotedTokenCost };
       const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
-      const job: Job = { id, status: 'processing', ...quote, ...seen };
+      const job: Job = { id, status: 'processing', ...accepted, ...quote, ...seen };
       this.#lose({ row, status: 'pending', job, error: errorDocument(error) }, EXIT.service);
       return;
     }
     const next = id === undefined ? {} : { next: resumeLine(id, { out: this.#plan.places.out }) };
     this.#lose({ row, status: 'failed', error: errorDocument(error), ...next });
+  }
+
+  #stop(error: unknown): void {
+    this.#stopped ??= error;
+    this.#plan.unsent.stop();
+  }
+
+  #leaveOut(row: Row, code: keyof typeof LEFT_OUT): undefined {
+    const [why, remedy] = LEFT_OUT[code];
+    const mayHaveJob = this.#lost.has(row) || this.#standing(row).mayHaveJob;
+    const message = mayHaveJob ? `${why} It may have a job already: ${remedy} finishes it.` : why;
+    this.#lose({ row, status: 'not_started', error: { name: 'GenError', message, code } });
   }
 
   #lose(result: RowResult, exitCode: number = EXIT.failed): void {
@@ -304,10 +275,9 @@ class BatchRun {
     const { line, key } = result.row;
     for (const row of this.#plan.rows) {
       if (row.key !== key) continue;
-      const warnings = this.#warnings.get(row);
-      this.#plan.onResult(
-        row.line === line ? { ...result, ...(warnings && { warnings }) } : { ...result, row, sameAs: line },
-      );
+      const warnings = this.#accepted.get(row)?.warnings ?? [];
+      const own = warnings.length > 0 ? { ...result, warnings } : result;
+      this.#plan.onResult(row.line === line ? own : { ...result, row, sameAs: line });
     }
   }
 }

@@ -1,4 +1,5 @@
-// What the failure of a row means for the rows after it.
+// Where a row stands before this run, and what the failure of a row means for the rows after it.
+import type { OpenCreate } from '../../client/resume.js';
 import {
   AuthenticationError,
   ConnectionError,
@@ -10,32 +11,44 @@ import {
   UploadError,
 } from '../../errors/index.js';
 import { fateOf } from '../../rules/fate.js';
+import type { Job } from '../../schemas/job.js';
+import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import type { RowRecord } from './records.js';
+import type { Row } from './rows.js';
 
-/** A job that is made again by its own run: the failure is not the row's last word. */
-export const RESUBMITTED = 'reference_asset_pending';
-
-/** Whether a row has to be paid for, as far as its record knows. */
-export function isUnpaid({ jobId, job }: RowRecord, retryFailed: boolean): boolean {
-  if (jobId === undefined) return true;
-  if (job === undefined || job.status === 'completed') return false;
-  return retryFailed || job.errorCode === RESUBMITTED;
+/** Where a row stands, as its record and the ledger know it. Nothing is known of a row that is new. */
+export interface Standing {
+  /** The key of its create. After a job that has failed it is derived from that job. */
+  readonly key: string;
+  /** The job, where it has ended. */
+  readonly job?: Job | undefined;
+  /** The job of a create that is under way. */
+  readonly jobId?: string | undefined;
+  /** Whether a create is under way that may have made a job. */
+  readonly mayHaveJob: boolean;
 }
 
-/** Why a row is not started, and what finishes it. */
-const LEFT_OUT = {
-  batch_stopped: ['The batch was stopped.', 'the next run'],
-  budget_exceeded: ['It would pass --max-tokens.', 'a higher limit'],
-} as const;
+/** What tells where a row stands. */
+export interface Known {
+  readonly record: RowRecord;
+  /** The creates of the store that are not done, by their key. */
+  readonly open: ReadonlyMap<string, OpenCreate>;
+  /** Whether rows whose job has failed are made anew. */
+  readonly retryFailed: boolean;
+}
 
-/** The code of a row that is not started. */
-export type LeftOut = keyof typeof LEFT_OUT;
+/** Where a row stands. */
+export function rowStanding(row: Pick<Row, 'key'>, { record: { job }, open, retryFailed }: Known): Standing {
+  const failed = job?.status === 'completed' ? undefined : job;
+  const key = failed === undefined ? row.key : idempotencyKeyFrom(row.key, failed.id);
+  const create = open.get(key);
+  if (job !== undefined && (failed === undefined || !(retryFailed || create))) return { key, job, mayHaveJob: false };
+  return { key, jobId: create?.jobId, mayHaveJob: create?.phase === 'sent' };
+}
 
-/** The error of a row that is not started. */
-export function leftOut(code: LeftOut, { mayHaveJob }: { readonly mayHaveJob: boolean }): Record<string, unknown> {
-  const [why, remedy] = LEFT_OUT[code];
-  const message = mayHaveJob ? `${why} It may have a job already: ${remedy} finishes it.` : why;
-  return { name: 'GenError', message, code };
+/** Whether a row has to be paid for, as far as is known. */
+export function isUnpaid({ job, jobId }: Standing): boolean {
+  return job === undefined && jobId === undefined;
 }
 
 /** Whether every other row would fail in the same way: a wrong key, no balance, a service or a store that is away. */

@@ -34,7 +34,6 @@ export function doctorCommand(open: OpenSession): Command {
     if (webhook !== undefined && !/^https?:$/.test(URL.canParse(webhook) ? new URL(webhook).protocol : '')) {
       throw new UsageError(`--webhook: "${webhook}" is not an http(s) URL.`);
     }
-    session.hint = 'Nothing was created.';
     const secret = variable(session.machine, 'GEN_WEBHOOK_SECRET');
     const { machine, signal } = session;
     const { createClient = (options) => new GenClient(options) } = machine;

@@ -44,7 +44,7 @@ export function uploadCommand(open: OpenSession): Command {
       });
       uploads.push({ file, ...upload });
       session.terminal.print([`${upload.upload_id}  ${file}`]);
-      session.hint = `Uploaded so far: ${uploads.map(({ upload_id }) => upload_id).join(', ')}`;
+      session.next = { what: `Uploaded so far: ${uploads.map(({ upload_id }) => upload_id).join(', ')}` };
     }
     if (session.terminal.isJson) session.terminal.result({ uploads }, []);
   });
@@ -75,7 +75,6 @@ export function downloadCommand(open: OpenSession): Command {
   ]);
   return doing<Pick<JobFlags, 'out' | 'force'>>(command, open, async (session, [id = ''], flags) => {
     await tryTarget(session, { ...flags, mayExist: true });
-    session.hint = 'No file was written.';
     const job = await session.client().jobs.get(id, { signal: session.signal });
     const file = await saveTo(session, job, flags);
     session.terminal.result({ job, file }, file ? [`${file.path}  ${megabytes(file.sizeBytes)}`] : []);

@@ -1,14 +1,16 @@
 import { Command } from 'commander';
 import { readFileStore } from '../../adapters/node/file-store.js';
 import { fileStore, type SavedOutput } from '../../adapters/node/index.js';
-import { type OpenCreate, openCreatesIn } from '../../client/resume.js';
-import { GenError, JobError } from '../../errors/index.js';
+import type { GenClient } from '../../client/client.js';
+import { type OpenCreate, openCreatesIn, type ResumeOptions } from '../../client/resume.js';
+import { GenError } from '../../errors/index.js';
 import { ledgerOf } from '../../ledger/ledger.js';
 import { systemClock } from '../../runtime/clock.js';
-import { isCompleted, type Job } from '../../schemas/job.js';
+import type { Job } from '../../schemas/job.js';
+import { asTheyEnd } from '../../waiting/job-iterables.js';
 import { addWaitFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
-import { EXIT, errorDocument, messageOf, UsageError } from '../errors.js';
-import { describeJob, resumeLine, watching } from '../run-job.js';
+import { EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
+import { describeJob, resumeLine, waitAndSave } from '../run-job.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
 
@@ -35,78 +37,84 @@ export function waitCommand(open: OpenSession): Command {
   ]);
   return doing<JobsFlags>(command, open, async (session, ids, flags) => {
     await tryTarget(session, { ...flags, mayExist: true }, ids.length);
-    session.hint = `Jobs go on without this command. Wait for them with: ${ids.map((id) => resumeLine(id, flags)).join('; ')}`;
-    if (ids.length === 1) await waitForOne(session, ids[0] ?? '', flags);
-    else await waitForMany(session, ids, flags);
+    const [id = '', ...others] = ids;
+    const what = others.length === 0 ? `Job ${id} goes on. Wait for it` : 'The jobs go on. Wait for them';
+    session.next = { what, command: resumeLine(ids, flags) };
+    const client = session.client();
+    if (others.length === 0) {
+      await waitAndSave(session, flags, ({ options }) => client.waitForJob(id, options));
+      return;
+    }
+    const options = { timeoutMs: flags.timeout, pollIntervalMs: flags.poll, throwOnFailure: false } as const;
+    const wait = async (id: string, signal: AbortSignal): Promise<EndedJob> => {
+      try {
+        return { id, job: await client.waitForJob(id, { ...options, signal }) };
+      } catch (error) {
+        return { id, error };
+      }
+    };
+    await saveAll(session, asTheyEnd(ids, wait, session.signal, ''), { client, flags });
   });
 }
 
-async function waitForOne(session: Session, id: string, flags: JobsFlags): Promise<void> {
-  const watch = watching(session, flags);
-  try {
-    const job = await session.client().waitForJob(id, watch.options);
-    watch.stop();
-    const file = flags.out === undefined ? undefined : await saveTo(session, job, flags);
-    session.terminal.result({ job, file }, describeJob(job, { file, hasSave: true }));
-  } finally {
-    watch.stop();
-  }
+/** A job that has ended, or why it is not known whether. */
+interface EndedJob {
+  readonly id: string;
+  readonly job?: Job;
+  readonly error?: unknown;
 }
 
 /** What became of one of several jobs; `next` is the command that goes on. */
 interface JobOutcome {
   readonly id: string;
-  readonly job?: Job;
+  readonly job?: Job | undefined;
   readonly file?: SavedOutput | undefined;
   readonly error?: Record<string, unknown>;
   readonly next?: string | undefined;
 }
 
-/** Waits for all and saves each file as its job ends. One that fails stops none of the others. */
-async function waitForMany(session: Session, ids: readonly string[], flags: JobsFlags): Promise<void> {
-  const { signal, timeoutMs, pollIntervalMs } = watching(session, flags).options;
+/** Saves the file of each job as it ends, and tells it. One that fails stops none of the others: it is thrown at the end. */
+async function saveAll(
+  session: Session,
+  ended: AsyncIterable<EndedJob>,
+  { client, flags }: { readonly client: GenClient; readonly flags: JobsFlags },
+): Promise<void> {
+  const { signal, terminal, next: goOn } = session;
   const jobs: JobOutcome[] = [];
-  const failures: unknown[] = [];
+  const failures: EndedJob[] = [];
   session.outcome = { jobs };
-  // One file at a time: two bars cannot share a line.
-  let saving: Promise<unknown> = Promise.resolve();
-  const fail = (outcome: JobOutcome, error: unknown) => {
-    if (signal?.aborted) return;
-    const next = outcome.job ? session.next : undefined;
-    failures.push(error);
-    jobs.push({ ...outcome, error: errorDocument(error), next: next?.command });
-    session.terminal.note(`${outcome.id}: ${messageOf(error)}`);
-    if (next) session.terminal.note(`${next.what} with: ${next.command}`);
+  const fail = (id: string, job: Job | undefined, error: unknown) => {
+    signal.throwIfAborted();
+    const next = job && session.next;
+    failures.push({ id, error });
+    jobs.push({ id, job, error: errorDocument(error), next: next?.command });
+    terminal.note(`${id}: ${messageOf(error)}`);
+    if (next) terminal.note(sentenceOf(next));
   };
-  const end = async (job: Job) => {
-    const { id, status } = job;
-    if (status !== 'completed') session.exitCode = EXIT.failed;
-    try {
-      const file = status === 'completed' && flags.out !== undefined ? await saveTo(session, job, flags) : undefined;
-      jobs.push({ id, job, file });
-      session.terminal.print(describeJob(job, { file, hasSave: flags.out === undefined }));
-    } catch (error) {
-      session.terminal.print(describeJob(job));
-      fail({ id, job }, error);
+  for await (const { id, job, error } of ended) {
+    if (!job) fail(id, job, error);
+    else if (job.status === 'completed' && flags.out !== undefined) {
+      try {
+        const file = await saveTo(session, job, flags, client);
+        jobs.push({ id, job, file });
+        terminal.print(describeJob(job, { file }));
+      } catch (cause) {
+        terminal.print(describeJob(job));
+        fail(id, job, cause);
+      }
+      session.next = goOn;
+    } else {
+      if (job.status !== 'completed') session.exitCode = EXIT.failed;
+      jobs.push({ id, job });
+      terminal.print(describeJob(job, { hasSave: true }));
     }
-  };
-  const waits = ids.map(async (id) => {
-    try {
-      const job = await session.client().waitForJob(id, { signal, timeoutMs, pollIntervalMs, throwOnFailure: false });
-      saving = saving.then(() => end(job));
-    } catch (error) {
-      fail({ id }, error);
-    }
-  });
-  await Promise.all(waits);
-  await saving;
-  signal?.throwIfAborted();
-  session.next = undefined;
-  if (failures.length > 0) {
-    const named = jobs.filter(({ error }) => error !== undefined).map(({ id }) => id);
-    throw new GenError(`Not all jobs came to a result: ${named.join(', ')}.`, { cause: failures[0] });
   }
-  session.terminal.result({ jobs }, []);
+  if (failures.length > 0) {
+    session.next = undefined;
+    const named = failures.map((failed) => failed.id).join(', ');
+    throw new GenError(`Not all jobs came to a result: ${named}.`, { cause: failures[0]?.error });
+  }
+  terminal.result({ jobs }, jobs.length === 0 ? ['Nothing is left to do.'] : []);
 }
 
 /** `gen-client jobs`: lists the creates of a store that are not done. */
@@ -158,49 +166,17 @@ export function resumeCommand(open: OpenSession): Command {
     existingStore(path);
     await tryTarget(session, { ...flags, out, mayExist: true }, 2);
     const store = fileStore(path);
-    session.hint = 'Run the same command again: it goes on where it was and pays for no job twice.';
+    session.next = { what: 'Run the same command again: it goes on where it was and pays for no job twice.' };
+    const client = session.client({ store });
+    const options = { signal: session.signal, timeoutMs: flags.timeout, pollIntervalMs: flags.poll };
     try {
-      await resume(session, { ...flags, out, client: session.client().withOptions({ store }) });
+      await saveAll(session, resumedJobs(client, options), { client, flags: { ...flags, out } });
     } finally {
       await store.close();
     }
   });
 }
 
-async function resume(
-  session: Session,
-  {
-    client,
-    timeout,
-    poll,
-    ...target
-  }: JobsFlags & { readonly client: ReturnType<Session['client']>; readonly out: string },
-): Promise<void> {
-  const { signal, terminal } = session;
-  const jobs: JobOutcome[] = [];
-  session.outcome = { jobs };
-  for await (const resumed of client.resume({ signal, timeoutMs: timeout, pollIntervalMs: poll })) {
-    const { job } = resumed;
-    const { id } = job;
-    if (!isCompleted(job)) {
-      session.exitCode = EXIT.failed;
-      jobs.push({ id, job });
-      terminal.print(describeJob(job));
-      continue;
-    }
-    try {
-      const file = await saveTo({ ...session, client: () => client }, job, target);
-      // A file that is there already is not saved again, so that its storage has to be noted here.
-      if (file?.existed) await client.markStored(job);
-      jobs.push({ id, job, file });
-      terminal.print(describeJob(job, { file }));
-    } catch (error) {
-      signal.throwIfAborted();
-      if (JobError.isInstance(error) || !GenError.isInstance(error)) throw error;
-      session.exitCode = EXIT.failed;
-      jobs.push({ id, job, error: errorDocument(error) });
-      terminal.note(`${id}: ${messageOf(error)}`);
-    }
-  }
-  terminal.result({ jobs }, jobs.length === 0 ? ['Nothing is left to do.'] : []);
+async function* resumedJobs(client: GenClient, options: ResumeOptions): AsyncGenerator<EndedJob, void, undefined> {
+  for await (const { job } of client.resume(options)) yield { id: job.id, job };
 }
