@@ -10,7 +10,7 @@ import { memoryStore } from '../../src/store/store.js';
 import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { ROOT } from '../support/build.js';
 import { completedEvent } from '../support/completed-event.js';
-import { type Block, blocksOf } from './blocks.js';
+import { blocksOf } from './blocks.js';
 import { type BlockModule, modulesOf } from './modules.js';
 
 vi.mock('cloudflare:workers', () => ({ DurableObject: class {}, waitUntil: undefined }));
@@ -35,12 +35,8 @@ async function jsonOf<T>(answer: Response | undefined): Promise<T> {
 }
 
 const FOLDER = join(ROOT, '.guide-blocks');
-const PAGES = ['docs/queues-and-durable-runs.md', 'docs/many-processes.md', 'docs/quickstart.md'];
-/** The quickstart's other blocks are run or compiled by test/readme.test.ts. */
-const isOurs = ({ file, heading }: Block) => file !== 'docs/quickstart' || heading === 'Cloudflare Workers';
-const modules = PAGES.flatMap((page) =>
-  modulesOf(blocksOf(page).filter((block) => block.language === 'ts' && isOurs(block))),
-);
+const PAGES = ['docs/queues-and-durable-runs.md', 'docs/many-processes.md'];
+const modules = PAGES.flatMap((page) => modulesOf(blocksOf(page).filter(({ language }) => language === 'ts')));
 const used = new Set<BlockModule>();
 const opened: Exported[] = [];
 
@@ -144,64 +140,6 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     const { id }: { id: string } = await jsonOf(answer);
     const told = await worker?.fetch(await webhook(id, 'https://app.test/webhook'), { ACCOUNT });
     expect(told?.ok).toBe(true);
-  });
-
-  test('a Worker creates a video, keeps its file, shows it to its owner, and handles a repeated event once', async () => {
-    const { worker } = await block('docs/quickstart', 'createOutputHandler');
-    const objects = new Map<string, { bytes: Uint8Array; type: string; metadata: Record<string, string> }>();
-    const found = (key: string) => {
-      const object = objects.get(key);
-      if (!object) return null;
-      const { bytes, type, metadata } = object;
-      return {
-        size: bytes.length,
-        etag: '1',
-        httpEtag: '"1"',
-        httpMetadata: { contentType: type },
-        customMetadata: metadata,
-        body: new Blob([bytes.slice()]).stream(),
-      };
-    };
-    let puts = 0;
-    const VIDEOS = {
-      head: async (key: string) => found(key),
-      get: async (key: string) => found(key),
-      async put(
-        key: string,
-        body: ReadableStream,
-        options: { httpMetadata?: { contentType?: string }; customMetadata?: Record<string, string> },
-      ) {
-        puts++;
-        const bytes = new Uint8Array(await new Response(body).arrayBuffer());
-        objects.set(key, {
-          bytes,
-          type: options.httpMetadata?.contentType ?? '',
-          metadata: options.customMetadata ?? {},
-        });
-        return found(key);
-      },
-    };
-    const env = {
-      GEN_API_KEY: sandbox.apiKey,
-      GEN_BASE_URL: sandbox.baseUrl,
-      GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
-      VIDEOS,
-    };
-    const user = { 'x-user': 'fox' };
-    const asked = new Request('https://app.test/', { method: 'POST', body: 'a fox', headers: user });
-    const { video }: { video: string } = await jsonOf(await worker?.fetch(asked, env));
-    const jobId = video.split('/').at(-1) ?? '';
-    await expect.poll(() => sandbox.jobs.find(({ id }) => id === jobId)?.status).toBe('completed');
-    const reads = () => sandbox.requests.length;
-    expect((await worker?.fetch(await webhook(jobId, 'https://app.test/webhook'), env))?.ok).toBe(true);
-    const before = reads();
-    expect((await worker?.fetch(await webhook(jobId, 'https://app.test/webhook'), env))?.ok).toBe(true);
-    // The second time nothing is asked: the handler is made once, and has remembered the event.
-    expect(reads()).toBe(before);
-    expect(puts).toBe(1);
-    const shown = await worker?.fetch(new Request(`https://app.test${video}`, { headers: user }), env);
-    expect(shown?.status).toBe(200);
-    expect((await worker?.fetch(new Request(`https://app.test${video}`), env))?.status).toBe(404);
   });
 
   test('no block is left out', () => {
