@@ -1,17 +1,18 @@
 // The modules of the reference are the entry points of package.json, named as programs import them. Its first page has one line for
 // each, from AGENTS.md.
 import { readFileSync } from 'node:fs';
-import { Converter, PageEvent, ReflectionKind } from 'typedoc';
+import { fileURLToPath } from 'node:url';
+import { Application, Converter, PageEvent, ReflectionKind } from 'typedoc';
 import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.ts';
 
 const agents = readFileSync(new URL('../AGENTS.md', import.meta.url), 'utf8');
 const rows = [...agents.matchAll(/^\| `(gen-client[/\w-]*)` \| (.+) \|$/gm)];
 
 export function load(app) {
-  app.options.setValue(
-    'entryPoints',
-    ENTRY_POINTS.map((name) => `../${sourceOf(name)}`),
-  );
+  app.on(Application.EVENT_BOOTSTRAP_END, () => {
+    const entryPoints = ENTRY_POINTS.map((name) => fileURLToPath(new URL(`../${sourceOf(name)}`, import.meta.url)));
+    app.options.setValue('entryPoints', entryPoints);
+  });
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
       const folder = module.name.replace('adapters/', '');
