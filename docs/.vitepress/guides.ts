@@ -8,7 +8,7 @@ const CHAPTERS: Readonly<Record<string, readonly string[]>> = {
   'Get started': ['quickstart', 'recipes', 'coming-from'],
   Basics: ['calls', 'waiting', 'limits-and-retries', 'errors', 'configuration'],
   'Files and events': ['files', 'webhooks', 'browser'],
-  Testing: ['testing', 'sandbox-server'],
+  Testing: ['testing'],
   Production: ['budgets', 'jobs-that-survive', 'queues-and-durable-runs', 'many-processes', 'telemetry', 'open-points'],
   Tools: ['agents', 'ai-sdk', 'command-line'],
 };

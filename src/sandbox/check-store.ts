@@ -2,7 +2,7 @@ import { GenError } from '../errors/gen-error.js';
 import * as option from '../rules/options.js';
 import { systemRandom } from '../runtime/clock.js';
 import type { Store } from '../store/port.js';
-import { SENTENCES, type Sentence, type Trial } from './store-contract.js';
+import { SENTENCES, type Sentence } from './store-contract.js';
 import { realPause } from './world/real-time.js';
 
 /** How {@link checkStore} checks. */
@@ -27,34 +27,26 @@ export async function checkStore(make: () => Store | Promise<Store>, options: Ch
   const store = await make();
   const run = systemRandom.uuid();
   let groups = 0;
-  const trial: Trial = {
-    store,
-    isReal: advance === undefined,
-    group: () => {
-      groups += 1;
-      return `check ${run} ${groups}`;
-    },
-    pass: async (ms) => {
-      await (advance ? advance(ms) : realPause(ms));
-    },
-  };
+  const outcome = ([says, attempt]: Sentence): Promise<GenError | undefined> =>
+    attempt({
+      store,
+      isReal: advance === undefined,
+      group: () => `check ${run} ${++groups}`,
+      pass: async (ms) => void (await (advance ? advance(ms) : realPause(ms))),
+      holds(condition, seen) {
+        if (!condition) throw new GenError(`The store breaks its contract: ${says}. Seen: ${seen}.`);
+      },
+    }).then(
+      () => undefined,
+      (cause: unknown) =>
+        GenError.isInstance(cause)
+          ? cause
+          : new GenError(`The store fails where it must not: ${says}. ${String(cause)}`, { cause }),
+    );
   // In real time they wait side by side. A clock that is moved would move for all of them.
-  const begun = advance ? [] : SENTENCES.map((sentence) => outcomeOf(sentence, trial));
+  const begun = advance ? [] : SENTENCES.map(outcome);
   for (const [at, sentence] of SENTENCES.entries()) {
-    const error = await (begun[at] ?? outcomeOf(sentence, trial));
+    const error = await (begun[at] ?? outcome(sentence));
     if (error) throw error;
-  }
-}
-
-/** The error of a sentence; undefined where it holds. */
-async function outcomeOf(sentence: Sentence, trial: Trial): Promise<GenError | undefined> {
-  try {
-    await sentence.try(trial, (condition, seen) => {
-      if (!condition) throw new GenError(`The store breaks its contract: ${sentence.says}. Seen: ${seen}.`);
-    });
-    return undefined;
-  } catch (cause) {
-    if (GenError.isInstance(cause)) return cause;
-    return new GenError(`The store fails where it must not: ${sentence.says}. ${String(cause)}`, { cause });
   }
 }

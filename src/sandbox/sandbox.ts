@@ -45,7 +45,7 @@ export interface OpenSandbox {
 
 /** Makes a sandbox. Throws a GenError that names a wrong or unknown option and the fix. */
 export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnTime?: boolean } = {}): OpenSandbox {
-  const settings = { ...settingsOf(options), ...own };
+  const settings = settingsOf(options, own);
   const identity = {
     apiKey: options.apiKey ?? secretText('sk_sandbox'),
     webhookSecret: options.webhookSecret ?? secretText('whsec'),
@@ -186,9 +186,7 @@ function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' 
   };
 }
 
-function accountControls(
-  world: World,
-): Pick<SandboxService, 'createKey' | 'revokeKey' | 'suspend' | 'topUp' | 'ledger'> {
+function accountControls(world: World): Pick<SandboxService, 'createKey' | 'revokeKey' | 'topUp' | 'ledger'> {
   const find = ({ account = MAIN_ACCOUNT }: AccountChoice = {}): Account => {
     const found = world.state.accounts.get(account);
     if (found) return found;
@@ -200,9 +198,6 @@ function accountControls(
       const known = world.state.keys.get(key);
       if (known) known.isRevoked = true;
       return known !== undefined;
-    },
-    suspend(account, isSuspended = true) {
-      find({ account }).isSuspended = isSuspended;
     },
     topUp(usd, choice) {
       const account = find(choice);

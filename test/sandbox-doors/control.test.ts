@@ -60,48 +60,33 @@ describe('the control surface', () => {
     await expect(client.videos.create({ prompt: 'a' })).resolves.toBeDefined();
   });
 
-  it('tops up, shows the ledger, and refuses less than 20 USD in words', async () => {
+  it('tops up and shows the ledger', async () => {
     expect((await control('topup', { usd: 20 })).body).toEqual({ balanceTokens: 1400 });
     expect((await control('ledger')).body).toMatchObject({ balanceTokens: 1400, paidTokens: 1400 });
-    const refused = await control('topup', { usd: 5 });
-    expect(refused.status).toBe(400);
-    expect(refused.body.error.message).toMatch(/20 USD/);
   });
 
-  it('makes keys with scopes and accounts of their own, suspends and revokes them', async () => {
+  it('makes keys with scopes and accounts of their own, and revokes them', async () => {
     const { body } = await control('keys', { scopes: ['jobs:read'], account: 'other' });
     expect(body.webhookSecret).not.toBe(sandbox.webhookSecret);
     const other = client.withOptions({ apiKey: body.key });
     await expect(other.videos.create({ prompt: 'a' })).rejects.toMatchObject({ code: 'scope_missing' });
-    await control('suspend', { account: 'other' });
-    await expect(other.jobs.get('job_x')).rejects.toMatchObject({ code: 'account_not_active' });
-    await control('suspend', { account: 'other', suspended: false });
     await control(`keys/${body.key}`, undefined, 'DELETE');
     await expect(other.jobs.get('job_x')).rejects.toMatchObject({ code: 'invalid_api_key' });
   });
 
-  it('logs requests with a curl line that repeats them, and not itself', async () => {
-    await client.videos.create({ prompt: "it's a fox" });
+  it('logs requests, and not itself', async () => {
+    await client.videos.create({ prompt: 'a fox' });
     const { requests } = (await control('requests')).body;
-    expect(requests).toHaveLength(1);
-    expect(requests[0]).toMatchObject({ method: 'POST', path: '/v1/videos', status: 200 });
-    expect(requests[0].curl).toContain(`-H 'authorization: Bearer ${sandbox.apiKey}'`);
-    expect(requests[0].curl).toContain(String.raw`'{"prompt":"it'\''s a fox"}'`);
+    expect(requests).toMatchObject([{ method: 'POST', path: '/v1/videos', status: 200 }]);
   });
 
-  it('names a file where the log has cut a long body', async () => {
-    await client.videos.create({ prompt: 'fox '.repeat(1000) });
-    expect((await control('requests')).body.requests[0].curl).toMatch(/ --data-binary @body\.json$/);
-  });
-
-  it('delivers a webhook again and doubles it, under the same event id', async () => {
+  it('delivers a webhook again, under the same event id', async () => {
     const { job } = await client.videos.create({ prompt: 'a', webhook_url: 'https://receiver.test/hook' });
     await control('advance', { ms: 60_000 });
-    await control('redeliver', { jobId: job.id });
-    const { deliveries } = (await control('duplicates', { jobId: job.id })).body;
-    expect(deliveries).toHaveLength(4);
+    const { deliveries } = (await control('redeliver', { jobId: job.id })).body;
+    expect(deliveries).toHaveLength(2);
     expect(new Set(deliveries.map((delivery: { eventId: string }) => delivery.eventId)).size).toBe(1);
-    expect((await control('deliveries')).body.deliveries).toHaveLength(4);
+    expect((await control('deliveries')).body.deliveries).toHaveLength(2);
   });
 
   it('resets', async () => {
@@ -125,20 +110,24 @@ describe('the control surface', () => {
   });
 
   it.each([
-    ['outcomes', { errorcode: 'x' }, 'outcomes.next has no option "errorcode". Did you mean "errorCode"?'],
-    ['outcomes', { status: 'done' }, 'status must be one of "completed", "failed", "canceled", "blocked", not "done".'],
-    ['faults', { match: { route: '/x' } }, 'faults.add has no option "match.route".'],
-    ['faults', { status: '500' }, 'status must be a whole number from 400 to 599, not "500".'],
-    ['advance', {}, 'ms must be a number of milliseconds, 0 or more, not undefined.'],
-    ['advance', { msec: 1 }, 'The body has no option "msec". Use one of ms.'],
-    ['advance', { ms: -1 }, 'ms must be a number of milliseconds, 0 or more, not -1.'],
-    ['keys', { scopes: 'all' }, 'scopes must be a list of scopes, not "all".'],
-    ['nothing', {}, 'There is no POST /_sandbox/nothing.'],
-    ['redeliver', { jobId: 'job_x' }, 'There is no job "job_x"'],
-  ])('refuses %s with %j and says why', async (path, body, message) => {
-    const refused = await control(path, body);
-    expect(refused.status).toBeGreaterThanOrEqual(400);
-    expect(refused.body.error.message).toContain(message);
+    ['outcomes', '{"errorcode":"x"}', 'outcomes.next has no option "errorcode". Did you mean "errorCode"?'],
+    ['outcomes', '{"durationMs":1e300}', 'durationMs must be'],
+    ['faults', '{"match":{"route":"/x"}}', 'faults.add has no option "match.route".'],
+    ['faults', '{"status":"500"}', 'status must be'],
+    ['prices', '{"prices":[{"tokens":-1}]}', 'prices.0.tokens must be'],
+    ['advance', '{}', 'ms must be'],
+    ['advance', '{"ms":1e999}', 'ms must be'],
+    ['advance', '{"msec":1}', 'The body has no option "msec". Use one of ms.'],
+    ['advance', '[]', 'The body must be a JSON object.'],
+    ['topup', '{"usd":5}', '20 USD'],
+    ['keys', '{"scopes":"all"}', 'scopes must be'],
+    ['nothing', '{}', 'There is no POST /_sandbox/nothing.'],
+    ['redeliver', '{"jobId":"job_x"}', 'There is no job "job_x"'],
+  ])('refuses %s with %s and says why', async (path, body, message) => {
+    const refused = await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/${path}`, { method: 'POST', body });
+    expect(refused.status).toBe(path === 'nothing' ? 404 : 400);
+    expect((await refused.json()).error.message).toContain(message);
+    expect((await control('state')).status).toBe(200);
   });
 
   it('is out of reach of faults and limits', async () => {

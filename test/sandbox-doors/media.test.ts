@@ -133,14 +133,16 @@ it('needs nothing of Node: it bundles for a browser', async () => {
 });
 
 describe.skipIf(!hasFfmpeg)('decoded by ffmpeg', () => {
-  const cases = ['16:9', '9:16', '1:1', '21:9'].flatMap((aspectRatio) =>
-    ['480p', '720p', '1080p', '4k'].map((resolution) => [aspectRatio, resolution] as const),
-  );
-  it.each(cases)(
-    'a video in %s and %s has its size, length and format, and no error',
-    async (aspectRatio, resolution) => {
+  it.each([
+    ['16:9', '480p', 4],
+    ['9:16', '720p', 30],
+    ['1:1', '1080p', 4],
+    ['21:9', '4k', 4],
+  ])(
+    'a video in %s and %s of %i s has its size, length and format, and no error',
+    async (aspectRatio, resolution, seconds) => {
       const size = dimensionsFor({ kind: 'video', aspectRatio, resolution });
-      const path = save(`${size.width}x${size.height}.mp4`, renderMedia(video({ ...size, durationS: 4 })));
+      const path = save(`${size.width}x${size.height}.mp4`, renderMedia(video({ ...size, durationS: seconds })));
       const probe = await run('ffprobe', ['-v', 'error', '-show_streams', '-of', 'json', path]);
       const [stream] = JSON.parse(probe.stdout.toString()).streams;
       expect(stream).toMatchObject({
@@ -149,20 +151,14 @@ describe.skipIf(!hasFfmpeg)('decoded by ffmpeg', () => {
         pix_fmt: 'yuv420p',
         is_avc: 'true',
         ...size,
-        nb_frames: '8',
-        duration: '4.000000',
+        nb_frames: String(2 * seconds),
+        duration: `${seconds}.000000`,
         color_space: 'bt709',
       });
       const decoded = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', path, '-f', 'null', '-']);
       expect(decoded.stderr.toString()).toBe('');
     },
   );
-
-  it('thirty seconds last thirty seconds', async () => {
-    const path = save('long.mp4', renderMedia(video({ durationS: 30 })));
-    const probe = await run('ffprobe', ['-v', 'error', '-show_entries', 'format=duration', '-of', 'csv=p=0', path]);
-    expect(probe.stdout.toString().trim()).toBe('30.000000');
-  });
 
   it('a picture and a video of one seed have the same colours, from dark to light', async () => {
     const pixels = async (path: string) => {

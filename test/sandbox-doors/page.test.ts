@@ -1,5 +1,3 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
@@ -24,7 +22,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     });
     server = await sandbox.listen();
     client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: server.url, rateLimit: 'off' });
-    const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
+    const context = await browser.newContext({});
     page = await context.newPage();
     page.on('console', (message) => complaints.push(message.text()));
     page.on('pageerror', (error) => complaints.push(String(error)));
@@ -149,17 +147,6 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await page.click('#topup');
     await says('#money', '1385 tokens free, 0 reserved, 15 charged');
     await says('#ledger tr:first-child', 'top_up');
-  });
-
-  it('copies a request as a curl line that a shell runs', async () => {
-    await client.videos.create({ prompt: "it's; $(touch /tmp/no) `a` fox" }, { idempotencyKey: 'once' });
-    await says('#requests', '/v1/videos');
-    await page.click('#requests button');
-    await says('#say', 'Copied.');
-    const curl = await page.evaluate<string>('navigator.clipboard.readText()');
-    const { stdout } = await promisify(execFile)('sh', ['-c', `${curl} -s`]);
-    expect(JSON.parse(stdout).data.job.id).toBe(sandbox.jobs[0]?.id);
-    expect(sandbox.jobs).toHaveLength(1);
   });
 
   it.each([390, 1440])('fits a screen of %d px without a sideways scroll', async (width) => {

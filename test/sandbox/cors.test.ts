@@ -64,22 +64,3 @@ test('a storage without CORS answers no preflight and carries no header, and a s
   const answer = await client.sandbox.fetch(data.direct_upload_url, sent);
   expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, null]);
 });
-
-test('a storage that needs the key refuses a PUT without it, and with the key of another workspace', async () => {
-  const client = setUp({ storage: { requiresKey: true } });
-  const { data } = (await client.call('POST', '/v1/uploads', params)).body;
-  const put = async (key?: string) => {
-    const headers = { ...data.headers, ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) };
-    return (await client.sandbox.fetch(data.direct_upload_url, { method: 'PUT', headers, body: new Uint8Array(10) }))
-      .status;
-  };
-  expect(await put()).toBe(401);
-  expect(await put(client.sandbox.createKey({ account: 'other' }))).toBe(403);
-  expect(await put(client.sandbox.apiKey)).toBe(200);
-});
-
-test('the client sends its key to such a storage on its own origin, and the file arrives', async () => {
-  const { sandbox } = setUp({ clock: 'real', storage: { requiresKey: true } });
-  const file = new File([new Uint8Array(10)], 'a.mp4', { type: 'video/mp4' });
-  expect(await sandbox.client().uploads.upload(file)).toMatchObject({ upload_type: 'VIDEO' });
-});

@@ -22,6 +22,15 @@ test('header and body field are the same key, and the header goes first', async 
   expect((await client.create('/v1/videos', { ...body, idempotency_key: 'k2' })).id).not.toBe(id);
 });
 
+test('an empty header does not hide the key of the body', async () => {
+  const client = setUp();
+  const keyed = { ...body, idempotency_key: 'k1' };
+  const { id } = await client.create('/v1/videos', keyed);
+  for (const empty of ['', ' ']) {
+    expect((await client.create('/v1/videos', keyed, { 'idempotency-key': empty })).id).toBe(id);
+  }
+});
+
 test('the original job comes back whatever the body says then', async () => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', body, key);
@@ -35,17 +44,6 @@ test('ten copies at once make one job', async () => {
   expect(new Set(jobs.map(({ id }) => id)).size).toBe(1);
   expect(client.sandbox.jobs).toHaveLength(1);
   expect(client.sandbox.ledger().entries.filter(({ type }) => type === 'reserve')).toHaveLength(1);
-});
-
-test('ten copies at once over real HTTP make one job', async () => {
-  const client = setUp();
-  const { url, close } = await client.sandbox.listen();
-  const headers = { ...key, authorization: `Bearer ${client.sandbox.apiKey}`, 'content-type': 'application/json' };
-  const send = () => fetch(`${url}/v1/videos`, { method: 'POST', headers, body: JSON.stringify(body) });
-  const answers = await Promise.all(Array.from({ length: 10 }, async () => (await send()).json()));
-  await close();
-  expect(new Set(answers.map(({ data }) => data.job.id)).size).toBe(1);
-  expect(client.sandbox.jobs).toHaveLength(1);
 });
 
 test('a refusal uses no key up', async () => {

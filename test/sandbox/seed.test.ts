@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { createSandbox } from '../../src/sandbox/index.js';
-import { clientFor, setUp } from './plain-client.js';
+import { setUp } from './plain-client.js';
 
 /** Ids, durations and the bytes of a file. */
 async function run(seed: number | undefined) {
@@ -38,7 +37,7 @@ test('a reset repeats the ids of a given seed, and draws a fresh one otherwise',
     [1, true],
     [undefined, false],
   ] as const) {
-    const client = clientFor(createSandbox({ seed, clock: 'manual' }));
+    const client = setUp({ seed });
     const { id } = await client.create('/v1/images');
     client.sandbox.reset();
     expect((await client.create('/v1/images')).id === id).toBe(isSame);

@@ -1,5 +1,4 @@
 import { Command } from 'commander';
-import { toCurl } from '../../sandbox/control/curl.js';
 import { quote } from '../../schemas/show.js';
 import { doing, type OpenSession, parseNumber, parsePort, parseTime, withExamples } from '../command.js';
 import { asUsage, EXIT } from '../errors.js';
@@ -78,14 +77,13 @@ async function sandboxFromFlags(flags: SandboxFlags) {
   }
 }
 
-/** A video, its state and its file: what one tries first. */
+/** The models, a video and its file: what one tries first. */
 function curlLines(url: string, apiKey: string): string[] {
-  const headers = { authorization: `Bearer ${apiKey}` };
-  const body = JSON.stringify({ prompt: 'a fox at dawn' });
-  const json = { ...headers, 'content-type': 'application/json' };
+  const key = `-H ${quote(`authorization: Bearer ${apiKey}`)}`;
+  const json = `-H 'content-type: application/json' --data-raw '{"prompt":"a fox at dawn"}'`;
   return [
-    toCurl({ method: 'GET', url: `${url}/v1/models`, headers: {} }),
-    toCurl({ method: 'POST', url: `${url}/v1/videos`, headers: json, body }),
-    `${toCurl({ method: 'GET', url: `${url}/v1/jobs/JOB_ID/output`, headers })} -o fox.mp4`,
+    `curl ${quote(`${url}/v1/models`)}`,
+    `curl -X POST ${quote(`${url}/v1/videos`)} ${key} ${json}`,
+    `curl ${quote(`${url}/v1/jobs/JOB_ID/output`)} ${key} -o fox.mp4`,
   ];
 }

@@ -97,8 +97,6 @@ export interface SandboxService {
   createKey(options?: KeyOptions): string;
   /** From now on the key answers 401. Returns whether there was one. */
   revokeKey(key: string): boolean;
-  /** Suspends an account, or with `false` lifts the suspension. Throws a GenError for an unknown account. */
-  suspend(account: string, isSuspended?: boolean): void;
   /** Pays in dollars, 20 at least; a token costs 0.05. Returns the new balance in tokens. Throws a GenError below 20. */
   topUp(usd: number, choice?: AccountChoice): number;
 

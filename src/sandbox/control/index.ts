@@ -4,14 +4,13 @@ import { type Fields, isFields } from '../../schemas/envelope.js';
 import { readPostBody } from '../http/caller.js';
 import { Refusal } from '../service/request.js';
 import type { World } from '../world/world.js';
-import { controlCalls } from './calls.js';
+import { CONTROL_CALLS } from './calls.js';
 import type { SandboxService } from './contract.js';
 import { renderPage } from './page.js';
 
 /** Makes the page at `/` and the control surface below `/_sandbox/`: what a test does in process, for any language. */
 export function createControl(world: World, sandbox: SandboxService): (request: Request) => Promise<Response> {
   const { hostname } = new URL(sandbox.baseUrl);
-  const calls = controlCalls(world, sandbox);
   return async (request) => {
     const refusal = hostRefusal(request, hostname);
     if (refusal !== undefined) return controlRefusal(403, refusal);
@@ -22,10 +21,11 @@ export function createControl(world: World, sandbox: SandboxService): (request: 
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const call = `${method} ${path}`;
     try {
-      const run = Object.hasOwn(calls, call) ? calls[call] : undefined;
+      const run = Object.hasOwn(CONTROL_CALLS, call) ? CONTROL_CALLS[call] : undefined;
       const why = `There is no ${method} ${pathname}. GET /_sandbox/state shows the whole sandbox.`;
       if (run === undefined) throw new Refusal('not_found', why);
-      const answer = (await run({ request, body: await bodyOf(request), id: id ?? '' })) ?? { ok: true };
+      const body = await bodyOf(request);
+      const answer = (await run({ world, sandbox, request, body, id: id ?? '' })) ?? { ok: true };
       return answer instanceof Response ? answer : Response.json(answer);
     } catch (error) {
       return controlRefusal(error instanceof Refusal ? error.status : 400, reasonOf(error));

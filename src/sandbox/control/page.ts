@@ -59,9 +59,6 @@ async function control(path, body, method = "POST") {
   await poll();
 }
 
-async function copy(text) {
-  try { await navigator.clipboard.writeText(text); say("Copied."); } catch { prompt("Copy:", text); }
-}
 const button = (label, onclick) => el("button", { type: "button", onclick }, label);
 
 /* A row that did not change keeps its node, so that a video plays on. */
@@ -96,7 +93,7 @@ function jobRow(job) {
 const deliveryRow = (one) => cells(clock(one.at), one.type, one.jobId, one.url, String(one.status ?? one.error),
   button("Send again", () => control("redeliver", { jobId: one.jobId })));
 const requestRow = (one) => cells(clock(one.at), one.method, one.path + one.query,
-  [one.status ?? "…", one.code, one.fault && "fault: " + one.fault].filter(Boolean).join(" "), button("Copy curl", () => copy(one.curl)));
+  [one.status ?? "…", one.code, one.fault && "fault: " + one.fault].filter(Boolean).join(" "));
 const ledgerRow = (one) => cells(clock(one.at), one.type, one.jobId ?? "", String(one.tokens), String(one.balanceTokens));
 
 function show(state) {

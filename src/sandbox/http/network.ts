@@ -1,4 +1,3 @@
-import { isRedirection } from '../../rules/fate.js';
 import { onAbort } from '../../runtime/deadline.js';
 import type { Activity } from '../world/real-time.js';
 
@@ -55,8 +54,6 @@ export async function spoilBody(response: Response, how: 'truncate' | 'stall'): 
 
 // The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
 
-const MOST_FETCH_REDIRECTS = 20;
-
 /** What a wire belongs to. */
 export interface WireOptions {
   readonly activity: Activity;
@@ -64,24 +61,17 @@ export interface WireOptions {
   readonly onSandboxClock: boolean;
 }
 
-/** Makes a `fetch` of a handler, with aborts, redirects and dropped connections as a client sees them. */
+/** Makes a `fetch` of a handler, with aborts and dropped connections as a client sees them. */
 export function createFetch(handle: Handle, { activity, onSandboxClock }: WireOptions): typeof fetch {
   return async (input, init) => {
     const given = input instanceof Request ? input : undefined;
     const signal = init?.signal ?? given?.signal;
     // The signal stays outside, because a Request would leave a listener on it.
-    let request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
+    const request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
     if (/[^\d]/.test(request.headers.get('content-length') ?? ''))
       throw new TypeError('fetch failed: invalid content-length header');
-    for (let count = 0; ; count++) {
-      const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
-      const target = isRedirection(response) ? response.headers.get('location') : null;
-      if (target === null || request.redirect === 'manual') {
-        return locate(cutBody(response, activity, signal), request.url);
-      }
-      if (request.redirect === 'error' || count === MOST_FETCH_REDIRECTS) throw new TypeError('fetch failed');
-      request = redirected(request, new URL(target, request.url));
-    }
+    const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
+    return Object.defineProperty(cutBody(response, activity, signal), 'url', { value: request.url });
   };
 }
 
@@ -141,18 +131,6 @@ function cutBody(response: Response, activity: Activity, signal: AbortSignal | u
   );
   const { status, statusText, headers } = response;
   return new Response(body, { status, statusText, headers });
-}
-
-/** The next request of a redirect. The key stays on its own origin. */
-function redirected(request: Request, target: URL): Request {
-  const headers = new Headers(request.headers);
-  if (target.origin !== new URL(request.url).origin) headers.delete('authorization');
-  const method = request.method === 'HEAD' ? 'HEAD' : 'GET';
-  return new Request(target, { method, headers, redirect: request.redirect });
-}
-
-function locate(response: Response, url: string): Response {
-  return Object.defineProperty(response, 'url', { value: url });
 }
 
 function networkError(message: string): TypeError {

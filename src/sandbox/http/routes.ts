@@ -25,7 +25,6 @@ import type { StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { servedFile, serveFile, succeed } from './answers.js';
 import { type Access, admit, createOnce, fieldsIn } from './caller.js';
-import { signLink } from './upload-routes.js';
 
 /** POST /v1/images, /v1/videos, /v1/video-edits. */
 export function createRoutes(world: World): Hono {
@@ -106,8 +105,8 @@ export function jobRoutes(world: World): Hono {
     .get('/v1/jobs/:id/output', (context) => output(world, context, context.req.param('id')));
 }
 
-async function output(world: World, context: Context, id: string): Promise<Response> {
-  const { account, baseUrl } = admit(world, context, { scope: 'jobs:read', lane: 'jobs.output' });
+function output(world: World, context: Context, id: string): Response {
+  const { account } = admit(world, context, { scope: 'jobs:read', lane: 'jobs.output' });
   const job = findJob(world, account.id, id);
   if (job.status !== 'completed' || job.outputExpiresAt === null) {
     throw new Refusal('output_not_ready', `The job is ${job.status} and has no file.`);
@@ -115,10 +114,6 @@ async function output(world: World, context: Context, id: string): Promise<Respo
   if (world.timeline.now() >= job.outputExpiresAt) {
     const when = new Date(job.outputExpiresAt).toISOString();
     throw new Refusal('output_expired', `The output link expired at ${when}.`, { data: { expired_at: when } });
-  }
-  if (world.settings.storage.isOtherOrigin) {
-    const location = await signLink(world, baseUrl, { area: 'outputs', id, expiresAt: job.outputExpiresAt });
-    return new Response(null, { status: 302, headers: { location } });
   }
   return serveFile(context.req.raw, servedFile(world, job));
 }

@@ -58,7 +58,7 @@ export function openAccount(world: World, id: string, webhookSecret = secretText
   const known = world.state.accounts.get(id);
   if (known) return known;
   const money = { paidTokens: 0, freeTokens: 0, reservedTokens: 0, spentTokens: 0, entries: [] };
-  const account: Account = { id, isSuspended: false, webhookSecret, ...money };
+  const account: Account = { id, webhookSecret, ...money };
   world.state.accounts.set(id, account);
   credit(account, world.timeline.now(), { type: 'opening', tokens: world.settings.balanceTokens });
   return account;
@@ -86,7 +86,7 @@ export function authenticate(
     const problem = token === undefined ? 'missing. Send Authorization: Bearer <API_KEY>' : 'wrong or revoked';
     throw new Refusal('invalid_api_key', `The API key is ${problem}.`);
   }
-  if (key.isSuspended || account.isSuspended) {
+  if (key.isSuspended) {
     throw new Refusal('account_not_active', 'The developer account is suspended. Contact support.');
   }
   if (scope !== undefined && !key.scopes.includes(scope)) {

@@ -41,8 +41,7 @@
 // Storage
 // - A direct upload URL is signed, needs the headers of step 1 exactly, and lives for 15 minutes. By default it needs no key and
 //   lets the pages of any origin in. `createSandbox({ storage: { cors: false } })` is a storage without CORS: no preflight is
-//   answered, so only a server can send the file. `storage: { requiresKey: true }` is one whose PUT also needs the API key.
-//   `storage: { origin: 'other' }` serves files from another origin, behind redirects.
+//   answered, so only a server can send the file. `storage: { origin: 'other' }` takes uploads on another origin.
 //
 // Webhooks
 // - The event of a job without a file has `providerOutputUrl: null`.

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { checkOptions, flag, must, text } from '../../rules/options.js';
-import { period, whole } from './options.js';
+import { isFrom, period, whole, within } from './options.js';
 import type { RandomSource } from './random.js';
 
 /** Which requests a fault applies to. What is left out matches every request. */
@@ -76,7 +76,7 @@ const faultSchema = z.strictObject(
     match: z.optional(matchSchema),
     status: whole('a whole number from 400 to 599', 400, 599),
     code: text,
-    retryAfterS: must('a number of seconds, 0 or more', (value) => isFrom(value, 0, MOST_RETRY_AFTER_S)),
+    retryAfterS: within('a number of seconds, 0 or more', 0, MOST_RETRY_AFTER_S),
     commit: flag,
     latencyMs: period,
     reset: flag,
@@ -85,10 +85,9 @@ const faultSchema = z.strictObject(
     stall: flag,
     times: must(
       'a whole number, 1 or more',
-      (value) =>
-        value === Number.POSITIVE_INFINITY || (isFrom(value, 1, Number.MAX_SAFE_INTEGER) && Number.isInteger(value)),
+      (value) => isFrom(value, 1, Number.POSITIVE_INFINITY) && (Number.isInteger(value) || !Number.isFinite(value)),
     ),
-    probability: must('a number from 0 to 1', (value) => isFrom(value, 0, 1)),
+    probability: within('a number from 0 to 1', 0, 1),
   },
   'an object',
 );
@@ -98,10 +97,6 @@ export function checkFault(given: unknown): FaultRule {
   const rule = { ...(given as FaultRule) };
   if (EFFECTS.some((effect) => rule[effect])) return { ...rule, ...(rule.match && { match: { ...rule.match } }) };
   throw new GenError(`faults.add got a rule without an effect. Give one of ${EFFECTS.join(', ')}.`);
-}
-
-function isFrom(value: unknown, least: number, most: number): boolean {
-  return typeof value === 'number' && value >= least && value <= most;
 }
 
 /** The first rule that applies to this request, counted; undefined where none does. */
@@ -131,45 +126,20 @@ function matchesRequest({ match }: FaultRule, request: { method: string; path: s
   return new RegExp(match.path.source, match.path.flags.replace(/[gy]/g, '')).test(request.path);
 }
 
-/** A piece of a pattern: a character, one path segment, or any characters. */
-type Piece = string | 'segment' | 'any';
-
 /**
- * Whether a whole path fits a pattern. It goes back to the last `*` only, so its steps are bounded by the two lengths
- * multiplied. A regular expression made of `*****x` would backtrack for ever.
+ * Whether a whole path fits a pattern. What stands between two `*` is looked for once, from left to right: one regular
+ * expression for the whole of `*a*a*a` would backtrack for ever.
  */
 function fits(pattern: string, path: string): boolean {
-  const pieces = piecesOf(pattern);
-  let at = 0;
-  let piece = 0;
-  let star = -1;
-  let starAt = 0;
-  while (at < path.length) {
-    const next = pieces[piece];
-    if (next === 'any') {
-      star = piece;
-      starAt = at;
-      piece += 1;
-    } else if (next === 'segment' && path[at] !== '/') {
-      const end = path.indexOf('/', at);
-      at = end === -1 ? path.length : end;
-      piece += 1;
-    } else if (next !== undefined && next === path[at]) {
-      at += 1;
-      piece += 1;
-    } else if (star !== -1) {
-      starAt += 1;
-      at = starAt;
-      piece = star + 1;
-    } else return false;
+  const parts = pattern.split(/\*+/);
+  let rest = path;
+  for (const [at, part] of parts.entries()) {
+    const source = part.replace(/(?:\{\w+\})+|(?<=\/):\w+|[^\w/]/g, (text) =>
+      text.length > 1 ? '[^/]+' : `\\${text}`,
+    );
+    const found = new RegExp(`${at === 0 ? '^' : ''}${source}${at === parts.length - 1 ? '$' : ''}`).exec(rest);
+    if (found === null) return false;
+    rest = rest.slice(found.index + found[0].length);
   }
-  while (pieces[piece] === 'any') piece += 1;
-  return piece === pieces.length;
-}
-
-function piecesOf(pattern: string): Piece[] {
-  return [...pattern.matchAll(/\*+|\{\w+\}|(?<=\/):\w+|[\s\S]/g)].map(([text]) => {
-    if (text.startsWith('*')) return 'any';
-    return text.length > 1 ? 'segment' : text;
-  });
+  return true;
 }

@@ -1,7 +1,18 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { DOCUMENTED_LIMITS, LANES, type Lane, type LaneLimit } from '../../rules/limits.js';
-import { callback, checkOptions, count, either, flag, must, oneOf, secret, text } from '../../rules/options.js';
+import {
+  callback,
+  checkOptions,
+  count,
+  either,
+  flag,
+  must,
+  oneOf,
+  required,
+  secret,
+  text,
+} from '../../rules/options.js';
 import { show } from '../../schemas/show.js';
 import { LATEST, LONGEST_MS } from './choices.js';
 import { areTokens, type Prices } from './prices.js';
@@ -9,20 +20,15 @@ import { areTokens, type Prices } from './prices.js';
 /** Milliseconds, or a range that the seed draws from. */
 export type JobDuration = number | readonly [least: number, most: number];
 
-/** Where the sandbox stores files, and what its storage asks for. The service's document does not say. */
+/** Where uploads go. The service's document does not say. */
 export interface StorageChoice {
-  /** `same`: beside the API. `other`: another origin, behind signed links and redirects. @default 'same' */
+  /** `same`: beside the API. `other`: another origin, as object storage has one. @default 'same' */
   readonly origin?: 'same' | 'other' | undefined;
   /**
    * Whether the storage answers CORS preflights and lets the pages of any origin in, so that a browser can send a file to it.
    * @default true
    */
   readonly cors?: boolean | undefined;
-  /**
-   * Whether the PUT of an upload also needs the API key. On another origin this is a service that the client cannot use, because
-   * a key never goes to another origin. @default false
-   */
-  readonly requiresKey?: boolean | undefined;
 }
 
 /** Limits by lane. A lane that is left out has no limit. */
@@ -67,7 +73,7 @@ export interface SandboxOptions {
     | 'instant'
     | { readonly character?: number | undefined; readonly asset?: number | undefined }
     | undefined;
-  /** Where files are stored, and how that storage treats the pages of a browser. @default beside the API */
+  /** Where uploads go, and whether the pages of a browser may send them. @default beside the API, and they may */
   readonly storage?: StorageChoice | undefined;
   /** Sends webhooks. @default globalThis.fetch */
   readonly webhookFetch?: ((input: string | URL | Request, init?: RequestInit) => Promise<Response>) | undefined;
@@ -79,44 +85,29 @@ export interface SandboxOptions {
   readonly webhookSecret?: string | undefined;
 }
 
-/** Options that a sandbox uses as they are given. */
-type PlainOption = 'speed' | 'balanceTokens' | 'dispatch' | 'webhookFetch' | 'baseUrl';
-
-/** The options with every default filled in. */
-export interface Settings extends Readonly<{ [O in PlainOption]: NonNullable<SandboxOptions[O]> }> {
-  readonly isManual: boolean;
-  /** Whether waits of the sandbox's own clients are shortened. */
-  readonly skipsWaits: boolean;
-  readonly startTime: number | undefined;
-  /** Undefined for a fresh one each time. */
-  readonly seed: number | undefined;
-  readonly durations: Readonly<Record<'image' | 'video' | 'edit', JobDuration>>;
-  readonly prices: Prices | undefined;
-  readonly limits: RateTable;
-  readonly characterReviewMs: number;
-  readonly assetReviewMs: number;
-  readonly storage: { readonly isOtherOrigin: boolean; readonly hasCors: boolean; readonly requiresKey: boolean };
-  /** Whether webhooks are signed in the sandbox's time: their receiver lives in it. */
-  readonly signsInOwnTime?: boolean;
-}
-
 /** Faster than that, a day would pass the last year of the clock. */
 const FASTEST = 100_000;
 const DEFAULT_DURATION_MS = 3000;
-const MOST_TOKENS_TEXT = 'a number of tokens from 0 to 1,000,000,000';
+const TOKENS_TEXT = 'a number of tokens from 0 to 1,000,000,000';
+const PERIOD_TEXT = 'a number of milliseconds above 0, up to 100 years';
 
-/** Milliseconds, 0 or more. */
-export const duration = must<number>('a number of milliseconds from 0 to 100 years', isDuration);
-/** Milliseconds above 0. */
-export const period = must<number>(
-  'a number of milliseconds above 0, up to 100 years',
-  (value) => isDuration(value) && value > 0,
-);
-/** Tokens. */
-export const tokens = must<number>(MOST_TOKENS_TEXT, areTokens);
+/** Whether a value is a number from `least` to `most`. */
+export function isFrom(value: unknown, least: number, most: number): value is number {
+  return typeof value === 'number' && value >= least && value <= most;
+}
+
+/** A number from `least` to `most`. */
+export const within = (what: string, least: number, most: number) =>
+  must<number>(what, (value) => isFrom(value, least, most));
 /** A whole number from `least` to `most`. */
 export const whole = (what: string, least: number, most = Number.MAX_SAFE_INTEGER) =>
-  must<number>(what, (value) => isWhole(value) && value >= least && value <= most);
+  must<number>(what, (value) => isFrom(value, least, most) && Number.isInteger(value));
+/** Milliseconds, 0 or more. */
+export const duration = within('a number of milliseconds from 0 to 100 years', 0, LONGEST_MS);
+/** Milliseconds above 0. */
+export const period = within(PERIOD_TEXT, Number.MIN_VALUE, LONGEST_MS);
+/** Tokens. */
+export const tokens = must<number>(TOKENS_TEXT, areTokens);
 
 const jobDuration = z.custom<JobDuration>(
   isJobDuration,
@@ -128,7 +119,7 @@ const priceRow = z.strictObject({
   resolution: text,
   duration: count,
   audio: flag,
-  tokens: z.custom<number>(areTokens, MOST_TOKENS_TEXT),
+  tokens: required(TOKENS_TEXT, areTokens),
 });
 const prices = either(
   'a number of tokens, a list of { model, resolution, duration, audio, call, tokens }, or a function',
@@ -136,19 +127,16 @@ const prices = either(
   z.array(priceRow),
 );
 const rate = z.strictObject({
-  limit: z.custom((value) => isWhole(value) && value >= 1, 'a whole number, 1 or more'),
-  windowMs: z.custom((value) => isDuration(value) && value > 0, 'a number of milliseconds above 0, up to 100 years'),
+  limit: required('a whole number, 1 or more', (value) => isFrom(value, 1, Number.MAX_SAFE_INTEGER)),
+  windowMs: required(PERIOD_TEXT, (value) => isFrom(value, Number.MIN_VALUE, LONGEST_MS)),
 });
 const isOneOf = (...allowed: readonly unknown[]) => z.custom((value) => allowed.includes(value));
 const lanes = z.strictObject(Object.fromEntries(LANES.map((lane) => [lane, z.optional(rate)])));
 
 const sandboxSchema = z.strictObject({
   clock: oneOf('real', 'manual'),
-  speed: must('a number above 0, up to 100,000', (value) => isNumber(value) && value > 0 && value <= FASTEST),
-  startTime: must(
-    'milliseconds since 1970, before the year 9000',
-    (value) => isNumber(value) && value >= 0 && value < LATEST,
-  ),
+  speed: within('a number above 0, up to 100,000', Number.MIN_VALUE, FASTEST),
+  startTime: within('milliseconds since 1970, before the year 9000', 0, LATEST - 1),
   seed: must('an integer', Number.isSafeInteger),
   jobDurationMs: either(
     'milliseconds from 0 to 100 years, a range such as [1000, 9000], or those by kind',
@@ -164,7 +152,7 @@ const sandboxSchema = z.strictObject({
     isOneOf('instant'),
     z.strictObject({ character: duration, asset: duration }),
   ),
-  storage: z.optional(z.strictObject({ origin: oneOf('same', 'other'), cors: flag, requiresKey: flag })),
+  storage: z.optional(z.strictObject({ origin: oneOf('same', 'other'), cors: flag })),
   webhookFetch: callback,
   baseUrl: must('an absolute http(s) URL without query and hash', isBaseUrl),
   apiKey: secret(
@@ -174,31 +162,37 @@ const sandboxSchema = z.strictObject({
   webhookSecret: text,
 });
 
-/** Fills in the defaults. Throws a GenError that names a wrong or unknown option and the fix. */
-export function settingsOf(options: SandboxOptions): Settings {
+/** The options with every default filled in. */
+export type Settings = ReturnType<typeof settingsOf>;
+
+/**
+ * Fills in the defaults. Throws a GenError that names a wrong or unknown option and the fix. Where webhooks are signed in the
+ * sandbox's own time, their receiver lives in it.
+ */
+export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } = {}) {
   checkOptions('createSandbox', sandboxSchema, options);
-  const { clock, speed, startTime, seed, prices } = options;
-  const { jobDurationMs, review, storage = {}, limits = 'documented', baseUrl = 'https://sandbox.invalid' } = options;
-  const { character = 0, asset = 0 } = typeof review === 'object' ? review : {};
-  const { origin, cors = true, requiresKey = false } = storage;
+  const { clock, speed = 1, balanceTokens = 1000, dispatch = 'enabled', limits = 'documented', storage } = options;
+  // Looked up at each call, so that a fetch which a test puts in its place is used.
+  const { webhookFetch = ((input, init) => globalThis.fetch(input, init)) satisfies typeof fetch } = options;
+  const { character = 0, asset = 0 } = typeof options.review === 'object' ? options.review : {};
+  const { baseUrl = 'https://sandbox.invalid', startTime, seed, prices } = options;
   return {
+    ...{ speed, balanceTokens, dispatch, webhookFetch, startTime, seed, prices, signsInOwnTime },
     isManual: clock === 'manual',
-    speed: speed ?? 1,
-    skipsWaits: clock !== 'manual' && speed === undefined,
-    startTime,
-    seed,
-    durations: durationsOf(jobDurationMs),
-    balanceTokens: options.balanceTokens ?? 1000,
-    prices,
-    limits: limits === 'documented' ? DOCUMENTED_LIMITS : limits === 'off' ? {} : limits,
-    dispatch: options.dispatch ?? 'enabled',
+    /** Whether waits of the sandbox's own clients are shortened. */
+    skipsWaits: clock !== 'manual' && options.speed === undefined,
+    durations: durationsOf(options.jobDurationMs),
+    limits: rateTable(limits),
     characterReviewMs: character,
     assetReviewMs: asset,
-    storage: { isOtherOrigin: origin === 'other', hasCors: cors, requiresKey },
-    // Looked up at each call, so that a fetch which a test puts in its place is used.
-    webhookFetch: options.webhookFetch ?? ((input, init) => globalThis.fetch(input, init)),
+    storage: { isOtherOrigin: storage?.origin === 'other', hasCors: storage?.cors ?? true },
     baseUrl: baseUrl.replace(/(?<!\/)\/+$/, ''),
   };
+}
+
+function rateTable(limits: 'documented' | 'off' | RateTable): RateTable {
+  if (limits === 'documented') return DOCUMENTED_LIMITS;
+  return limits === 'off' ? {} : limits;
 }
 
 /** Prices, checked. Throws a GenError that names a wrong or unknown field. */
@@ -216,38 +210,26 @@ export function checkDispatch(dispatch: unknown): Settings['dispatch'] {
 /** The milliseconds that `advance` may move the clock by. Throws a GenError for any other value. */
 export function checkAdvance(ms: unknown, now: number): number {
   const most = LATEST - now;
-  if (isNumber(ms) && ms >= 0 && ms <= most) return ms;
-  if (!isNumber(ms) || ms < 0) throw new GenError(`ms must be a number of milliseconds, 0 or more, not ${show(ms)}.`);
+  if (isFrom(ms, 0, most)) return ms;
+  if (!isFrom(ms, 0, Number.POSITIVE_INFINITY)) {
+    throw new GenError(`ms must be a number of milliseconds, 0 or more, not ${show(ms)}.`);
+  }
   throw new GenError(`ms must be at most ${most}, not ${ms}: the sandbox's clock ends with the year 8999.`);
 }
 
-function durationsOf(given: SandboxOptions['jobDurationMs'] = DEFAULT_DURATION_MS): Settings['durations'] {
+function durationsOf(given: SandboxOptions['jobDurationMs'] = DEFAULT_DURATION_MS) {
   const byKind = isJobDuration(given) ? { image: given, video: given, edit: given } : given;
   const { image = DEFAULT_DURATION_MS, video = DEFAULT_DURATION_MS, edit = DEFAULT_DURATION_MS } = byKind;
   return { image, video, edit };
 }
 
 function isJobDuration(value: unknown): value is JobDuration {
-  if (!Array.isArray(value)) return isDuration(value);
-  const [least, most]: readonly unknown[] = value;
-  return value.length === 2 && isDuration(least) && isDuration(most) && least <= most;
-}
-
-function isDuration(value: unknown): value is number {
-  return isNumber(value) && value >= 0 && value <= LONGEST_MS;
+  const [least, most, ...more]: readonly unknown[] = Array.isArray(value) ? value : [value, LONGEST_MS];
+  return more.length === 0 && isFrom(most, 0, LONGEST_MS) && isFrom(least, 0, most);
 }
 
 function isBaseUrl(value: unknown): boolean {
   if (typeof value !== 'string' || !URL.canParse(value)) return false;
   const { protocol, search, hash } = new URL(value);
   return /^https?:$/.test(protocol) && search + hash === '';
-}
-
-/** Whether the value is a whole number. */
-function isWhole(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value);
-}
-
-function isNumber(value: unknown): value is number {
-  return typeof value === 'number' && !Number.isNaN(value);
 }

@@ -8,7 +8,6 @@ import type { Outcome, PlannedEnd } from './outcomes.js';
 /** A developer account: a workspace with one ledger. */
 export interface Account {
   readonly id: string;
-  isSuspended: boolean;
   readonly webhookSecret: string;
   paidTokens: number;
   freeTokens: number;

@@ -25,7 +25,7 @@ export interface TimelineOptions {
 }
 
 interface Timer extends DueTask {
-  fire: (() => void) | undefined;
+  readonly fire: () => void;
 }
 
 /**
@@ -36,7 +36,6 @@ export class Timeline {
   readonly #options: TimelineOptions;
   readonly #timers: Timer[] = [];
   #timerCount = 0;
-  #canceled = 0;
   #base: number;
   readonly #realBase = realNow();
   #live = 0;
@@ -76,7 +75,7 @@ export class Timeline {
   schedule(event: Pick<DueEvent, 'kind' | 'id' | 'isLive'>, at: number): void {
     const { state } = this.#options;
     state.order += 1;
-    push(state.events, { ...event, at, order: state.order });
+    insert(state.events, { ...event, at, order: state.order });
     if (event.isLive) this.#live += 1;
     this.#arm();
   }
@@ -119,30 +118,15 @@ export class Timeline {
   #after(ms: number, fire: () => void): () => void {
     this.#timerCount += 1;
     const timer: Timer = { at: Math.ceil(this.now() + ms), order: this.#timerCount, fire };
-    push(this.#timers, timer);
+    insert(this.#timers, timer);
     this.#options.activity.touch();
     this.#arm();
     return () => {
-      if (timer.fire === undefined) return;
-      timer.fire = undefined;
-      this.#canceled += 1;
-      this.#dropCanceled();
+      const index = placeOf(this.#timers, timer);
+      if (this.#timers[index] !== timer) return;
+      this.#timers.splice(index, 1);
       this.#arm();
     };
-  }
-
-  /** Removes canceled timers from the top, and all of them where they are the most. */
-  #dropCanceled(): void {
-    if (this.#canceled > 100 && this.#canceled > this.#timers.length / 2) {
-      const kept = this.#timers.filter(({ fire }) => fire !== undefined);
-      this.#timers.length = 0;
-      for (const timer of kept) push(this.#timers, timer);
-      this.#canceled = 0;
-    }
-    for (let top = this.#timers[0]; top !== undefined && top.fire === undefined; top = this.#timers[0]) {
-      pop(this.#timers);
-      this.#canceled -= 1;
-    }
   }
 
   /** Moves on to a moment, unless it has passed. */
@@ -166,15 +150,12 @@ export class Timeline {
       this.#runEvent();
       return;
     }
-    pop(this.#timers);
-    const { fire } = timer;
-    timer.fire = undefined;
-    this.#dropCanceled();
-    fire?.();
+    this.#timers.shift();
+    timer.fire();
   }
 
   #runEvent(): void {
-    const event = pop(this.#options.state.events);
+    const event = this.#options.state.events.shift();
     if (event === undefined) return;
     if (event.isLive) this.#live -= 1;
     this.#options.run(event);
@@ -219,41 +200,20 @@ export class Timeline {
   }
 }
 
-/** Adds to a binary heap in an array: ten thousand pending jobs must not cost a scan each. */
-function push<T extends DueTask>(heap: T[], item: T): void {
-  let at = heap.length;
-  heap.push(item);
-  while (at > 0) {
-    const above = (at - 1) >> 1;
-    const parent = heap[above];
-    if (parent === undefined || !isBefore(item, parent)) break;
-    heap[at] = parent;
-    at = above;
-  }
-  heap[at] = item;
+/** Adds to a list that is in the order of time. */
+function insert<T extends DueTask>(tasks: T[], task: T): void {
+  tasks.splice(placeOf(tasks, task), 0, task);
 }
 
-/** Removes the first item of a heap, if any. */
-function pop<T extends DueTask>(heap: T[]): T | undefined {
-  const [first] = heap;
-  const last = heap.pop();
-  if (last === undefined || heap.length === 0) return first;
-  let at = 0;
-  for (;;) {
-    let below = 2 * at + 1;
-    const left = heap[below];
-    const right = heap[below + 1];
-    if (left === undefined) break;
-    const least = right !== undefined && isBefore(right, left) ? right : left;
-    if (least === right) below += 1;
-    if (!isBefore(least, last)) break;
-    heap[at] = least;
-    at = below;
+/** Where a task stands, or would stand, in a list that is in the order of time: ten thousand jobs must not cost a scan each. */
+function placeOf(tasks: readonly DueTask[], { at, order }: DueTask): number {
+  let [from, to] = [0, tasks.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    const other = tasks[middle];
+    const isBefore = other !== undefined && (other.at < at || (other.at === at && other.order < order));
+    if (isBefore) from = middle + 1;
+    else to = middle;
   }
-  heap[at] = last;
-  return first;
-}
-
-function isBefore(left: DueTask, right: DueTask): boolean {
-  return left.at < right.at || (left.at === right.at && left.order < right.order);
+  return from;
 }
