@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clientFor, png, receiver, setUp } from './plain-client.js';
+import { clientFor, receiver, setUp } from './plain-client.js';
 
 const prompt = 'a fox at dawn';
 
@@ -67,19 +67,6 @@ test('a fork has a base URL of its own, below the same prefix, and its links lea
   }
   const server = setUp({ baseUrl: 'http://127.0.0.1:4010' }).sandbox;
   expect(server.fork().baseUrl).toMatch(/^http:\/\/fork-\w{8}\.sandbox\.invalid:4010$/);
-});
-
-test('an upload that was begun before the fork can be finished on both sides', async () => {
-  const client = setUp();
-  const params = { file_name: 'a.png', mime_type: 'image/png', file_size: 64, upload_type: 'IMAGE' };
-  const { data } = (await client.call('POST', '/v1/uploads', params)).body;
-  const fork = client.sandbox.fork();
-  for (const sandbox of [client.sandbox, fork]) {
-    const url = data.direct_upload_url.replace(client.sandbox.baseUrl, sandbox.baseUrl);
-    await sandbox.fetch(url, { method: 'PUT', headers: data.headers, body: png(640) });
-    const done = await clientFor(sandbox).call('POST', '/v1/uploads/complete', { upload_id: data.upload_id });
-    expect(done.body.data).toMatchObject({ status: 'ready' });
-  }
 });
 
 test('deliveries that were due before the fork are made by both, and their URLs are those of the side that sends', async () => {

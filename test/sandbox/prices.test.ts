@@ -32,8 +32,8 @@ test('a table sets prices by model, resolution, duration, audio and call; its fi
 
 test('what no row matches, and what a function leaves open, has the price of before', async () => {
   const own = await quote(setUp());
-  expect(await quote(setUp({ prices: [{ model: 'svc-video-pro', tokens: 1 }] }))).toBe(own);
-  expect(await quote(setUp({ prices: () => undefined }))).toBe(own);
+  const priced: Prices[] = [[{ model: 'svc-video-pro', tokens: 1 }], () => undefined];
+  for (const prices of priced) expect(await quote(setUp({ prices }))).toBe(own);
 });
 
 test('a function sees all that a price may depend on', async () => {
@@ -63,31 +63,22 @@ test('a function that gives no tokens is told of, and nothing is charged', async
   expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, balanceTokens: 1000 });
 });
 
-test('prices can change in the middle, in process and over HTTP; jobs that exist keep theirs', async () => {
+test('prices can change in the middle; jobs that exist keep theirs, and so do a fork and a reset', async () => {
   const client = setUp({ prices: 10, balanceTokens: 100 });
+  const { sandbox } = client;
   const first = await client.create('/v1/videos');
-  client.sandbox.setPrices(25);
+  sandbox.setPrices(25);
+  const fork = clientFor(sandbox.fork());
   await client.create('/v1/videos');
   await client.call('POST', '/_sandbox/prices', { prices: [{ call: 'videos', tokens: 30 }] });
-  await client.create('/v1/videos');
-  await client.sandbox.advance(3000);
+  expect([await quote(fork), await quote(client)]).toEqual([25, 30]);
+  await sandbox.advance(3000);
   expect((await client.job(first.id)).finalTokenCost).toBe(10);
-  expect(client.sandbox.ledger()).toMatchObject({ spentTokens: 65, balanceTokens: 35 });
-  client.sandbox.setPrices();
+  expect(sandbox.ledger()).toMatchObject({ spentTokens: 65, balanceTokens: 35 });
+  sandbox.setPrices();
   expect(await quote(client)).toBe(10);
-  await client.call('POST', '/_sandbox/prices', { prices: 26 });
-  expect(await client.code('POST', '/v1/videos', { prompt })).toBe('insufficient_balance');
-});
-
-test('a reset and a fork have their own prices', async () => {
-  const client = setUp({ prices: 10 });
-  client.sandbox.setPrices(() => 20);
-  const fork = clientFor(client.sandbox.fork());
-  client.sandbox.setPrices(30);
-  expect([await quote(fork), await quote(client)]).toEqual([20, 30]);
-  client.sandbox.reset();
-  expect(await quote(client)).toBe(10);
-  fork.sandbox.setPrices(40);
+  sandbox.setPrices(40);
+  sandbox.reset();
   expect(await quote(client)).toBe(10);
 });
 

@@ -82,11 +82,8 @@ test('it stops with the first 2xx, and an unreachable receiver is tried again to
   const client = setUp({ webhookFetch });
   await client.create('/v1/videos', { prompt, webhook_url });
   await client.sandbox.advance(24 * 3_600_000);
-  expect(client.sandbox.deliveries.map(({ error, ok }) => [error, ok])).toEqual([
-    ['fetch failed', false],
-    ['fetch failed', false],
-    [null, true],
-  ]);
+  const { deliveries } = client.sandbox;
+  expect(deliveries.map(({ error }) => error)).toEqual(['fetch failed', 'fetch failed', null]);
 });
 
 test('an event can be lost, doubled and sent again', async () => {

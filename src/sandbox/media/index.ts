@@ -14,48 +14,29 @@ export interface FileSpec {
   readonly prompt: string;
 }
 
-/** A finished file. */
-export interface MediaFile {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly contentType: string;
-}
-
 /** The file of a spec: always the same bytes. */
-export type RenderFile = (spec: FileSpec) => MediaFile;
+export type RenderFile = (spec: FileSpec) => { readonly bytes: Uint8Array<ArrayBuffer>; readonly contentType: string };
 
 const BANDS = 16;
-/** Bytes of rendered files that are kept; the oldest go first. */
-const KEPT_BYTES = 64 * 1024 * 1024;
+/** Rendered files that are kept, of 200 kB at most; the oldest go first. */
+const KEPT_FILES = 200;
 
-const CONTENT_TYPES = { image: 'image/png', video: 'video/mp4' } as const;
-
-/** Renders files when they are first asked for, and keeps them while there is room. */
+/** Renders files when they are first asked for, and keeps the latest. */
 export function createMediaCache(): RenderFile {
   const kept = new Map<string, Uint8Array<ArrayBuffer>>();
-  let size = 0;
-  const keep = (name: string, bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> => {
-    kept.set(name, bytes);
-    size += bytes.length;
-    for (const [oldest, dropped] of kept) {
-      if (size <= KEPT_BYTES || kept.size === 1) break;
-      kept.delete(oldest);
-      size -= dropped.length;
-    }
-    return bytes;
-  };
   return (spec) => {
     const name = fileTitle(spec);
-    return { bytes: kept.get(name) ?? keep(name, render(spec)), contentType: CONTENT_TYPES[spec.kind] };
+    const bytes = kept.get(name) ?? renderMedia({ ...spec, ...dimensionsFor(spec) });
+    kept.set(name, bytes);
+    const [oldest = name] = kept.keys();
+    if (kept.size > KEPT_FILES) kept.delete(oldest);
+    return { bytes, contentType: spec.kind === 'image' ? 'image/png' : 'video/mp4' };
   };
 }
 
 /** A text that only this file has. */
 export function fileTitle({ kind, aspectRatio, resolution, durationS, seed, label, prompt }: FileSpec): string {
   return JSON.stringify([kind, aspectRatio, resolution, durationS, seed, label, prompt]);
-}
-
-function render(spec: FileSpec): Uint8Array<ArrayBuffer> {
-  return renderMedia({ ...spec, ...dimensionsFor(spec) });
 }
 
 /** A picture or a video of a size. */
@@ -77,15 +58,7 @@ export function renderMedia(spec: MediaSpec): Uint8Array<ArrayBuffer> {
   const { kind, width, height, durationS = 5, label, prompt } = spec;
   const bands = bandsOf(spec.seed, Math.ceil(width / 16));
   const comment = `${label}\n${prompt}`;
-  if (kind === 'image') return renderImage(width, height, { bands, comment });
-  return writeMp4({ width, height, seconds: durationS, columns: bands, comment });
-}
-
-function renderImage(
-  width: number,
-  height: number,
-  { bands, comment }: { readonly bands: readonly Color[]; readonly comment: string },
-): Uint8Array<ArrayBuffer> {
+  if (kind === 'video') return writeMp4({ width, height, seconds: durationS, columns: bands, comment });
   const data = new Uint8Array(width * height);
   for (let x = 0; x < width; x++) data[x] = x >> 4;
   for (let y = 1; y < height; y++) data.copyWithin(y * width, 0, width);
@@ -110,7 +83,7 @@ function bandsOf(seed: number, count: number): Color[] {
 }
 
 /** The same colour as red, green and blue (BT.709, video range). */
-export function toRgb({ y, cb, cr }: Color): [number, number, number] {
+function toRgb({ y, cb, cr }: Color): [number, number, number] {
   const luma = (y - 16) / 219;
   const blue = (cb - 128) / 112;
   const red = (cr - 128) / 112;
@@ -135,24 +108,18 @@ const LONGEST_SIDE = 4096;
 const IMAGE_SIDES: Readonly<Record<string, number>> = { standard: 1024, high: 2048 };
 
 /** Width and height in pixels of what the sandbox makes; both even for video. */
-export function dimensionsFor(request: DimensionsRequest): { width: number; height: number } {
-  return request.kind === 'image' ? imageDimensions(request) : videoSize(request);
-}
-
-function imageDimensions({ aspectRatio, resolution }: DimensionsRequest): { width: number; height: number } {
-  const [across, down] = parseRatio(aspectRatio) ?? [1, 1];
+export function dimensionsFor({ kind, aspectRatio, resolution }: DimensionsRequest): { width: number; height: number } {
+  const [across, down] = parseRatio(aspectRatio) ?? (kind === 'image' ? [1, 1] : [16, 9]);
+  if (kind === 'video') {
+    const short = SHORT_SIDES[resolution ?? ''] ?? 480;
+    const unit = Math.min(short / Math.min(across, down), LONGEST_SIDE / Math.max(across, down));
+    return { width: even(across * unit), height: even(down * unit) };
+  }
   const side = IMAGE_SIDES[resolution ?? ''] ?? 1024;
   const unit = side / Math.sqrt(across * down);
   // A whole number of units keeps the ratio exact.
   const whole = Number.isInteger(across) && Number.isInteger(down) ? Math.max(1, Math.round(unit)) : unit;
   return { width: Math.round(across * whole), height: Math.round(down * whole) };
-}
-
-function videoSize({ aspectRatio, resolution }: DimensionsRequest): { width: number; height: number } {
-  const [across, down] = parseRatio(aspectRatio) ?? [16, 9];
-  const short = SHORT_SIDES[resolution ?? ''] ?? 480;
-  const unit = Math.min(short / Math.min(across, down), LONGEST_SIDE / Math.max(across, down));
-  return { width: even(across * unit), height: even(down * unit) };
 }
 
 function even(length: number): number {

@@ -57,6 +57,11 @@ const QUIET_TURNS = 12;
 /** Real milliseconds after which work that does not move is taken to be waiting, too. */
 const GRACE_MS = { work: 2000, body: 250 } as const;
 
+interface Mark {
+  readonly kind: keyof typeof GRACE_MS;
+  movedAt: number;
+}
+
 /** Something under way that goes on by itself, without the sandbox's time passing. */
 export interface Underway {
   /** Says that it has moved. */
@@ -69,30 +74,25 @@ export interface Underway {
 
 /** Knows whether clients and receivers are busy, or only wait for time to pass. */
 export class Activity {
-  readonly #work = new Set<{ movedAt: number }>();
-  readonly #bodies = new Set<{ movedAt: number }>();
+  readonly #marks = new Set<Mark>();
   #changes = 0;
 
   /** A request or a delivery begins, or the `body` of an answer that is being read. */
-  begin(kind: 'work' | 'body'): Underway {
-    const marks = kind === 'work' ? this.#work : this.#bodies;
-    const mark = { movedAt: monotonic() };
-    marks.add(mark);
-    this.touch();
-    return {
-      touch: () => {
-        mark.movedAt = monotonic();
-        this.touch();
-      },
-      end: () => {
-        if (marks.delete(mark)) this.touch();
-      },
-      resume: () => {
-        mark.movedAt = monotonic();
-        marks.add(mark);
-        this.touch();
-      },
+  begin(kind: Mark['kind']): Underway {
+    const mark = { kind, movedAt: 0 };
+    const touch = () => {
+      mark.movedAt = monotonic();
+      this.touch();
     };
+    const resume = () => {
+      this.#marks.add(mark);
+      touch();
+    };
+    const end = () => {
+      if (this.#marks.delete(mark)) this.touch();
+    };
+    resume();
+    return { touch, end, resume };
   }
 
   /** Something has happened. */
@@ -102,7 +102,7 @@ export class Activity {
 
   /** Whether nothing is under way, or what is under way has not moved for a while. */
   get isQuiet(): boolean {
-    return !moves(this.#work, GRACE_MS.work) && !moves(this.#bodies, GRACE_MS.body);
+    return !this.#moves('work') && !this.#moves('body');
   }
 
   /** Resolves when no request or delivery is under way and nothing new happens. */
@@ -110,19 +110,20 @@ export class Activity {
     let seen = this.#changes;
     for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
       await nextTurn();
-      if (this.#changes === seen && !moves(this.#work, GRACE_MS.work)) continue;
+      if (this.#changes === seen && !this.#moves('work')) continue;
       seen = this.#changes;
       quiet = -1;
     }
   }
-}
 
-/** Whether one of the marks has moved lately. Those that have not are forgotten. */
-function moves(marks: Set<{ movedAt: number }>, graceMs: number): boolean {
-  const now = monotonic();
-  for (const mark of marks) {
-    if (now - mark.movedAt <= graceMs) return true;
-    marks.delete(mark);
+  /** Whether something of the kind has moved lately. What has not is forgotten. */
+  #moves(kind: Mark['kind']): boolean {
+    const now = monotonic();
+    for (const mark of this.#marks) {
+      if (mark.kind !== kind) continue;
+      if (now - mark.movedAt <= GRACE_MS[kind]) return true;
+      this.#marks.delete(mark);
+    }
+    return false;
   }
-  return false;
 }
