@@ -99,7 +99,12 @@ function assemble(world: World, identity: Identity): OpenSandbox {
       timeline.catchUp();
       return [...state.jobs.values()].map(viewSandboxJob);
     },
-    ...memoryControls(world, identity),
+    reset() {
+      overwriteState(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
+      world.prices = settings.prices;
+      openFirstAccount(world, identity);
+      timeline.restart();
+    },
   };
   return {
     service,
@@ -142,7 +147,7 @@ function openFirstAccount(world: World, { apiKey, webhookSecret }: Identity): vo
   addKey(world, {}, apiKey);
 }
 
-function timeControls(world: World, settled: () => Promise<void>): Pick<SandboxService, 'now' | 'advance' | 'settled'> {
+function timeControls(world: World, settled: () => Promise<void>) {
   const { timeline } = world;
   // One call at a time: two at once must not run the same moments twice.
   let last: Promise<void> = Promise.resolve();
@@ -155,10 +160,10 @@ function timeControls(world: World, settled: () => Promise<void>): Pick<SandboxS
       return moved;
     },
     settled,
-  };
+  } satisfies Partial<SandboxService>;
 }
 
-function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' | 'setPrices'> {
+function ruleControls(world: World) {
   const { state, settings } = world;
   return {
     outcomes: {
@@ -183,10 +188,10 @@ function ruleControls(world: World): Pick<SandboxService, 'outcomes' | 'faults' 
     setPrices(prices) {
       world.prices = checkPrices('setPrices', prices) ?? settings.prices;
     },
-  };
+  } satisfies Partial<SandboxService>;
 }
 
-function accountControls(world: World): Pick<SandboxService, 'createKey' | 'revokeKey' | 'topUp' | 'ledger'> {
+function accountControls(world: World) {
   const find = ({ account = MAIN_ACCOUNT }: AccountChoice = {}): Account => {
     const found = world.state.accounts.get(account);
     if (found) return found;
@@ -209,10 +214,10 @@ function accountControls(world: World): Pick<SandboxService, 'createKey' | 'revo
       const { freeTokens, reservedTokens, spentTokens, paidTokens, entries } = find(choice);
       return { balanceTokens: freeTokens, reservedTokens, spentTokens, paidTokens, entries: [...entries] };
     },
-  };
+  } satisfies Partial<SandboxService>;
 }
 
-function jobControls(world: World): Pick<SandboxService, 'finish' | 'redeliver'> {
+function jobControls(world: World) {
   const find = (id: string): StoredJob => {
     world.timeline.catchUp();
     const job = world.state.jobs.get(id);
@@ -229,17 +234,5 @@ function jobControls(world: World): Pick<SandboxService, 'finish' | 'redeliver'>
       if (job.webhookUrl === null) throw new GenError(`The job ${show(id)} was created without a webhook_url.`);
       await sendEvent(world, job, world.timeline.now(), 'redelivery');
     },
-  };
-}
-
-function memoryControls(world: World, identity: Identity): Pick<SandboxService, 'reset'> {
-  const { state, settings, timeline } = world;
-  return {
-    reset() {
-      overwriteState(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
-      world.prices = settings.prices;
-      openFirstAccount(world, identity);
-      timeline.restart();
-    },
-  };
+  } satisfies Partial<SandboxService>;
 }

@@ -1,7 +1,7 @@
 // The sandbox as its users see it: types only.
 import type { Listening, ListenOptions } from '../http/serve.js';
 import type { KeyOptions } from '../service/accounts.js';
-import type { FaultRule } from '../world/faults.js';
+import type { ArmedFault, FaultRule } from '../world/faults.js';
 import type { Outcome } from '../world/outcomes.js';
 import type { Prices } from '../world/prices.js';
 import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/state.js';
@@ -10,18 +10,6 @@ import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../w
 export interface AccountChoice {
   /** The account's name. @default the first account */
   readonly account?: string | undefined;
-}
-
-/** A fault rule, and how often it has applied. */
-export interface FaultReport {
-  /** For `faults.remove`. */
-  readonly id: string;
-  /** The rule as it was added. */
-  readonly rule: FaultRule;
-  /** Matching requests so far. */
-  readonly seen: number;
-  /** Requests that it was applied to. */
-  readonly struck: number;
 }
 
 /** The documented service in memory, with the controls of a test. */
@@ -80,7 +68,7 @@ export interface SandboxService {
     /** Removes every rule. */
     clear(): void;
     /** The rules, and how often each has applied. */
-    list(): readonly FaultReport[];
+    list(): readonly Readonly<ArmedFault>[];
   };
   /** Whether creates are dispatched; `disabled` answers 503 dispatch_disabled. Can be set. */
   dispatch: 'enabled' | 'disabled';

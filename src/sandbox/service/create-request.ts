@@ -5,7 +5,7 @@ import { show } from '../../schemas/show.js';
 import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH } from '../world/choices.js';
 import { failure, type PlannedEnd } from '../world/outcomes.js';
 import type { PricedJob } from '../world/prices.js';
-import type { JobMedia, StoredJob } from '../world/state.js';
+import type { JobMedia } from '../world/state.js';
 import {
   contentReferences,
   contentText,
@@ -19,7 +19,6 @@ import { Refusal, RequestFields } from './request.js';
 
 /** A create that passed the checks and has not been paid for. */
 export interface Order {
-  readonly kind: StoredJob['kind'];
   readonly call: PricedJob['call'];
   readonly modelId: string;
   readonly prompt: string;
@@ -34,8 +33,6 @@ export interface Order {
   readonly webhookUrl: string | null;
   /** An end that the wording of the request causes. */
   readonly end?: PlannedEnd | undefined;
-  /** The status before `processing`. */
-  readonly startsAs: 'created' | 'queued' | 'processing';
 }
 
 /** What a create is made with: a known model and a prompt. */
@@ -59,7 +56,7 @@ export function readImageOrder(fields: RequestFields): Order {
   const references = [...listedReferences(fields, 'image', IMAGES), ...referenceItems(fields)];
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const order = imageOrder(fields, { ...model, prompt }, 'ratio');
-  return { ...order, call: 'images', references, startsAs: 'queued', end: personMatchEnd(prompt, hasReferences) };
+  return { ...order, call: 'images', references, end: personMatchEnd(prompt, hasReferences) };
 }
 
 /** Checks POST /v1/characters in prompt mode. */
@@ -76,7 +73,7 @@ export function readCharacterOrder(fields: RequestFields): Order {
   }
   const references = listedReferences(fields, 'portrait', ['reference_upload_ids']);
   const order = imageOrder(fields, { ...model, prompt }, 'aspect_ratio');
-  return { ...order, call: 'characters', references, startsAs: 'created' };
+  return { ...order, call: 'characters', references };
 }
 
 /** Checks POST /v1/videos, where `intent: video_edit` makes an edit. */
@@ -102,7 +99,7 @@ export function readVideoOrder(fields: RequestFields): Order {
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const end = personMatchEnd(prompt, hasReferences);
   const isStrict = fields.raw('video_reference_mode') === 'strict';
-  return { ...videoOrder(fields, { ...model, prompt }), kind: 'video', call: 'videos', references, isStrict, end };
+  return { ...videoOrder(fields, { ...model, prompt }), call: 'videos', references, isStrict, end };
 }
 
 /** Checks POST /v1/video-edits. */
@@ -135,7 +132,7 @@ export function readEditOrder(fields: RequestFields, fallback?: string): Order {
     ...content.filter(({ role }) => role === 'audio'),
   ];
   const order = videoOrder(fields, { alias, row, prompt }, 'adaptive');
-  return { ...order, kind: 'edit', call: 'videoEdits', references, isStrict: true };
+  return { ...order, call: 'videoEdits', references, isStrict: true };
 }
 
 /** The one source of an edit. A clip in `content` is a source. */
@@ -151,7 +148,6 @@ function readEditSource(fields: RequestFields, content: readonly Reference[]): R
 
 function imageOrder(fields: RequestFields, { alias, row, prompt }: Basis, ratioField: 'ratio' | 'aspect_ratio') {
   return {
-    kind: 'image',
     modelId: alias,
     prompt,
     media: {
@@ -182,7 +178,6 @@ function videoOrder(
     audio: fields.flag('generate_audio') === true,
     seed: readSeed(fields),
     webhookUrl: readWebhookUrl(fields),
-    startsAs: 'processing',
   } as const;
 }
 

@@ -13,6 +13,17 @@ import { deliverEvent, sendEvent } from './webhooks.js';
 /** The warning of a job that continues without its clips. */
 const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
 
+/** What a call makes, and the status that its job has before `processing`. */
+const CALLS = {
+  images: { kind: 'image', startsAs: 'queued' },
+  characters: { kind: 'image', startsAs: 'created' },
+  videos: { kind: 'video', startsAs: 'processing' },
+  videoEdits: { kind: 'edit', startsAs: 'processing' },
+} as const satisfies Record<
+  Order['call'],
+  { readonly kind: StoredJob['kind']; readonly startsAs: StoredJob['status'] }
+>;
+
 /** What will happen to a job. */
 interface PlannedJob {
   readonly end: PlannedEnd;
@@ -40,6 +51,7 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
     throw new Refusal('dispatch_disabled', 'Live generation is disabled in this environment. Retry later.');
   }
   const { call, modelId: model, media, audio = false } = order;
+  const { kind, startsAs } = CALLS[call];
   const { resolution, durationS: duration } = media;
   const cost = sandboxPrice({ call, model, resolution, duration, audio }, world.prices);
   const id = randomId(random, 'job');
@@ -49,11 +61,11 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
   const job: StoredJob = {
     id,
     account: account.id,
-    kind: order.kind,
+    kind,
     modelId: order.modelId,
     prompt: order.prompt,
     media: { ...media, seed: order.seed ?? hashOf(id) },
-    status: plan.afterMs > 0 ? order.startsAs : 'processing',
+    status: plan.afterMs > 0 ? startsAs : 'processing',
     quotedTokenCost: cost,
     finalTokenCost: 0,
     errorCode: null,
@@ -125,15 +137,15 @@ function countUses({ state }: World, job: StoredJob, change: 1 | -1): void {
 
 /** Decides how a job ends: its references come first, then the next outcome of a test, then the words of the prompt. */
 function planJob(world: World, caller: Caller, order: Order): PlannedJob {
-  const outcome: Outcome = { ...outcomeIn(order.prompt), ...takeOutcome(world, order.kind) };
+  const outcome: Outcome = { ...outcomeIn(order.prompt), ...takeOutcome(world, order) };
   const prepared = prepare(world, caller, { order, clipsFail: outcome.clipsFail === true });
   const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
   if (prepared.end) return { ...plain, end: prepared.end, afterMs: 0 };
   const end = order.end ?? endOf(outcome);
-  const afterMs = outcome.durationMs ?? draw(world, order.kind);
+  const afterMs = outcome.durationMs ?? draw(world, order);
   if (!outcome.stall) return { ...plain, end, afterMs };
   // Edits are strict, too. Their row in the table of transitions is stale repair.
-  const isStrict = order.isStrict && order.kind === 'video';
+  const isStrict = order.isStrict && order.call === 'videos';
   const errorMessage = isStrict
     ? 'Dispatch stalled before the start, and the strict mode has no fallback.'
     : 'Dispatch never started. Stale repair ended the job.';
@@ -146,13 +158,14 @@ function planJob(world: World, caller: Caller, order: Order): PlannedJob {
 }
 
 /** Takes the next outcome for a job of this kind. */
-function takeOutcome({ state }: World, kind: Order['kind']): Outcome {
+function takeOutcome({ state }: World, { call }: Order): Outcome {
+  const { kind } = CALLS[call];
   const at = state.outcomes.findIndex((outcome) => outcome.kind === undefined || outcome.kind === kind);
   return at === -1 ? {} : (state.outcomes.splice(at, 1)[0] ?? {});
 }
 
-function draw({ settings, random }: World, kind: Order['kind']): number {
-  const duration = settings.durations[kind];
+function draw({ settings, random }: World, { call }: Order): number {
+  const duration = settings.durations[CALLS[call].kind];
   if (typeof duration === 'number') return duration;
   const [least, most] = duration;
   return Math.round(least + random() * (most - least));
@@ -181,6 +194,6 @@ function prepare(
 
 function endFor(caller: Caller, order: Order, { code, leftMs }: Problem): PlannedEnd {
   // Whatever happens to the source or a reference of an edit ends the same way.
-  if (order.kind === 'edit') return failure('reference_asset_failed');
+  if (order.call === 'videoEdits') return failure('reference_asset_failed');
   return failure(code, { errorData: leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) } });
 }

@@ -47,7 +47,9 @@ export interface FaultRule {
 
 /** A rule with what has happened to it so far. */
 export interface ArmedFault {
+  /** For `faults.remove`. */
   readonly id: string;
+  /** The rule as it was added. */
   readonly rule: FaultRule;
   /** Matching requests so far. */
   seen: number;
