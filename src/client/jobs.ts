@@ -90,13 +90,8 @@ export class Jobs {
       jobId: jobIdOf(job),
       clock: this.#transport.clock,
       signal: options.signal,
-      restarts: false,
       open: (signal, rest) => this.output(job, rest, { ...options, signal }),
-      sizeOf: (signal) =>
-        this.outputInfo(job, { ...options, signal }).then(
-          ({ sizeBytes }) => sizeBytes,
-          () => undefined,
-        ),
+      info: (signal) => this.outputInfo(job, { ...options, signal }),
     });
   }
 }
@@ -138,8 +133,8 @@ async function resumedResponse(response: Response, reading: OutputReading): Prom
     {
       type: 'bytes',
       async pull(controller) {
-        const piece = await reader.read();
-        if (piece.type === 'bytes') return controller.enqueue(piece.bytes);
+        const bytes = await reader.read();
+        if (bytes !== undefined) return controller.enqueue(bytes);
         controller.close();
         // Whoever brought a buffer of their own gets it back.
         controller.byobRequest?.respond(0);

@@ -8,12 +8,13 @@ import {
 } from '../errors/index.js';
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
 import { isUnsatisfiable } from '../rules/files.js';
-import { type ByteReader, joinBytes, readerOf } from '../runtime/bytes.js';
+import { joinBytes } from '../runtime/bytes.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import {
   emptyFile,
   type OutputAnswer,
+  type OutputInfo,
   type OutputVersion,
   readOutputAnswer,
   refuseNonMedia,
@@ -28,25 +29,18 @@ export interface RestOfOutput {
   readonly ifRange: string;
 }
 
-/** What a reader gives, piece by piece. */
-export type OutputPiece =
-  /** A file begins: the first one, or another one because the file has changed. Bytes that came before are void. */
-  | ({ readonly type: 'version' } & OutputVersion)
-  /** The next bytes. `isOwned` tells that nobody else holds them, so that their memory may be given back. */
-  | { readonly type: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; readonly isOwned: boolean }
-  | { readonly type: 'end' };
+/** The rest cannot be had, because the file has changed or nothing proves that it has not. `open` begins anew. */
+export class RestartRequired extends DownloadError {}
 
 /** How a job's output is read. */
 export interface OutputReading {
   readonly jobId: string;
   /** Asks for the file, or for what is left of it; resolves with the head of the answer. */
   readonly open: (signal: AbortSignal, rest?: RestOfOutput) => PromiseLike<Response>;
-  /** Asks for the size of the file where the answer does not tell it. */
-  readonly sizeOf: (signal: AbortSignal) => Promise<number | undefined>;
+  /** Asks what is known of the file, where the answer does not tell its size. */
+  readonly info: (signal: AbortSignal) => PromiseLike<Pick<OutputInfo, 'sizeBytes'>>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Whether a file that has changed begins anew. Otherwise it is a DownloadError. @default true */
-  readonly restarts?: boolean | undefined;
 }
 
 /** Cuts in a row, without a byte more than before, after which the reader gives up. */
@@ -54,7 +48,7 @@ const MAX_CUTS = 5;
 
 /** A connection that gives bytes. */
 interface Connection {
-  readonly reader: ByteReader;
+  readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
   /** Bytes that were read only to look at them. */
   peeked: Uint8Array<ArrayBuffer> | undefined;
   /** Bytes to throw away, because they were given before: the service has ignored the range. */
@@ -63,12 +57,12 @@ interface Connection {
 
 /**
  * Reads a file to its last byte over any number of connections. After a cut it asks for the rest with Range and If-Range.
- * Bytes that do not continue the very same file begin a new version, so that parts of two files are never joined.
- * `read` throws a DownloadError when it gives up, and what `open` throws.
+ * Bytes that do not continue the very same file are never given: that is a {@link RestartRequired}. It throws another
+ * DownloadError when it gives up, and what `open` of the reading throws.
  */
 export class OutputReader {
   readonly #reading: OutputReading;
-  readonly #abort = new AbortController();
+  #abort = new AbortController();
   #forget = () => {};
   #connection: Connection | undefined;
   #version: OutputVersion | undefined;
@@ -76,58 +70,72 @@ export class OutputReader {
   #start = 0;
   #end: number | undefined;
   #given = 0;
+  #hasEnded = false;
   /** The most that was ever given: only more than this counts as progress. */
   #furthest = 0;
   #cuts = 0;
 
   constructor(reading: OutputReading) {
-    const { signal } = reading;
     this.#reading = reading;
-    this.#forget = onAbort(signal, () => this.cancel(signal?.reason));
   }
 
-  /** Begins with an answer that is already there, to whatever range was asked for. No version is given for it. */
-  async begin(response: Response): Promise<void> {
-    try {
+  /** Opens the file at its first byte, and again after a {@link RestartRequired}. `sizeBytes` holds where no answer tells it. */
+  open(sizeBytes?: number): Promise<OutputVersion> {
+    this.#listen();
+    this.#given = 0;
+    this.#hasEnded = false;
+    this.#version = undefined;
+    return this.#orCancel(async () => {
+      for (;;) {
+        const response = await this.#open(undefined);
+        if (response === undefined) continue;
+        const answer = await this.#answerOf(response);
+        if ((answer.part?.start ?? 0) === 0) return this.#enter(response, answer, answer.sizeBytes ?? sizeBytes);
+        drop(response);
+        const range = response.headers.get('content-range');
+        await this.#pause(`the service sends the range "${range}", which it was not asked for`);
+      }
+    });
+  }
+
+  /** Begins with an answer that is already there, to whatever range was asked for. */
+  begin(response: Response): Promise<OutputVersion> {
+    this.#listen();
+    return this.#orCancel(async () => {
       const answer = await this.#answerOf(response);
-      const { part, etag, contentType } = answer;
+      const { part } = answer;
       if (part !== undefined) {
         if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the answer does not tell its range');
         this.#start = part.start;
         if (part.whole !== part.end + 1) this.#end = part.end;
       }
-      this.#version = { contentType, etag, sizeBytes: part ? part.end - part.start + 1 : answer.sizeBytes };
-      this.#connection = await this.#inspected(response, answer);
-    } catch (reason) {
-      this.cancel(reason);
-      throw reason;
-    }
+      return this.#enter(response, answer, part ? part.end - part.start + 1 : answer.sizeBytes);
+    });
   }
 
-  /** Leaves out bytes of the version that was given last: the caller has them from an earlier run. */
-  skip(bytes: number): void {
-    if (bytes === 0) return;
-    this.#given = bytes;
-    this.#furthest = bytes;
-    this.#connection?.reader.cancel().catch(() => undefined);
-    this.#connection = undefined;
-  }
-
-  /** The next piece. */
-  async read(): Promise<OutputPiece> {
-    const { signal } = this.#abort;
-    try {
-      for (;;) {
-        signal.throwIfAborted();
-        const piece = this.#connection === undefined ? await this.#reconnect() : await this.#readOn(this.#connection);
-        if (piece?.type === 'end') this.#close(undefined);
-        if (piece !== undefined) return piece;
+  /** Does something with each version of the file from its first byte on, until that comes to its end. */
+  async fromStart<T>(work: (version: OutputVersion) => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await work(await this.open());
+      } catch (reason) {
+        if (!(reason instanceof RestartRequired)) throw reason;
       }
-    } catch (reason) {
-      const cause = signal.aborted ? signal.reason : reason;
-      this.cancel(cause);
-      throw cause;
     }
+  }
+
+  /** The next bytes; undefined after the last. */
+  read(): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    return this.#orCancel(async () => {
+      while (!this.#hasEnded) {
+        this.#abort.signal.throwIfAborted();
+        if (this.#connection === undefined) await this.#reconnect();
+        const bytes = this.#connection && (await this.#readOn(this.#connection));
+        if (bytes !== undefined) return bytes;
+      }
+      this.#close(undefined);
+      return undefined;
+    });
   }
 
   /** Ends whatever is under way, and closes the connection. */
@@ -136,46 +144,66 @@ export class OutputReader {
     this.#abort.abort(reason);
   }
 
+  #listen(): void {
+    const { signal } = this.#reading;
+    this.#forget();
+    this.#abort = new AbortController();
+    this.#forget = onAbort(signal, () => this.cancel(signal?.reason));
+  }
+
+  async #orCancel<T>(work: () => Promise<T>): Promise<T> {
+    const { signal } = this.#abort;
+    try {
+      return await work();
+    } catch (reason) {
+      const cause = signal.aborted ? signal.reason : reason;
+      this.cancel(cause);
+      throw cause;
+    }
+  }
+
   #close(reason: unknown): void {
     this.#forget();
     this.#connection?.reader.cancel(reason).catch(() => undefined);
     this.#connection = undefined;
   }
 
-  /** Opens the file where the reading stands. Gives a piece only when another version begins. */
-  async #reconnect(): Promise<OutputPiece | undefined> {
-    if (this.#isWhole()) return { type: 'end' };
+  async #enter(response: Response, answer: OutputAnswer, sizeBytes: number | undefined): Promise<OutputVersion> {
+    const { contentType, etag } = answer;
+    this.#version = { sizeBytes, contentType, etag };
+    this.#connection = await this.#inspected(response, answer);
+    return this.#version;
+  }
+
+  /** Goes on where the reading stands. There is no connection yet after a failure that may pass. */
+  async #reconnect(): Promise<void> {
+    this.#hasEnded = this.#isWhole();
+    if (this.#hasEnded) return;
     const rest = this.#rest();
     const response = await this.#open(rest);
-    if (response === undefined) return undefined;
+    if (response === undefined) return;
     const answer = await this.#answerOf(response);
-    const skip = rest && this.#continuation(response, { answer, rest });
+    const skip = this.#continuation(response, { answer, rest });
     if (skip !== undefined) {
-      this.#connection = connect(response, skip);
-      return undefined;
+      this.#connection = await this.#inspected(response, answer, skip);
+      return;
     }
-    if (answer.part === undefined || answer.part.start === 0) return this.#restart(response, answer);
     drop(response);
-    this.#forgetVersion();
-    const range = response.headers.get('content-range');
-    await this.#pause(`the service sends the range "${range}", which it was not asked for`);
-    return undefined;
+    throw this.#changed();
   }
 
   #isWhole(): boolean {
     return this.#version?.sizeBytes !== undefined && this.#given >= this.#version.sizeBytes;
   }
 
-  /** What to ask for: undefined for the file from its first byte. */
-  #rest(): RestOfOutput | undefined {
-    const from = this.#start + this.#given;
+  #rest(): RestOfOutput {
     const etag = this.#version?.etag;
-    if (from === 0 && this.#end === undefined) return undefined;
-    if (etag !== undefined) return { range: { start: from, end: this.#end }, ifRange: etag };
-    if (this.#reading.restarts !== false) return undefined;
-    throw this.#failure(`broke off after ${this.#given} bytes and cannot go on: the file has no strong entity tag`);
+    if (etag !== undefined) return { range: { start: this.#start + this.#given, end: this.#end }, ifRange: etag };
+    const what = `broke off after ${this.#given} bytes and cannot go on: the file has no strong entity tag`;
+    throw this.#restart('interrupted', what);
   }
 
+  /** The answer; undefined after a failure that may pass. */
   async #open(rest: RestOfOutput | undefined): Promise<Response | undefined> {
     const { signal } = this.#abort;
     try {
@@ -183,24 +211,25 @@ export class OutputReader {
     } catch (cause) {
       signal.throwIfAborted();
       // A part that lies beyond the end means that the file has changed.
-      if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) this.#forgetVersion();
+      if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) throw this.#changed();
       // A service that was there a moment ago may be back in the next.
-      else if (this.#furthest === 0 || !isPassingFailure(cause)) throw cause;
+      if (this.#furthest === 0 || !isPassingFailure(cause)) throw cause;
       await this.#pause(cause);
       return undefined;
     }
-  }
-
-  #forgetVersion(): void {
-    if (this.#reading.restarts === false) throw this.#changed();
-    this.#version = undefined;
   }
 
   async #answerOf(response: Response): Promise<OutputAnswer> {
     try {
       const answer = readOutputAnswer(this.#reading.jobId, response);
       const { signal } = this.#abort;
-      const sizeBytes = answer.sizeBytes ?? (await abortable(this.#reading.sizeOf(signal), signal));
+      const told = async () => (await this.#reading.info(signal)).sizeBytes;
+      const sizeBytes =
+        answer.sizeBytes ??
+        (await abortable(
+          told().catch(() => undefined),
+          signal,
+        ));
       if (answer.encoding === undefined || sizeBytes !== undefined) return { ...answer, sizeBytes };
       const why = 'does not tell its size, so that a cut could not be noticed';
       throw this.#failure(`is refused: the answer has Content-Encoding ${answer.encoding} and ${why}`);
@@ -225,24 +254,11 @@ export class OutputReader {
     return part.start === rest.range.start && fits ? 0 : undefined;
   }
 
-  async #restart(response: Response, answer: OutputAnswer): Promise<OutputPiece | undefined> {
-    const { sizeBytes, contentType, etag } = answer;
-    const restarts = this.#reading.restarts !== false;
-    const isAtStart = this.#start + this.#given === 0 && this.#end === undefined;
-    if (!restarts && !(isAtStart && sizeBytes === this.#version?.sizeBytes)) {
-      drop(response);
-      throw this.#changed();
-    }
-    this.#given = 0;
-    this.#version = { sizeBytes, contentType, etag };
-    this.#connection = await this.#inspected(response, answer);
-    return restarts ? { type: 'version', ...this.#version } : undefined;
-  }
-
   /** The answer as a connection, its first bytes looked at. A cut in the middle shows itself in the next read. */
-  async #inspected(response: Response, { contentType, part }: OutputAnswer): Promise<Connection> {
-    const connection = connect(response, 0);
-    const { reader } = connection;
+  async #inspected(response: Response, { contentType, part }: OutputAnswer, skip = 0): Promise<Connection> {
+    // An answer without a body was refused.
+    const body: ReadableStream<Uint8Array<ArrayBuffer>> = response.body ?? new ReadableStream();
+    const reader = body.getReader();
     const chunks: Uint8Array<ArrayBuffer>[] = [];
     let bytes = 0;
     try {
@@ -253,28 +269,29 @@ export class OutputReader {
         chunks.push(next.value);
         bytes += next.value.length;
       }
-      connection.peeked = chunks.length > 1 ? joinBytes(chunks) : chunks[0];
-      refuseNonMedia(this.#reading.jobId, contentType, connection.peeked);
-      return connection;
+      const peeked = chunks.length > 1 ? joinBytes(chunks) : chunks[0];
+      refuseNonMedia(this.#reading.jobId, contentType, peeked);
+      return { reader, peeked, skip };
     } catch (reason) {
       reader.cancel(reason).catch(() => undefined);
       throw reason;
     }
   }
 
-  /** The next bytes of a connection; undefined after a cut. */
-  async #readOn(connection: Connection): Promise<OutputPiece | undefined> {
-    const next = await nextOf(connection).catch((reason: unknown) => ({
-      done: true as const,
-      value: undefined,
-      reason,
-    }));
+  /** The next bytes of a connection; undefined at its end, which may be a cut. */
+  async #readOn(connection: Connection): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const { reader, peeked } = connection;
+    connection.peeked = undefined;
+    const next = peeked
+      ? { done: false as const, value: peeked }
+      : await reader.read().catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
     this.#abort.signal.throwIfAborted();
     const total = this.#version?.sizeBytes;
     if (next.done) {
       const isEnd = this.#isWhole() || (total === undefined && !('reason' in next));
       if (isEnd && this.#given === 0) throw emptyFile(this.#reading.jobId);
-      if (isEnd) return { type: 'end' };
+      this.#hasEnded = isEnd;
+      if (isEnd) return undefined;
       this.#connection = undefined;
       await this.#pause('reason' in next ? next.reason : 'the connection closed early');
       return undefined;
@@ -285,9 +302,14 @@ export class OutputReader {
     const left = total === undefined ? Number.POSITIVE_INFINITY : total - this.#given;
     const bytes = skipped === 0 ? next.value : next.value.subarray(skipped);
     this.#given += Math.min(bytes.length, left);
-    if (bytes.length <= left) return { type: 'bytes', bytes, isOwned: connection.reader.isOwned };
-    if (this.#end === undefined) throw this.#failure(`is longer than the ${total} bytes announced`);
-    return left === 0 ? { type: 'end' } : { type: 'bytes', bytes: bytes.subarray(0, left), isOwned: false };
+    if (bytes.length <= left) return bytes;
+    if (this.#end === undefined) {
+      const what = `is longer than the ${total} bytes announced`;
+      await this.#pause(what);
+      throw this.#restart('file_changed', what);
+    }
+    this.#hasEnded = left === 0;
+    return left === 0 ? undefined : bytes.subarray(0, left);
   }
 
   async #pause(cause: unknown): Promise<void> {
@@ -297,40 +319,29 @@ export class OutputReader {
     if (this.#cuts > MAX_CUTS) {
       const size = this.#version?.sizeBytes;
       const of = size === undefined ? '' : ` of ${size}`;
-      const why = typeof cause === 'string' ? `: ${cause}` : '';
-      throw this.#failure(
-        `broke off ${this.#cuts} times in a row, last after ${this.#furthest}${of} bytes${why}`,
-        cause,
-      );
+      const what = `broke off ${this.#cuts} times in a row, last after ${this.#furthest}${of} bytes`;
+      throw typeof cause === 'string' ? this.#failure(`${what}: ${cause}`) : this.#failure(what, cause);
     }
     await sleep(this.#reading.clock, backoff(FILE_BACKOFF, this.#cuts), this.#abort.signal);
   }
 
-  #changed(): DownloadError {
-    return this.#failure(`cannot go on after ${this.#given} bytes: the file has changed`, undefined, 'file_changed');
+  #changed(): RestartRequired {
+    return this.#restart('file_changed', `cannot go on after ${this.#given} bytes: the file has changed`);
   }
 
-  #failure(what: string, cause?: unknown, code: DownloadErrorCode = 'interrupted'): DownloadError {
+  #restart(code: DownloadErrorCode, what: string): RestartRequired {
     const { jobId } = this.#reading;
-    const isReason = typeof cause !== 'string' && cause !== undefined;
-    const message = `The download of job ${jobId} ${what}.`;
-    return new DownloadError(message, { jobId, code, ...(isReason && { cause }) });
+    return new RestartRequired(`The download of job ${jobId} ${what}.`, { jobId, code });
   }
-}
 
-function connect(response: Response, skip: number): Connection {
-  return { reader: readerOf(response), peeked: undefined, skip };
+  #failure(what: string, cause?: unknown): DownloadError {
+    const { jobId } = this.#reading;
+    return new DownloadError(`The download of job ${jobId} ${what}.`, { jobId, code: 'interrupted', cause });
+  }
 }
 
 function drop(response: Response): void {
   response.body?.cancel().catch(() => undefined);
-}
-
-async function nextOf(connection: Connection) {
-  const { peeked, reader } = connection;
-  if (peeked === undefined) return reader.read();
-  connection.peeked = undefined;
-  return { done: false as const, value: peeked };
 }
 
 /** Whether a failure is of the connection or of the service, and not of the request. */

@@ -56,11 +56,7 @@ export function outputReader({ jobs }: OutputClient, { jobId, clock, signal }: S
     clock,
     signal,
     open: (signal, rest) => jobs.output(jobId, { signal, ...rest }),
-    sizeOf: (signal) =>
-      Promise.resolve(jobs.outputInfo(jobId, { signal })).then(
-        ({ sizeBytes }) => sizeBytes,
-        () => undefined,
-      ),
+    info: (signal) => jobs.outputInfo(jobId, { signal }),
   });
 }
 

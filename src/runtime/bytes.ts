@@ -9,10 +9,43 @@ export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer
   return joined;
 }
 
+/** How the reading of a body has ended: with all of it, at its bound, or because it took too long. */
+type BodyEnd = 'whole' | 'too_large' | 'late';
+
 /**
- * Whether the stream hands each chunk over for good. By the standard a byte stream detaches the buffer from whoever
- * enqueued it, and copies it for a second branch, so nobody else can still be reading what comes out of it.
+ * The bytes of a body, up to a bound and no further. `after` sets a timer and returns how to end it; when it fires, the body is
+ * given up.
  */
+export async function readUpTo(
+  body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
+  maxBytes: number,
+  after: (fire: () => void) => () => void = () => () => {},
+): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly end: BodyEnd }> {
+  const reader = body?.getReader();
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let size = 0;
+  let end: BodyEnd = 'whole';
+  // Not awaited: the sender may take its time to notice.
+  const stop = (why: BodyEnd) => {
+    end = why;
+    reader?.cancel().catch(() => {});
+  };
+  const stopTimer = after(() => stop('late'));
+  try {
+    while (size <= maxBytes) {
+      const next = await reader?.read();
+      if (!next?.value) return { bytes: joinBytes(chunks), end };
+      chunks.push(next.value);
+      size += next.value.length;
+    }
+  } finally {
+    stopTimer();
+  }
+  stop('too_large');
+  return { bytes: joinBytes(chunks).subarray(0, maxBytes), end };
+}
+
+/** Whether a reader may bring buffers of its own. */
 export function isByteStream(stream: ReadableStream): boolean {
   try {
     stream.getReader({ mode: 'byob' }).releaseLock();
@@ -20,32 +53,6 @@ export function isByteStream(stream: ReadableStream): boolean {
   } catch {
     return false;
   }
-}
-
-/** What reads the bytes of a body piece by piece. */
-export interface ByteReader {
-  read(): Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>>;
-  cancel(reason?: unknown): Promise<void>;
-  /** Whether nobody else holds what it reads. */
-  readonly isOwned: boolean;
-}
-
-/** Where a response keeps the reader beneath its body. */
-const BENEATH: unique symbol = Symbol('gen-client.reader');
-
-/** Notes the reader that the body of the response is made of, for whoever needs no stream in between. */
-export function withReader(response: Response, reader: ByteReader): Response {
-  return Object.defineProperty(response, BENEATH, { value: reader });
-}
-
-/** Reads a response to which nobody else has begun to listen: beneath its body where that is known, else its body. */
-export function readerOf(response: Response): ByteReader {
-  const beneath = (response as { readonly [BENEATH]?: ByteReader })[BENEATH];
-  if (beneath !== undefined) return beneath;
-  const body: ReadableStream<Uint8Array<ArrayBuffer>> = response.body ?? new ReadableStream();
-  const isOwned = isByteStream(body);
-  const reader = body.getReader();
-  return { read: () => reader.read(), cancel: (reason) => reader.cancel(reason), isOwned };
 }
 
 /** The Content-Encoding of a body that is not sent as it is. */

@@ -1,7 +1,7 @@
 // Reads the responses of a call, and makes the errors of those that cannot be used.
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/fate.js';
-import { type ByteReader, bodyLength, isByteStream, withKnownLength, withReader } from '../runtime/bytes.js';
+import { bodyLength, isByteStream, readUpTo, withKnownLength } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';
 import { isFields, parseJson, requestIdOf, unwrap } from '../schemas/envelope.js';
@@ -132,21 +132,8 @@ async function readText(response: Response, maxBytes: number) {
   // A known length is the most that the runtime reads.
   const fits = (bodyLength(headers) ?? Number.POSITIVE_INFINITY) <= maxBytes;
   if (body === null || fits) return { text: await response.text(), whole: true };
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  let text = '';
-  let room = maxBytes;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return { text: text + decoder.decode(), whole: true };
-    text += decoder.decode(value.subarray(0, room), { stream: true });
-    room -= value.length;
-    if (room < 0) {
-      // Not awaited: the sender may take its time to notice.
-      reader.cancel().catch(() => {});
-      return { text, whole: false };
-    }
-  }
+  const { bytes, end } = await readUpTo(body, maxBytes);
+  return { text: new TextDecoder().decode(bytes), whole: end === 'whole' };
 }
 
 /** The answer again with its body readable, after it was read whole. */
@@ -175,11 +162,10 @@ function streamed(response: Response, options: StreamOptions): Response {
   return 'Bun' in globalThis ? passable(response, options) : withBody(response, watched(response.body, options));
 }
 
-function withBody(response: Response, { stream: body, reader }: Watched): Response {
+function withBody(response: Response, body: ReadableStream<Uint8Array<ArrayBuffer>>): Response {
   const { status, statusText, headers, url } = response;
   const sized = withKnownLength(body, bodyLength(headers));
-  const answer = withUrl(new Response(sized, { status, statusText, headers }), url);
-  return sized === body ? withReader(answer, reader) : answer;
+  return withUrl(new Response(sized, { status, statusText, headers }), url);
 }
 
 /**
@@ -190,7 +176,7 @@ function passable(response: Response, options: StreamOptions): Response {
   const native = response.body;
   let read: Response | undefined;
   const watchedResponse = () => {
-    read ??= new Response(native && watched(native, options).stream, response);
+    read ??= new Response(native && watched(native, options), response);
     return read;
   };
   Object.defineProperty(response, 'body', { get: () => watchedResponse().body });
@@ -200,34 +186,16 @@ function passable(response: Response, options: StreamOptions): Response {
   return response;
 }
 
-/** A body under a deadline: as a stream, and as what the stream reads. */
-interface Watched {
-  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  readonly reader: ByteReader;
-}
-
+/** A body under a deadline. */
 function watched(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
   { deadline, idleMs, broken }: StreamOptions,
-): Watched {
+): ReadableStream<Uint8Array<ArrayBuffer>> {
   const isBytes = isByteStream(source);
   const reader = source.getReader();
   const finish = (cancel: boolean, reason?: unknown) => {
     deadline.end();
     if (cancel) reader.cancel(reason).catch(() => {});
-  };
-  const read = async () => {
-    try {
-      deadline.restart(idleMs);
-      const next = await deadline.race(reader.read());
-      deadline.pause();
-      if (next.done) finish(false);
-      return next;
-    } catch (error) {
-      if (deadline.signal.aborted) throw deadline.signal.reason;
-      finish(true, error);
-      throw broken(error);
-    }
   };
   const guarded: UnderlyingSource<Uint8Array<ArrayBuffer>> = {
     ...(isBytes && { type: 'bytes' }),
@@ -241,21 +209,23 @@ function watched(
     },
     async pull(controller: Controller) {
       try {
-        const { done, value } = await read();
+        deadline.restart(idleMs);
+        const { done, value } = await deadline.race(reader.read());
+        deadline.pause();
         if (!done) return controller.enqueue(value);
+        finish(false);
         controller.close();
         // A reader that brought its own buffer gets it back.
         controller.byobRequest?.respond(0);
       } catch (error) {
-        if (!deadline.signal.aborted) controller.error(error);
+        if (deadline.signal.aborted) return;
+        finish(true, error);
+        controller.error(broken(error));
       }
     },
     cancel: (reason) => finish(true, reason),
   };
-  return {
-    stream: new ReadableStream<Uint8Array<ArrayBuffer>>(guarded, { highWaterMark: 0 }),
-    reader: { read, cancel: async (reason) => finish(true, reason), isOwned: isBytes },
-  };
+  return new ReadableStream<Uint8Array<ArrayBuffer>>(guarded, { highWaterMark: 0 });
 }
 
 /** What the controllers of both kinds of stream have in common, and the buffer that a reader may have brought. */

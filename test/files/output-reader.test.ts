@@ -53,7 +53,7 @@ function reading(answers: readonly (Response | Error)[], options: Partial<Output
       if (answer instanceof Response) return answer;
       throw answer ?? new Error('asked too often');
     },
-    sizeOf: async () => undefined,
+    info: async () => ({ sizeBytes: undefined }),
     clock: {
       now: () => 0,
       after(ms, fire) {
@@ -64,20 +64,27 @@ function reading(answers: readonly (Response | Error)[], options: Partial<Output
     },
     ...options,
   });
-  /** The text of each version. */
+  /** The text that is left of the version that was opened. */
   const rest = async () => {
-    const versions = [''];
-    for (;;) {
-      const piece = await reader.read();
-      if (piece.type === 'end') return versions;
-      if (piece.type === 'version') versions.push('');
-      else versions.push(`${versions.pop()}${new TextDecoder().decode(piece.bytes)}`);
-    }
+    let text = '';
+    for (let bytes = await reader.read(); bytes; bytes = await reader.read()) text += new TextDecoder().decode(bytes);
+    return text;
   };
-  return { reader, rest, asked, pauses };
+  /** The text of each version, from its first byte on. */
+  const all = async () => {
+    const versions: string[] = [];
+    await reader.fromStart(async () => {
+      const at = versions.push('') - 1;
+      for (let bytes = await reader.read(); bytes; bytes = await reader.read()) {
+        versions[at] += new TextDecoder().decode(bytes);
+      }
+    });
+    return versions;
+  };
+  return { reader, rest, all, asked, pauses };
 }
-const failed = async (read: ReturnType<typeof reading>) => {
-  const { name, message, code, cause } = (await rejection(read.rest())) as DownloadError;
+const errorOf = async (work: Promise<unknown>) => {
+  const { name, message, code, cause } = (await rejection(work)) as DownloadError;
   return { name, message, code, cause };
 };
 const interrupted = (what: string, cause?: unknown) => ({
@@ -94,8 +101,8 @@ const CHANGED = (at: number) => ({
 describe('a file is read', () => {
   it('on from where it broke off, with pauses that double until a byte more has come', async () => {
     const cuts = [whole('0123', {}, away()), part('', 'bytes 4-9/10'), away(), refusal(503, ServerError)];
-    const { rest, asked, pauses } = reading([...cuts, part('45', 'bytes 4-9/10'), part('6789', 'bytes 6-9/10')]);
-    expect(await rest()).toEqual(['', '0123456789']);
+    const { all, asked, pauses } = reading([...cuts, part('45', 'bytes 4-9/10'), part('6789', 'bytes 6-9/10')]);
+    expect(await all()).toEqual(['0123456789']);
     expect(asked).toEqual([undefined, ...Array(4).fill([4, undefined, '"a"']), [6, undefined, '"a"']]);
     expect(pauses).toEqual([250, 500, 1_000, 2_000, 250]);
   });
@@ -104,43 +111,35 @@ describe('a file is read', () => {
     ['without ranges, the first bytes thrown away', whole('0123456789')],
     ['of which the part has no size', part('456789', 'bytes 4-9/*', { etag: '"a"' })],
   ])('on in a file %s', async (_, second) => {
-    const { rest } = reading([whole('0123'), second]);
-    expect(await rest()).toEqual(['', '0123456789']);
-  });
-
-  it.each<[string, Response, string]>([
-    ['another tag', whole('abcdefghij', { etag: '"b"' }), 'abcdefghij'],
-    ['no tag', new Response(body('abc'), { headers: { 'content-type': 'video/mp4' } }), 'abc'],
-    ['another size', whole('abcdefghijk', { 'content-length': '11' }), 'abcdefghijk'],
-    ['a part of another file from its first byte', part('abcde', 'bytes 0-4/5', { etag: '"b"' }), 'abcde'],
-  ])('anew where the second answer has %s', async (_, second, text) => {
-    const { rest, pauses } = reading([whole('0123'), second]);
-    expect(await rest()).toEqual(['', '0123', text]);
-    expect(pauses).toEqual([250]);
+    expect(await reading([whole('0123'), second]).all()).toEqual(['0123456789']);
   });
 
   it.each<[string, Response | Error]>([
+    ['an answer with another tag', whole('abcdefghij', { etag: '"b"' })],
+    ['an answer without a tag', new Response(body('abc'), { headers: { 'content-type': 'video/mp4' } })],
+    ['an answer of another size', whole('abcdefghijk', { 'content-length': '11' })],
+    ['a part of another file from its first byte', part('abcde', 'bytes 0-4/5', { etag: '"b"' })],
     ['another range', part('56789', 'bytes 5-9/10')],
     ['a range of another size', part('456789', 'bytes 4-9/11')],
     ['a range past the end', part('456789x', 'bytes 4-10/10')],
     ['a range of another file', part('456789', 'bytes 4-9/10', { etag: '"b"' })],
     ['a range that cannot be', refusal(416)],
   ])('anew after %s, or not at all where it must not begin anew', async (_, second) => {
-    const answers = () => [whole('0123'), second instanceof Response ? second.clone() : second, whole('abcdefghij')];
-    const { rest, asked } = reading(answers());
-    expect(await rest()).toEqual(['', '0123', 'abcdefghij']);
+    const again = () => (second instanceof Response ? second.clone() : second);
+    const { all, asked } = reading([whole('0123'), again(), whole('abcdefghij')]);
+    expect(await all()).toEqual(['0123', 'abcdefghij']);
     expect(asked).toEqual([undefined, [4, undefined, '"a"'], undefined]);
-    const strict = reading([second], { restarts: false });
+    const strict = reading([second]);
     await strict.reader.begin(whole('0123'));
-    expect(await failed(strict)).toEqual(CHANGED(4));
+    expect(await errorOf(strict.rest())).toEqual(CHANGED(4));
   });
 
   it('from its first byte where it has no tag, or not at all where it must not begin anew', async () => {
     const weak = () => whole('0123', { etag: 'W/"a"' });
-    expect(await reading([weak(), whole('0123456789')]).rest()).toEqual(['', '0123', '0123456789']);
-    const strict = reading([], { restarts: false });
+    expect(await reading([weak(), whole('0123456789')]).all()).toEqual(['0123', '0123456789']);
+    const strict = reading([]);
     await strict.reader.begin(weak());
-    expect(await failed(strict)).toEqual(
+    expect(await errorOf(strict.rest())).toEqual(
       interrupted('broke off after 4 bytes and cannot go on: the file has no strong entity tag'),
     );
   });
@@ -148,38 +147,26 @@ describe('a file is read', () => {
   it('within the range of the answer that it began with', async () => {
     const { reader, rest, asked } = reading([part('89', 'bytes 8-9/20'), part('ab', 'bytes 10-11/20')]);
     await reader.begin(part('567', 'bytes 5-11/20'));
-    expect(await rest()).toEqual(['56789ab']);
+    expect(await rest()).toEqual('56789ab');
     expect(asked).toEqual([
       [8, 11, '"a"'],
       [10, 11, '"a"'],
     ]);
     const toItsEnd = reading([part('89', 'bytes 8-9/10')]);
     await toItsEnd.reader.begin(part('567', 'bytes 5-9/10'));
-    expect([await toItsEnd.rest(), toItsEnd.asked]).toEqual([['56789'], [[8, undefined, '"a"']]]);
+    expect([await toItsEnd.rest(), toItsEnd.asked]).toEqual(['56789', [[8, undefined, '"a"']]]);
   });
 
-  it('without the bytes that the caller has', async () => {
-    const { reader, rest, asked } = reading([part('456789', 'bytes 4-9/10')]);
+  it('from the answer that is there', async () => {
+    const { reader, rest, asked } = reading([]);
     await reader.begin(whole('0123456789'));
-    reader.skip(0);
-    reader.skip(4);
-    expect([await rest(), asked]).toEqual([['456789'], [[4, undefined, '"a"']]]);
-  });
-
-  it('from the answer that is there where the caller has no byte, and not at all where it has all', async () => {
-    const [none, all] = [reading([]), reading([])];
-    await none.reader.begin(whole('0123456789'));
-    none.reader.skip(0);
-    expect([await none.rest(), none.asked]).toEqual([['0123456789'], []]);
-    await all.reader.begin(whole('0123456789'));
-    all.reader.skip(10);
-    expect([await all.rest(), all.asked]).toEqual([[''], []]);
+    expect([await rest(), asked]).toEqual(['0123456789', []]);
   });
 
   it('within its range again where not a byte of it has come', async () => {
     const { reader, rest, asked } = reading([part('0123', 'bytes 0-3/10')]);
     await reader.begin(part('', 'bytes 0-3/10'));
-    expect([await rest(), asked]).toEqual([['0123'], [[0, 3, '"a"']]]);
+    expect([await rest(), asked]).toEqual(['0123', [[0, 3, '"a"']]]);
   });
 
   it.each([
@@ -187,15 +174,14 @@ describe('a file is read', () => {
     ['a failed connection', away()],
     ['an error of the service', refusal(503, ServerError)],
   ])('on after %s, once bytes have come', async (_, failure) => {
-    const { rest } = reading([whole('0123'), failure, part('456789', 'bytes 4-9/10')]);
-    expect(await rest()).toEqual(['', '0123456789']);
+    expect(await reading([whole('0123'), failure, part('456789', 'bytes 4-9/10')]).all()).toEqual(['0123456789']);
   });
 
   it('on after a cut where only the answers to the parts tell the size', async () => {
     const { 'content-length': _, ...unsized } = HEADERS;
     const first = new Response(body('0123', away()), { headers: unsized });
-    const { rest, asked } = reading([first, part('456789', 'bytes 4-9/10')]);
-    expect(await rest()).toEqual(['', '0123456789']);
+    const { all, asked } = reading([first, part('456789', 'bytes 4-9/10')]);
+    expect(await all()).toEqual(['0123456789']);
     expect(asked).toEqual([undefined, [4, undefined, '"a"']]);
   });
 
@@ -210,10 +196,16 @@ describe('a file is read', () => {
       });
       const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 5-9/20' };
       await ranged.reader.begin(new Response(pieces, { status: 206, headers }));
-      expect(await ranged.rest()).toEqual(['56789']);
+      expect(await ranged.rest()).toEqual('56789');
     }
     const { 'content-length': _, ...unsized } = HEADERS;
-    expect(await reading([new Response(body('0123'), { headers: unsized })]).rest()).toEqual(['', '0123']);
+    expect(await reading([new Response(body('0123'), { headers: unsized })]).all()).toEqual(['0123']);
+    const counted = reading([new Response(body('0123456'), { headers: unsized })]);
+    await counted.reader.open(4);
+    expect(await errorOf(counted.rest())).toEqual({
+      ...interrupted('is longer than the 4 bytes announced'),
+      code: 'file_changed',
+    });
   });
 });
 
@@ -221,17 +213,17 @@ describe('a download gives up', () => {
   it('after five cuts in a row, and says how far it came and why', async () => {
     const silent = () => [whole('0123'), ...Array.from({ length: 5 }, () => part('', 'bytes 4-9/10'))];
     const gone = reading(silent());
-    expect(await failed(gone)).toEqual(
+    expect(await errorOf(gone.all())).toEqual(
       interrupted('broke off 6 times in a row, last after 4 of 10 bytes: the connection closed early'),
     );
     expect(gone.pauses).toEqual([250, 500, 1_000, 2_000, 4_000]);
     const cause = away();
     const answers = [whole('0123'), ...Array.from({ length: 5 }, () => cause)];
-    expect(await failed(reading(answers))).toEqual(
+    expect(await errorOf(reading(answers).all())).toEqual(
       interrupted('broke off 6 times in a row, last after 4 of 10 bytes', cause),
     );
     const strays = Array.from({ length: 6 }, () => part('x', 'bytes 7-9/10'));
-    expect(await failed(reading([whole('0123'), ...strays]))).toEqual(
+    expect(await errorOf(reading([whole('0123'), ...strays]).all())).toEqual(
       interrupted(
         'broke off 6 times in a row, last after 4 bytes: the service sends the range "bytes 7-9/10", which it was not asked for',
       ),
@@ -240,31 +232,34 @@ describe('a download gives up', () => {
 
   it('at once when the first answer fails, or a later one for good', async () => {
     const [first, later] = [away(), refusal(403)];
-    expect(await rejection(reading([first]).rest())).toBe(first);
-    expect(await rejection(reading([whole('0123'), later]).rest())).toBe(later);
+    expect(await rejection(reading([first]).all())).toBe(first);
+    expect(await rejection(reading([whole('0123'), later]).all())).toBe(later);
     const unsatisfiable = refusal(416);
-    expect(await rejection(reading([unsatisfiable]).rest())).toBe(unsatisfiable);
+    expect(await rejection(reading([unsatisfiable]).all())).toBe(unsatisfiable);
   });
 
-  it('when there are more bytes than were announced', async () => {
-    expect(await failed(reading([whole('0123456789x')]))).toEqual(interrupted('is longer than the 10 bytes announced'));
+  it('when there are more bytes than were announced, each time', async () => {
+    const long = reading(Array.from({ length: 6 }, () => whole('0123456789x')));
+    expect(await errorOf(long.all())).toEqual(
+      interrupted('broke off 6 times in a row, last after 10 of 10 bytes: is longer than the 10 bytes announced'),
+    );
   });
 
   it('when an answer cannot be checked: encoded without a size, a range that is not told, no byte', async () => {
     const encoded = { 'content-encoding': 'gzip' };
-    expect(await failed(reading([whole('01', encoded)]))).toEqual(
+    expect(await errorOf(reading([whole('01', encoded)]).all())).toEqual(
       interrupted(
         'is refused: the answer has Content-Encoding gzip and does not tell its size, so that a cut could not be noticed',
       ),
     );
-    expect(await reading([whole('01', encoded)], { sizeOf: async () => 2 }).rest()).toEqual(['', '01']);
+    expect(await reading([whole('01', encoded)], { info: async () => ({ sizeBytes: 2 }) }).all()).toEqual(['01']);
     for (const range of ['bytes ?', 'x bytes 0-1/2', 'bytes 0-1/2x', 'bytes 0-1', 'bytes */2']) {
       await expect(reading([]).reader.begin(part('01', range))).rejects.toThrow(
         'The download of job job_1 cannot be resumed: the answer does not tell its range.',
       );
     }
     const { 'content-length': _, ...unsized } = HEADERS;
-    expect(await failed(reading([new Response(body(''), { headers: unsized })]))).toMatchObject({
+    expect(await errorOf(reading([new Response(body(''), { headers: unsized })]).all())).toMatchObject({
       message: 'The service answered with an empty file for job job_1.',
       code: 'not_media',
     });
@@ -272,11 +267,12 @@ describe('a download gives up', () => {
 
   it('with the reason of its signal, and is not asked for again', async () => {
     const stop = new AbortController();
-    const { rest, reader } = reading([whole('0123456789')], { signal: stop.signal });
+    const { all, reader } = reading([whole('0123456789')], { signal: stop.signal });
     stop.abort(new Error('enough'));
-    expect(await rejection(rest())).toMatchObject({ message: 'enough' });
+    expect(await rejection(all())).toMatchObject({ message: 'enough' });
     reader.cancel();
     const left = reading([whole('0123456789')]);
+    await left.reader.open();
     left.reader.cancel();
     expect(await rejection(left.rest())).toMatchObject({
       name: 'AbortError',
@@ -295,40 +291,32 @@ describe('the connection of an answer', () => {
   });
 
   it.each<[string, () => ReturnType<typeof endless>]>([
-    ['is longer than announced', () => endless(['x'.repeat(600)])],
     ['is a page, told by its first chunks', () => endless(['<ht', `ml>${' '.repeat(600)}`])],
     ['is an encoded file of unknown size', () => endless(['0'], { 'content-encoding': 'gzip' })],
     ['is an empty file', () => endless([], { 'content-length': '0' })],
   ])('is closed when its answer %s, which is a DownloadError', async (_, answer) => {
     const { response, cancelled } = answer();
-    expect(await rejection(reading([response]).rest())).toMatchObject({ name: 'DownloadError' });
+    expect(await rejection(reading([response]).all())).toMatchObject({ name: 'DownloadError' });
     await expect.poll(() => cancelled).toHaveLength(1);
   });
 
   it('is closed when its answer does not continue the file, or is no longer wanted', async () => {
     const stray = endless([], { 'content-range': 'bytes 7-9/10' }, 206);
-    expect(await reading([whole('0123'), stray.response, whole('abcdefghij')]).rest()).toEqual([
-      '',
-      '0123',
-      'abcdefghij',
-    ]);
+    expect(await reading([whole('0123'), stray.response, whole('abcdefghij')]).all()).toEqual(['0123', 'abcdefghij']);
     const other = endless([], { etag: '"b"' });
-    const strict = reading([other.response], { restarts: false });
+    const strict = reading([other.response]);
     await strict.reader.begin(whole('0123'));
-    expect(await failed(strict)).toEqual(CHANGED(4));
-    const had = endless(['0123456789'.repeat(60)], { 'content-length': '1200' });
-    const skipping = reading([]);
-    await skipping.reader.begin(had.response);
-    skipping.reader.skip(4);
-    await expect.poll(() => [stray, other, had].map(({ cancelled }) => cancelled.length)).toEqual([1, 1, 1]);
+    expect(await errorOf(strict.rest())).toEqual(CHANGED(4));
+    await expect.poll(() => [stray, other].map(({ cancelled }) => cancelled.length)).toEqual([1, 1]);
   });
 
   it('leaves no listener on the signal when the file has ended, or has failed', async () => {
     for (const answers of [[whole('0123456789')], [refusal(403)]]) {
       const { signal, listeners } = countedSignal();
-      const { rest } = reading(answers, { signal });
+      const { all } = reading(answers, { signal });
+      const ended = all().catch(() => {});
       expect(listeners()).toBe(1);
-      await rest().catch(() => {});
+      await ended;
       expect(listeners()).toBe(0);
     }
   });

@@ -35,8 +35,8 @@ function fake(jobs: object = {}) {
 describe('a file that is read through a client', () => {
   it('has its size from outputInfo where the answer does not tell it', async () => {
     const { client, asked } = fake();
-    const version = await outputReader(client, source).read();
-    expect(version).toEqual({ type: 'version', sizeBytes: 5, contentType: 'video/mp4', etag: '"a"' });
+    const version = await outputReader(client, source).open();
+    expect(version).toEqual({ sizeBytes: 5, contentType: 'video/mp4', etag: '"a"' });
     const signal = expect.any(AbortSignal);
     expect(asked).toEqual([
       ['output', 'job_1', { signal }],
@@ -46,7 +46,7 @@ describe('a file that is read through a client', () => {
 
   it('has none where outputInfo fails, which is no failure of the file', async () => {
     const { client } = fake({ outputInfo: () => Promise.reject(refused) });
-    expect(await outputReader(client, source).read()).toMatchObject({ type: 'version', sizeBytes: undefined });
+    expect(await outputReader(client, source).open()).toMatchObject({ sizeBytes: undefined });
   });
 });
 

@@ -65,48 +65,6 @@ it('follows a redirect to storage without the key', async () => {
   for (const { headers } of storage) expect(headers).not.toHaveProperty('authorization');
 });
 
-describe('the memory of what was written', () => {
-  it('goes back at once, and with it all that was received', async () => {
-    service.addOutput('job_1', { body: MOVIE });
-    let bytes = 0;
-    const giveBack = ArrayBuffer.prototype.transfer;
-    const transfer = vi.spyOn(ArrayBuffer.prototype, 'transfer').mockImplementation(function (this: ArrayBuffer, size) {
-      bytes += this.byteLength;
-      return giveBack.call(this, size);
-    });
-    await saveOutput(makeClient(service), 'job_1', target);
-    transfer.mockRestore();
-    expect(bytes).toBe(MOVIE.length);
-    await sameAsMovie();
-  });
-
-  it('is left alone where a fetch of your own may still hold it', async () => {
-    const chunks = [MOVIE.slice(0, 900_000), MOVIE.slice(900_000)];
-    const body = () => new ReadableStream({ pull: (to) => (chunks[at] ? to.enqueue(chunks[at++]) : to.close()) });
-    let at = 0;
-    const headers = { 'content-length': `${MOVIE.length}` };
-    const client = makeClient(service, { fetch: async () => new Response(body(), { headers }) });
-    await saveOutput(client, 'job_1', target);
-    expect(hash(Buffer.concat(chunks))).toBe(hash(MOVIE));
-    await sameAsMovie();
-  });
-
-  it('stays with a copy of the answer that a fetch of your own has kept', async () => {
-    service.addOutput('job_1', { body: MOVIE });
-    const copies: Response[] = [];
-    const client = makeClient(service, {
-      async fetch(...call) {
-        const response = await fetch(...call);
-        copies.push(response.clone());
-        return response;
-      },
-    });
-    await saveOutput(client, 'job_1', target);
-    expect(hash(new Uint8Array((await copies[0]?.arrayBuffer()) ?? []))).toBe(hash(MOVIE));
-    await sameAsMovie();
-  });
-});
-
 describe('after a cut', () => {
   it('asks for the rest only, provided that it is the same file', async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000, 300_000, 1_000] });

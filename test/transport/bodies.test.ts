@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
 import { type ClientOptions, ConnectionError, TimeoutError } from '../../src/index.js';
-import { readerOf } from '../../src/runtime/bytes.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import type { ResponseEvent } from '../../src/transport/hooks.js';
 import { BASE_URL, countedSignal, created, freshKey, json, rejection, stubbed } from './support.js';
@@ -222,45 +221,18 @@ it('a stream on Bun stays the Response of its fetch, whose length it knows', asy
   expect(response).toBe(native);
 });
 
-describe('what is beneath a stream', () => {
-  it('ends by an abort with its reason, and after timeoutMs with a TimeoutError', async () => {
-    const silent = () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
-    const first = await opened(silent);
-    const aborted = rejection(readerOf(first.response).read());
-    first.controller.abort('enough');
-    expect(await aborted).toBe('enough');
-    const second = await opened(silent, { timeoutMs: 1_000 });
-    const late = rejection(readerOf(second.response).read());
-    await vi.advanceTimersByTimeAsync(1_010);
-    expect(await late).toBeInstanceOf(TimeoutError);
-  });
-
-  it('is cancelled with it', async () => {
-    const cancelled = vi.fn();
-    const { response, listeners } = await opened(() => inPieces('hello', 1, cancelled));
-    await readerOf(response).cancel('seen enough');
-    expect(cancelled).toHaveBeenCalledWith('seen enough');
-    expect(listeners()).toBe(0);
-  });
-
-  it('is not used on Workers, whose own stream knows its length', async () => {
-    const lengths: number[] = [];
-    class FixedLengthStream extends TransformStream {
-      constructor(length: number) {
-        super();
-        lengths.push(length);
-      }
+it('a stream on Workers is one whose length the runtime knows', async () => {
+  const lengths: number[] = [];
+  class FixedLengthStream extends TransformStream {
+    constructor(length: number) {
+      super();
+      lengths.push(length);
     }
-    vi.stubGlobal('FixedLengthStream', FixedLengthStream);
-    const { response } = await opened(() => new Response('hello', { headers: { 'content-length': '5' } }));
-    expect(await response.text()).toBe('hello');
-    expect(lengths).toEqual([5]);
-    const again = await opened(() => new Response('hello', { headers: { 'content-length': '5' } }));
-    const first = await readerOf(again.response).read();
-    expect(new TextDecoder().decode(first.value)).toBe('hello');
-    // What is read is what the runtime's own stream hands over.
-    expect(again.response.body?.locked).toBe(true);
-  });
+  }
+  vi.stubGlobal('FixedLengthStream', FixedLengthStream);
+  const { response } = await opened(() => new Response('hello', { headers: { 'content-length': '5' } }));
+  expect(await response.text()).toBe('hello');
+  expect(lengths).toEqual([5]);
 });
 
 describe('the answer to bytes that were sent', () => {

@@ -1,8 +1,9 @@
 import { constants, type Stats } from 'node:fs';
-import { access, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
+import { access, type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { extensionFor, type JobRef, type OutputVersion, requireJobId } from '../../downloading/output.js';
+import type { OutputReader } from '../../downloading/output-reader.js';
 import {
   explained,
   type OutputClient,
@@ -20,7 +21,6 @@ import { safeFileName } from '../../schemas/media-type.js';
 import { show } from '../../schemas/show.js';
 import { fileSystemCode } from './flush.js';
 import { PartFile } from './part-file.js';
-import { SameFile } from './same-file.js';
 
 /** How far a download has come. */
 export interface SaveProgress {
@@ -57,8 +57,7 @@ export interface SavedOutput {
 /**
  * Saves a finished job's file. The bytes are written beside the target under a hidden
  * name, checked, flushed to the disk and only then renamed, so that the path holds the whole file or none. After a cut the
- * download goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise. So it
- * does when the program was killed and saves the same job to the same path again.
+ * download goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise.
  *
  * A path that is a directory, or ends in `/`, gets a file named after the job. A missing directory is made. Where the job's
  * own file is there already, the call resolves with `existed: true`: it has the job's name and the right size, or, under a
@@ -81,22 +80,12 @@ export async function saveOutput(
   return await atCaller(storing(client, { name: 'saveOutput', jobId }, () => saving.to(path)));
 }
 
-/** A version of the file, and where it is to go. */
-interface Fetched extends OutputVersion {
-  readonly path: string;
-  /** The file of this job, where it was there already. */
-  readonly existed: SavedOutput | undefined;
-}
-
 /** One download on its way: the client's calls and the disk, with failures told in the user's words. */
 class Saving {
   readonly #client: OutputClient;
   readonly #source: SourceOptions;
   readonly #options: SaveOutputOptions;
   readonly #inContext: RunInContext = callerContext();
-  #part: PartFile | undefined;
-  /** A file that is there, while it is compared with the one of the job. */
-  #there: SameFile | undefined;
 
   constructor(client: OutputClient, source: SourceOptions, options: SaveOutputOptions) {
     this.#client = client;
@@ -106,78 +95,71 @@ class Saving {
 
   /** Saves the file to the path that the caller gave. */
   async to(given: unknown): Promise<SavedOutput> {
-    const { overwrite = false } = this.#options;
     const target = await this.#inDisk(() => saveTarget(given));
     if ('file' in target) await this.#refuseNoFile(target.file);
+    const reader = outputReader(this.#client, this.#source);
+    const save = (version: OutputVersion) => this.#save(reader, version, target);
     try {
-      const { contentType, path, existed } = await explained(this.#client, this.#source, () => this.#fetch(target));
-      if (existed !== undefined) return existed;
-      const part = this.#part;
-      if (part === undefined) throw new GenError('The file ended before it began.');
-      const { sizeBytes } = part;
+      return await explained(this.#client, this.#source, () => reader.fromStart(save));
+    } finally {
+      reader.cancel();
+    }
+  }
+
+  async #save(reader: OutputReader, version: OutputVersion, target: SaveTarget): Promise<SavedOutput> {
+    if ('file' in target) {
+      const isThere = await this.#isSameSize(target.file, version);
+      return isThere ? this.#compare(reader, target.file, version) : this.#fetch(reader, target.file, version);
+    }
+    const path = join(target.directory, this.#name(version));
+    return (await this.#existing(path, version)) ?? this.#fetch(reader, path, version);
+  }
+
+  /** Fetches the file into a part beside its target, which then takes the target's place. */
+  async #fetch(reader: OutputReader, path: string, { sizeBytes, contentType }: OutputVersion): Promise<SavedOutput> {
+    const { overwrite = false } = this.#options;
+    const place = overwrite ? await this.#inDisk(() => linkedPath(path)) : path;
+    const part = await this.#inDisk(() => PartFile.open(place));
+    try {
+      for (let bytes = await reader.read(); bytes; bytes = await reader.read()) {
+        const written = part.write(bytes);
+        if (written !== undefined) await this.#inDisk(() => written);
+        this.#tell(part.sizeBytes, sizeBytes);
+      }
       await this.#inDisk(async () => {
         const mode = overwrite ? (await statsOfRegular(path))?.mode : undefined;
-        await part.commit(overwrite ? await linkedPath(path) : path, { overwrite, mode });
+        await part.commit(place, { overwrite, mode });
       }, path);
-      return { path, sizeBytes, contentType };
+      return { path, sizeBytes: part.sizeBytes, contentType };
     } catch (cause) {
-      await this.#part?.abandon();
+      await part.abandon();
       throw cause;
     }
   }
 
-  /** Fetches the file into a part beside its target; gives the path that it is to have. */
-  async #fetch(target: SaveTarget): Promise<Fetched> {
-    const reader = outputReader(this.#client, this.#source);
-    let version: Fetched | undefined;
+  /** Compares the file that is there with the one of the job: a name of the caller's own does not say whose file it is. */
+  async #compare(reader: OutputReader, path: string, { contentType }: OutputVersion): Promise<SavedOutput> {
+    const file = await this.#inDisk(() => open(path));
     try {
-      for (;;) {
-        const piece = await reader.read();
-        if (piece.type === 'end' && version !== undefined) return { ...version, existed: this.#same(version) };
-        if (piece.type === 'version') {
-          const path = 'file' in target ? target.file : join(target.directory, this.#name(piece));
-          const existed = 'file' in target ? undefined : await this.#existing(path, piece);
-          version = { ...piece, path, existed };
-          if (existed !== undefined) return version;
-          if ('file' in target && (await this.#compares(path, piece))) continue;
-          await this.#begin(path, piece);
-          reader.skip(this.#part?.sizeBytes ?? 0);
-        } else if (piece.type === 'bytes' && this.#there !== undefined) {
-          const there = this.#there;
-          const isSame = await this.#inDisk(() => there.goesOnWith(piece.bytes));
-          if (!isSame && version !== undefined) throw this.#taken(version.path);
-        } else if (piece.type === 'bytes') {
-          const written = this.#part?.write(piece.bytes, piece.isOwned);
-          if (written !== undefined) await this.#inDisk(() => written);
-          this.#tell(version?.sizeBytes);
-        }
+      let sizeBytes = 0;
+      for (let bytes = await reader.read(); bytes; bytes = await reader.read()) {
+        const { length } = bytes;
+        const own = await this.#inDisk(() => bytesAt(file, sizeBytes, length));
+        if (!own.equals(bytes)) throw this.#taken(path);
+        sizeBytes += length;
       }
+      return { path, sizeBytes, contentType, existed: true };
     } finally {
-      reader.cancel();
-      await this.#there?.close();
+      await file.close();
     }
   }
 
-  /**
-   * Whether a file of the right size is at the path that the caller named, so that it is compared with the one of the job: a
-   * name of the caller's own does not say whose file it is.
-   */
-  async #compares(path: string, { sizeBytes }: OutputVersion): Promise<boolean> {
-    await this.#there?.close();
-    this.#there = undefined;
+  /** Whether a file of the job's size is at the path, without `overwrite`. Throws where something else is. */
+  async #isSameSize(path: string, { sizeBytes }: OutputVersion): Promise<boolean> {
     if (this.#options.overwrite === true || !(await this.#inDisk(() => isPathTaken(path)))) return false;
     const stats = await this.#inDisk(() => statsOfRegular(path));
     if (stats?.size !== sizeBytes) throw this.#taken(path);
-    this.#there = await this.#inDisk(() => SameFile.open(path));
     return true;
-  }
-
-  /** The file that was compared to its end. */
-  #same({ path, sizeBytes, contentType }: Fetched): SavedOutput | undefined {
-    const there = this.#there;
-    if (there === undefined) return undefined;
-    if (there.sizeBytes !== sizeBytes) throw this.#taken(path);
-    return { path, sizeBytes, contentType, existed: true };
   }
 
   #name({ contentType }: OutputVersion): string {
@@ -193,19 +175,8 @@ class Saving {
     return undefined;
   }
 
-  /** Opens the part for a version of the file. */
-  async #begin(path: string, { sizeBytes, etag }: OutputVersion): Promise<void> {
-    await this.#part?.abandon();
-    this.#part = undefined;
-    const beside = this.#options.overwrite === true ? await this.#inDisk(() => linkedPath(path)) : path;
-    this.#part = await this.#inDisk(() =>
-      PartFile.open({ target: beside, jobId: this.#source.jobId, sizeBytes, etag }),
-    );
-  }
-
-  #tell(totalBytes: number | undefined): void {
+  #tell(receivedBytes: number, totalBytes: number | undefined): void {
     const { onProgress } = this.#options;
-    const receivedBytes = this.#part?.sizeBytes ?? 0;
     if (onProgress) this.#inContext(() => callObserver(() => onProgress({ receivedBytes, totalBytes })));
   }
 
@@ -243,6 +214,16 @@ class Saving {
       cause,
     });
   }
+}
+
+/** The bytes of a file at a position; fewer where it ends. */
+async function bytesAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length);
+  let have = 0;
+  for (let read = 1; read > 0 && have < length; have += read) {
+    read = (await file.read(buffer, have, length - have, position + have)).bytesRead;
+  }
+  return buffer.subarray(0, have);
 }
 
 /** Links to links that are followed. */

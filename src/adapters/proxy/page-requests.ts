@@ -2,7 +2,7 @@
 // a webhook or a key. No other page gets an answer, or has an effect.
 import { isDevelopment } from '../../client/config.js';
 import { isUploadField } from '../../rules/fields.js';
-import { joinBytes } from '../../runtime/bytes.js';
+import { readUpTo } from '../../runtime/bytes.js';
 import type { Clock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import { badTicket, Refused } from './answers.js';
@@ -84,7 +84,9 @@ export async function pageBody(request: Request, clock: Clock): Promise<Record<s
   const type = request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== 'application/json') throw new Refused(415, 'json_required', 'Send JSON.');
   if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw bodyTooLarge();
-  const bytes = await readBounded(request, clock);
+  const { bytes, end } = await readUpTo(request.body, MOST_BODY_BYTES, (fire) => clock.after(BODY_MS, fire));
+  if (end === 'late') throw new Refused(408, 'body_timeout', 'The body did not arrive in time.');
+  if (end === 'too_large') throw bodyTooLarge();
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder().decode(bytes));
@@ -98,33 +100,6 @@ export async function pageBody(request: Request, clock: Clock): Promise<Record<s
 
 function bodyTooLarge(): Refused {
   return new Refused(413, 'body_too_large', 'The body is too large.');
-}
-
-async function readBounded(request: Request, clock: Clock): Promise<Uint8Array<ArrayBuffer>> {
-  const reader = request.body?.getReader();
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  let size = 0;
-  let isLate = false;
-  const stopTimer = clock.after(BODY_MS, () => {
-    isLate = true;
-    reader?.cancel().catch(() => {});
-  });
-  try {
-    for (;;) {
-      const part = await reader?.read();
-      if (isLate) throw new Refused(408, 'body_timeout', 'The body did not arrive in time.');
-      if (!part || part.done) break;
-      size += part.value.byteLength;
-      if (size > MOST_BODY_BYTES) {
-        await reader?.cancel().catch(() => {});
-        throw bodyTooLarge();
-      }
-      chunks.push(part.value);
-    }
-  } finally {
-    stopTimer();
-  }
-  return joinBytes(chunks);
 }
 
 const DEEPEST = 12;

@@ -1,7 +1,9 @@
 import { type JobRef, requireJobId } from '../../downloading/output.js';
+import { RestartRequired } from '../../downloading/output-reader.js';
 import {
   explained,
   type OutputClient,
+  outputReader,
   requireOutputClient,
   type SourceOptions,
   storing,
@@ -148,23 +150,26 @@ class Copy {
   }
 
   async run(): Promise<StoredOutput> {
-    let output: OpenOutput | undefined;
+    let reader = outputReader(this.#client, this.#source);
     try {
       for (;;) {
         const found = await this.#found();
         if (found) return found;
-        output ??= await this.#explained(() => openOutput(this.#client, this.#source));
-        const { reader, sizeBytes } = output;
-        const { jobId } = this.#source;
-        const body = copyBody(reader, { jobId, sizeBytes, handed: (bytes) => this.#tell(bytes, sizeBytes) });
+        // A put that has failed begins with the file from its beginning.
+        const output = await this.#explained(() => openOutput(reader));
+        const { sizeBytes } = output;
+        const body = copyBody(output, (bytes) => this.#tell(bytes, sizeBytes));
         try {
           return await this.#put(output, body);
         } catch (thrown) {
-          output = await this.#next(output, { body, thrown });
+          if (body.failure()?.reason instanceof RestartRequired) continue;
+          reader.cancel();
+          await this.#afterFailure(body, thrown);
+          reader = outputReader(this.#client, this.#source);
         }
       }
     } finally {
-      output?.reader.cancel();
+      reader.cancel();
     }
   }
 
@@ -251,26 +256,11 @@ class Copy {
     return this.#error(`http_${status}`, `answers the put with HTTP status ${status}`, { status });
   }
 
-  /** What to put after a put that failed: undefined for the file from its beginning. Throws where it would fail again. */
-  async #next(
-    { reader }: OpenOutput,
-    { body, thrown }: { readonly body: CopyBody; readonly thrown: unknown },
-  ): Promise<OpenOutput | undefined> {
+  /** Waits until a put that failed may be made again. Throws where it would fail again. */
+  async #afterFailure(body: CopyBody, thrown: unknown): Promise<void> {
     this.#options.signal?.throwIfAborted();
-    const broken = body.source();
-    if (broken && 'version' in broken) {
-      const { version } = broken;
-      if (version.sizeBytes !== undefined) return { reader, version, sizeBytes: version.sizeBytes };
-    }
-    reader.cancel();
-    if (broken && 'failure' in broken) {
-      const { failure } = broken;
-      // The file has changed after its bytes were counted.
-      const isChanged = DownloadError.isInstance(failure) && failure.code === 'file_changed';
-      if (!isChanged || this.#repeatsLeft <= 0) return this.#explained(() => Promise.reject(failure));
-      this.#repeatsLeft -= 1;
-    }
-    if (broken) return undefined;
+    const failure = body.failure();
+    if (failure) return this.#explained(() => Promise.reject(failure.reason));
     const error = asStorageError(thrown, this.#store, 'to take the file');
     if (error.code === 'body_not_read') throw error;
     if (body.isWhole() && mayHaveStored(error)) this.#unanswered = body;
@@ -278,7 +268,6 @@ class Copy {
     if (isLost && this.#destination.head === undefined) throw this.#taken(error);
     // Another was faster: what the store holds now is looked at before anything else.
     await this.#again(error, isLost);
-    return undefined;
   }
 
   /** Waits before a request is sent again, unless it is to be repeated at once. Throws what would fail in the same way. */

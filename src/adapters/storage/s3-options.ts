@@ -75,9 +75,9 @@ export function checkS3Options(options: S3Options): void {
 function checkEndpoint({ endpoint, bucket }: S3Options): void {
   if (endpoint === undefined) return;
   const { host, pathname } = new URL(endpoint);
-  const path = pathname.split('/').filter((part) => part !== '');
   const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);
-  if (!isHost && path.at(-1) !== encodeURI(bucket)) return;
+  // Behind a longer path the name may be the store's own, as in Supabase's "/storage/v1/s3".
+  if (!isHost && pathname.replace(/\/$/, '') !== `/${encodeURI(bucket)}`) return;
   const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
   throw new GenError(`endpoint contains the bucket "${bucket}", which is added by itself: leave ${part} off.`);
 }

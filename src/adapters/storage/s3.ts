@@ -9,7 +9,7 @@ import {
   refusesCondition,
   type StoreAnswer,
 } from '../../rules/object-storage.js';
-import { bodyOfLength } from '../../runtime/bytes.js';
+import { bodyOfLength, readUpTo } from '../../runtime/bytes.js';
 import { systemClock } from '../../runtime/clock.js';
 import { isNode } from '../../runtime/platform.js';
 import {
@@ -133,7 +133,11 @@ class S3Sender {
   /** The answer to a HEAD of the object. Undefined where there is none, and where these credentials may not look. */
   async look(signal: AbortSignal): Promise<Response | undefined> {
     const response = await this.ask('HEAD', {}, signal);
-    if (response.ok) return response;
+    if (response.ok && response.headers.has('etag')) return response;
+    if (response.ok) {
+      const what = 'is no S3 store: it answers a HEAD without an ETag. Check endpoint';
+      throw this.#error('not_s3', what, { status: response.status });
+    }
     if (isAbsent({ status: response.status, code: '' })) return undefined;
     // The answer to a HEAD has no body. A GET of the first byte says why it was refused.
     const told = await this.ask('GET', { range: 'bytes=0-0' }, signal);
@@ -308,21 +312,7 @@ interface S3Refusal extends StoreAnswer {
 
 async function storeRefusal(response: Response): Promise<S3Refusal> {
   const { status } = response;
-  const text = await firstText(response);
+  const text = new TextDecoder().decode((await readUpTo(response.body, MOST_S3_ERROR_BYTES)).bytes);
   const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
   return { status, text, code: field('Code') ?? `http_${status}`, message: field('Message'), region: field('Region') };
-}
-
-async function firstText({ body }: Response): Promise<string> {
-  const reader = body?.getReader();
-  if (reader === undefined) return '';
-  const decoder = new TextDecoder();
-  let text = '';
-  while (text.length < MOST_S3_ERROR_BYTES) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    text += decoder.decode(value, { stream: true });
-  }
-  reader.cancel().catch(() => undefined);
-  return text;
 }
