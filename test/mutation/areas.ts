@@ -96,7 +96,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
 export const LEFT_OUT = [
   '**/node_modules/**',
   'test/**/*{campaign,crashes,stack,receiver-crash,many-processes,installed,chromium,browser,runtimes,recipes}*.test.ts',
-  'test/**/*{azurite,s3rver,s3-oracle,example,edge-process,frameworks,receivers,stripe-peer,types}*.test.ts',
+  'test/**/*{azurite,example,edge-process,frameworks,receivers,stripe-peer,types}*.test.ts',
   'test/cloudflare/{one-account,overlap}.test.ts',
   'test/budget/{redis,stores}.test.ts',
   'test/storage/limits.test.ts',

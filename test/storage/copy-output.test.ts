@@ -163,6 +163,13 @@ describe('a put', () => {
     expect(await failure(copy())).toMatchObject({ code: 'object_exists' });
   });
 
+  it('is not needed where the store writes the name of the metadata in another case', async () => {
+    const metadata = { 'Gen-Job': 'job_1' };
+    const head = async () => ({ sizeBytes: MOVIE.length, metadata });
+    const { put } = store.at('fox.mp4');
+    expect(await copyOutput(makeClient(service), 'job_1', { head, put })).toMatchObject({ existed: true });
+  });
+
   it('is decided by itself where the head is denied', async () => {
     const { put } = store.at('fox.mp4');
     const head = () => Promise.reject(Object.assign(new Error('denied'), { status: 403 }));

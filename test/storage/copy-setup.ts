@@ -33,7 +33,7 @@ export const answering =
     return answer as { etag?: string };
   };
 /** Takes the whole body and tells its tag. */
-export const take = answering({ etag: '"1"' });
+const take = answering({ etag: '"1"' });
 /** Fails with an error, after it has taken the whole body or none of it. */
 export const failing =
   (error: unknown, isWhole = false): Put =>

@@ -11,35 +11,6 @@ afterEach(() => {
 
 describe('the time of a store', () => {
   const hold = () => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const LATE = 'did nothing for 1000 ms (timeoutMs) (job job_1).';
-
-  it('is timeoutMs for a look and for the first byte', async () => {
-    hold();
-    const hangs = start();
-    hangs.head.mockImplementation(() => new Promise(() => {}));
-    const looked = rejection(hangs.copy({ timeoutMs: 1_000, retries: 0 }));
-    await vi.advanceTimersByTimeAsync(1_001);
-    expect(await looked).toMatchObject({ code: 'timeout', message: `The store "mine" ${LATE}`, store: 'mine' });
-    expect(hangs.head.mock.calls[0]?.[0].signal.aborted).toBe(true);
-    const put = start({ puts: [() => new Promise<never>(() => {})] });
-    const failed = rejection(put.copy({ timeoutMs: 1_000, retries: 0 }));
-    await until(() => put.put.mock.calls.length === 1);
-    await vi.advanceTimersByTimeAsync(1_001);
-    expect(await failed).toMatchObject({ code: 'timeout', status: undefined });
-  });
-
-  it('is a minute by default', async () => {
-    hold();
-    const { copy, put } = start({ puts: [() => new Promise<never>(() => {})] });
-    const ended = vi.fn();
-    void copy({ retries: 0 }).catch(ended);
-    await until(() => put.mock.calls.length === 1);
-    await vi.advanceTimersByTimeAsync(59_900);
-    expect(ended).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(200);
-    expect(ended.mock.calls).toEqual([[expect.objectContaining({ message: expect.stringContaining('60000 ms') })]]);
-  });
-
   it('is longer by a second for each megabyte after the last byte, for a store that sends them only then', async () => {
     hold();
     let isWhole = false;
@@ -107,12 +78,6 @@ describe('the time of a store', () => {
 });
 
 describe('an abort', () => {
-  it('beforehand asks nothing', async () => {
-    const { copy, asked, output } = start();
-    expect(await rejection(copy({ signal: AbortSignal.abort('no') }))).toBe('no');
-    expect([asked(), output.mock.calls]).toEqual([[0, 0], []]);
-  });
-
   it('in a pause ends it at once', async () => {
     const { controller, signal, listeners } = countedSignal();
     const { copy, clock, put, asked } = start({ puts: [failing(new Error('away'))] });

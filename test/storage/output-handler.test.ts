@@ -403,6 +403,18 @@ describe('what cannot be served', () => {
     expect((await serve()).status).toBe(502);
   });
 
+  it('to a page that has gone away nothing is served, and nobody is told', async () => {
+    const controller = new AbortController();
+    const onError = vi.fn();
+    const authorize = () => {
+      controller.abort();
+      throw new Error('aborted');
+    };
+    const handler = createOutputHandler({ client: makeClient(service), authorize, onError });
+    const answer = await handler(new Request('https://app.test/files/job_1', { signal: controller.signal }));
+    expect([answer.status, onError.mock.calls]).toEqual([499, []]);
+  });
+
   it('another method is 405', async () => {
     const answer = await serve({}, undefined, { method: 'POST', body: 'x' });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);

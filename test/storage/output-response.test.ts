@@ -1,5 +1,5 @@
 // The answer to a page as a whole: which headers, which words, which type, under which name.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { fileResponse, plainResponse } from '../../src/adapters/storage/output-response.js';
 import { path } from '../../src/client/endpoint.js';
 import { outputHeaders, outputInfoOf, requireJobId } from '../../src/downloading/output.js';
@@ -189,4 +189,19 @@ describe('a call on the file of a job', () => {
     expect(of).toThrow(message);
     expect(path`/jobs/${'a/b c'}/output`()).toBe('/jobs/a%2Fb%20c/output');
   });
+});
+
+it.each([
+  [16 * 1024 * 1024, true],
+  [16 * 1024 * 1024 + 1, false],
+  [undefined, false],
+])('on Bun a file of %s bytes is given in one piece: %s', async (sizeBytes, isOnePiece) => {
+  vi.stubGlobal('Bun', {});
+  const { 'content-length': _, ...unsized } = HEADERS;
+  const headers = { ...unsized, ...(sizeBytes !== undefined && { 'content-length': `${sizeBytes}` }) };
+  const answer = new Response('12345', { headers });
+  const served = await serve(answer);
+  vi.unstubAllGlobals();
+  expect(answer.bodyUsed).toBe(isOnePiece);
+  expect(await served.text()).toBe('12345');
 });

@@ -1,4 +1,4 @@
-// A strict S3 over node:http. It stores an object whole or not at all, and checks every signature. Held against the AWS SDK.
+// A strict S3 over node:http. It stores an object whole or not at all, and checks every signature.
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';

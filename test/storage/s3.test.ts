@@ -320,6 +320,14 @@ describe('what the store refuses', () => {
     expect(store.sent('PUT')).toHaveLength(expected === NO_BUCKET ? 1 : 0);
   });
 
+  it('a page that answers in place of a store is no object: the endpoint is wrong', async () => {
+    const fetch = async () => new Response('<p>Sign in</p>', { headers: { 'content-type': 'text/html' } });
+    const error = await failure(copy({ fetch }));
+    expect(error).toMatchObject({ code: 'not_s3', status: 200 });
+    expect(error.message).toContain('is no S3 store: it answers a HEAD without an ETag. Check endpoint');
+    expect(reads()).toBe(0);
+  });
+
   it('a store that cannot be reached', async () => {
     await store.close();
     expect(await failure(copy({}, { retries: 1 }))).toMatchObject({ code: 'unreachable', status: undefined });
@@ -424,6 +432,15 @@ describe('s3 is refused by name', () => {
     expect(make).toThrow(message);
     expect(make).not.toThrow('pa55');
   });
+});
+
+it.each([
+  'http://127.0.0.1:9000',
+  'https://media.store.test',
+  'https://store.test/media/base',
+  'https://account.supabase.co/storage/v1/media',
+])('takes the endpoint %s', (endpoint) => {
+  expect(s3({ ...store.at(KEY), endpoint }).store).toBe('s3');
 });
 
 it('reaches AWS by the name of the bucket, and a bucket with a dot by path', async () => {
