@@ -77,13 +77,6 @@ describe('a run', () => {
     expect(paths()).toEqual(['images', 'videos', 'videoEdits', 'characters']);
   });
 
-  it('ends with the answer to its create where the job has ended already', async () => {
-    browser.answers = { videos: [DONE] };
-    const run = open().videos.create(PROMPT);
-    expect(await endOf(run)).toMatchObject({ phase: 'done' });
-    expect(paths()).toEqual(['videos']);
-  });
-
   it('fails with what the job has failed with, and asks no more', async () => {
     const error = { code: 'content_rejected', message: 'The prompt was refused.' };
     browser.answers = { videos: [{ ticket: 't1', status: 'failed', error }] };
@@ -227,17 +220,6 @@ describe('stop() and forget()', () => {
     fail(new TypeError('aborted'));
     await vi.advanceTimersByTimeAsync(60_000);
     expect([run.get().phase, paths()]).toEqual(['creating', ['videos']]);
-  });
-
-  it('a run that is stopped while its file is uploaded asks for nothing', async () => {
-    browser.answers = { upload: [{ put: 'p1' }], uploaded: [{ upload: 'u1' }] };
-    browser.bytesStatus = { POST: 'pending' };
-    const run = open().videos.create({ first_frame_upload_id: new Blob(['x']) });
-    await settled();
-    run.stop();
-    await settled();
-    expect(browser.sends.map(({ isAborted }) => isAborted)).toEqual([true]);
-    expect([paths(), kept()]).toEqual([['upload'], {}]);
   });
 
   it('forget() removes the run here and in the other tabs', async () => {

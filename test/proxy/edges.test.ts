@@ -3,7 +3,7 @@ import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { CLOCK, clockOf } from '../../src/runtime/clock.js';
-import { type App, KEY, msUntil, openApp, watchFrom } from './support.js';
+import { type App, KEY, msUntil, openApp } from './support.js';
 
 const ASK = { prompt: 'a fox' };
 const ANN = { id: 'ann' };
@@ -87,35 +87,6 @@ describe('the option url', () => {
     const app = openApp({ url });
     expect(await app.proxy.link('job_1', { expiresInMs: 1_000 })).toMatch(/^https:\/\/app\.test\/api\/gen\/file\?t=./);
     expect(await openApp().proxy.link('job_1', { expiresInMs: 1_000 })).toMatch(/^file\?t=./);
-  });
-});
-
-describe('requests that are held open', () => {
-  /** An app whose job stays under way, and a request that is held until its page leaves. */
-  async function openHeld() {
-    const app = openApp({ holdMs: 60_000 }, { clock: 'manual' });
-    const { body } = await app.post('videos', { key: KEY, ask: ASK });
-    const ticket = String(body.ticket);
-    await app.post('watch', { ticket });
-    return { app, watch: () => watchFrom(app, ticket) };
-  }
-
-  it('are 64 for each user, and the next is refused until one has ended', async () => {
-    const { watch } = await openHeld();
-    const asked = Array.from({ length: 65 }, watch);
-    const [at, refused] = await Promise.race(asked.map(async ({ answer }, place) => [place, await answer] as const));
-    expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toEqual([
-      429,
-      '5',
-      { code: 'rate_limited', message: 'Too many open requests. Try again later.' },
-    ]);
-    const [first] = asked.toSpliced(at, 1);
-    first?.leave();
-    expect((await first?.answer)?.status).toBe(200);
-    const more = [watch(), watch()];
-    expect((await Promise.race(more.map(({ answer }) => answer))).status).toBe(429);
-    for (const { leave } of [...asked, ...more]) leave();
-    await Promise.all([...asked, ...more].map(({ answer }) => answer));
   });
 });
 

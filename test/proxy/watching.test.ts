@@ -1,9 +1,9 @@
 // Tickets that the server makes, and requests that are held open until a job moves on.
-import { GenClient, GenError } from 'gen-client';
+import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { CLOCK, clockOf } from '../../src/runtime/clock.js';
-import { APP, msUntil, openApp, SECRET, watchFrom } from './support.js';
+import { msUntil, openApp, watchFrom } from './support.js';
 
 const ANN = { id: 'ann' };
 const MINUTE_MS = 60_000;
@@ -221,41 +221,4 @@ describe('where the bytes of an upload go', () => {
     const { protocol } = new URL(createSandbox().baseUrl);
     expect(body.direct).toEqual({ url: `${protocol}//storage.test/upl_1`, headers: {} });
   });
-});
-
-describe('a body', () => {
-  const nested = (depth: number): object => (depth === 0 ? {} : { in: nested(depth - 1) });
-
-  it.each<[string, string, string]>([
-    ['that is not JSON', '{', 'The body is not JSON.'],
-    ['that is not an object', '[1]', 'The body is not a JSON object.'],
-    ['that is nested too deeply', JSON.stringify(nested(14)), 'The body is nested too deeply.'],
-    ['that hides a prototype', '{"ask":{"in":[{"__proto__":{}}]}}', 'The field __proto__ is not accepted.'],
-  ])('%s is a 400 that says so', async (_, body, message) => {
-    const answer = await openApp().post('videos', body);
-    expect(answer).toMatchObject({ status: 400, body: { message } });
-  });
-
-  it('that is as deep as it may be is read', async () => {
-    const answer = await openApp().post('videos', { key: 'k'.repeat(36), ask: { prompt: 'x', more: nested(9) } });
-    expect(answer.status).toBe(200);
-  });
-});
-
-it.each([401, 402, 403])('a %i of the service says nothing about the account of the app', async (status) => {
-  const app = openApp();
-  app.sandbox.faults.add({ match: { path: '/v1/videos' }, status, code: 'some_code', times: 9 });
-  const answer = await app.post('videos', { key: 'k'.repeat(36), ask: { prompt: 'a fox' } });
-  expect(answer).toMatchObject({
-    status: 502,
-    body: { code: 'service_error', message: 'The generation service is not available. Try again later.' },
-  });
-});
-
-it('every secret has at least 32 characters, and one that has not is not shown', () => {
-  for (const secret of ['short', [], [SECRET, 'short'], Array.from({ length: 9 }, () => SECRET)]) {
-    const message = 'secret must be a string of 32 characters or more, or a list of up to 8 of them.';
-    expect(() => openApp({ secret })).toThrow(new GenError(message));
-  }
-  expect(() => openApp({ secret: [SECRET, SECRET], origins: [APP] })).not.toThrow();
 });
