@@ -23,7 +23,11 @@ interface Place {
 }
 
 /** Starts the servers, has the scenario run by `run`, and looks at what arrived. */
-async function hold({ project }: Context, uploads: number, run: (place: Place) => Promise<Step[]>): Promise<void> {
+async function hold(
+  { project }: Pick<Context, 'project'>,
+  uploads: number,
+  run: (place: Place) => Promise<Step[]>,
+): Promise<void> {
   copyFileSync(SCENARIO, join(project, 'files-scenario.mjs'));
   const directory = mkdtempSync(join(tmpdir(), 'gen-runtime-'));
   const service = await LoopbackService.start();
@@ -46,22 +50,57 @@ async function hold({ project }: Context, uploads: number, run: (place: Place) =
   }
 }
 
-/** Runs the scenario as a program of its own, with the door for files. */
+/** Writes the scenario as a program of a project, with the entry point for files. */
+function writeProgram(project: string, place: Place): string {
+  return writeEntry(
+    project,
+    'files-entry.mjs',
+    `import * as gen from 'gen-client';
+     import * as node from 'gen-client/node';
+     import { filesScenario } from './files-scenario.mjs';
+     console.log(JSON.stringify(await filesScenario({ gen, node, ...${JSON.stringify(place)} })));`,
+  );
+}
+
+const stepsIn = (printed: string) => JSON.parse(printed.trim().split('\n').at(-1) ?? '[]') as Step[];
+
+/** Runs the scenario as a program of its own. */
 function asProgram(name: string, program: string, flags: readonly string[]): Suite {
   const run = (context: Context) =>
     hold(context, UPLOADS, async (place) => {
-      const entry = writeEntry(
-        context.project,
-        'files-entry.mjs',
-        `import * as gen from 'gen-client';
-         import * as node from 'gen-client/node';
-         import { filesScenario } from './files-scenario.mjs';
-         console.log(JSON.stringify(await filesScenario({ gen, node, ...${JSON.stringify(place)} })));`,
-      );
-      const printed = await execute(program, [...flags, entry], context.project);
-      return JSON.parse(printed.trim().split('\n').at(-1) ?? '[]') as Step[];
+      const entry = writeProgram(context.project, place);
+      return stepsIn(await execute(program, [...flags, entry], context.project));
     });
   return { name, run };
+}
+
+/** Yarn puts a file system of its own in the place of Node's, whose handles cannot flush. */
+async function inYarnPnp({ project }: Context): Promise<void> {
+  const app = mkdtempSync(join(tmpdir(), 'gen-pnp-'));
+  const dependencies = { 'gen-client': `file:${join(project, 'node_modules/gen-client')}` };
+  writeFileSync(
+    join(app, 'package.json'),
+    JSON.stringify({ name: 'app', private: true, type: 'module', dependencies }),
+  );
+  writeFileSync(join(app, 'yarn.lock'), '');
+  const yarn = tool('yarn');
+  const registry = (await execute('npm', ['config', 'get', 'registry'], app)).trim();
+  const env = {
+    ...process.env,
+    YARN_NODE_LINKER: 'pnp',
+    YARN_ENABLE_TELEMETRY: '0',
+    YARN_ENABLE_IMMUTABLE_INSTALLS: 'false',
+    YARN_NPM_REGISTRY_SERVER: registry,
+    YARN_UNSAFE_HTTP_WHITELIST: new URL(registry).hostname,
+  };
+  try {
+    await execute(process.execPath, [yarn, 'install'], app, env);
+    await hold({ project: app }, UPLOADS, async (place) =>
+      stepsIn(await execute(process.execPath, [yarn, 'node', writeProgram(app, place)], app, env)),
+    );
+  } finally {
+    rmSync(app, { recursive: true });
+  }
 }
 
 /** In workerd there are no files: bytes and streams. */
@@ -90,6 +129,12 @@ async function inWorkerd(context: Context): Promise<void> {
 /** Files in and out, runtime by runtime. */
 export const suites: Suite[] = [
   asProgram('files in Node', process.execPath, []),
+  asProgram('files in Node with permissions', process.execPath, [
+    '--permission',
+    '--allow-fs-read=*',
+    `--allow-fs-write=${join(tmpdir(), '*')}`,
+  ]),
+  { name: 'files in Yarn PnP', run: inYarnPnp },
   asProgram('files in Bun', tool('bun'), []),
   asProgram('files in Deno', tool('deno'), ['run', '--allow-all', '--quiet']),
   { name: 'files in workerd', run: inWorkerd },

@@ -53,9 +53,14 @@ export function tool(name: string): string {
 }
 
 /** Runs a program to its end; its standard output. A failure carries all that it printed. */
-export function execute(program: string, args: readonly string[], cwd: string): Promise<string> {
+export function execute(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile(program, args, { cwd, timeout: 90_000, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
+    execFile(program, args, { cwd, env, timeout: 90_000, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
       if (error) reject(new Error(`${error.message}\n${stdout}\n${stderr}`.trim()));
       else resolve(stdout);
     });
