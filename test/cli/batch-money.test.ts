@@ -99,17 +99,17 @@ describe('the name of a row', () => {
   it('is refused before the row is paid for when another file has it', async () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(inFolder('out'));
-    writeFileSync(inFolder('out/fox.jpg'), 'mine');
+    writeFileSync(inFolder('out/FOX.jpg'), 'mine');
     const { code, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK);
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringMatching(
-        /line 1: ".*fox\.jpg" is there already\. Pass --force to replace it, or give the row another id/,
+        /line 1: ".*FOX\.jpg" is there already\. Pass --force to replace it, or give the row another id/,
       ),
     });
     expect(sandbox.requests).toEqual([]);
     expect((await batch('--force')).code).toBe(0);
-    expect(readdirSync(inFolder('out')).sort()).toEqual(['fox.jpg', 'fox.png', 'prompts.store']);
+    expect(readdirSync(inFolder('out')).sort()).toEqual(['FOX.jpg', 'fox.png', 'prompts.store']);
   });
 
   it('is not free after the prompt has changed: the file belongs to the earlier job', async () => {
@@ -216,33 +216,6 @@ describe('rows', () => {
     const { report } = await batch();
     expect(report.byLabel).toEqual([{ label: 'ann', jobs: 2, tokens: 4 }]);
     expect(JSON.stringify(sandbox.requests)).not.toContain('ann');
-  });
-
-  it('name no call by a property of every object', async () => {
-    prompts({ call: 'constructor', prompt: 'a' });
-    expect((await batch()).stderr).toBe('');
-    expect((await cli('batch', 'prompts.jsonl', ...QUICK)).stderr).toContain('call "constructor" does not exist');
-  });
-
-  it('are read from CSV: quotes, line breaks, numbers, lists and empty cells', async () => {
-    const csv =
-      'id,call,prompt,model,duration,generate_audio,reference_image_urls\n' +
-      'fox,videos,"a fox, ""red""\nat dawn",svc-video-pro,5,false,https://x.test/a.png; https://x.test/b.png\n' +
-      'owl,images,007,,,,\n';
-    writeFileSync(inFolder('prompts.csv'), csv);
-    const { code, stderr } = await cli('batch', 'prompts.csv', ...QUICK);
-    expect({ code, stderr: stderr.includes('Error') }).toEqual({ code: 0, stderr: false });
-    const bodies = sandbox.requests.filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(body ?? ''));
-    expect(bodies).toContainEqual({
-      prompt: 'a fox, "red"\nat dawn',
-      model: 'svc-video-pro',
-      duration: 5,
-      generate_audio: false,
-      reference_image_urls: ['https://x.test/a.png', 'https://x.test/b.png'],
-    });
-    expect(bodies).toContainEqual({ prompt: '007' });
-    writeFileSync(inFolder('broken.csv'), 'id,prompt\n"a,b\n');
-    expect((await cli('batch', 'broken.csv', ...QUICK)).stderr).toContain('broken.csv: not CSV');
   });
 });
 

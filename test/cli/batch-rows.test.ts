@@ -43,6 +43,10 @@ describe('a row is refused', () => {
     [{ label: 7, prompt: 'a' }, 'label must be a non-empty text.'],
     [{ label: null, prompt: 'a' }, 'label must be a non-empty text.'],
     [{ call: 'songs', prompt: 'a' }, 'call "songs" does not exist. Use one of images, videos, videoEdits, characters.'],
+    [
+      { call: 'constructor', prompt: 'a' },
+      'call "constructor" does not exist. Use one of images, videos, videoEdits, characters.',
+    ],
     [{ call: 7, prompt: 'a' }, 'call "7" does not exist. Use one of images, videos, videoEdits, characters.'],
     [{ call: 'vidoes', prompt: 'a' }, 'call "vidoes" does not exist. Did you mean "videos"?'],
     [{ params: { prompt: 'a' }, lable: 'x' }, 'a row has no field "lable". Did you mean "label"?'],

@@ -50,6 +50,17 @@ it('copies each file once, and keeps its store beside the prompts', async () => 
 
 describe('before anything is paid', () => {
   it.each([
+    [['--dest', 's3://'], {}, '--dest: "s3://" is not a place. Give s3://bucket or s3://bucket/prefix/.'],
+    [['--dest', 'https://b/x'], {}, '--dest: "https://b/x" is not a place.'],
+    [['--dest', 's3://media'], { AWS_SECRET_ACCESS_KEY: ' ' }, 'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.'],
+  ])('%j under %j is refused: %s', async (words, env, message) => {
+    prompts(FOX);
+    const { code, stderr } = await run(env, ...words);
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it.each([
     ['a wrong secret', { AWS_SECRET_ACCESS_KEY: 'wrong' }, 'media'],
     ['a bucket that does not exist', {}, 'nowhere'],
   ])('%s is refused', async (_, env, bucket) => {
