@@ -18,6 +18,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     sandbox = createSandbox({
       clock: 'manual',
       limits: 'off',
+      prices: 15,
       webhookFetch: async (url) => new Response(null, { status: String(url).includes('bad') ? 500 : 204 }),
     });
     server = await sandbox.listen();

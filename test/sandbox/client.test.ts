@@ -3,11 +3,13 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 
 const prompt = 'a fox at dawn';
+const { limit: LIMIT, windowMs: WINDOW_MS } = DOCUMENTED_LIMITS['videos.create'];
 
 describe('sandbox.client()', () => {
   test('is set up: it creates, waits, saves and deletes without another word', async () => {
@@ -43,13 +45,13 @@ describe('sandbox.client()', () => {
   test('clients of a sandbox and of its fork share no limits', async () => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     const client = sandbox.client({ rateLimit: 'throw' });
-    for (let at = 0; at < 20; at++) await client.videos.create({ prompt });
+    for (let at = 0; at < LIMIT; at++) await client.videos.create({ prompt });
     await expect(client.videos.create({ prompt })).rejects.toMatchObject({ code: 'rate_limited' });
     const fork = createSandbox({ jobDurationMs: 0 }).fork();
     const other = fork.client({ rateLimit: 'throw', apiKey: fork.apiKey });
     await expect(other.videos.create({ prompt })).resolves.toBeDefined();
     expect(client.limits()['videos.create']).toMatchObject({ free: 0 });
-    expect(other.limits()['videos.create']).toMatchObject({ free: 19 });
+    expect(other.limits()['videos.create']).toMatchObject({ free: LIMIT - 1 });
     const copy = sandbox.fork();
     expect([copy.apiKey, copy.baseUrl === sandbox.baseUrl]).toEqual([sandbox.apiKey, false]);
     const unused = Object.values(copy.client().limits()).map(({ free, limit }) => free === limit);
@@ -90,8 +92,8 @@ describe("a client on the sandbox's clock", () => {
     const sandbox = createSandbox({ review: { asset: 30_000 }, balanceTokens: 1e6 });
     const client = sandbox.client();
     const started = performance.now();
-    await Promise.all(Array.from({ length: 45 }, () => client.videos.create({ prompt })));
-    expect(sandbox.now() - Date.parse(sandbox.jobs[0]?.createdAt ?? '')).toBeGreaterThanOrEqual(120_000);
+    await Promise.all(Array.from({ length: 2 * LIMIT + 1 }, () => client.videos.create({ prompt })));
+    expect(sandbox.now() - Date.parse(sandbox.jobs[0]?.createdAt ?? '')).toBeGreaterThanOrEqual(2 * WINDOW_MS);
     const { upload_id } = await client.uploads.upload(new Blob(['x'], { type: 'image/png' }), { filename: 'a.png' });
     expect((await client.videos.createAndWait({ prompt, first_frame_upload_id: upload_id })).status).toBe('completed');
     sandbox.faults.add({ match: { path: '/v1/voices' }, status: 500, times: 2 });

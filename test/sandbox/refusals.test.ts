@@ -21,15 +21,14 @@ const LARGEST = Object.entries(limits.uploadBytes).map(
 );
 
 /** A POST, or what a client has to do for it. */
-type Request = readonly [path: string, body: object] | ((client: PlainClient) => Promise<Answer>);
-const videos = (...bodies: readonly object[]): Request[] => bodies.map((body) => ['/v1/videos', { prompt, ...body }]);
-const images = (...bodies: readonly object[]): Request[] => bodies.map((body) => ['/v1/images', { prompt, ...body }]);
-const edits = (...bodies: readonly object[]): Request[] => bodies.map((body) => ['/v1/video-edits', body]);
-const characters = (...bodies: readonly object[]): Request[] =>
+type Ask = readonly [path: string, body: object] | ((client: PlainClient) => Promise<Answer>);
+const videos = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/videos', { prompt, ...body }]);
+const images = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/images', { prompt, ...body }]);
+const edits = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/video-edits', body]);
+const characters = (...bodies: readonly object[]): Ask[] =>
   bodies.map((body) => ['/v1/characters', { prompt, name: 'Ada', ...body }]);
-const uploads = (...bodies: readonly object[]): Request[] =>
-  bodies.map((body) => ['/v1/uploads', { ...file, ...body }]);
-const content = (...items: readonly unknown[]): Request[] => videos(...items.map((item) => ({ content: [item] })));
+const uploads = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/uploads', { ...file, ...body }]);
+const content = (...items: readonly unknown[]): Ask[] => videos(...items.map((item) => ({ content: [item] })));
 
 const register = async (client: PlainClient, name?: string, width = 640) => {
   const upload_id = await client.upload('IMAGE', name, png(width));
@@ -37,13 +36,13 @@ const register = async (client: PlainClient, name?: string, width = 640) => {
 };
 /** A create that refers to an upload of a type. */
 const withUpload =
-  (type: 'IMAGE' | 'VIDEO' | 'AUDIO', path: string, field: string, body: object = { prompt }): Request =>
+  (type: 'IMAGE' | 'VIDEO' | 'AUDIO', path: string, field: string, body: object = { prompt }): Ask =>
   async (client) => {
     const id = await client.upload(type);
     return client.call('POST', path, { ...body, [field]: field.endsWith('s') ? [id] : id });
   };
 
-const REFUSED: Readonly<Record<string, readonly Request[]>> = {
+const REFUSED: Readonly<Record<string, readonly Ask[]>> = {
   invalid_api_key: endpoints
     .filter((row) => !row.public && row.method !== 'HEAD')
     .map(
@@ -65,6 +64,10 @@ const REFUSED: Readonly<Record<string, readonly Request[]>> = {
   ],
   upload_not_found: [
     (client) => client.call('DELETE', '/v1/uploads/x'),
+    async (client) => {
+      const other = client.as(client.sandbox.createKey({ account: 'other' }));
+      return other.call('DELETE', `/v1/uploads/${await client.upload('IMAGE')}`);
+    },
     ['/v1/uploads/complete', { upload_id: 'x' }],
     ['/v1/uploads/complete', {}],
     ['/v1/characters', { mode: 'register', name: 'Ada', upload_id: 'x' }],
@@ -222,7 +225,7 @@ function struck(client: PlainClient, code: string | undefined, status: number): 
   return client.call('POST', '/v1/speech', { text: 'hello' });
 }
 
-const send = (request: Request, client: PlainClient) =>
+const send = (request: Ask, client: PlainClient) =>
   typeof request === 'function' ? request(client) : client.call('POST', ...request);
 
 const OWN: Readonly<Record<string, number>> = { invalid_request: 400, not_found: 404 };
@@ -285,7 +288,7 @@ describe('a reference URL is public and HTTPS, in every field', () => {
 });
 
 describe('what the document allows is taken', () => {
-  const TAKEN: readonly Request[] = [
+  const TAKEN: readonly Ask[] = [
     ...videos({ first_frame_url: image, last_frame_url: image }, { reference_images: [image] }),
     ...videos({ reference_videos: [clip], reference_images: [image], reference_audios: [audio] }),
     ...videos({ camera_fixed: true, reference_videos: [clip] }),

@@ -28,7 +28,7 @@ describe.each(Object.entries(SHAPES))('the SDK reads %s', (_, shape) => {
     expect((await client.models.list()).models).toHaveLength(Object.keys(MODELS).length);
     expect((await client.voices.list()).voices).toMatchObject([{ voice_id: 'voice_aria' }, {}, {}]);
     const image = await client.images.create({ prompt, reference_upload_ids: [upload_id] });
-    expect(image).toMatchObject({ job: { status: 'completed', quotedTokenCost: 2 }, warnings: [] });
+    expect(image).toMatchObject({ job: { status: 'completed', quotedTokenCost: expect.any(Number) }, warnings: [] });
     const edit = { model: 'svc-video-pro', prompt, video: 'https://a.test/a.mp4' } as const;
     expect((await client.videoEdits.create(edit)).job.status).toBe('completed');
     await client.characters.delete(character_id);
