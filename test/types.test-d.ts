@@ -23,7 +23,11 @@ import type {
   Videos,
 } from '../src/index.js';
 import { type DEFAULT_VIDEO_MODEL, extra, isCompleted, type MODELS } from '../src/index.js';
+import type { DOCUMENTED_FIELDS } from '../src/rules/fields.js';
+import type { CharacterParams, RegisterCharacterParams } from '../src/schemas/character.js';
+import type { ImageParams } from '../src/schemas/params.js';
 import type { UploadRef } from '../src/schemas/upload.js';
+import type { VideoEditParams } from '../src/schemas/video-params.js';
 
 declare const client: GenClient;
 declare const text: string;
@@ -116,4 +120,13 @@ test('what a model lacks does not compile, what is not known of a model does', (
   client.videoEdits.create({ model: 'svc-video-pro', prompt: 'x' });
   client.videos.create({ model: 'svc-video-next', prompt: 'x', duration: 7, resolution: '8k' });
   client.videos.create({ model: text, prompt: 'x', duration: 7, resolution: '8k' });
+});
+
+test('the types have the documented fields, and no others', () => {
+  type Documented<Call extends keyof typeof DOCUMENTED_FIELDS> = (typeof DOCUMENTED_FIELDS)[Call][number];
+  expectTypeOf<keyof ImageParams>().toEqualTypeOf<Documented<'images'>>();
+  expectTypeOf<keyof VideoParams>().toEqualTypeOf<Documented<'videos' | 'videoEdits'>>();
+  expectTypeOf<keyof VideoEditParams | 'content'>().toEqualTypeOf<Documented<'videoEdits'>>();
+  expectTypeOf<keyof CharacterParams | 'mode'>().toEqualTypeOf<Documented<'characters'>>();
+  expectTypeOf<keyof RegisterCharacterParams | 'mode'>().toEqualTypeOf<Documented<'registration'>>();
 });

@@ -104,6 +104,7 @@ const RAW_REQUEST = optionsOf({ method: anything, path: anything, query: anObjec
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   checkOptions('request', RAW_REQUEST, request);
   const { method, path, query, body } = request;
+  if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body: pass query, or another method.');
   const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
   const lane = LANE_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
   return { name: 'request', method, path, query, body, lane, decode: (answer) => unwrap(answer) as T };

@@ -106,6 +106,12 @@ export const milliseconds = must<number>(
   (value) => typeof value === 'number' && value > 0,
 );
 
+/** Milliseconds above 0, or false for no limit. */
+export const timeLimit = must<number | false>(
+  'a number of milliseconds above 0, or false for no limit',
+  (value) => value === false || (typeof value === 'number' && value > 0),
+);
+
 /** Milliseconds, 0 or more. */
 export const millisecondsOrZero = must<number>(
   'a number of milliseconds, 0 or more',

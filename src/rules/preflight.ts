@@ -1,16 +1,15 @@
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
-import { show as showValue } from '../schemas/show.js';
+import { show } from '../schemas/show.js';
 import {
   checkReferences,
   EDIT_SOURCE_FIELDS,
   type FieldsCall,
   FRAME_FIELDS,
-  ITEM_LISTS,
   REFERENCE_IMAGE_FIELDS,
-  refuseTwins,
   refuseUndocumented,
+  urlsIn,
 } from './fields.js';
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
@@ -20,9 +19,6 @@ const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities,
   ['ratio', 'aspectRatios', 'aspect_ratio_not_supported'],
   ['aspect_ratio', 'aspectRatios', 'aspect_ratio_not_supported'],
 ];
-
-/** Parameters that hold a public URL or several. */
-const URL_PARAM = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/;
 
 /** What the checks of a call may be told. */
 export interface CheckOptions {
@@ -38,14 +34,18 @@ export interface CheckOptions {
  */
 function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {}): Fields {
   if (typeof body === 'string') {
-    refuseParam('prompt_required', 'prompt', `missing; pass an object, for example { prompt: ${showValue(body)} }.`);
+    refuseParam('prompt_required', 'prompt', `is required; pass an object, for example { prompt: ${show(body)} }.`);
   }
   const params = isFields(body) ? body : {};
   refuseUndocumented(call, params, extra);
-  for (const item of [params.references, params.content].flat().filter(isFields)) refuseTwins(item);
   const { model } = params;
   if (model !== undefined && typeof model !== 'string') {
-    refuseParam('model_not_found', 'model', `must be a string, not ${showValue(model)}.`);
+    refuseParam('model_not_found', 'model', `must be a string, not ${show(model)}.`);
+  }
+  for (const [param, value] of Object.entries(params)) {
+    // JSON has no such number: null would be sent.
+    if (typeof value === 'number' && !Number.isFinite(value))
+      refuseParam('http_400', param, `must be a number, not ${value}.`);
   }
   checkReferences(params);
   return params;
@@ -68,18 +68,15 @@ function firstGiven(params: Fields, names: readonly string[]): string | undefine
 }
 
 /** Refuses a prompt that is missing or blank where no text among the items of `content` stands in for it. */
-function requirePrompt({ prompt }: Fields, content: readonly Fields[] = []): void {
-  if (hasWords(prompt) || content.some((item) => hasWords(item.text))) return;
-  refuseParam('prompt_required', 'prompt', `${showParam(prompt)}; give a non-empty text.`);
+function requirePrompt(params: Fields, content: readonly Fields[] = []): void {
+  if (!content.some((item) => hasWords(item.text))) requireText(params, 'prompt', 'prompt_required');
 }
 
-/**
- * Refuses a parameter that the spec calls required and gives no code for. Its code is the SDK's own for an answer
- * without one.
- */
-function requireText(params: Fields, param: string): void {
-  if (!hasWords(params[param]))
-    refuseParam('http_400', param, `${showParam(params[param])}; a non-empty string is required.`);
+/** Refuses a text that is missing or blank. Where the spec gives no code for that, it is the SDK's own for an answer without one. */
+function requireText(params: Fields, param: string, code: RequestErrorCode = 'http_400'): void {
+  const value = params[param];
+  if (hasWords(value)) return;
+  refuseParam(code, param, value === undefined ? 'is required.' : `must be a non-empty string, not ${show(value)}.`);
 }
 
 /** Refuses a known alias of another kind, and what the row of a known alias does not list. */
@@ -98,29 +95,26 @@ function requireOffered(params: Fields, kind: ModelCapabilities['kind'], { fallb
     const value = params[param];
     const offered: unknown = row[list];
     if (value === undefined || value === null || !Array.isArray(offered) || offered.includes(value)) continue;
-    refuseParam(
-      code,
-      param,
-      `${showParam(value)} is not offered by ${model}; it offers ${offered.map(showParam).join(', ')}.`,
-    );
+    refuseParam(code, param, `${show(value)} is not offered by ${model}; it offers ${offered.map(show).join(', ')}.`);
   }
 }
 
 /**
- * Warns of public URLs that are not https: guidance, since only the service knows what it can reach. Names the
- * parameter and not the URL, which may carry a secret.
+ * Warns of URLs that no service can reach: guidance, since only the service knows what it can. Names the parameter and not
+ * the URL, which may carry a secret.
  */
 function adviseHttps(params: Fields, warn: (message: string) => void): void {
   for (const [param, value] of Object.entries(params)) {
-    const isList = ITEM_LISTS.includes(param);
-    if (!isList && !URL_PARAM.test(param)) continue;
-    const urls = isList ? [value].flat().filter(isFields).flatMap(urlsIn) : [value].flat();
-    if (urls.some(isInsecure)) warn(`${param}: a public URL should start with https://.`);
+    if (urlsIn(param, value).some(isOutOfReach))
+      warn(`${param}: the service needs a public URL that starts with https://.`);
   }
 }
 
-function urlsIn(item: Fields): unknown[] {
-  return Object.entries(item).flatMap(([name, urls]) => (URL_PARAM.test(name) ? urls : []));
+/** Hosts of this machine, which only a tunnel makes public. */
+const LOOPBACK = /^https:\/\/(localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])([:/?#]|$)/i;
+
+function isOutOfReach(url: unknown): boolean {
+  return typeof url === 'string' && (!/^https:/i.test(url) || LOOPBACK.test(url));
 }
 
 /** Whether `value` is a text with more than blanks. */
@@ -138,17 +132,6 @@ function aliases(passes: (row: ModelCapabilities) => boolean): string {
 /** The items of `content`. */
 function contentOf(params: Fields): Fields[] {
   return [params.content].flat().filter(isFields);
-}
-
-/** A value as a message shows it. */
-function showParam(value: unknown): string {
-  return typeof value === 'string' ? `"${value}"` : value === undefined ? 'missing' : String(value);
-}
-
-function isInsecure(value: unknown): boolean {
-  // A clip among the items of `content` is an object with its URL inside.
-  const url = isFields(value) ? value.url : value;
-  return typeof url === 'string' && !/^https:/i.test(url);
 }
 
 /** The documented rules of POST /v1/characters in register mode. */
@@ -211,8 +194,9 @@ export function checkVideoEdit(body: unknown, warn: (message: string) => void, o
 function checkEdit(params: Fields, warn: (message: string) => void, options: CheckOptions): void {
   const model = params.model ?? options.fallback;
   if (!modelCapabilities(`${model}`)?.edits) {
-    const problem = `${showParam(model)} takes no edits; use ${aliases(({ edits }) => edits === true)}.`;
-    refuseParam('video_edit_model_not_supported', 'model', problem);
+    const problem = model === undefined ? 'is required' : `${show(model)} takes no edits`;
+    const editors = aliases(({ edits }) => edits === true);
+    refuseParam('video_edit_model_not_supported', 'model', `${problem}; use ${editors}.`);
   }
   const content = contentOf(params);
   // A clip in `content` may be meant as the source: the service knows, the document does not say.
@@ -221,7 +205,7 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
     refuseParam(
       'video_edit_source_required',
       'source_video_upload_id',
-      `missing; give one of ${EDIT_SOURCE_FIELDS.join(', ')}.`,
+      `is required; give one of ${EDIT_SOURCE_FIELDS.join(', ')}.`,
     );
   }
   requirePrompt(params, content);

@@ -2,7 +2,6 @@ import { DEFAULT_VIDEO_MODEL, modelCapabilities } from '../catalog.js';
 import type { PricedCall } from '../schemas/budget.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import type { JobCall } from '../schemas/job.js';
-import { isReferenceField } from './fields.js';
 import { USD_PER_TOKEN } from './limits.js';
 
 /** What a create costs, as far as its body says. */
@@ -23,7 +22,7 @@ export function priceOf(call: JobCall, body: unknown): Price {
 }
 
 function hasReferences(body: unknown): boolean {
-  return Object.keys(isFields(body) ? body : {}).some(isReferenceField);
+  return Object.keys(isFields(body) ? body : {}).some((name) => name.startsWith('reference') || name === 'content');
 }
 
 /** What the price of a create depends on, as far as its body says. An edit by `intent` is priced as one. */

@@ -22,7 +22,7 @@ const LIMIT = z.custom<number>(
   (value) => value === Number.POSITIVE_INFINITY || (typeof value === 'number' && Number.isInteger(value) && value >= 1),
   'a whole number of at least 1, or Infinity',
 );
-const A_WINDOW = 'a positive number of milliseconds';
+const A_WINDOW = 'a number of milliseconds above 0';
 const WINDOW_MS = z.custom<number>(
   (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
   A_WINDOW,

@@ -199,7 +199,7 @@ function checkLimits(file: {
   const maxBytes = MAX_BYTES[uploadType];
   if (maxBytes !== undefined && sizeBytes > maxBytes) {
     throw new PreflightError(
-      `The file has ${(sizeBytes / MB).toFixed(1)} MB, and ${uploadType} uploads may have ${maxBytes / MB} MB. Make it smaller first.`,
+      `The file has ${sizeBytes} bytes, and ${uploadType} uploads may have ${maxBytes} (${maxBytes / MB} MB).`,
       { code: 'upload_too_large', param: 'source' },
     );
   }

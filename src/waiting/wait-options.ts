@@ -2,7 +2,6 @@ import * as z from 'zod/mini';
 import * as option from '../rules/options.js';
 import type { JobProgress } from '../rules/read-order.js';
 import type { Recover, RecoverRule } from '../rules/run-state.js';
-import type { Budget } from '../schemas/budget.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 
@@ -26,12 +25,9 @@ export interface WaitOptions {
 /** The options of a wait, as fields for the schemas of calls that take more. */
 const WAIT_FIELDS = {
   signal: option.abortSignal,
-  timeoutMs: option.must<number | false>(
-    'a positive number of milliseconds, or false for no limit',
-    (value) => value === false || (typeof value === 'number' && value > 0),
-  ),
+  timeoutMs: option.timeLimit,
   pollIntervalMs: option.must<number>(
-    'a positive number of milliseconds',
+    'a number of milliseconds above 0',
     (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
   ),
   onUpdate: option.callback,
@@ -42,14 +38,8 @@ const WAIT_FIELDS = {
 export const WAIT_OPTIONS = z.strictObject(WAIT_FIELDS);
 
 /** The options of `createAndWait`. The options of its requests are checked with them. */
-export const CREATE_AND_WAIT_OPTIONS = z.strictObject({
+export const CREATE_AND_WAIT_OPTIONS = z.extend(option.REQUEST_OPTIONS, {
   ...WAIT_FIELDS,
-  maxRetries: option.count,
-  headers: option.headers,
-  extraBody: option.anObject,
-  preflight: option.flag,
-  budget: option.madeBy<Budget>('createBudget({ maxTokens })', 'usage', 'release'),
-  idempotencyKey: option.anything,
   onCreated: option.callback,
   resubmitPending: option.flag,
   recover: option.anything,

@@ -57,6 +57,7 @@ describe('a raw request', () => {
 
   it.each<[string, object, string]>([
     ['a misspelt part', { method: 'GET', url: '/v1/x' }, 'request has no option "url".'],
+    ['a GET with a body', { method: 'GET', path: '/v1/x', body: {} }, 'A GET has no body'],
     [
       'a query that is a text',
       { method: 'GET', path: '/v1/x', query: 'a=1' },

@@ -15,7 +15,6 @@ import { copyOutput, createOutputHandler, r2, s3 } from '../../src/adapters/stor
 import { GenClient, GenError, verifyWebhook } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
-import fields from '../fixtures/fields.json' with { type: 'json' };
 import { created, json, rejection, stubbed } from '../transport/support.js';
 
 /** Any function, called as JavaScript does. */
@@ -51,66 +50,6 @@ function call(name: string, params: unknown, options?: object) {
   const [namespace = '', method = ''] = name.split('.');
   return { seen, sent: Promise.resolve(loosely(Reflect.get(client, namespace), method)(params, options)) };
 }
-
-describe('the camelCase twin of a documented field', () => {
-  const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  const rows = Object.entries(fields).flatMap(([name, list]) => {
-    if (name === 'uploads.create') return [];
-    const documented = list.map((field) => field.name);
-    return documented
-      .filter((field) => camel(field) !== field && !documented.includes(camel(field)))
-      .map((field) => [name, field] as const);
-  });
-
-  it.each(rows)('%s refuses that of %s, by its name', async (name, field) => {
-    const { sent, seen } = call(name, { ...GOOD[name], [camel(field)]: 'x' });
-    const error = await rejection(sent);
-    expect(error).toMatchObject({ name: 'PreflightError', status: 400, param: camel(field) });
-    // The service calls the aspect ratio of images and edits by its short name too. A key is an option as well.
-    const meant = field === 'idempotency_key' ? 'is an option: .*' : `write (${field}|ratio)`;
-    expect(String(error)).toMatch(new RegExp(`${meant}\\.$`));
-    expect(seen).toEqual([]);
-  });
-
-  it('is taken for the name that the call itself has', async () => {
-    expect(String(await rejection(call('images.create', { prompt: 'x', aspectRatio: '1:1' }).sent))).toContain(
-      'write ratio.',
-    );
-    expect(String(await rejection(call('videos.create', { prompt: 'x', aspectRatio: '1:1' }).sent))).toContain(
-      'write aspect_ratio.',
-    );
-  });
-
-  it('is refused inside content as well', async () => {
-    const content = [{ type: 'image_url', imageUrl: 'https://a.test/a.png', role: 'first_frame' }];
-    expect(await rejection(call('videos.create', { prompt: 'x', content }).sent)).toMatchObject({ param: 'imageUrl' });
-  });
-
-  it('passes where the service documents it, where it is undefined, and without preflight', async () => {
-    const urls = ['https://a.test/a.png'];
-    const passing: [Params, object?][] = [
-      [{ referenceImageUrls: urls }],
-      [{ referenceVideoUrls: urls, referenceAudioUrls: urls }],
-      [{ aspectRatio: undefined }],
-      [{ notDocumented: 1, new_field: 2 }, { preflight: false }],
-      [{ aspectRatio: '16:9' }, { preflight: false }],
-    ];
-    for (const [params, options] of passing) {
-      const { sent, seen } = call('videos.create', { prompt: 'x', ...params }, options);
-      await sent;
-      expect(seen).toHaveLength(1);
-      expect(JSON.parse(seen[0]?.body ?? '')).toEqual(JSON.parse(JSON.stringify({ prompt: 'x', ...params })));
-    }
-  });
-});
-
-it.each([5, null, {}, ['svc-video-fast'], true])('a model that is no string is refused: %j', async (model) => {
-  for (const name of ['images.create', 'videos.create', 'videoEdits.create']) {
-    const { sent, seen } = call(name, { ...GOOD[name], model });
-    expect(await rejection(sent)).toMatchObject({ name: 'PreflightError', code: 'model_not_found', param: 'model' });
-    expect(seen).toEqual([]);
-  }
-});
 
 it('a prompt in place of the params names the fix', async () => {
   const { sent, seen } = call('videos.create', 'a fox at dawn');

@@ -13,7 +13,7 @@ describe('without any call, exit code 2', () => {
     [['video', 'a', '--duration', '7'], 'duration: 7 is not offered by svc-video-fast; it offers 4, 5, 6, 8, 10.'],
     [['video', 'a', '-m', 'svc-video-mini', '--resolution', '4k', '-i', 'fox.png'], 'it offers "480p", "720p".'],
     [['video', 'a', '-i', 'fox.png', '--first-frame', 'fox.png'], 'send frames or reference images'],
-    [['video', ' '], 'prompt: " "; give a non-empty text.'],
+    [['video', ' '], 'prompt: must be a non-empty string, not " ".'],
     [['image', 'a', '-m', 'svc-image-fast', '-r', '21:9'], 'ratio: "21:9" is not offered by svc-image-fast'],
     [['edit', 'upl_1', 'a', '-m', 'svc-video-gen-2-5'], 'svc-video-gen-2-5'],
     [['video', 'a', '--duration', 'long'], 'Give a number.'],

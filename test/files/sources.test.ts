@@ -242,7 +242,7 @@ describe('a source is refused', () => {
       big(52_428_801),
       { mimeType: 'image/png' },
       {
-        message: 'The file has 50.0 MB, and IMAGE uploads may have 50 MB. Make it smaller first.',
+        message: 'The file has 52428801 bytes, and IMAGE uploads may have 52428800 (50 MB).',
         code: 'upload_too_large',
         param: 'source',
       },

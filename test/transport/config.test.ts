@@ -62,8 +62,8 @@ describe('a bad option', () => {
   });
 
   it.each<[string, object]>([
-    ["limits['jobs.get'].windowMs must be a positive number of milliseconds, not undefined.", { limit: 5 }],
-    ["limits['jobs.get'].windowMs must be a positive number of milliseconds, not 0.", { limit: 5, windowMs: 0 }],
+    ["limits['jobs.get'].windowMs must be a number of milliseconds above 0, not undefined.", { limit: 5 }],
+    ["limits['jobs.get'].windowMs must be a number of milliseconds above 0, not 0.", { limit: 5, windowMs: 0 }],
     [
       "limits['jobs.get'].limit must be a whole number of at least 1, or Infinity, not 1.5.",
       { limit: 1.5, windowMs: 5 },

@@ -5,7 +5,7 @@ import type { GenClient } from '../../src/index.js';
 import type { Recover } from '../../src/rules/run-state.js';
 import { json, rejection, stubbed } from '../transport/support.js';
 
-const TIME_LIMIT = 'a positive number of milliseconds, or false for no limit';
+const TIME_LIMIT = 'a number of milliseconds above 0, or false for no limit';
 const TRIES = 'a whole number of further tries, or { models: [...] } with the models to try once each';
 const BUDGET = 'what createBudget({ maxTokens }) returns, or an object with the methods usage, release';
 
@@ -16,9 +16,9 @@ const waits: readonly Wrong[] = [
   ['timeoutMs', true, 'true', TIME_LIMIT],
   ['timeoutMs', '5', '"5"', TIME_LIMIT],
   ['timeoutMs', null, 'null', TIME_LIMIT],
-  ['pollIntervalMs', -1, '-1', 'a positive number of milliseconds'],
-  ['pollIntervalMs', '5', '"5"', 'a positive number of milliseconds'],
-  ['pollIntervalMs', false, 'false', 'a positive number of milliseconds'],
+  ['pollIntervalMs', -1, '-1', 'a number of milliseconds above 0'],
+  ['pollIntervalMs', '5', '"5"', 'a number of milliseconds above 0'],
+  ['pollIntervalMs', false, 'false', 'a number of milliseconds above 0'],
   ['onUpdate', 'log', 'a string', 'a function'],
   ['throwOnFailure', 'no', '"no"', 'true or false'],
 ];

@@ -149,10 +149,10 @@ describe('a wait', () => {
   });
 
   it.each([
-    [{ timeoutMs: 0 }, 'timeoutMs must be a positive number of milliseconds, or false for no limit, not 0.'],
+    [{ timeoutMs: 0 }, 'timeoutMs must be a number of milliseconds above 0, or false for no limit, not 0.'],
     [{ timeoutMs: -1 }, 'not -1'],
     [{ timeoutMs: Number.NaN }, 'not NaN'],
-    [{ pollIntervalMs: 0 }, 'pollIntervalMs must be a positive number of milliseconds, not 0.'],
+    [{ pollIntervalMs: 0 }, 'pollIntervalMs must be a number of milliseconds above 0, not 0.'],
     [{ pollIntervalMs: Number.POSITIVE_INFINITY }, 'not Infinity'],
   ])('refuses %o before any call', async (options, message) => {
     const { waiter, reads } = setup({});

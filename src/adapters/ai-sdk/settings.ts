@@ -54,10 +54,7 @@ const NAME = 'providerOptions.gen';
 const PROVIDER_OPTIONS = option.optionsOf({
   idempotencyKey: option.text,
   pollIntervalMs: option.milliseconds,
-  timeoutMs: option.must<number | false>(
-    'a positive number of milliseconds, or false for no limit',
-    (value) => value === false || (typeof value === 'number' && value > 0),
-  ),
+  timeoutMs: option.timeLimit,
   maxRetries: option.count,
   preflight: option.flag,
   recover: option.anything,

@@ -44,10 +44,7 @@ const GENERATE_OPTIONS = z.strictObject({
   call: option.oneOf(...JOB_CALLS),
   params: option.anObject,
   key: option.text,
-  timeoutMs: option.must<number | false>(
-    'a number of milliseconds above 0, or false for no limit',
-    (value) => value === false || (typeof value === 'number' && value > 0),
-  ),
+  timeoutMs: option.timeLimit,
   recover: z.optional(z.any()),
   store: option.flag,
 });

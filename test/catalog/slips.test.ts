@@ -1,0 +1,289 @@
+import { readFileSync } from 'node:fs';
+import { generateImage } from 'ai';
+import { createGen } from 'gen-client/ai-sdk';
+import { createGenQueue } from 'gen-client/bullmq';
+import { createActivities, type DurableEngine, generate } from 'gen-client/durable';
+import { createSandbox } from 'gen-client/sandbox';
+import { describe, expect, it, test } from 'vitest';
+import { PreflightError } from '../../src/errors/index.js';
+import { DOCUMENTED_FIELDS, type FieldsCall, refuseUndocumented } from '../../src/rules/fields.js';
+import { CREATE_AND_WAIT_OPTIONS } from '../../src/waiting/wait-options.js';
+import documented from '../fixtures/fields.json' with { type: 'json' };
+import { KEY, openApp } from '../proxy/support.js';
+import { rejection } from '../transport/support.js';
+
+const ROWS: Readonly<Record<FieldsCall, readonly { readonly name: string }[]>> = {
+  images: documented['images.create'],
+  videos: documented['videos.create'],
+  videoEdits: documented['videoEdits.create'],
+  characters: documented['characters.create'],
+  registration: documented['characters.register'],
+};
+/** What every create takes beside its own table: the fields for webhooks and the key, and the mode of a character. */
+const GENERAL = ['webhook_url', 'callback_url', 'idempotency_key', 'mode', 'content'];
+
+test.each(Object.entries(ROWS))('the fields of %s are those of the document', (call, rows) => {
+  const fields: readonly string[] = DOCUMENTED_FIELDS[call as FieldsCall];
+  const names = rows.map(({ name }) => name);
+  expect(names.filter((name) => !fields.includes(name))).toEqual([]);
+  expect(fields.filter((name) => !names.includes(name) && !GENERAL.includes(name))).toEqual([]);
+  expect(new Set(fields).size).toBe(fields.length);
+});
+
+/** What people write by habit of openai, fal, replicate, runway, luma and stripe, and by slips of the hand; first what is said. */
+const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Record<string, string>>>> = {
+  images: {
+    'write ratio': 'size, image_size, aspect_ratio, aspectRatio, Ratio, aspect ratio, width, height, aspect',
+    'write prompt': 'text, prompt_text, promptText, Prompt, PROMPT, prompt ',
+    'write model': 'model_id, modelId, model_name, Model, version',
+    'write resolution': 'quality, Resolution',
+    'write safety_identifier': 'user, userId, safetyIdentifier',
+    'write webhook_url': 'webhook, webhookUrl, Webhook, callback, notifyUrl',
+    'write callback_url': 'callbackUrl',
+    'write idempotency_key': 'idempotency-key',
+    'write response_format': 'responseFormat',
+    'write reference_upload_ids': 'image, images, input_image, first_frame_upload_id, reference_image_upload_ids',
+    'write reference_image_urls': 'image_url, imageUrl, first_frame_url',
+    'write character_ids': 'characterIds',
+    'one create for each output': 'n, num_images, num_outputs, numImages, number_of_images',
+    'without input': 'input',
+    'is a field of videos.create': 'duration, seed, generate_audio, content',
+    'documents no such field': 'negative_prompt, guidance_scale, steps, style, background, output_format, metadata',
+    'is an option':
+      'idempotencyKey, signal, budget, label, timeoutMs, onUpdate, onCreated, headers, extraBody, preflight',
+  },
+  videos: {
+    'write duration': 'seconds, duration_seconds, Duration, DURATION, durationSeconds, length',
+    'write aspect_ratio': 'aspect ratio, aspectRatio, Aspect-Ratio, size, image_size, width, height, aspect',
+    'write model': 'Model, model_id, modelId',
+    'write prompt': 'text, promptText',
+    'write first_frame_upload_id':
+      'promptImage, image, images, input_image, input_reference, start_image, first_frame, first_frame_image, keyframes',
+    'write last_frame_upload_id': 'end_image, last_frame, tail_image, lastFrameUploadId',
+    'write first_frame_url': 'firstFrameUrl, image_url, start_image_url',
+    'write last_frame_url': 'end_image_url, tail_image_url, lastFrameUrl',
+    'write reference_video_urls': 'video_url, video',
+    'write reference_video_upload_ids': 'source_video_upload_id',
+    'write reference_image_upload_ids': 'reference_upload_ids',
+    'write generate_audio': 'generateAudio, audio, with_audio, enable_audio',
+    'write camera_fixed': 'cameraFixed',
+    'write character_ids': 'characterIds',
+    'write safety_identifier': 'user',
+    'write seed': 'Seed',
+    'write webhook_url': 'webhook, webhookUrl, callback, notify_url',
+    'one create for each output': 'n, number_of_videos, num_outputs',
+    'without input': 'input',
+    'is a field of images.create': 'references, response_format',
+    'documents no such field':
+      'fps, num_frames, camera, motion, loop, webhook_events_filter, wait, sync_mode, promt, negativePrompt, cfg_scale, customer, expand, ratioo',
+    'is an option':
+      'idempotencyKey, signal, pollIntervalMs, throwOnFailure, cleanup, recover, maxRetries, onUploadProgress',
+  },
+  videoEdits: {
+    'write ratio': 'aspect_ratio, size',
+    'write duration': 'seconds',
+    'write source_video_url': 'video_url, sourceVideoUrl',
+    'write edit_mode': 'editMode',
+    'write reference_image_upload_ids': 'reference_upload_ids, image',
+    'write reference_images': 'reference_image_urls, image_url',
+    'is a field of videos.create': 'seed, first_frame_upload_id, first_frame_url, last_frame_upload_id',
+    'is a field of characters.create': 'mode',
+    'documents no such field': 'strength, source_video, user',
+  },
+  characters: {
+    'write aspect_ratio': 'ratio, size',
+    'write reference_upload_ids': 'image, first_frame_upload_id',
+    'write name': 'Name',
+    'is a field of': 'upload_id, model, duration',
+    'documents no such field': 'title, model_id, user',
+    'is an option': 'label',
+  },
+};
+
+describe('a field that the call does not document', () => {
+  const rows = Object.entries(SLIPS).flatMap(([call, slips]) =>
+    Object.entries(slips).flatMap(([said, names]) =>
+      names.split(', ').map((name) => ({ call: call as keyof typeof SLIPS, name, said })),
+    ),
+  );
+
+  it('stands in a table of at least 120 slips', () => {
+    expect(rows.length).toBeGreaterThanOrEqual(120);
+  });
+
+  it.each(rows)('of $call: $name is refused, and nothing is sent or paid: $said', async ({ call, name, said }) => {
+    const sandbox = createSandbox();
+    const valid = { prompt: 'a fox', ...(call === 'characters' && { name: 'Rex' }) };
+    const { create }: { create(params: object): Promise<unknown> } = sandbox.client()[call];
+    const error = await rejection(create({ ...valid, [name]: 'x' }));
+    expect(error).toMatchObject({ name: 'PreflightError', status: 400, param: name, recovery: 'change_request' });
+    expect(String(error)).toContain(said);
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('is refused under the camelCase name of every documented field, with that field', () => {
+    for (const [call, documented] of Object.entries(DOCUMENTED_FIELDS)) {
+      const fields: readonly string[] = documented;
+      for (const field of fields) {
+        const camel = field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+        if (fields.includes(camel) || camel === 'idempotencyKey') continue;
+        expect(() => refuseUndocumented(call as FieldsCall, { [camel]: 'x' })).toThrow(`write ${field}.`);
+      }
+    }
+  });
+
+  it('is refused under the name of every option of a create, and the message says where it goes', () => {
+    for (const name of Object.keys(CREATE_AND_WAIT_OPTIONS.shape)) {
+      expect(() => refuseUndocumented('videos', { [name]: 'x' }), name).toThrow('is an option');
+    }
+  });
+
+  it('is refused where the guide for other clients names it', () => {
+    const leftColumns = readFileSync('docs/coming-from.md', 'utf8').matchAll(/^\| ([^|]+) \|/gm);
+    const text = [...leftColumns].map(([, column]) => column).join(' ');
+    for (const name of [
+      'webhook',
+      'webhook_events_filter',
+      'webhookUrl',
+      'promptImage',
+      'promptText',
+      'input',
+      'wait',
+    ]) {
+      expect(text).toContain(name);
+      for (const call of ['images', 'videos'] as const) {
+        expect(() => refuseUndocumented(call, { prompt: 'a fox', [name]: 'x' }), name).toThrow(PreflightError);
+      }
+    }
+  });
+
+  it.each(['toString', 'constructor', '__proto__x'])('is refused where every object has the name: %s', (name) => {
+    expect(() => refuseUndocumented('videos', { [name]: 1 })).toThrow('documents no such field');
+  });
+
+  it('is none for the fields of an edit that is sent as a video, and for one that is undefined', () => {
+    const edit = { intent: 'video_edit', source_video_upload_id: 'upl_1', edit_mode: 'restyle', seed: 1, n: undefined };
+    expect(() => refuseUndocumented('videos', edit)).not.toThrow();
+    expect(() => refuseUndocumented('videos', { ...edit, intent: undefined })).toThrow('reference_video_upload_ids');
+  });
+
+  it('is refused by createAndWait and characters.register, too', async () => {
+    const sandbox = createSandbox();
+    const client = sandbox.client();
+    const slip: object = { prompt: 'a fox', ratioo: '16:9' };
+    await expect(client.images.createAndWait(slip as never)).rejects.toMatchObject({ param: 'ratioo' });
+    const registration: object = { name: 'Rex', image: 'upl_1' };
+    await expect(client.characters.register(registration as never)).rejects.toMatchObject({ param: 'image' });
+    expect(sandbox.requests).toEqual([]);
+  });
+});
+
+describe('every entry point refuses such a field', () => {
+  const slip: object = { prompt: 'a fox', ratioo: '16:9' };
+
+  it('the AI SDK provider, in providerOptions.gen', async () => {
+    const sandbox = createSandbox();
+    const gen = createGen({ client: sandbox.client() });
+    const asked = generateImage({
+      model: gen.image('svc-image-fast'),
+      prompt: 'a fox',
+      providerOptions: { gen: { ratioo: '16:9' } },
+    });
+    await expect(asked).rejects.toMatchObject({ name: 'PreflightError', param: 'ratioo' });
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('a durable run, which ends by engine.fail', async () => {
+    const sandbox = createSandbox();
+    const activities = createActivities(sandbox.client());
+    const failed: unknown[] = [];
+    const engine: DurableEngine = {
+      call: (_step, activity, input) => activities[activity](input),
+      wait: async () => false,
+      fail: (error): never => {
+        failed.push(error);
+        throw new Error(error.message);
+      },
+    };
+    await expect(generate(engine, { call: 'images', params: slip as never, key: 'k' })).rejects.toThrow('ratioo: ');
+    expect(failed).toMatchObject([{ name: 'PreflightError' }]);
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('the queue, before it connects', async () => {
+    const queue = createGenQueue({ port: 1, lazyConnect: true, maxRetriesPerRequest: 0 }, { onError: () => {} });
+    await expect(queue.images.create(slip as never)).rejects.toMatchObject({ name: 'PreflightError', param: 'ratioo' });
+    await queue.close();
+  });
+
+  it('the proxy, in what its create function gives', async () => {
+    const app = openApp({ create: { images: () => slip } });
+    const answer = await app.post('images', { key: KEY, ask: { prompt: 'a fox' } });
+    expect(answer.status).toBe(400);
+    expect(app.sandbox.requests).toEqual([]);
+  });
+
+  it('client.request sends it: the caller writes the request', async () => {
+    const sandbox = createSandbox();
+    await sandbox.client().request({ method: 'POST', path: '/v1/images', body: slip });
+    expect(sandbox.requests[0]?.body).toBe(JSON.stringify(slip));
+  });
+});
+
+describe('the option extraBody', () => {
+  it('sends fields that the documentation does not have, with create and with createAndWait', async () => {
+    const sandbox = createSandbox();
+    const client = sandbox.client();
+    await client.images.create({ prompt: 'a fox' }, { extraBody: { negative_prompt: 'dogs' } });
+    await client.images.createAndWait({ prompt: 'a fox' }, { extraBody: { steps: 4 } });
+    const bodies = sandbox.requests
+      .filter(({ method }) => method === 'POST')
+      .map(({ body }) => JSON.parse(String(body)));
+    expect(bodies).toEqual([
+      { prompt: 'a fox', negative_prompt: 'dogs' },
+      { prompt: 'a fox', steps: 4 },
+    ]);
+  });
+
+  it.each([{ ratio: '1:1' }, { prompt: 'a dog' }])('cannot replace a documented field: %j', async (extraBody) => {
+    const sandbox = createSandbox();
+    const created = sandbox.client().images.create({ prompt: 'a fox' }, { extraBody });
+    await expect(created).rejects.toThrow(/is a documented field; pass it with the params, not in extraBody/);
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('cannot replace a field of the params without preflight either', async () => {
+    const client = createSandbox().client({ preflight: false });
+    const created = client.images.create({ prompt: 'a fox' }, { extraBody: { prompt: 'a dog' } });
+    await expect(created).rejects.toThrow('extraBody cannot replace prompt');
+  });
+
+  it('is refused by a call without a body', async () => {
+    const read = createSandbox()
+      .client()
+      .jobs.get('job_1', { extraBody: { a: 1 } });
+    await expect(read).rejects.toThrow('jobs.get has no body, so extraBody has no effect. Leave it out.');
+  });
+});
+
+describe('without preflight', () => {
+  it('every field is sent as it is', async () => {
+    const sandbox = createSandbox();
+    const params: object = { prompt: 'a fox', ratioo: '16:9' };
+    const { warnings } = await sandbox.client().images.create(params as never, { preflight: false });
+    expect(warnings).toEqual([]);
+    expect(sandbox.requests[0]?.body).toBe(JSON.stringify(params));
+  });
+
+  it.each([
+    ['onUpdate', () => {}],
+    ['stop', new AbortController().signal],
+    ['service', createSandbox().client()],
+  ])('a function, a signal and a client are refused: %s', async (name, value) => {
+    const sandbox = createSandbox();
+    const params: object = { prompt: 'a fox', [name]: value };
+    const created = sandbox.client({ preflight: false }).images.create(params as never);
+    await expect(created).rejects.toThrow(`${name}: cannot be sent. Options are the second argument.`);
+    expect(sandbox.requests).toEqual([]);
+  });
+});
