@@ -26,6 +26,7 @@ const calls: Readonly<Record<string, () => unknown>> = {
   'params with a BigInt': () => client().images.create(wrong({ prompt: 'x', n: 1n })),
   'circular params': () => client().images.create(wrong(circular)),
   'a range that is not a number': () => client().jobs.output('job_1', { range: { start: Number.NaN } }),
+  'one id as the list of waitForJobs': () => client().waitForJobs(wrong('job_1')).next(),
   'an apiKey function that throws': () => client({ apiKey: failing }).videos.create(params),
   'an apiKey function that rejects': () => client({ apiKey: () => Promise.reject(vault) }).videos.create(params),
   'an unknownPrice that throws': () =>
