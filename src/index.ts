@@ -13,8 +13,8 @@ export type { ClientOptions } from './client/client-options.js';
 export type { Images, VideoEdits, Videos } from './client/create.js';
 export type { Jobs } from './client/jobs.js';
 export type { Models, Voices } from './client/models.js';
-export type { OpenCreate, ResumedJob, ResumeOptions } from './client/resume.js';
-export type { DeletedUpload, Uploads } from './client/uploads.js';
+export type { OpenCreate, ResumedJob } from './client/resume.js';
+export type { Uploads } from './client/uploads.js';
 export { extensionFor } from './downloading/output.js';
 export { BudgetExceededError } from './errors/client-errors.js';
 export {
@@ -25,7 +25,6 @@ export {
   ConnectionError,
   DownloadError,
   GenError,
-  type HttpAnswer,
   InsufficientBalanceError,
   JobBlockedError,
   JobCanceledError,
@@ -47,19 +46,16 @@ export {
   WebhookVerificationError,
 } from './errors/index.js';
 export { type BudgetOptions, createBudget } from './ledger/create-budget.js';
-export type { BudgetPeriod } from './rules/budget.js';
-export type { CreatePhase } from './rules/ledger-entry.js';
 export type { Lane } from './rules/limits.js';
 export type { RequestOptions } from './rules/options.js';
 export { usdOf } from './rules/price.js';
-export { VERSION } from './runtime/version.js';
-export type { Budget, BudgetUsage, CostEstimate, PricedCall } from './schemas/budget.js';
+export type { Budget } from './schemas/budget.js';
 export type { Character, CharacterList, CharacterParams } from './schemas/character.js';
 export { extra } from './schemas/envelope.js';
 export { type CompletedJob, type CreatedJob, isCompleted, isFinal, type Job } from './schemas/job.js';
 export type { ModelList, VoiceList } from './schemas/lists.js';
 export type { CheckedImageParams, ImageParams } from './schemas/params.js';
-export type { CreatedUpload, RereadableSource, Upload, UploadSource } from './schemas/upload.js';
+export type { CreatedUpload, Upload, UploadSource } from './schemas/upload.js';
 export type {
   CheckedVideoEditParams,
   CheckedVideoParams,
@@ -67,12 +63,12 @@ export type {
   VideoEditParams,
   VideoParams,
 } from './schemas/video-params.js';
-export type { EventJob, WebhookEvent } from './schemas/webhook-event.js';
-export type { LaneSnapshot, Limits } from './store/rate-limits.js';
-export { memoryStore, type Store, type StoreChanges, type StoredValues } from './store/store.js';
+export type { WebhookEvent } from './schemas/webhook-event.js';
+export type { Limits } from './store/rate-limits.js';
+export { memoryStore, type Store } from './store/store.js';
 export type { Hooks, JobEvent, Logger, RequestEvent } from './transport/hooks.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
-export type { RequestPromise, ResponseMeta } from './transport/transport.js';
+export type { RequestPromise } from './transport/transport.js';
 export type { UploadOptions } from './uploading/upload-options.js';
 export type { JobUpdate } from './waiting/job-iterables.js';
 export type { CreateAndWaitOptions } from './waiting/wait-for-job.js';

@@ -15,7 +15,7 @@ export interface PricedCall {
 }
 
 /** What a create would cost and how long its job would take, as far as they are known. */
-export interface CostEstimate {
+export type CostEstimate = {
   /** Tokens; undefined where the price is unknown. */
   readonly tokens: number | undefined;
   /** `learned` from the last quote for the same price, or `unknown`. */
@@ -25,10 +25,10 @@ export interface CostEstimate {
    * while none of them has completed.
    */
   readonly durationMs: number | undefined;
-}
+};
 
 /** How a budget stands. */
-export interface BudgetUsage {
+export type BudgetUsage = {
   /** Tokens of creates that were answered in this period. */
   readonly spentTokens: number;
   /** Tokens of creates that are in flight, or whose answer was lost. One of an unknown price reserves all that is left. */
@@ -39,7 +39,7 @@ export interface BudgetUsage {
   readonly unresolved: readonly string[];
   /** ISO timestamp at which the next period begins; null without one. */
   readonly resetsAt: string | null;
-}
+};
 
 /** A limit on what creates may spend. `createBudget` makes one. */
 export interface Budget {

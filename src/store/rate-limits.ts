@@ -42,7 +42,7 @@ export const LIMITS = z.optional(
 );
 
 /** How a rate limit stands. */
-export interface LaneSnapshot {
+export type LaneSnapshot = {
   /** Calls that it takes in each window; `Infinity` where the service documents no number. */
   readonly limit: number;
   /** The window in milliseconds; 0 where there is no limit. */
@@ -53,7 +53,7 @@ export interface LaneSnapshot {
   readonly queued: number;
   /** Milliseconds for which a 429 of the service still pauses it; 0 where it does not. */
   readonly pausedMs: number;
-}
+};
 
 /** What rate limits are made with. */
 export interface RateLimitsOptions {

@@ -10,7 +10,7 @@ import type { BodyFiles } from '../uploading/body-files.js';
 import type { RunOfCreates } from './opened-create.js';
 
 /** An answer beside its data. */
-export interface ResponseMeta {
+export type ResponseMeta = {
   /** The HTTP response. Its body can be read. */
   readonly response: Response;
   /** The service's id for the request, where it sent one. */
@@ -19,7 +19,7 @@ export interface ResponseMeta {
   readonly attempts: number;
   /** The Idempotency-Key that was sent with a create. */
   readonly idempotencyKey?: string | undefined;
-}
+};
 
 /** A Promise of the data, with two more ways to get the answer. */
 export interface RequestPromise<T> extends Promise<T> {
