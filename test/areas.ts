@@ -1,9 +1,11 @@
 // `npm run area -- uploading bullmq`: runs the tests of these folders of `src`.
 import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { ROOT } from './support/build.js';
 
-/** The tests of each folder of `src`, as paths below `test`; those of an adapter stand in the folder of its name. */
-export const AREAS: Readonly<Record<string, readonly string[]>> = {
+/** The tests of folders of `src`, below `test`. An adapter that is not here has the tests in the folder of its name. */
+const AREAS: Readonly<Record<string, readonly string[]>> = {
   'ai-sdk': ['ai-sdk', 'cost'],
   bullmq: ['bullmq', 'worlds'],
   catalog: ['catalog', 'types'],
@@ -18,7 +20,6 @@ export const AREAS: Readonly<Record<string, readonly string[]>> = {
   otel: ['otel', 'events'],
   page: ['page', 'proxy', 'react'],
   proxy: ['proxy', 'page'],
-  react: ['react', 'page'],
   redis: ['redis', 'shared'],
   rules: ['rules', 'catalog', 'limits', 'budget', 'files', 'waiting', 'worlds'],
   runtime: ['transport', 'waiting', 'files'],
@@ -32,14 +33,23 @@ export const AREAS: Readonly<Record<string, readonly string[]>> = {
   webhooks: ['webhooks', 'receivers', 'handler-calls.test.ts'],
 };
 
+/** The tests of a folder of `src`, as paths. */
+export function testsOf(area: string): string[] {
+  return (AREAS[area] ?? [area]).map((name) => `test/${name}`);
+}
+
+/** The folders of `src`, and those of its adapters. */
+export function areas(): string[] {
+  const folders = readdirSync(`${ROOT}src`).map((name) => name.replace('.ts', ''));
+  return [...folders, ...readdirSync(`${ROOT}src/adapters`)].filter((name) => !/^(adapters|index)$/.test(name));
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const asked = process.argv.slice(2);
-  if (asked.length === 0 || asked.some((name) => AREAS[name] === undefined)) {
-    process.stderr.write(`usage: npm run area -- AREA…, where an area is one of ${Object.keys(AREAS).join(', ')}\n`);
+  if (asked.length === 0 || asked.some((name) => !areas().includes(name))) {
+    process.stderr.write(`usage: npm run area -- AREA…, where an area is one of ${areas().join(', ')}\n`);
     process.exit(2);
   }
-  const folders = new Set(asked.flatMap((name) => AREAS[name] ?? []));
-  const paths = [...folders].map((name) => `test/${name}${name.endsWith('.ts') ? '' : '/'}`);
-  const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url));
-  process.exitCode = spawnSync(process.execPath, [vitest, 'run', ...paths], { stdio: 'inherit' }).status ?? 1;
+  const vitest = [`${ROOT}node_modules/vitest/vitest.mjs`, 'run', ...new Set(asked.flatMap(testsOf))];
+  process.exitCode = spawnSync(process.execPath, vitest, { cwd: ROOT, stdio: 'inherit' }).status ?? 1;
 }

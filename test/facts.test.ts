@@ -3,7 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
-import { AREAS } from './areas.js';
+import { HOOKS } from '../src/transport/hooks.js';
+import { areas, testsOf } from './areas.js';
 import endpoints from './fixtures/endpoints.json' with { type: 'json' };
 import { ROOT } from './support/build.js';
 
@@ -83,14 +84,16 @@ describe('every entry point', () => {
   });
 });
 
-test('every folder of src is an area of test/areas.ts, whose tests exist', () => {
-  const folders = readdirSync(`${ROOT}src`).flatMap((name) =>
-    name === 'adapters' ? readdirSync(`${ROOT}src/adapters`) : [name.replace('.ts', '')],
-  );
-  expect(Object.keys(AREAS)).toEqual([...new Set(folders)].filter((name) => name !== 'index').sort());
+test('every folder of src has tests, which npm run area finds', () => {
+  expect(areas()).toEqual(expect.arrayContaining(['uploading', 'catalog', 'bullmq']));
   expect(
-    Object.values(AREAS)
-      .flat()
-      .filter((path) => !existsSync(`${ROOT}test/${path}`)),
+    areas()
+      .flatMap(testsOf)
+      .filter((path) => !existsSync(ROOT + path)),
   ).toEqual([]);
+});
+
+test('every hook is in a guide', () => {
+  const guides = readdirSync(`${ROOT}docs`).flatMap((file) => (file.endsWith('.md') ? [read(`docs/${file}`)] : []));
+  expect(HOOKS.filter((name) => !guides.some((guide) => new RegExp(`\\b${name}\\b`).test(guide)))).toEqual([]);
 });

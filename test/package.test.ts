@@ -60,11 +60,10 @@ test('every door with a source is in the exports map, and every target of the ma
   const targets = Object.values(exports).flatMap((entry) =>
     typeof entry === 'string' ? [entry] : Object.values(entry).flatMap((condition) => Object.values(condition)),
   );
-  const legacy = Object.values(typesVersions['*'] ?? {}).flat();
+  const legacy = doors.map((door) => typesVersions['*']?.['*']?.[0]?.replace('*', door) ?? 'no typesVersions');
   const wanted = [...targets, ...legacy].map((target) => target.slice(2));
   // npm warns of `./` before the path of a bin.
   expect([...wanted, ...Object.values(bin)].filter((target) => !files.includes(target))).toEqual([]);
-  expect(Object.keys(typesVersions['*'] ?? {}).sort()).toEqual(doors.filter((door) => door !== 'index').sort());
 });
 
 test('types stand first in every condition, so that no resolver passes them by', () => {
