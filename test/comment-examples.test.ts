@@ -18,7 +18,7 @@ import { completedEvent } from './support/completed-event.js';
 
 const examples = commentExamples();
 /** The others need an engine, a store or a web framework: their folders run the real ones. */
-const NEEDS_MORE = /^src\/adapters\/(?!node\/)|\/node-handler\.ts$/;
+const NEEDS_MORE = /^src\/adapters\/(?!(node|schemas)\/)|\/node-handler\.ts$/;
 const runnable = examples.filter(({ path }) => !NEEDS_MORE.test(path));
 /** The calls that people type first. */
 const MOST_USED = [
