@@ -25,6 +25,7 @@ export {
   ConnectionError,
   DownloadError,
   GenError,
+  type HttpAnswer,
   InsufficientBalanceError,
   JobBlockedError,
   JobCanceledError,
@@ -46,7 +47,6 @@ export {
   WebhookVerificationError,
 } from './errors/index.js';
 export { type BudgetOptions, createBudget } from './ledger/create-budget.js';
-export type { Lane } from './rules/limits.js';
 export type { RequestOptions } from './rules/options.js';
 export { usdOf } from './rules/price.js';
 export type { Budget } from './schemas/budget.js';
@@ -55,7 +55,7 @@ export { extra } from './schemas/envelope.js';
 export { type CompletedJob, type CreatedJob, isCompleted, isFinal, type Job } from './schemas/job.js';
 export type { ModelList, VoiceList } from './schemas/lists.js';
 export type { CheckedImageParams, ImageParams } from './schemas/params.js';
-export type { CreatedUpload, Upload, UploadSource } from './schemas/upload.js';
+export type { CreatedUpload, RereadableSource, Upload, UploadSource } from './schemas/upload.js';
 export type {
   CheckedVideoEditParams,
   CheckedVideoParams,

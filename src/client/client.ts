@@ -9,7 +9,7 @@ import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
-import type { LaneSnapshot } from '../store/rate-limits.js';
+import type { RateLimits } from '../store/rate-limits.js';
 import { STORE, type Store } from '../store/store.js';
 import { type ClientTransport, createTransport } from '../transport/create-transport.js';
 import type { RequestPromise } from '../transport/transport.js';
@@ -279,7 +279,7 @@ export class GenClient {
   }
 
   /** How each limit stands, by lane. Empty before a key function was asked for the first time. */
-  limits(): Record<string, LaneSnapshot> {
+  limits(): ReturnType<RateLimits['snapshot']> {
     return this.#transport.limits()?.snapshot() ?? {};
   }
 

@@ -6,7 +6,7 @@ import { JobError, WaitTimeoutError } from './job-errors.js';
 import { WebhookVerificationError } from './webhook-error.js';
 
 /** What to answer the user of your own app. */
-export type HttpAnswer = {
+export interface HttpAnswer {
   /** The HTTP status. */
   readonly status: HttpStatus;
   /** What happened, as a value that your frontend can switch on. */
@@ -18,7 +18,7 @@ export type HttpAnswer = {
    * Log every error whose fault is not the caller's: the message for the user leaves out what you need to know.
    */
   readonly fault: 'caller' | 'app' | 'service';
-};
+}
 
 /** The statuses that {@link toHttp} answers with. */
 export type HttpStatus = 400 | 402 | 404 | 409 | 413 | 422 | 429 | 500 | 502 | 504;

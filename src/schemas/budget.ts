@@ -15,7 +15,7 @@ export interface PricedCall {
 }
 
 /** What a create would cost and how long its job would take, as far as they are known. */
-export type CostEstimate = {
+export interface CostEstimate {
   /** Tokens; undefined where the price is unknown. */
   readonly tokens: number | undefined;
   /** `learned` from the last quote for the same price, or `unknown`. */
@@ -25,26 +25,23 @@ export type CostEstimate = {
    * while none of them has completed.
    */
   readonly durationMs: number | undefined;
-};
-
-/** How a budget stands. */
-export type BudgetUsage = {
-  /** Tokens of creates that were answered in this period. */
-  readonly spentTokens: number;
-  /** Tokens of creates that are in flight, or whose answer was lost. One of an unknown price reserves all that is left. */
-  readonly reservedTokens: number;
-  /** Tokens that are left; 0 where the limit is passed. */
-  readonly leftTokens: number;
-  /** The idempotency keys of creates whose answer or price is not known. Send them again, or call `release`. */
-  readonly unresolved: readonly string[];
-  /** ISO timestamp at which the next period begins; null without one. */
-  readonly resetsAt: string | null;
-};
+}
 
 /** A limit on what creates may spend. `createBudget` makes one. */
 export interface Budget {
   /** How the budget stands now. Rejects where its store does not answer. */
-  usage(): Promise<BudgetUsage>;
+  usage(): Promise<{
+    /** Tokens of creates that were answered in this period. */
+    readonly spentTokens: number;
+    /** Tokens of creates that are in flight, or whose answer was lost. One of an unknown price reserves all that is left. */
+    readonly reservedTokens: number;
+    /** Tokens that are left; 0 where the limit is passed. */
+    readonly leftTokens: number;
+    /** The idempotency keys of creates whose answer or price is not known. Send them again, or call `release`. */
+    readonly unresolved: readonly string[];
+    /** ISO timestamp at which the next period begins; null without one. */
+    readonly resetsAt: string | null;
+  }>;
   /**
    * Gives back what is reserved for a create whose answer was lost. Call it when you know that the service has made no job
    * under the key, which `usage().unresolved` lists. It does not free a create that is in flight. Rejects where the store
@@ -54,3 +51,6 @@ export interface Budget {
   /** The same limit for another scope, with tokens of its own. */
   scoped(scope: string): Budget;
 }
+
+/** How a budget stands. */
+export type BudgetUsage = Awaited<ReturnType<Budget['usage']>>;

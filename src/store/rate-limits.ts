@@ -41,20 +41,6 @@ export const LIMITS = z.optional(
   z.strictObject(Object.fromEntries(LANES.map((lane) => [lane, z.optional(LANE_LIMIT)])), 'an object'),
 );
 
-/** How a rate limit stands. */
-export type LaneSnapshot = {
-  /** Calls that it takes in each window; `Infinity` where the service documents no number. */
-  readonly limit: number;
-  /** The window in milliseconds; 0 where there is no limit. */
-  readonly windowMs: number;
-  /** Calls that may be sent now; 0 while it is paused. */
-  readonly free: number;
-  /** Calls of this process that wait. */
-  readonly queued: number;
-  /** Milliseconds for which a 429 of the service still pauses it; 0 where it does not. */
-  readonly pausedMs: number;
-};
-
 /** What rate limits are made with. */
 export interface RateLimitsOptions {
   readonly limits: Limits | undefined;
@@ -123,11 +109,25 @@ export class RateLimits {
   }
 
   /** How every limit stands. */
-  snapshot(): Record<string, LaneSnapshot> {
+  snapshot(): Record<
+    string,
+    {
+      /** Calls that it takes in each window; `Infinity` where the service documents no number. */
+      readonly limit: number;
+      /** The window in milliseconds; 0 where there is no limit. */
+      readonly windowMs: number;
+      /** Calls that may be sent now; 0 while it is paused. */
+      readonly free: number;
+      /** Calls of this process that wait. */
+      readonly queued: number;
+      /** Milliseconds for which a 429 of the service still pauses it; 0 where it does not. */
+      readonly pausedMs: number;
+    }
+  > {
     return Object.fromEntries([...this.#limits.keys()].map((lane) => [lane, this.#show(lane)]));
   }
 
-  #show(lane: string): LaneSnapshot {
+  #show(lane: string): ReturnType<RateLimits['snapshot']>[string] {
     const { limit, windowMs } = this.#limitOf(lane);
     const kept = this.#of(lane);
     const { free, pausedMs } = kept.look();

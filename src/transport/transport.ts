@@ -9,25 +9,27 @@ import type { ClientAccount } from '../store/account.js';
 import type { BodyFiles } from '../uploading/body-files.js';
 import type { RunOfCreates } from './opened-create.js';
 
-/** An answer beside its data. */
-export type ResponseMeta = {
-  /** The HTTP response. Its body can be read. */
-  readonly response: Response;
-  /** The service's id for the request, where it sent one. */
-  readonly requestId?: string | undefined;
-  /** How many times the request was sent. */
-  readonly attempts: number;
-  /** The Idempotency-Key that was sent with a create. */
-  readonly idempotencyKey?: string | undefined;
-};
-
 /** A Promise of the data, with two more ways to get the answer. */
 export interface RequestPromise<T> extends Promise<T> {
   /** The data together with the response, the service's request id, the number of attempts and the idempotency key. */
-  withResponse(): Promise<ResponseMeta & { readonly data: T }>;
+  withResponse(): Promise<{
+    /** What the call gives. */
+    readonly data: T;
+    /** The HTTP response. Its body can be read. */
+    readonly response: Response;
+    /** The service's id for the request, where it sent one. */
+    readonly requestId?: string | undefined;
+    /** How many times the request was sent. */
+    readonly attempts: number;
+    /** The Idempotency-Key that was sent with a create. */
+    readonly idempotencyKey?: string | undefined;
+  }>;
   /** The plain response, whose body can be read. */
   asResponse(): Promise<Response>;
 }
+
+/** An answer beside its data. */
+export type ResponseMeta = Omit<Awaited<ReturnType<RequestPromise<unknown>['withResponse']>>, 'data'>;
 
 /**
  * What a call returns: a {@link RequestPromise}. In a test, a function that returns a plain Promise may stand in for the

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
-import { type InstrumentOptions, instrumentGenClient } from '../../src/adapters/otel/index.js';
+import { instrumentGenClient } from '../../src/adapters/otel/index.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { MemoryStore } from '../storage/memory-store.js';
@@ -14,7 +14,7 @@ const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 
 let telemetry: ReturnType<typeof startTelemetry>;
 let stop = () => {};
-function instrument(options: InstrumentOptions = {}) {
+function instrument(options: Parameters<typeof instrumentGenClient>[0] = {}) {
   stop();
   const { tracerProvider, meterProvider } = telemetry;
   stop = instrumentGenClient({ tracerProvider, meterProvider, ...options });

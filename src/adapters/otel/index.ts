@@ -21,7 +21,7 @@ const OTEL_OPTIONS = option.optionsOf({
 });
 
 /** The options of {@link instrumentGenClient}. */
-export interface InstrumentOptions {
+interface InstrumentOptions {
   /** Makes the tracer. @default the global one */
   readonly tracerProvider?: TracerProvider | undefined;
   /** Makes the meter. @default the global one */
