@@ -1,5 +1,6 @@
 import type { Context } from 'hono';
 import type { Lane } from '../../rules/limits.js';
+import { readUpTo } from '../../runtime/bytes.js';
 import { authenticate, type Caller, countRequest } from '../service/accounts.js';
 import { Refusal, type RequestFields, readFields } from '../service/request.js';
 import type { UploadBody } from '../service/uploads.js';
@@ -100,20 +101,8 @@ export async function readPostBody(request: Request): Promise<string | Refusal> 
   if (Number(length) > MAX_BODY_BYTES) return postTooLarge();
   // A server that knows the length reads the text without making a stream of it.
   if (length !== null) return request.text();
-  if (request.body === null) return '';
-  const decoder = new TextDecoder();
-  const reader = request.body.getReader();
-  let text = '';
-  let size = 0;
-  for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    size += read.value.length;
-    if (size > MAX_BODY_BYTES) {
-      reader.cancel().catch(() => {});
-      return postTooLarge();
-    }
-    text += decoder.decode(read.value, { stream: true });
-  }
-  return text + decoder.decode();
+  const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES);
+  return end === 'whole' ? new TextDecoder().decode(bytes) : postTooLarge();
 }
 
 function postTooLarge(): Refusal {
