@@ -5,6 +5,7 @@ import { mayHaveCreated } from '../rules/fate.js';
 import type { CreateEntry } from '../rules/ledger-entry.js';
 import { resumedRun } from '../rules/resumed-run.js';
 import type { CreateStep } from '../rules/run-state.js';
+import { nextTurn } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CreatedJob, Job } from '../schemas/job.js';
 import { idempotencyKeyOf, shortenKey } from '../transport/idempotency.js';
@@ -49,7 +50,9 @@ export async function runJob(
     if (!JobError.isInstance(error)) await leaveFiles(files, error, mayRun);
     else if (options.cleanup === 'after-job') await files?.remove();
     else files?.keep();
-    await endRun(run, isOutcome(error));
+    // The entry ends once the program has the outcome: one that dies before gets it again.
+    if (isOutcome(error)) void nextTurn().then(() => endRun(run, true));
+    else await endRun(run, false);
     throw withKey(error, key);
   }
 }

@@ -1,5 +1,6 @@
 // The driver of the ledger on one store: collects what the calls of this process say, and makes it one step of the rules.
-import { type OpenAsk, type OpenReply, openCreate } from '../rules/ledger.js';
+import { backoff } from '../rules/backoff.js';
+import { type OpenAsk, type OpenReply, openCreate, openKnown } from '../rules/ledger.js';
 import { type CreateEntry, HOLD_MS } from '../rules/ledger-entry.js';
 import { type Clock, clockOf, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
 import { abortable, sleep } from '../runtime/deadline.js';
@@ -13,9 +14,11 @@ const MOST_PER_STEP = 64;
 const TIMEOUT_MS = 2_000;
 /** The pause after a failed read or swap; each further one is twice as long. */
 const RETRY_MS = 50;
-/** How long a fact is told again to a store that is away: about a minute. */
-const NOTE_TRIES = 9;
-const NOTE_RETRY_MS = 250;
+/** How long a fact that the store has missed is waited for. It is told again until the store has it, after such pauses. */
+const NOTE_MS = 60_000;
+const NOTE_PAUSE = { firstMs: 250, mostMs: 8_000 } as const;
+/** Facts that are remembered for a store that is away. */
+const MOST_MISSED = 1_000;
 
 /** What a call wants of the ledger. It may run several times. */
 type Rule<T> = (draft: StoredDraft) => T;
@@ -26,8 +29,8 @@ interface Pending {
   readonly run: (draft: StoredDraft) => void;
   readonly settle: () => void;
   readonly fail: (error: unknown) => void;
-  /** How often it is told again where the store is away. */
-  triesLeft: number;
+  /** Of a fact: until when it keeps the process alive and its caller waiting. Undefined for what is only asked. */
+  readonly untilMs: number | undefined;
 }
 
 /** What is known of a step before it is made. */
@@ -46,7 +49,8 @@ export class Ledger {
   readonly #uuid: string;
   readonly #queue: Pending[] = [];
   /** Facts that the store has missed. The next step begins with them. */
-  #missed: Pending[] = [];
+  #missed: readonly Pending[] = [];
+  #failures = 0;
   #retry: (() => void) | undefined;
   readonly #open: OpenQueue;
   /** The calls that work on an entry now. */
@@ -89,32 +93,37 @@ export class Ledger {
   isInFlight = (holder: string): boolean => !holder.includes(this.#uuid) || this.#flying.has(holder);
 
   /** Opens an entry, after those that wait for the same budgets. An abort ends the wait. */
-  open(ask: OpenAsk, signal: AbortSignal | undefined): Promise<OpenReply> {
-    if (ask.entry.budgets.length > 0) return this.#open.add(ask, signal);
-    return this.ask((draft) => openCreate(draft, ask), { keys: keysOf(ask.id, ask.entry), signal });
+  async open(ask: OpenAsk, signal: AbortSignal | undefined): Promise<OpenReply> {
+    const { id, entry, isAgain } = ask;
+    if (entry.budgets.length === 0) {
+      return this.ask((draft) => openCreate(draft, ask), { keys: keysOf(id, entry), signal });
+    }
+    // Those in front may wait for what this one settles.
+    const known = isAgain && (await this.ask((draft) => openKnown(draft, ask), { keys: [createKey(id)], signal }));
+    return known || this.#open.add(ask, signal);
   }
 
   /** Makes a step. Rejects where the store does not answer. `keys` are values that it surely reads. */
   ask<T>(rule: Rule<T>, { signal, keys = [] }: AskOptions = {}): Promise<T> {
-    const done = this.#ask(rule, keys, 0);
+    const done = this.#ask(rule, keys, undefined);
     return signal ? abortable(done, signal) : done;
   }
 
-  /** Makes a step that must be made: it is told again while the store is away. Rejects where it stays away. */
+  /** Tells a fact, again and again while the store is away. Rejects where that takes too long. */
   async note<T>(rule: Rule<T>, keys: readonly string[] = []): Promise<T> {
-    const noted = await this.#ask(rule, keys, NOTE_TRIES);
+    const noted = await this.#ask(rule, keys, this.clock.now() + NOTE_MS);
     this.#open.wake();
     return noted;
   }
 
-  #ask<T>(rule: Rule<T>, keys: readonly string[], triesLeft: number): Promise<T> {
+  #ask<T>(rule: Rule<T>, keys: readonly string[], untilMs: number | undefined): Promise<T> {
     let result: { readonly value: T } | undefined;
     return new Promise<T>((resolve, reject) => {
       const run = (draft: StoredDraft) => {
         result = { value: rule(draft) };
       };
       const settle = () => (result ? resolve(result.value) : undefined);
-      this.#add({ keys, run, settle, fail: reject, triesLeft });
+      this.#add({ keys, run, settle, fail: reject, untilMs });
     });
   }
 
@@ -142,16 +151,17 @@ export class Ledger {
       return;
     }
     this.#queue.push(pending);
-    if (!this.#isRunning) void this.#run();
+    void this.#run();
   }
 
   /** One step after the other, each for the calls that have come meanwhile. */
   async #run(): Promise<void> {
+    if (this.#isRunning) return;
     this.#isRunning = true;
     // The calls of one moment come together.
     await Promise.resolve();
     while (this.#queue.length > 0) {
-      await this.#step([...this.#missed.splice(0), ...this.#queue.splice(0, MOST_PER_STEP)]);
+      await this.#step([...this.#takeMissed(), ...this.#queue.splice(0, MOST_PER_STEP)]);
       if (this.#queue.length > 0) await nextTurn();
     }
     this.#isRunning = false;
@@ -160,27 +170,37 @@ export class Ledger {
   async #step(pending: readonly Pending[]): Promise<void> {
     try {
       await this.#persistently(() => this.#make(pending));
+      this.#failures = 0;
       for (const { settle } of pending) settle();
     } catch (error) {
-      for (const it of pending) this.#failed(it, error);
+      this.#failed(pending, error);
     }
   }
 
-  /** A fact is told again, with the next step or after a while. */
-  #failed(it: Pending, error: unknown): void {
-    it.triesLeft -= 1;
-    if (it.triesLeft <= 0 || isSetupError(error)) {
-      it.fail(error);
-      return;
-    }
-    this.#missed.push(it);
-    const pauseMs = NOTE_RETRY_MS * 2 ** (NOTE_TRIES - 1 - it.triesLeft);
-    this.#retry ??= this.clock.after(pauseMs, () => {
+  #takeMissed(): readonly Pending[] {
+    const missed = this.#missed;
+    this.#missed = [];
+    return missed;
+  }
+
+  /** What was asked fails. Facts are told with the next step, or after a while. */
+  #failed(pending: readonly Pending[], error: unknown): void {
+    const nowMs = this.clock.now();
+    const facts = isSetupError(error) ? [] : pending.filter(({ untilMs }) => untilMs !== undefined);
+    for (const it of pending) if (!facts.includes(it) || (it.untilMs ?? 0) <= nowMs) it.fail(error);
+    this.#missed = [...this.#missed, ...facts].slice(-MOST_MISSED);
+    if (this.#missed.length === 0) return;
+    this.#failures += 1;
+    const again = () => {
       this.#retry = undefined;
-      const [first, ...others] = this.#missed.splice(0);
-      this.#queue.unshift(...others);
-      if (first) this.#add(first);
-    });
+      // In their order: the end of a job means nothing before its create.
+      const missed = this.#takeMissed();
+      if (this.clock.perRequest) return void this.#step(missed);
+      this.#queue.unshift(...missed);
+      void this.#run();
+    };
+    const isIdle = this.#missed.every(({ untilMs = 0 }) => untilMs <= nowMs);
+    this.#retry ??= this.clock.after(backoff(NOTE_PAUSE, this.#failures), again, { isIdle });
   }
 
   /** Every step is idempotent by key, so a read or a swap that failed is made again until the store's time has passed. */

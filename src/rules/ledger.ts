@@ -25,6 +25,8 @@ export interface OpenAsk {
   readonly entry: CreateEntry;
   /** Whether a create of unknown price is refused, by budget. */
   readonly refusesUnknown: readonly boolean[];
+  /** Whether the create may be known, because its key comes again. */
+  readonly isAgain: boolean;
 }
 
 /** What became of an ask. */
@@ -45,8 +47,8 @@ export interface BudgetRefused {
   readonly tokens: number | null;
 }
 
-/** Notes a create if every budget that counts it has room, in one step. One that is known goes on where it is. */
-export function openCreate(draft: LedgerDraft, { id: asked, by, entry, refusesUnknown }: OpenAsk): OpenReply {
+/** Goes on with a create that is known, which needs no room, or refuses its key. Undefined for one that asks for room. */
+export function openKnown(draft: LedgerDraft, { id: asked, by, entry }: OpenAsk): OpenReply | undefined {
   const id = knownId(draft, asked, entry);
   const done = draft.done(id);
   const known = draft.entry(id);
@@ -56,19 +58,22 @@ export function openCreate(draft: LedgerDraft, { id: asked, by, entry, refusesUn
   if (differs && entry.sentKey === entry.key) {
     return { outcome: 'reused', jobId: known ? known.jobId : done?.jobId };
   }
-  if (done) return { outcome: 'noted', id };
-  if (known && isUnderWay(draft, known, entry.sentKey)) {
-    const holders = [by, ...known.holders.filter((it) => it !== by && draft.isAlive(it))];
-    replace(draft, id, { ...known, holders });
-    return { outcome: 'noted', id };
-  }
+  if (!done && !(known && isUnderWay(draft, known, entry.sentKey))) return undefined;
+  if (known) replace(draft, id, { ...known, holders: withHolder(draft, known, by) });
+  return { outcome: 'noted', id };
+}
+
+/** Notes a create if every budget that counts it has room, in one step. One that is known goes on where it is. */
+export function openCreate(draft: LedgerDraft, ask: OpenAsk): OpenReply {
+  const reply = openKnown(draft, ask);
+  if (reply) return reply;
+  const { by, entry, refusesUnknown } = ask;
+  const id = knownId(draft, ask.id, entry);
+  const known = draft.entry(id);
   const learned = entry.teaches ? draft.price(entry) : undefined;
-  const price = learned === undefined ? entry : { tokens: learned, isSure: true };
-  const { tokens, isSure } = price;
-  const budgets = (known ?? entry).budgets;
+  const { tokens, isSure } = learned === undefined ? entry : { tokens: learned, isSure: true };
   const { isAside: _, ...before } = known ?? entry;
-  const holders = [by, ...(known?.holders ?? []).filter((it) => it !== by && draft.isAlive(it))];
-  for (const [at, budget] of budgets.entries()) {
+  for (const [at, budget] of before.budgets.entries()) {
     const standing = standingOf(draft.budget(budgetName(budget)), budget, draft.nowMs, draft.isAlive);
     const admission = admissionOf(standing, budget.maxTokens, { tokens, isSure });
     if (tokens === null && refusesUnknown[at]) return { outcome: 'unpriced', budget, standing, tokens };
@@ -76,8 +81,14 @@ export function openCreate(draft: LedgerDraft, { id: asked, by, entry, refusesUn
     if (admission !== 'room') return { outcome: admission, budget, standing, tokens };
   }
   const { params, sentKey } = entry;
+  const holders = withHolder(draft, known, by);
   replace(draft, id, { ...before, tokens, isSure, phase: 'open', sentKey, params: params ?? before.params, holders });
   return { outcome: 'noted', id };
+}
+
+/** The calls that work on a create, and one more, which comes first. */
+function withHolder(draft: LedgerDraft, known: CreateEntry | undefined, by: string): readonly string[] {
+  return [by, ...(known?.holders ?? []).filter((it) => it !== by && draft.isAlive(it))];
 }
 
 /** The entry that a key belongs to: the SDK may have derived the key and sent it in the place of another one. */
@@ -92,6 +103,11 @@ function isUnderWay(draft: LedgerDraft, known: CreateEntry, sentKey: string): bo
   return known.phase === 'sent' || sentKey === known.sentKey || sentKey === known.key;
 }
 
+/** Whether the create that was sent last has a job. */
+function isAnswered({ phase }: CreateEntry): boolean {
+  return phase === 'accepted' || phase === 'ended';
+}
+
 /** What goes out now. */
 export interface SentCreate extends Pick<CreateEntry, 'params' | 'sentKey'> {
   readonly id: string;
@@ -103,8 +119,7 @@ export function noteSent(draft: LedgerDraft, { id, by, params, sentKey }: SentCr
   const entry = draft.entry(id);
   if (!entry) return draft.done(id) !== undefined;
   if (!entry.holders.includes(by)) return false;
-  const isAnswered = entry.phase === 'accepted' || entry.phase === 'ended';
-  if (!isAnswered) replace(draft, id, { ...entry, phase: 'sent', sentKey, params: params ?? entry.params });
+  if (!isAnswered(entry)) replace(draft, id, { ...entry, phase: 'sent', sentKey, params: params ?? entry.params });
   return true;
 }
 
@@ -136,9 +151,8 @@ export function acceptCreate(draft: LedgerDraft, accepted: AcceptedCreate): bool
   if (draft.done(id)?.jobId === jobId) return false;
   const entry = draft.entry(id) ?? asked;
   const holders = entry.rules === null ? [] : entry.holders;
-  const isAnswered = entry.phase === 'accepted' || entry.phase === 'ended';
   // A run that is repeated from its beginning comes by the jobs that it has made before.
-  if (isAnswered && (entry.jobId === jobId || entry.sentKey !== sentKey)) {
+  if (isAnswered(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey)) {
     replace(draft, id, { ...entry, holders: entry.holders.filter((it) => it !== by || entry.rules !== null) });
     return false;
   }
@@ -164,22 +178,9 @@ export interface EndedCreate {
 
 /** The job of a create is final. Its budgets are corrected to what was charged. */
 export function endCreate(draft: LedgerDraft, { id, jobId, status, chargedTokens }: EndedCreate): void {
-  let entry = draft.entry(id);
-  if (entry?.phase === 'sent' && chargedTokens !== undefined) {
-    // The process that created the job died before it could say so.
-    const { sentKey } = entry;
-    acceptCreate(draft, {
-      id,
-      by: '',
-      asked: entry,
-      sentKey,
-      jobId,
-      quotedTokens: chargedTokens,
-      isUncharged: chargedTokens === 0,
-    });
-    entry = draft.entry(id);
-  }
-  if (!entry || entry.jobId !== jobId) return;
+  const entry = draft.entry(id);
+  // Of an earlier job of the run, all is said.
+  if (!entry || entry.jobId !== jobId || !isAnswered(entry)) return;
   const tokens = chargedTokens ?? entry.tokens;
   const corrected = tokens !== null && tokens !== entry.tokens ? tokens - (entry.tokens ?? 0) : 0;
   if (entry.teaches && entry.tokens === null && tokens !== null && tokens > 0) draft.learnPrice(entry, tokens);
@@ -207,7 +208,7 @@ export interface FailedCreate {
 /** The call came to nothing. What may have been accepted stays; the rest of a run stays until the run is closed. */
 export function failCreate(draft: LedgerDraft, { id, by, fate, sentKey }: FailedCreate): void {
   const entry = draft.entry(id);
-  if (!entry?.holders.includes(by) || entry.phase === 'accepted' || entry.phase === 'ended') return;
+  if (!entry?.holders.includes(by) || isAnswered(entry)) return;
   const others = entry.holders.filter((it) => it !== by);
   const isRun = entry.rules !== null;
   const holders = isRun ? entry.holders : others;
@@ -246,7 +247,7 @@ export function releaseCreate(draft: LedgerDraft, id: string): void {
   if (!entry) return;
   const { isLost: _, ...rest } = entry;
   if (entry.holders.some(draft.isAlive)) replace(draft, id, rest);
-  else if (entry.phase === 'accepted' || entry.phase === 'ended') replace(draft, id, { ...entry, tokens: 0 });
+  else if (isAnswered(entry)) replace(draft, id, { ...entry, tokens: 0 });
   else replace(draft, id, undefined);
 }
 

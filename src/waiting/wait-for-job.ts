@@ -11,7 +11,7 @@ import {
   type RunRules,
   startRun,
 } from '../rules/run-state.js';
-import { type Clock, steady, systemClock } from '../runtime/clock.js';
+import { type Clock, nextTurn, steady, systemClock } from '../runtime/clock.js';
 import { sleep, startDeadline } from '../runtime/deadline.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isFields } from '../schemas/envelope.js';
@@ -132,14 +132,14 @@ export function createWaiter<Account extends SharedState>(given: WaiterContext<A
   };
 }
 
-/** The outcome of a wait, once it is noted that the program has it. */
+/** The outcome of a wait. That the program has it is noted afterwards: one that dies before gets it again. */
 async function toldOutcome(
   wait: Promise<Job>,
   handedOver: (jobId: string) => Promise<void>,
   throws: boolean | undefined,
 ): Promise<CompletedJob> {
   const job = await wait;
-  if (job.status !== 'completed') await handedOver(job.id);
+  if (job.status !== 'completed') void nextTurn().then(() => handedOver(job.id));
   return outcomeOf(job, throws);
 }
 

@@ -38,11 +38,13 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
         ...{ keeps: false, rules: null },
       };
       const fail = (fate: 'refused' | 'unsent' | 'lost') => ledger.note((draft) => failCreate(draft, { id, by, fate }));
-      const reply = await ledger.open({ id, by, entry, refusesUnknown: [false] }, signal).catch((error) => {
-        void fail('unsent').catch(() => {});
-        ledger.landed(by);
-        throw error;
-      });
+      const reply = await ledger
+        .open({ id, by, entry, refusesUnknown: [false], isAgain: true }, signal)
+        .catch((error) => {
+          void fail('unsent').catch(() => {});
+          ledger.landed(by);
+          throw error;
+        });
       if (reply.outcome === 'spent' || reply.outcome === 'unresolved') {
         ledger.landed(by);
         throw await budgetRefusal(ledger, reply);

@@ -51,6 +51,16 @@ describe('a budget of 100 tokens answers a create', () => {
   });
 });
 
+const RULES = {
+  timeoutMs: null,
+  resubmitPending: true,
+  recover: {},
+  persistent: false,
+  stores: false,
+  pollMs: null,
+  retryMs: null,
+};
+
 /** A ledger in plain maps. */
 function ledger() {
   const entries = new Map<string, CreateEntry>();
@@ -84,7 +94,7 @@ function ledger() {
       ...{ holders: [by], budgets: [TERMS], priceClass: 'video', teaches: true, tokens: 10, isSure: true },
       ...{ keeps: true, rules: null, ...more },
     };
-    return { entry, reply: rule.openCreate(draft, { id, by, entry, refusesUnknown: [false] }) };
+    return { entry, reply: rule.openCreate(draft, { id, by, entry, refusesUnknown: [false], isAgain: true }) };
   };
   const accept = (by: string, more: object = {}) => {
     const { entry: asked } = open(by);
@@ -130,11 +140,19 @@ describe('an entry', () => {
     }
   });
 
-  it('of a job that a read finds before its create could be noted is counted at its charge', () => {
-    const { open, usage, draft, id } = ledger();
-    open('one#1');
-    rule.noteSent(draft, { id, by: 'one#1', params: {}, sentKey: 'k' });
-    rule.endCreate(draft, { id, jobId: 'job_1', status: 'completed', chargedTokens: 12 });
+  it('is not corrected by the end of an earlier job of its run, which is told once more', () => {
+    const { open, usage, accept, draft, id } = ledger();
+    const end = () => rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0 });
+    open('one#1', { rules: RULES });
+    accept('one#1');
+    end();
+    open('one#1', { rules: RULES, sentKey: 'k:r2' });
+    expect(usage()).toEqual([0, 12]);
+    end();
+    expect(usage()).toEqual([0, 12]);
+    rule.noteSent(draft, { id, by: 'one#1', params: {}, sentKey: 'k:r2' });
+    end();
+    accept('one#1', { jobId: 'job_2', sentKey: 'k:r2' });
     expect(usage()).toEqual([12, 0]);
   });
 
@@ -207,19 +225,10 @@ describe('an entry', () => {
 
   it('of a run that is repeated from its beginning does not count its earlier jobs again', () => {
     const { open, accept, usage, draft, id } = ledger();
-    const rules = {
-      timeoutMs: null,
-      resubmitPending: true,
-      recover: {},
-      persistent: false,
-      stores: false,
-      pollMs: null,
-      retryMs: null,
-    };
-    open('one#1', { rules });
+    open('one#1', { rules: RULES });
     accept('one#1');
     rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0 });
-    open('one#1', { rules, sentKey: 'k:r2' });
+    open('one#1', { rules: RULES, sentKey: 'k:r2' });
     accept('one#1', { jobId: 'job_2', sentKey: 'k:r2' });
     expect(usage()).toEqual([12, 0]);
     accept('two#1', { jobId: 'job_1' });

@@ -13,6 +13,7 @@ import { openSql } from '../cloudflare/sqlite.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { startUpstash } from '../redis/upstash-bridge.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
+import { ownStore } from '../support/own-store.js';
 
 /** A store, and how to open it once more, as another process would. */
 export interface StoreCase {
@@ -28,32 +29,6 @@ export interface OpenStore {
   /** Whether a message reaches other processes. */
   readonly notifies: boolean;
   close(): Promise<void>;
-}
-
-/** As a user writes it on a database of their own: two functions. */
-function ownStore(): Store {
-  const rows = new Map<string, { value: string; untilMs: number }>();
-  const versions = new Map<string, number>();
-  return {
-    async read(group, keys) {
-      const nowMs = Date.now();
-      const values: Record<string, string> = {};
-      for (const key of keys) {
-        const row = rows.get(`${group}/${key}`);
-        if (row && row.untilMs > nowMs) values[key] = row.value;
-      }
-      return { version: String(versions.get(group) ?? 0), nowMs, values };
-    },
-    async write(group, version, changes) {
-      if (String(versions.get(group) ?? 0) !== version) return false;
-      versions.set(group, Number(version) + 1);
-      for (const [key, change] of Object.entries(changes)) {
-        if (change === null) rows.delete(`${group}/${key}`);
-        else rows.set(`${group}/${key}`, { value: change.value, untilMs: Date.now() + change.ttlMs });
-      }
-      return true;
-    },
-  };
 }
 
 function inRedis(name: string, clientOf: (redis: RealRedis) => Parameters<typeof redisStore>[0]): StoreCase {

@@ -3,11 +3,12 @@
 import { getEventListeners } from 'node:events';
 import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
 import { APIError, BudgetExceededError, createBudget, GenError, JobError } from '../../src/index.js';
+import type { Store } from '../../src/store/store.js';
 import { COMPLETED, enqueue, type QueueDisk } from './queue.js';
 import type { ProcessLife } from './simulation/process.js';
 
 /** How a task makes its job. */
-export const KINDS = ['wait', 'create', 'budget', 'journal', 'durable', 'queue', 'file', 'review', 'refused'] as const;
+export const KINDS = ['wait', 'create', 'budget', 'order', 'durable', 'queue', 'file', 'review', 'refused'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** How the service ends the job of a task. */
@@ -64,39 +65,34 @@ export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promis
   }
 }
 
-/** Takes up the creates that an earlier life has left, then tasks of which the store has nothing. */
-export async function resumeTasks(tasks: readonly Task[], life: ProcessLife, disk: Disk): Promise<void> {
-  const known = new Set<string>();
+/** Takes up what processes have left, and then makes the orders of which the store has nothing. A file is stored at once. */
+export async function resumeOrders(orders: readonly Task[], life: ProcessLife, disk: Disk): Promise<void> {
   for (;;) {
     try {
-      const { client } = life;
+      await resumeAll(life, disk);
       const labels = new Set<unknown>();
-      for await (const { label } of client.openCreates()) labels.add(label);
-      try {
-        for await (const { job } of client.resume()) {
-          if (job.status === 'completed') await client.markStored(job);
-        }
-      } catch (error) {
-        const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
-        for (const one of errors) if (!JobError.isInstance(one)) throw one;
-      }
-      // The hold of a killed process ends after half a minute.
-      const held = new Set<unknown>();
-      for await (const { label } of client.openCreates()) held.add(label);
-      if (tasks.some(({ id }) => held.has(id))) throw new Error('A create is still held.');
-      const left = tasks.filter(({ id }) => !labels.has(id) && !known.has(id));
-      for (const { id } of tasks) if (labels.has(id)) known.add(id);
-      for (const task of tasks) if (known.has(task.id)) task.result = task.end;
-      await Promise.all(left.map((task) => runTask(task, life, disk)));
-      return;
+      for await (const { label } of life.client.openCreates()) labels.add(label);
+      const left = orders.filter(({ id, result }) => result === undefined && !labels.has(id));
+      await Promise.all(left.map((order) => runTask(order, life, disk)));
+      if (orders.every(({ result }) => result !== undefined)) return;
     } catch {
-      await sleep(life, AGAIN_MS);
+      // What cannot be resumed is told last, and the hold of a killed process ends after half a minute.
     }
+    await sleep(life, AGAIN_MS);
+  }
+}
+
+/** Goes through all that can be resumed. A program writes down what it got before it says that it has it. */
+export async function resumeAll({ client }: ProcessLife, { tasks }: Disk): Promise<void> {
+  for await (const { job, label } of client.resume()) {
+    const order = tasks.find(({ id }) => id === label);
+    if (order) order.result = job.status;
+    if (job.status === 'completed') await client.markStored(job);
   }
 }
 
 const paramsOf = ({ end, slowMs, hasWebhook }: Task) => ({
-  prompt: `a fox [slow:${slowMs}ms]${end === 'completed' ? '' : end === 'failed' ? ' [fail:generation_rejected]' : ' [canceled]'}`,
+  prompt: `a fox [slow:${slowMs}ms]${end === 'completed' ? '' : end === 'failed' ? ' [fail:generation_failed]' : ' [canceled]'}`,
   ...(hasWebhook && { webhook_url: WEBHOOK_URL }),
 });
 
@@ -128,10 +124,14 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
       idempotencyKey: keyOf(task),
       budget: budgetOf(life),
     }),
-  async journal(task, life) {
-    const options = { ...waitOf(life), idempotencyKey: keyOf(task), label: task.id };
-    const job = await life.client.videos.createAndWait(paramsOf(task), options);
-    await life.client.markStored(job);
+  // Without a key of its own: only the store knows what has become of it.
+  async order(task, life) {
+    const job = await life.client.videos.createAndWait(
+      { ...paramsOf(task), ...(isEven(task) ? frameOf() : reviewOf(task)) },
+      { ...waitOf(life), label: task.id, budget: orderBudget(life.store), recover: { generation_failed: 1 } },
+    );
+    task.result = 'completed';
+    await life.client.markStored(job).catch(() => {});
   },
   durable: (task, life, disk) =>
     generate(engineOf(task, life, disk), {
@@ -150,19 +150,19 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
   // A reference that the service sees for the first time is under review, and the call is sent again under a derived key.
   review: (task, life) =>
     life.client.videos.createAndWait(
-      { ...paramsOf(task), reference_image_urls: [`https://cdn.example.com/${task.id}.png`] },
+      { ...paramsOf(task), ...reviewOf(task) },
       { ...waitOf(life), idempotencyKey: keyOf(task) },
     ),
   file: (task, life) =>
     life.client.videos.createAndWait(
-      { ...paramsOf(task), first_frame_upload_id: new Blob([PNG], { type: 'image/png' }) },
+      { ...paramsOf(task), ...frameOf() },
       { ...waitOf(life), idempotencyKey: keyOf(task), cleanup: 'after-job' },
     ),
   // The file is uploaded, and then the service knows no such model.
   refused: (task, life) =>
     life.client.videos
       .create(
-        { ...paramsOf(task), model: 'svc-video-none', first_frame_upload_id: new Blob([PNG], { type: 'image/png' }) },
+        { ...paramsOf(task), model: 'svc-video-none', ...frameOf() },
         { idempotencyKey: keyOf(task), signal: waitOf(life).signal },
       )
       .then(
@@ -174,6 +174,19 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
 };
 
 const PNG = new Uint8Array(64).fill(1);
+const frameOf = () => ({ first_frame_upload_id: new Blob([PNG], { type: 'image/png' }) });
+const reviewOf = ({ id }: Task) => ({ reference_image_urls: [`https://cdn.example.com/${id}.png`] });
+const isEven = ({ id }: Task) => Number(id) % 2 === 0;
+
+/** How many jobs a task makes, whatever happens. A failed order is tried once more. */
+export function jobsOf({ kind, end, result }: Task): number {
+  if (kind === 'refused' || result === 'over budget') return 0;
+  return kind === 'order' && end === 'failed' ? 2 : 1;
+}
+
+/** The budgets of a client and of an order, which nothing exceeds: what they have spent is what was charged. */
+export const clientBudget = (store: Store) => createBudget({ maxTokens: 1e9, scope: 'client', store });
+export const orderBudget = (store: Store) => createBudget({ maxTokens: 1e9, scope: 'orders', store });
 
 /** The budget as a process sees it. */
 export function budgetOf(life: ProcessLife) {
@@ -203,7 +216,7 @@ function engineOf(task: Task, life: ProcessLife, { steps }: Disk): DurableEngine
 /** How a task has ended by an error; undefined for one that passes. */
 function endOf(error: unknown): string | undefined {
   if (JobError.isInstance(error)) return error.job?.status ?? 'failed';
-  if (BudgetExceededError.isInstance(error)) return 'over budget';
+  if (BudgetExceededError.isInstance(error)) return error.reason === 'spent' ? 'over budget' : undefined;
   if (typeof error === 'object' && error !== null && 'ended' in error) {
     return FAILED[String(error.ended)] ?? String(error.ended);
   }

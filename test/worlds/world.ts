@@ -2,6 +2,7 @@
 
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { signWebhook, type WebhookEvent } from '../../src/webhooks/index.js';
+import { settleCreates, wrongTotals } from './money.js';
 import { emptyQueue, enqueue, NEWER_RECORD, type QueueReport, QueueWorker } from './queue.js';
 import type { Chances, Fault, FaultPlace, OutageKind } from './simulation/chance.js';
 import { leftovers, violationsOf } from './simulation/checks.js';
@@ -10,11 +11,13 @@ import { SimulatedWorld } from './simulation/world.js';
 import {
   BUDGET,
   budgetOf,
+  clientBudget,
   type Disk,
+  jobsOf,
   keyOf,
   listenersOf,
   PRICE,
-  resumeTasks,
+  resumeOrders,
   runTask,
   sleep,
   type Task,
@@ -45,7 +48,7 @@ export const CORNERS = [
   'clock set back',
   'create over budget',
   'durable run replayed after a kill',
-  'journal resumed after a kill',
+  'order resumed after a kill',
   'resubmitted after a review',
   'shared store failed',
   'shared store late',
@@ -130,7 +133,11 @@ export class World {
     this.#sim = new SimulatedWorld({
       seed,
       chances: this.faults,
-      client: (process) => ({ apiKey: () => this.#keyOf(process), limits: LIMITS }),
+      client: (process, store) => ({
+        apiKey: () => this.#keyOf(process),
+        limits: LIMITS,
+        budget: clientBudget(store),
+      }),
       sandbox: {
         limits: { ...DOCUMENTED_LIMITS, ...LIMITS },
         prices: PRICE,
@@ -288,13 +295,13 @@ export class World {
     this.#workers.set(life.number, worker);
     worker.look();
     const open = this.disk.tasks.filter((task) => task.process === life.number && task.result === undefined);
-    const journaled = open.filter(({ kind, isBegun }) => kind === 'journal' && isBegun);
-    if (journaled.length > 0) {
-      this.reach('journal resumed after a kill');
-      this.#run(resumeTasks(journaled, life, this.disk));
+    const orders = open.filter(({ kind, isBegun }) => kind === 'order' && isBegun);
+    if (orders.length > 0) {
+      this.reach('order resumed after a kill');
+      this.#run(resumeOrders(orders, life, this.disk));
     }
     for (const task of open) {
-      if (journaled.includes(task)) continue;
+      if (orders.includes(task)) continue;
       if (task.kind === 'durable' && task.isBegun) this.reach('durable run replayed after a kill');
       this.#run(runTask(task, life, this.disk));
     }
@@ -345,15 +352,16 @@ export class World {
       if (life.isAlive && listenersOf(life) > 0) broken.push(`process ${life.number} has left listeners on its signal`);
     }
     broken.push(...this.#wrongJobs(), ...this.#leftUploads(), ...(await this.#wrongBudget()));
+    broken.push(...(await this.#wrongTotals()));
     if (broken.length > 0) throw this.#failure(broken.join('\n'));
   }
 
-  /** One job for each task, and no others. A job whose reference was under review is followed by another one. */
+  /** The jobs of the tasks, and no others. A job whose reference was under review is followed by another one. */
   #wrongJobs(): string[] {
     const jobs = this.#sim.service.jobs.filter(({ errorCode }) => errorCode !== 'reference_asset_pending');
-    const made = this.disk.tasks.filter(({ kind, result }) => kind !== 'refused' && result !== 'over budget');
+    const due = this.disk.tasks.reduce((sum, task) => sum + jobsOf(task), 0);
     for (const { key } of this.#sim.made.values()) if (key?.includes(':r')) this.reach('resubmitted after a review');
-    return jobs.length === made.length ? [] : [`${made.length} tasks made ${jobs.length} jobs`];
+    return jobs.length === due ? [] : [`the tasks made ${jobs.length} jobs, not ${due}`];
   }
 
   /** A file whose call was refused is deleted, unless its process was killed or requests of it were lost. */
@@ -413,6 +421,14 @@ export class World {
     return broken;
   }
 
+  /** What the budgets have spent is what was charged, when nothing is open any more. */
+  async #wrongTotals(): Promise<string[]> {
+    const life = [...this.#processes.values()].find(({ isAlive }) => isAlive);
+    if (life === undefined || this.disk.tasks.length === 0) return [];
+    await this.#awaited(settleCreates(this.#sim, life, this.disk));
+    return this.#awaited(wrongTotals(this.#sim, life, this.disk));
+  }
+
   /** Lets time pass until a promise is settled. */
   async #awaited<T>(promise: Promise<T>): Promise<T> {
     let isSettled = false;
@@ -421,7 +437,7 @@ export class World {
     };
     promise.then(done, done);
     do await this.#sim.settle();
-    while (!isSettled && this.#sim.step());
+    while (!isSettled && (this.#sim.step() || (await realPause())));
     return promise;
   }
 
@@ -441,6 +457,9 @@ async function reach(life: ProcessLife): Promise<void> {
     }
   }
 }
+
+/** What is written after an answer has two seconds of real time. */
+const realPause = () => new Promise<true>((resolve) => setTimeout(() => resolve(true), 10));
 
 function dayOf(at: string | null | undefined): number {
   return Math.floor(Date.parse(at ?? '') / DAY_MS);

@@ -143,7 +143,8 @@ async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, no
   const create: OpenedCreate = { ledger, by, id: entryId(asked.account, asked.key), asked };
   const refusesUnknown = budgets.map((it) => countingOf(it).refusesUnknown);
   try {
-    const reply = await ledger.open({ id: create.id, by, entry: asked, refusesUnknown }, call.signal);
+    const isAgain = held !== undefined || noted.digest !== undefined;
+    const reply = await ledger.open({ id: create.id, by, entry: asked, refusesUnknown, isAgain }, call.signal);
     if (reply.outcome === 'reused') throw reuseError(call, reply.jobId);
     if (reply.outcome !== 'noted' && reply.outcome !== 'busy') throw await budgetRefusal(ledger, reply);
     const opened = reply.outcome === 'noted' ? { ...create, id: reply.id } : create;

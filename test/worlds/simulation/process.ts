@@ -1,6 +1,6 @@
 import { GenClient } from '../../../src/client/client.js';
 import { CLOCK, type Clock, type Random } from '../../../src/runtime/clock.js';
-import type { NotifyingStore } from '../../../src/store/store.js';
+import { type NotifyingStore, OPENING, openingOf } from '../../../src/store/store.js';
 import { type Fault, type OutageKind, randomFor } from './chance.js';
 import type { SimulatedLife, SimulatedWorld } from './world.js';
 
@@ -47,7 +47,11 @@ export class ProcessLife implements SimulatedLife {
     const account = 'simulated';
     const own = { apiKey, baseUrl, webhookSecret, account, store: this.store, dangerouslyAllowBrowser: true };
     const fetch = (url: string, init?: RequestInit) => this.#fetch(url, init);
-    this.client = new GenClient({ ...own, ...world.clientOptions(number), ...{ fetch, [CLOCK]: this.clock } });
+    this.client = new GenClient({
+      ...own,
+      ...world.clientOptions(number, this.store),
+      ...{ fetch, [CLOCK]: this.clock },
+    });
   }
 
   get isAlive(): boolean {
@@ -113,8 +117,11 @@ export class ProcessLife implements SimulatedLife {
   }
 
   #storeOf(store: NotifyingStore): NotifyingStore {
-    return {
-      ...{ [CLOCK]: this.clock },
+    const own: NotifyingStore & { readonly [CLOCK]: Clock; readonly [OPENING]: string | undefined } = {
+      [CLOCK]: this.clock,
+      get [OPENING]() {
+        return openingOf(store);
+      },
       read: (group, keys) => this.#asking(() => store.read(group, keys)),
       write: (group, version, changes) => this.#asking(() => store.write(group, version, changes)),
       publish: (topic, message) => this.#asking(() => store.publish(topic, message)),
@@ -130,6 +137,7 @@ export class ProcessLife implements SimulatedLife {
         return unsubscribe;
       },
     };
+    return own;
   }
 
   /** A call of the store, which an outage may meet. */

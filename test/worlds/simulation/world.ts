@@ -6,7 +6,14 @@ import type { SandboxService } from '../../../src/sandbox/control/contract.js';
 import { type OpenSandbox, openSandbox } from '../../../src/sandbox/sandbox.js';
 import type { SandboxOptions } from '../../../src/sandbox/world/options.js';
 import { isFields } from '../../../src/schemas/envelope.js';
-import { memoryStoreOn, type NotifyingStore } from '../../../src/store/store.js';
+import {
+  memoryStoreOn,
+  type NotifyingStore,
+  OPENING,
+  openingOf,
+  openTopics,
+  type Store,
+} from '../../../src/store/store.js';
 import { type Chances, type Fault, type FaultPlace, type OutageKind, randomFor } from './chance.js';
 
 /** What a world is made of. */
@@ -14,8 +21,12 @@ export interface WorldSetup {
   readonly seed: number;
   readonly chances: Chances;
   /** The client options of a process, asked for each of its lives. */
-  readonly client: (process: number) => ClientOptions;
+  readonly client: (process: number, store: Store) => ClientOptions;
   readonly sandbox: SandboxOptions;
+  /** What is under the stores of the processes. @default a store in memory */
+  readonly store?: Store;
+  /** How often a process is killed at most, so that every run ends. @default 10 */
+  readonly mostKills?: number;
 }
 
 /** One life of a process, as the world sees it. */
@@ -55,7 +66,7 @@ export class SimulatedWorld {
   readonly seed: number;
   readonly service: SandboxService;
   readonly store: NotifyingStore;
-  readonly clientOptions: (process: number) => ClientOptions;
+  readonly clientOptions: WorldSetup['client'];
   /** The processes that run now. */
   readonly lives = new Map<number, SimulatedLife>();
   /** What happened, oldest first. */
@@ -70,13 +81,16 @@ export class SimulatedWorld {
   /** The longest window of a limit. */
   readonly #windowMs: number;
   readonly #chances: Chances;
+  readonly #mostKills: number;
+  /** Work of the world outside that takes real time. */
+  #outside = 0;
   readonly #pendingKeys = new Map<string, number>();
   readonly #places = new Map<string, number>();
   readonly #kills = new Map<number, number>();
   /** Which processes have lost the store, and until when. */
   readonly #outages = new Map<number, { readonly how: OutageKind; readonly untilMs: number }>();
 
-  constructor({ seed, chances, client, sandbox }: WorldSetup) {
+  constructor({ seed, chances, client, sandbox, store, mostKills = MOST_KILLS }: WorldSetup) {
     this.seed = seed;
     this.#chances = chances;
     this.clientOptions = client;
@@ -98,7 +112,8 @@ export class SimulatedWorld {
     this.#startMs = this.service.now();
     const limits = typeof sandbox.limits === 'object' ? sandbox.limits : DOCUMENTED_LIMITS;
     this.#windowMs = Math.max(0, ...Object.values(limits).map((limit) => limit?.windowMs ?? 0));
-    this.store = memoryStoreOn(this.#opened.clock);
+    this.#mostKills = mostKills;
+    this.store = store ? this.#outsideStore(store) : memoryStoreOn(this.#opened.clock);
   }
 
   now(): number {
@@ -123,9 +138,34 @@ export class SimulatedWorld {
     return this.#opened.step();
   }
 
-  /** Lets everything happen that needs no time. */
-  settle(): Promise<void> {
-    return this.service.settled();
+  /** Lets everything happen that needs no time, except that of a disk or a network outside. */
+  async settle(): Promise<void> {
+    await this.service.settled();
+    while (this.#outside > 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await this.service.settled();
+    }
+  }
+
+  /** Does work outside, for which the time of the world stands still. */
+  async outside<T>(work: Promise<T>): Promise<T> {
+    this.#outside += 1;
+    return work.finally(() => {
+      this.#outside -= 1;
+    });
+  }
+
+  #outsideStore(store: Store): NotifyingStore {
+    const outside: NotifyingStore & { readonly [OPENING]: string | undefined } = {
+      ...openTopics(),
+      get [OPENING]() {
+        return openingOf(store);
+      },
+      // Its values, at the time of the world.
+      read: async (group, keys) => ({ ...(await this.outside(store.read(group, keys))), nowMs: this.now() }),
+      write: (group, version, changes) => this.outside(store.write(group, version, changes)),
+    };
+    return outside;
   }
 
   note(text: string): void {
@@ -139,7 +179,7 @@ export class SimulatedWorld {
     const nth = (this.#places.get(name) ?? 0) + 1;
     this.#places.set(name, nth);
     const killed = typeof process === 'number' ? (this.#kills.get(process) ?? 0) : 0;
-    const found = this.#chances.at({ of, process, nth }, { mayKill: killed < MOST_KILLS });
+    const found = this.#chances.at({ of, process, nth }, { mayKill: killed < this.#mostKills });
     if (typeof process === 'number' && found.some(({ kind }) => kind === 'kill')) {
       this.#kills.set(process, killed + 1);
       this.counts.kills += 1;
