@@ -14,6 +14,8 @@ const MOST_PER_STEP = 64;
 const TIMEOUT_MS = 2_000;
 /** The pause after a failed read or swap; each further one is twice as long. */
 const RETRY_MS = 50;
+/** How long a call waits for all that is written after an answer. The writes go on by themselves. */
+const SOON_MS = 2_000;
 /** How long a fact that the store has missed is waited for. It is told again until the store has it, after such pauses. */
 const NOTE_MS = 60_000;
 const NOTE_PAUSE = { firstMs: 250, mostMs: 8_000 } as const;
@@ -51,6 +53,8 @@ export class Ledger {
   /** Facts that the store has missed. The next step begins with them. */
   #missed: readonly Pending[] = [];
   #failures = 0;
+  /** When each fact was told that the store does not have, the oldest first: in real time, because an answer waits for it. */
+  readonly #owed = new Map<Pending, number>();
   #retry: (() => void) | undefined;
   readonly #open: OpenQueue;
   /** The calls that work on an entry now. */
@@ -116,6 +120,16 @@ export class Ledger {
     return noted;
   }
 
+  /** Waits for what is told about an answer: in all no longer than two seconds, also where several facts are told in turn. */
+  async soon(work: Promise<unknown>): Promise<void> {
+    const [oldestMs = systemClock.now()] = this.#owed.values();
+    let cancel = () => {};
+    const late = new Promise<void>((resolve) => {
+      cancel = systemClock.after(Math.max(0, oldestMs + SOON_MS - systemClock.now()), resolve);
+    });
+    await Promise.race([work.catch(() => {}), late]).finally(() => cancel());
+  }
+
   #ask<T>(rule: Rule<T>, keys: readonly string[], untilMs: number | undefined): Promise<T> {
     let result: { readonly value: T } | undefined;
     return new Promise<T>((resolve, reject) => {
@@ -145,6 +159,7 @@ export class Ledger {
   }
 
   #add(pending: Pending): void {
+    if (pending.untilMs !== undefined) this.#owed.set(pending, systemClock.now());
     if (this.clock.perRequest) {
       // On Workers a call must not wait for what another request does.
       void this.#step([pending]);
@@ -171,7 +186,10 @@ export class Ledger {
     try {
       await this.#persistently(() => this.#make(pending));
       this.#failures = 0;
-      for (const { settle } of pending) settle();
+      for (const it of pending) {
+        this.#owed.delete(it);
+        it.settle();
+      }
     } catch (error) {
       this.#failed(pending, error);
     }
@@ -188,7 +206,9 @@ export class Ledger {
     const nowMs = this.clock.now();
     const facts = isSetupError(error) ? [] : pending.filter(({ untilMs }) => untilMs !== undefined);
     for (const it of pending) if (!facts.includes(it) || (it.untilMs ?? 0) <= nowMs) it.fail(error);
-    this.#missed = [...this.#missed, ...facts].slice(-MOST_MISSED);
+    const missed = [...this.#missed, ...facts];
+    this.#missed = missed.slice(-MOST_MISSED);
+    for (const it of pending) if (!this.#missed.includes(it)) this.#owed.delete(it);
     if (this.#missed.length === 0) return;
     this.#failures += 1;
     const again = () => {

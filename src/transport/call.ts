@@ -121,8 +121,6 @@ export interface Call<T> {
     ledgers?: readonly Ledger[];
     /** The key that the ledger knows to be sent. */
     notedKey?: string;
-    /** Until when the call waits for what is written after its answer. */
-    notesEndMs?: number | undefined;
   };
 }
 

@@ -4,7 +4,6 @@ import type { Ledger } from '../ledger/ledger.js';
 import { closeRun, noteRun } from '../rules/ledger.js';
 import type { CreateEntry } from '../rules/ledger-entry.js';
 import type { JobRunState, RunRules } from '../rules/run-state.js';
-import { systemClock } from '../runtime/clock.js';
 
 /** The entry of a create in one ledger, and the call that works on it. */
 export interface OpenedCreate {
@@ -25,32 +24,21 @@ export interface RunOfCreates {
   readonly opened: OpenedCreate[];
 }
 
-/** How long a call waits for all that is written after its answer. The writes go on by themselves. */
-const NOTES_MS = 2_000;
-
-/** Waits for what is written after an answer, in all no longer than two seconds for a call. */
-export async function soon(call: { notesEndMs?: number | undefined }, work: Promise<unknown>): Promise<void> {
-  call.notesEndMs ??= systemClock.now() + NOTES_MS;
-  let cancel = () => {};
-  const late = new Promise<void>((resolve) => {
-    cancel = systemClock.after(Math.max(0, (call.notesEndMs ?? 0) - systemClock.now()), resolve);
-  });
-  await Promise.race([work.catch(() => {}), late]).finally(() => cancel());
-}
-
 /** Writes down where a run stands, before it pauses: a process that dies in the pause is resumed there. */
 export async function keepRun({ opened }: RunOfCreates, state: JobRunState): Promise<void> {
   const kept = opened.filter(({ asked }) => asked.keeps);
-  const noted = kept.map(({ ledger, id, asked }) =>
-    ledger.note((draft) => noteRun(draft, id, state), keysOf(id, asked)),
+  await Promise.all(
+    kept.map(({ ledger, id, asked }) =>
+      ledger.soon(ledger.note((draft) => noteRun(draft, id, state), keysOf(id, asked))),
+    ),
   );
-  await soon({}, Promise.all(noted));
 }
 
 /** The run is over. `told` says whether its program has its outcome. */
 export async function endRun({ opened }: RunOfCreates, told: boolean): Promise<void> {
-  const ended = opened.map(({ ledger, id, by, asked }) =>
-    ledger.note((draft) => closeRun(draft, id, by, told), keysOf(id, asked)).finally(() => ledger.landed(by)),
-  );
-  await soon({}, Promise.all(ended));
+  const ended = opened.map(({ ledger, id, by, asked }) => {
+    const closed = ledger.note((draft) => closeRun(draft, id, by, told), keysOf(id, asked));
+    return ledger.soon(closed.finally(() => ledger.landed(by)));
+  });
+  await Promise.all(ended);
 }

@@ -8,7 +8,6 @@ import { lengthsOf } from '../../store/facts.js';
 import type { Core, JobTeller, Layer } from '../call.js';
 import { heard, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
-import { soon } from '../opened-create.js';
 import type { ShownJob } from '../transport.js';
 import { ledgerIn, ledgersOf } from './ledger.js';
 
@@ -48,7 +47,7 @@ export function createJobTeller(core: TellerCore): JobTeller {
       if (ledgers.length === 0 && !isWatched(core, shown.job.id)) return;
       const origin = call && { call, idempotencyKey, label, ledgers, trace: trace?.job };
       const ended = logOf(core)?.seen(shown, listeners(core), origin);
-      if (ended) await soon(sent, tellEnd(core, ended, shown.job.id));
+      if (ended) await tellEnd(core, ended, shown.job.id);
     },
     announced(job) {
       if (!isWatched(core, job.id)) return;
@@ -58,9 +57,9 @@ export function createJobTeller(core: TellerCore): JobTeller {
     async stored(jobId) {
       if (!isWatched(core, jobId)) return;
       logOf(core)?.stored(jobId, listeners(core));
-      await soon({}, handOverIn(core, jobId, 'file'));
+      await handOverIn(core, jobId, 'file');
     },
-    handedOver: (jobId) => soon({}, handOverIn(core, jobId, 'outcome')),
+    handedOver: (jobId) => handOverIn(core, jobId, 'outcome'),
     isWatched: (jobId) => isWatched(core, jobId),
     priceOf(job) {
       // What other processes have learned is read with the first use of the rate limits.
@@ -124,23 +123,29 @@ async function tellEnd(
   jobId: string,
 ): Promise<void> {
   const end = { jobId, status, chargedTokens };
-  const told = ledgers.map(async (ledger) => {
-    const isKnown = await ledger.note((draft) => {
+  const told = ledgers.map((ledger) => {
+    const note = ledger.note((draft) => {
       const id = draft.jobEntry(jobId);
       if (id !== undefined) endCreate(draft, { id, ...end });
       return id !== undefined;
     });
-    if (isKnown) noted();
+    const known = note.then(
+      (isKnown) => isKnown && noted(),
+      (error) => core.warn(`the end of job ${jobId} could not be noted: ${reasonOf(error)}`),
+    );
+    return ledger.soon(known);
   });
-  await Promise.all(told).catch((error) => core.warn(`the end of job ${jobId} could not be noted: ${reasonOf(error)}`));
+  await Promise.all(told);
 }
 
 /** The program has what the job gave. */
 async function handOverIn(core: TellerCore, jobId: string, what: 'outcome' | 'file'): Promise<void> {
   const ledger = ledgerIn(core);
-  const handed = ledger?.note((draft) => {
+  if (!ledger) return;
+  const handed = ledger.note((draft) => {
     const id = draft.jobEntry(jobId);
     if (id !== undefined) handOver(draft, id, what);
   });
-  await handed?.catch((error) => core.warn(`job ${jobId} could not be noted as handed over: ${reasonOf(error)}`));
+  const failed = (error: unknown) => core.warn(`job ${jobId} could not be noted as handed over: ${reasonOf(error)}`);
+  await ledger.soon(handed.catch(failed));
 }

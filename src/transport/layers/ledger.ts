@@ -17,7 +17,7 @@ import { isSetupError } from '../../store/store.js';
 import { type Call, type Core, detailsOf, type Layer } from '../call.js';
 import { ASKED, digestOf } from '../idempotency.js';
 import { chargedTokensOf } from '../job-log.js';
-import { type OpenedCreate, soon } from '../opened-create.js';
+import type { OpenedCreate } from '../opened-create.js';
 import type { ShownJob } from '../transport.js';
 
 /**
@@ -34,7 +34,7 @@ export const opened: Layer = async (call, next) => {
   const { run, shows } = call.kind.request;
   const failed = (error: unknown) => {
     const fate = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
-    return soon(call.sent, Promise.all(creates.map((it) => failIn(it, fate, call.sent.notedKey))));
+    return Promise.all(creates.map((it) => it.ledger.soon(failIn(it, fate, call.sent.notedKey))));
   };
   try {
     const answer = await next({ ...call, opened: creates });
@@ -119,7 +119,7 @@ async function openAll(
     for (const asked of where) creates.push(await openIn(call, asked, { account: account.id, namespace, digest }));
     return creates;
   } catch (error) {
-    await soon(call.sent, Promise.all(creates.map((it) => failIn(it, 'unsent'))));
+    await Promise.all(creates.map((it) => it.ledger.soon(failIn(it, 'unsent'))));
     for (const { ledger, by } of creates) ledger.landed(by);
     throw error;
   }
@@ -234,15 +234,15 @@ async function accept(
     isUncharged: chargedTokensOf(job) === 0,
     sentKey: call.sent.notedKey ?? idempotencyKey ?? '',
   };
-  const notes = creates.map(async ({ ledger, id, by, asked }) => {
-    const isUnpriced = await ledger.note(
-      (draft) => acceptCreate(draft, { id, by, asked, ...accepted }),
-      keysOf(id, asked),
+  const notes = creates.map(({ ledger, id, by, asked }) => {
+    const noted = ledger.note((draft) => acceptCreate(draft, { id, by, asked, ...accepted }), keysOf(id, asked));
+    const told = noted.then(
+      (isUnpriced) => isUnpriced && core.warn(unpriced(job.id)),
+      (error) => core.warn(`job ${job.id} could not be noted: ${reasonOf(error)}`),
     );
-    if (isUnpriced) core.warn(unpriced(job.id));
+    return ledger.soon(told);
   });
-  const all = Promise.all(notes).catch((error) => core.warn(`job ${job.id} could not be noted: ${reasonOf(error)}`));
-  await soon(call.sent, all);
+  await Promise.all(notes);
 }
 
 function unpriced(jobId: string): string {

@@ -1,0 +1,186 @@
+// Where two capabilities meet: two budgets, two processes, a budget and resume, a store that hangs.
+import { type ClientOptions, createBudget, GenClient } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { CLOCK } from '../../src/runtime/clock.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
+import { BASE_URL, freshKey, json } from '../transport/support.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+import { openService, quoted, VIDEO } from './service.js';
+
+/** A database, a clock, a service, and as many processes as open it. */
+function company(answers: Parameters<typeof openService>[0] = {}) {
+  const clock = virtualClock();
+  const shared = memoryStoreOn(clock);
+  const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }), ...answers });
+  const apiKey = freshKey();
+  const keys: (string | null)[] = [];
+  const open = (options: ClientOptions = {}) => {
+    const life = { isDead: false };
+    const alive = <T>(work: Promise<T>): Promise<T> => (life.isDead ? new Promise<T>(() => {}) : work);
+    const store: Store = {
+      ...{ [CLOCK]: clock },
+      read: async (group, names) => alive(shared.read(group, names)),
+      write: (group, version, changes) => alive(shared.write(group, version, changes)),
+    };
+    const fetch = async (url: string, init: RequestInit) => {
+      if (life.isDead) return new Promise<Response>(() => {});
+      if (init.method === 'POST') keys.push(new Headers(init.headers).get('idempotency-key'));
+      return alive(service.fetch(url, init));
+    };
+    const base = { apiKey, baseUrl: BASE_URL, fetch, store, rateLimit: 'off' as const, [CLOCK]: clock };
+    const budgetOf = (scope: string, maxTokens = 1_000) => createBudget({ scope, maxTokens, store });
+    const kill = () => {
+      life.isDead = true;
+    };
+    return { client: new GenClient({ ...base, ...options }), store, budgetOf, kill };
+  };
+  return { clock, service, keys, open };
+}
+
+async function resumed(client: GenClient): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { job, idempotencyKey } of client.resume()) {
+    keys.push(idempotencyKey);
+    await client.markStored(job);
+  }
+  return keys;
+}
+
+describe('two budgets of one call', () => {
+  it('are asked in one step, in whichever order they are given: no create waits for another', async () => {
+    const { clock, open, service } = company();
+    const { client, budgetOf } = open();
+    const [day, tenant] = [budgetOf('day'), budgetOf('tenant')];
+    const web = client.withOptions({ budget: day });
+    const cron = client.withOptions({ budget: tenant });
+    await clock.until(
+      Promise.all([web.videos.create(VIDEO, { budget: tenant }), cron.videos.create(VIDEO, { budget: day })]),
+    );
+    expect(service.jobs.size).toBe(2);
+    expect(await day.usage()).toMatchObject({ spentTokens: 24, reservedTokens: 0 });
+  });
+
+  it('let the create of a tenant go while another tenant waits for a price', async () => {
+    const answers: (() => void)[] = [];
+    const { clock, open, service } = company();
+    const { client, budgetOf } = open({ budget: undefined });
+    const slow = client.withOptions({
+      fetch: (url, init) => new Promise((resolve) => answers.push(() => resolve(service.fetch(url, init)))),
+    });
+    const [full, other] = [budgetOf('full'), budgetOf('other')];
+    const first = slow.videos.create(VIDEO, { budget: full });
+    await clock.advance(10);
+    const waiting = client.videos.create(VIDEO, { budget: full });
+    await clock.advance(10);
+    await clock.until(client.videos.create(VIDEO, { budget: other }));
+    for (const answer of answers) answer();
+    await clock.until(Promise.all([first, waiting]));
+  });
+});
+
+describe('two processes on one store', () => {
+  it('leave alone what the other one has in flight, and what they have in flight themselves', async () => {
+    const held: (() => void)[] = [];
+    const { clock, open, service, keys } = company();
+    const one = open();
+    const slow = one.client.withOptions({
+      fetch: (url, init) =>
+        new Promise((resolve) => {
+          if (init.method === 'POST') keys.push(new Headers(init.headers).get('idempotency-key'));
+          held.push(() => resolve(service.fetch(url, init)));
+        }),
+    });
+    const call = slow.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
+    await clock.advance(10);
+    expect(await clock.until(resumed(open().client))).toEqual([]);
+    expect(await clock.until(resumed(one.client))).toEqual([]);
+    const answer = setInterval(() => held.shift()?.(), 1);
+    await clock.until(call);
+    clearInterval(answer);
+    expect(keys).toEqual(['order-1']);
+  });
+
+  it('take up what the other one has left, once its hold has ended', async () => {
+    const { clock, open, keys } = company();
+    const one = open();
+    const lost = one.client.withOptions({ fetch: () => new Promise<Response>(() => {}) });
+    lost.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+    await clock.advance(10);
+    one.kill();
+    const two = open();
+    expect(await clock.until(resumed(two.client))).toEqual([]);
+    await clock.advance(31_000);
+    expect(await clock.until(resumed(two.client))).toEqual(['order-1']);
+    expect(keys).toEqual(['order-1']);
+  });
+});
+
+describe('a create of unknown price whose process has died', () => {
+  it('is sent again under its key at once, although another create waits for its price', async () => {
+    const { clock, open } = company();
+    const one = open();
+    const lost = one.client.withOptions({ fetch: () => new Promise<Response>(() => {}) });
+    lost.videos.create(VIDEO, { budget: one.budgetOf('team'), idempotencyKey: 'order-1' }).catch(() => {});
+    await clock.advance(10);
+    one.kill();
+    const two = open();
+    const startMs = clock.now();
+    const waiting = two.client.videos.create(VIDEO, { budget: two.budgetOf('team') });
+    const again = two.client.videos.create(VIDEO, { budget: two.budgetOf('team'), idempotencyKey: 'order-1' });
+    await clock.until(Promise.all([waiting, again]));
+    expect(clock.now() - startMs).toBeLessThan(2_000);
+    expect(await two.budgetOf('team').usage()).toMatchObject({ spentTokens: 24, reservedTokens: 0 });
+  });
+});
+
+it('an accepted job that the service no longer knows is thrown once by resume, with its id and key, after the others', async () => {
+  const { clock, open } = company();
+  const one = open();
+  await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
+  const forgotten = one.client.withOptions({
+    fetch: async (url) => {
+      if (url.endsWith('job_1')) return json({ error: { code: 'job_not_found' } }, { status: 404 });
+      return json({
+        success: true,
+        data: { job: { id: 'job_2', status: 'completed', providerOutputUrl: 'https://x.test/f' } },
+      });
+    },
+  });
+  const seen: string[] = [];
+  const loop = async () => {
+    for await (const { job } of forgotten.resume()) {
+      seen.push(job.id);
+      await forgotten.markStored(job);
+    }
+  };
+  const error = await clock.until(loop().catch((thrown: unknown) => thrown));
+  expect(error).toMatchObject({ name: 'NotFoundError', jobId: 'job_1', idempotencyKey: 'order-1' });
+  expect(seen).toEqual(['job_2']);
+  await clock.until(loop());
+});
+
+it('a store that hangs after an answer holds up the whole call for two seconds together (real time)', async () => {
+  let hangs = false;
+  const { open } = company();
+  const { store } = open();
+  const hanging: Store = {
+    read: (...given) => (hangs ? new Promise(() => {}) : store.read(...given)),
+    write: (...given) => (hangs ? new Promise(() => {}) : store.write(...given)),
+  };
+  const service = openService({
+    answer: (job) => {
+      hangs = true;
+      return quoted({ ...job });
+    },
+    final: () => ({ providerOutputUrl: `${BASE_URL}/output`, finalTokenCost: 12 }),
+  });
+  const budget = createBudget({ maxTokens: 100, store: hanging });
+  const options = { apiKey: freshKey(), baseUrl: BASE_URL, fetch: service.fetch, rateLimit: 'off' as const };
+  const client = new GenClient({ ...options, store: hanging, budget });
+  const startMs = performance.now();
+  await client.videos.createAndWait(VIDEO, { pollIntervalMs: 50 });
+  const tookMs = performance.now() - startMs;
+  expect(tookMs).toBeGreaterThan(1_900);
+  expect(tookMs).toBeLessThan(3_500);
+}, 30_000);

@@ -1,0 +1,88 @@
+// An order with a file, two budgets, a resubmission and a failed job, whose process is killed at each of its awaits in turn.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
+import { drawOrders, killing, type Order, playShop } from './shop.js';
+import { inFile, inOwn, inRedis } from './shop-stores.js';
+import type { Chances } from './simulation/chance.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'gen-kills-'));
+let redis: RealRedis | undefined;
+beforeAll(async () => {
+  if (whyNoRedis() === undefined) redis = await startRedis();
+});
+afterAll(async () => {
+  await redis?.close();
+  rmSync(folder, { recursive: true });
+});
+
+const ORDER: Order = {
+  id: 'a',
+  call: 'videos',
+  hasOwnKey: false,
+  file: 'fresh',
+  isTenants: true,
+  isCleaned: true,
+  hasWebhook: false,
+  abortMs: undefined,
+  fails: 1,
+};
+
+/** `npm run campaign:kills` kills at each pause; each push at one of so many. */
+const STEP = process.env.CAMPAIGN === 'full' ? 1 : 23;
+
+/** Kills the process once, at its nth pause. */
+function killAt(pause: number): Chances & { readonly isStruck: boolean } {
+  let left = pause;
+  return {
+    struck: [],
+    get isStruck() {
+      return left <= 0;
+    },
+    at({ of }) {
+      if (of === 'pause') left -= 1;
+      return of === 'pause' && left === 0 ? [{ kind: 'kill', isHandled: false }] : [];
+    },
+  };
+}
+
+/** Kills the process at one pause after the other, as far as there are any. Gives how many there were. */
+async function killEverywhere(order: Order, open: (pause: number) => ReturnType<typeof inFile>): Promise<number> {
+  for (let pause = 1; ; pause += STEP) {
+    const chances = killAt(pause);
+    const { broken, history } = await playShop(open(pause), [order], { seed: pause, chances, isCalm: true });
+    if (broken.length > 0) throw new Error(`killed at pause ${pause}: ${[...broken, ...history].join('\n')}`);
+    if (!chances.isStruck) return pause;
+  }
+}
+
+describe.each([true, false])(
+  'an order whose process is killed at any await, with a key of its own: %s',
+  (hasOwnKey) => {
+    const order = { ...ORDER, hasOwnKey };
+
+    it('has one paid job and its file, on a file store', async () => {
+      expect(await killEverywhere(order, (at) => inFile(folder, `${hasOwnKey} ${at}.store`))).toBeGreaterThan(100);
+    }, 300_000);
+
+    it.skipIf(whyNoRedis() !== undefined)(
+      'has one paid job and its file, on Redis',
+      async () => {
+        const open = (at: number) => inRedis(redis as RealRedis, `${hasOwnKey} ${at}:`);
+        expect(await killEverywhere(order, open)).toBeGreaterThan(100);
+      },
+      300_000,
+    );
+  },
+);
+
+it('a shop that is killed a dozen times has one paid job for each order, and budgets that say what was charged', async () => {
+  for (const seed of [1, 2]) {
+    const store = seed === 1 ? inFile(folder, 'shop.store') : inOwn();
+    const chances = killing({ seed, within: 300, most: 12 });
+    const { broken } = await playShop(store, drawOrders(14, seed), { seed, chances });
+    expect(broken).toEqual([]);
+  }
+}, 300_000);
