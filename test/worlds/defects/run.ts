@@ -1,0 +1,70 @@
+// npm run defects [-- NAME …]: puts each known defect back into a copy of the source, and expects that it is found: by the
+// worlds, by the shop, or by the test that is named where the worlds have no such thing.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const WORLDS = ['--import', './scripts/typescript.mjs', 'test/worlds/run.ts', '--minutes', '1', '--seed', '7'];
+const SHOP = ['--import', './scripts/typescript.mjs', 'test/worlds/shop-run.ts', '--seeds', '3', '--orders', '16'];
+const testOf = (file: string) => ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=1', file];
+
+/** Who finds a defect that the worlds do not. */
+const FINDERS: Readonly<Record<string, readonly string[]>> = {
+  // A lock, a burst, the time of a call and the account of a key are not in the worlds.
+  'b3-waits-behind-those-that-wait': testOf('test/budget/meetings.test.ts'),
+  'b4-lock-trusts-a-pid': testOf('test/store/file-store.test.ts'),
+  'b5-unknown-job-for-ever': testOf('test/budget/meetings.test.ts'),
+  'b6-a-step-for-each-call': testOf('test/budget/redis.test.ts'),
+  'b7-takes-what-others-hold': testOf('test/budget/meetings.test.ts'),
+  'b8-two-seconds-each': testOf('test/budget/meetings.test.ts'),
+  'c1-one-account-for-all-keys': testOf('test/limits/account-state.test.ts'),
+  'told-before-the-program': SHOP,
+};
+
+const asked = process.argv.slice(2);
+const patches = readdirSync(HERE).filter((file) => file.endsWith('.patch'));
+const names = patches
+  .map((file) => file.replace('.patch', ''))
+  .filter((name) => asked.length === 0 || asked.includes(name));
+const missed = names.filter((name) => !isFound(name));
+if (missed.length > 0) process.stdout.write(`Not found: ${missed.join(', ')}.\n`);
+process.exit(missed.length === 0 && names.length > 0 ? 0 : 1);
+
+function isFound(name: string): boolean {
+  const copy = mkdtempSync(join(tmpdir(), 'gen-defect-'));
+  try {
+    for (const part of [
+      'src',
+      'test',
+      'scripts',
+      'docs',
+      'examples',
+      'package.json',
+      'tsconfig.json',
+      'vitest.config.ts',
+    ]) {
+      cpSync(join(ROOT, part), join(copy, part), { recursive: true, filter: (path) => !path.includes('node_modules') });
+    }
+    symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+    const applied = spawnSync('git', ['apply', join(HERE, `${name}.patch`)], { cwd: copy, encoding: 'utf8' });
+    if (applied.status !== 0) throw new Error(`${name}.patch does not apply: ${applied.stderr}`);
+    const startMs = performance.now();
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...(FINDERS[name] ?? WORLDS)], {
+      cwd: copy,
+      encoding: 'utf8',
+    });
+    const seconds = Math.round((performance.now() - startMs) / 1000);
+    const said = /cause\]: Error: (.*)|AssertionError.*?: (.*)|(order \d+ has .*|the (?:budget|failure) of .*)/.exec(
+      `${stderr}\n${stdout}`,
+    );
+    const how = said?.slice(1).find(Boolean) ?? '';
+    process.stdout.write(`${name}: ${status === 0 ? 'NOT FOUND' : 'found'} in ${seconds} s ${how}\n`);
+    return status !== 0;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
