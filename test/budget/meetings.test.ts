@@ -80,23 +80,25 @@ describe('two budgets of one call', () => {
 
 describe('two processes on one store', () => {
   it('leave alone what the other one has in flight, and what they have in flight themselves', async () => {
-    const held: (() => void)[] = [];
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
     const { clock, open, service, keys } = company();
     const one = open();
     const slow = one.client.withOptions({
-      fetch: (url, init) =>
-        new Promise((resolve) => {
-          if (init.method === 'POST') keys.push(new Headers(init.headers).get('idempotency-key'));
-          held.push(() => resolve(service.fetch(url, init)));
-        }),
+      fetch: async (url, init) => {
+        if (init.method === 'POST') keys.push(new Headers(init.headers).get('idempotency-key'));
+        await answered;
+        return service.fetch(url, init);
+      },
     });
     const call = slow.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
     await clock.advance(10);
     expect(await clock.until(resumed(open().client))).toEqual([]);
     expect(await clock.until(resumed(one.client))).toEqual([]);
-    const answer = setInterval(() => held.shift()?.(), 1);
+    answer();
     await clock.until(call);
-    clearInterval(answer);
     expect(keys).toEqual(['order-1']);
   });
 

@@ -133,7 +133,7 @@ export async function playShop(
   if (defect !== undefined) throw defect;
   const broken = isDone ? [] : ['the shop never ends'];
   broken.push(...violationsOf(sim, { ended: new Set([0]) }).map(({ text }) => text));
-  broken.push(...brokenOrders(sim, orders, disk), ...(await stepped(sim, wrongMoney(sim, life, orders))));
+  broken.push(...brokenOrders(sim, orders, disk), ...(await stepped(sim, wrongMoney(sim, life, { orders, disk }))));
   return { broken, kills: sim.counts.kills, history: sim.history };
 }
 
@@ -261,10 +261,15 @@ function brokenOrders({ service }: SimulatedWorld, orders: readonly Order[], dis
 }
 
 /** Nothing is open, and both budgets say what was charged. */
-async function wrongMoney(sim: SimulatedWorld, life: ProcessLife, orders: readonly Order[]): Promise<string[]> {
+async function wrongMoney(
+  sim: SimulatedWorld,
+  life: ProcessLife,
+  { orders, disk }: { readonly orders: readonly Order[]; readonly disk: Disk },
+): Promise<string[]> {
   for (let tries = 0; tries < 60; tries++) {
-    // The notes of the last calls may be under way.
+    // The notes of the last calls may be under way, or lost with their process.
     await pause(life, AGAIN_MS);
+    for await (const { job, label = '' } of life.client.resume()) await handle(life, label, job, disk);
     let open = 0;
     for await (const _ of life.client.openCreates()) open += 1;
     if (open === 0) break;

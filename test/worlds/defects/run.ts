@@ -22,6 +22,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'b7-takes-what-others-hold': testOf('test/budget/meetings.test.ts'),
   'b8-two-seconds-each': testOf('test/budget/meetings.test.ts'),
   'c1-one-account-for-all-keys': testOf('test/limits/account-state.test.ts'),
+  'a2-budget-of-the-call-lost': SHOP,
   'told-before-the-program': SHOP,
 };
 
