@@ -109,7 +109,6 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
     const { openNotes } = await import('../../src/adapters/bullmq/notes.js');
     const notes = openNotes(connection, { name });
     await Promise.all(Array.from({ length: 600 }, (_, at) => notes.own(`gone_${at}`, `removed-${at}`)));
-    await notes.close();
     work({ pollIntervalMs: undefined });
     await queue.images.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
@@ -117,5 +116,8 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
     const [call] = (await (queue.queue as Queue).getDelayed()) as GenQueueJob[];
     expect(call?.delay).toBeLessThan(5_000);
     await ended();
+    // And forgets the others, a hundred at a time.
+    expect(await notes.owned()).toBeLessThanOrEqual(500);
+    await notes.close();
   });
 });

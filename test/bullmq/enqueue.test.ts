@@ -12,38 +12,6 @@ const prompt = 'a fox at dawn';
 describe.skipIf(noRedis !== undefined)('a queue', () => {
   const { open } = queuesOnSandboxes();
 
-  it('puts a video in line for its create at once, unless it is not due yet, and nothing else', async () => {
-    const { queue, name, connection } = open();
-    const turns = new Queue(queueNames(connection, { name }).creates, { connection });
-    const parents = new Queue(`${name}-parents`, { connection });
-    const parent = await parents.add('report', {});
-    const parentOf = { id: parent.id ?? '', queue: parents.qualifiedName };
-    await queue.videos.create({ prompt }, { jobId: 'video', priority: 7 });
-    await queue.videos.create({ prompt }, { jobId: 'later', delay: 60_000 });
-    await queue.videos.create({ prompt }, { jobId: 'child', parent: parentOf });
-    await queue.videos.create({ prompt }, { jobId: 'deduplicated', deduplication: { id: 'a' } });
-    await queue.images.create({ prompt }, { jobId: 'image' });
-    const inLine = await turns.getJobs(['waiting', 'prioritized']);
-    expect(inLine.map(({ id, opts, name: kind }) => [id, opts.priority, kind])).toEqual([['video', 7, 'create']]);
-    await turns.close();
-    await parents.close();
-  });
-
-  it('puts a video that is queued again in line only while it has no job', async () => {
-    const { queue, name, connection, sandbox, work } = open({ jobDurationMs: 3_600_000 });
-    const turns = new Queue(queueNames(connection, { name }).creates, { connection });
-    await queue.videos.create({ prompt }, { jobId: 'video' });
-    await turns.obliterate({ force: true });
-    await queue.videos.create({ prompt }, { jobId: 'video' });
-    expect(await turns.getJobCountByTypes('waiting', 'prioritized')).toBe(1);
-    work({ pollIntervalMs: 3_600_000 });
-    await expect.poll(() => sandbox.jobs.length, { timeout: 20_000 }).toBe(1);
-    await expect.poll(() => turns.getJobCountByTypes('waiting', 'prioritized', 'active', 'completed')).toBe(0);
-    await queue.videos.create({ prompt }, { jobId: 'video' });
-    expect(await turns.getJobCountByTypes('waiting', 'prioritized', 'active', 'completed')).toBe(0);
-    await turns.close();
-  });
-
   it.each([{ removeOnComplete: { count: 0 } }, { autorun: false }])(
     'has its videos made by a worker with the options %j',
     async (options) => {

@@ -1,5 +1,4 @@
-// Priority, order and the rate limit of creates are the engine's own: calls wait for their create in a queue of their own.
-import { Queue } from 'bullmq';
+// Calls whose rate limit is full sleep in the queue, and wake in the engine's own order.
 import { describe, expect, it } from 'vitest';
 import { isTooSlow } from '../support/core-share.js';
 import { createdOn, noRedis, type QueueOnSandbox, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -46,7 +45,7 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
     const on = open({ jobDurationMs: HOUR_MS, client: client(1_000) });
     await enqueue(on, 'mistake', 300);
     on.work(QUIET);
-    await expect.poll(() => on.queue.queue.getDelayedCount(), { timeout: 20_000 }).toBeGreaterThan(290);
+    await expect.poll(() => on.queue.queue.getDelayedCount(), { timeout: 20_000 }).toBeGreaterThan(200);
     await on.queue.queue.drain(true);
     const before = createdOn(on).length;
     await enqueue(on, 'order', 30);
@@ -60,24 +59,6 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
     const tookMs = performance.now() - start;
     if (tookMs >= 6_000 && isTooSlow('that a drained backlog delays nobody')) return;
     expect(tookMs).toBeLessThan(6_000);
-  });
-
-  it('take place for a call that fell asleep without seeing its turn, as when its worker is killed then', async () => {
-    const on = open({ jobDurationMs: 30 });
-    on.work();
-    const turns = new Queue(`${on.name}-creates`, { connection: on.connection });
-    try {
-      // The turn comes while the call is not asleep, so nobody is woken.
-      await turns.add('create', { version: 1 }, { jobId: 'order-1' });
-      await expect.poll(() => turns.getCompletedCount(), { timeout: 10_000, interval: 5 }).toBe(1);
-      const data = { call: 'videos', params: { prompt: 'a fox' } } as const;
-      await on.queue.queue.add('videos', data, { jobId: 'order-1', delay: HOUR_MS });
-      await on.ended();
-      expect(await on.queue.queue.getCompletedCount()).toBe(1);
-      await expect.poll(() => turns.getCompletedCount()).toBe(0);
-    } finally {
-      await turns.close();
-    }
   });
 
   it('leave the reads of running jobs before those that are still to be made', async () => {

@@ -6,7 +6,6 @@ import {
   type GenQueueJob,
   RECORD_VERSION,
 } from '../../src/adapters/bullmq/call-record.js';
-import type { Creates } from '../../src/adapters/bullmq/creates.js';
 import type { Notes } from '../../src/adapters/bullmq/notes.js';
 import { createProcessor } from '../../src/adapters/bullmq/process-call.js';
 import { GenError } from '../../src/index.js';
@@ -20,8 +19,6 @@ interface QueueRecord {
   data: string;
   priority: number;
   dueMs: number;
-  /** When its rate limit is free again. */
-  turnMs: number;
   lock: { readonly token: string; untilMs: number } | undefined;
   /** How often a worker has died with it. */
   stalls: number;
@@ -49,7 +46,7 @@ export const emptyQueue = (): QueueDisk => ({
 /** Puts a call into the queue. One that is there already is left as it is. */
 export function enqueue({ records, added }: QueueDisk, id: string, data: GenJobData): void {
   if (records.has(id)) return;
-  records.set(id, { id, data: JSON.stringify(data), priority: 0, dueMs: 0, turnMs: 0, lock: undefined, stalls: 0 });
+  records.set(id, { id, data: JSON.stringify(data), priority: 0, dueMs: 0, lock: undefined, stalls: 0 });
   added();
 }
 
@@ -100,7 +97,7 @@ export class QueueWorker {
         getJobCountByTypes: async () => this.#disk.records.size,
       } as Partial<Queue> as Queue<GenJobData, GenJobResult>,
       clock: life.clock,
-      creates: this.#creates(),
+      fullUntil: new Map(),
       budgetOf: () => {
         throw new GenError('no call of this queue has a budget');
       },
@@ -185,7 +182,7 @@ export class QueueWorker {
         away(() => {
           if (record.lock?.token !== token) throw new Error('the lock is lost');
           record.lock = undefined;
-          record.dueMs = record.turnMs > this.#life.clock.now() ? record.turnMs : ms;
+          record.dueMs = ms;
         }),
       extendLock: () => away(() => (record.lock?.token === token ? 1 : 0)),
       isDelayed: () => away(() => record.lock === undefined && record.dueMs > this.#life.clock.now()),
@@ -218,26 +215,6 @@ export class QueueWorker {
       clean: async () => {},
       close: async () => {},
       disconnect: async () => {},
-    };
-  }
-
-  /** Every call has its turn at once, except one that has found the rate limit full. */
-  #creates(): Creates {
-    const nothing = async () => {};
-    const { records } = this.#disk;
-    return {
-      admit: async () => true,
-      inLine: async () => 0,
-      hasCome: async () => false,
-      leave: nothing,
-      giveBack: nothing,
-      hold: async (id, ms) => {
-        const record = records.get(id);
-        if (record) record.turnMs = this.#life.clock.now() + ms;
-      },
-      remind: nothing,
-      clean: nothing,
-      close: nothing,
     };
   }
 }

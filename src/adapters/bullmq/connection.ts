@@ -18,10 +18,9 @@ export interface QueueLocation {
 /** The options that say where a queue is, as fields of a schema. */
 export const LOCATION_FIELDS = { name: option.text, prefix: option.text } as const;
 
-/** The queues behind one name: the calls, those of them that wait for their create, and the notes by which a webhook finds its call. */
+/** The queues behind one name: the calls, and the notes by which a webhook finds its call. */
 export interface QueueNames {
   readonly calls: string;
-  readonly creates: string;
   readonly notes: string;
   readonly options: { readonly connection: ConnectionOptions; readonly prefix?: string };
 }
@@ -31,7 +30,6 @@ export function queueNames(connection: ConnectionOptions, location: QueueLocatio
   const calls = location.name ?? DEFAULT_QUEUE;
   return {
     calls,
-    creates: `${calls}-creates`,
     notes: `${calls}-notes`,
     options: { connection, ...(location.prefix !== undefined && { prefix: location.prefix }) },
   };

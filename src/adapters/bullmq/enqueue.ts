@@ -17,7 +17,6 @@ import {
   RECORD_VERSION,
   UNMADE_PRIORITY,
 } from './call-record.js';
-import { type CreateTurn, enterLine, needsTurn, waitsForTurn } from './creates.js';
 
 /** How to queue a call: the engine's own options, and what the call itself takes. */
 export interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backoff'> {
@@ -108,12 +107,6 @@ const CHECKS = {
   characters: checkCharacter,
 } as const;
 
-/** Where calls are queued. */
-interface Queues {
-  readonly queue: Queue<GenJobData, GenJobResult>;
-  readonly turns: Queue<CreateTurn>;
-}
-
 /** A call that is about to be queued. */
 interface NewCall {
   /** How errors name the call. */
@@ -126,7 +119,7 @@ interface NewCall {
 
 /** Queues a call, and gives its record. Ends in bounded time, also while Redis is away. */
 export async function enqueueCall(
-  queues: Queues,
+  queue: Queue<GenJobData, GenJobResult>,
   call: CallKind,
   given: object,
   options: EnqueueOptions = {},
@@ -140,7 +133,7 @@ export async function enqueueCall(
   const { idempotency_key, ...params }: Record<string, unknown> = { ...given };
   // As for the client's keys: null is refused and never left out. A rerun without its key would pay for a second job.
   const key = jobId === undefined ? idempotency_key : jobId;
-  const id = checkId(key === undefined ? systemRandom.uuid() : key, queues.queue.keys);
+  const id = checkId(key === undefined ? systemRandom.uuid() : key, queue.keys);
   // The worker's client checks again, and its logger gets what is only doubtful.
   if (preflight) CHECKS[call](params, () => {});
   const late = () =>
@@ -150,13 +143,17 @@ export async function enqueueCall(
     );
   const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
   try {
-    return await deadline.race(addCall(queues, { name, id, call, params, options }, deadline.signal));
+    return await deadline.race(addCall(queue, { name, id, call, params, options }, deadline.signal));
   } finally {
     deadline.end();
   }
 }
 
-async function addCall({ queue, turns }: Queues, asked: NewCall, signal: AbortSignal): Promise<GenQueueJob> {
+async function addCall(
+  queue: Queue<GenJobData, GenJobResult>,
+  asked: NewCall,
+  signal: AbortSignal,
+): Promise<GenQueueJob> {
   const { name, id, call, params, options } = asked;
   const {
     preflight = true,
@@ -185,17 +182,12 @@ async function addCall({ queue, turns }: Queues, asked: NewCall, signal: AbortSi
     ...(recover !== undefined && { recover: recoverRules(recover) }),
     ...(budgetScope !== undefined && { budgetScope }),
   };
-  const priority = engine.priority ?? UNMADE_PRIORITY;
   // Nothing is queued any more for a caller that has been told to queue it again.
   signal.throwIfAborted();
-  const added = await queue.add(call, data, { ...ENDLESS, ...engine, priority, jobId: id });
+  const added = await queue.add(call, data, { ...ENDLESS, priority: UNMADE_PRIORITY, ...engine, jobId: id });
   // The engine adds nothing where another process has just queued the id, and gives back what it was asked for.
   const stored = added.id === id ? await queue.getJob(id) : undefined;
   if (stored) checkSame(stored, asked);
-  // In line at once, so that the order is that of the calls. One that is not due yet gets in line when it is.
-  const isDue = !engine.delay && !engine.parent && !engine.deduplication;
-  const isNew = known === undefined || waitsForTurn(known);
-  if (isNew && isDue && needsTurn(call)) await enterLine(turns, id, priority);
   return stored ?? added;
 }
 

@@ -14,7 +14,6 @@ import type {
 import { jobIdIn, type WebhookEvent } from '../../schemas/webhook-event.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
 import { checkConnection, closeInTime, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
-import type { CreateTurn } from './creates.js';
 import { type EnqueueOptions, enqueueCall } from './enqueue.js';
 import { openNotes, wakeCall } from './notes.js';
 
@@ -76,14 +75,13 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   option.checkOptions('createGenQueue', QUEUE_OPTIONS, options);
   checkConnection('createGenQueue', connection, options);
   const { onError } = options;
-  const { calls, creates, options: base } = queueNames(connection, options);
+  const { calls, options: base } = queueNames(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
-  const turns = new Queue<CreateTurn>(creates, base);
   // Without a listener the engine prints.
-  for (const each of [queue, turns]) each.on('error', (error: Error) => callObserver(() => onError?.(error)));
+  queue.on('error', (error: Error) => callObserver(() => onError?.(error)));
   const notes = openNotes(connection, options);
   const creator = (call: CallKind) => ({
-    create: (params: object, given?: EnqueueOptions) => enqueueCall({ queue, turns }, call, params, given),
+    create: (params: object, given?: EnqueueOptions) => enqueueCall(queue, call, params, given),
   });
   return {
     queue,
@@ -99,6 +97,6 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
       const owner = await notes.owner(jobId);
       if (owner !== undefined) await wakeCall(queue, owner);
     },
-    close: () => closeInTime(connection, [notes, turns, queue]),
+    close: () => closeInTime(connection, [notes, queue]),
   };
 }

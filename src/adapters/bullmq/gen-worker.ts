@@ -13,11 +13,10 @@ import type { CompletedJob } from '../../schemas/job.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
 import { checkConnection, closeInTime, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
-import { openCreates } from './creates.js';
 import { tellEngineFailures } from './engine-failures.js';
 import { openNotes } from './notes.js';
-import { wakeOversleepers } from './oversleepers.js';
 import { createProcessor } from './process-call.js';
+import { createSweep } from './sweep.js';
 
 /** How a worker runs. */
 export interface GenWorkerOptions extends QueueLocation {
@@ -106,8 +105,7 @@ const DEFAULT_RETRY_MS = 30_000;
 /** The engine's own default. */
 const LOCK_MS = 30_000;
 const CLEAN_EVERY_MS = 10 * 60 * 1000;
-const REMIND_EVERY_MS = 5_000;
-const WAKE_EVERY_MS = 30_000;
+const SWEEP_EVERY_MS = 30_000;
 
 /**
  * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
@@ -126,15 +124,11 @@ export function createGenWorker(
   checkConnection('createGenWorker', connection, options);
   checkClient('createGenWorker', client);
   refuseStalledCount(options.worker);
-  const names = queueNames(connection, options);
-  const { calls, options: base } = names;
+  const { calls, options: base } = queueNames(connection, options);
   const onError = (error: Error) => callObserver(() => options.onError?.(error));
   const notes = openNotes(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   const closing = new AbortController();
-  // Nobody but this function can start the worker of the turns.
-  const ofTurns = { ...options.worker, autorun: true };
-  const creates = openCreates({ names, calls: queue, client, worker: ofTurns, onError });
   const work = createProcessor({
     onCompleted: options.onCompleted,
     onFailed: options.onFailed,
@@ -145,7 +139,7 @@ export function createGenWorker(
     notes,
     queue,
     clock: systemClock,
-    creates,
+    fullUntil: new Map(),
     budgetOf: options.budget ?? ((scope) => budgetOf(client, scope)),
     onError,
     lockMs: options.worker?.lockDuration ?? LOCK_MS,
@@ -159,19 +153,15 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
-  regularly(CLEAN_EVERY_MS, [notes.clean, creates.clean], { closing: closing.signal, onError });
-  regularly(REMIND_EVERY_MS, [creates.remind], { closing: closing.signal, onError });
-  regularly(WAKE_EVERY_MS, [wakeOversleepers({ notes, queue, clock: systemClock })], {
-    closing: closing.signal,
-    onError,
-  });
+  regularly(CLEAN_EVERY_MS, notes.clean, { closing: closing.signal, onError });
+  regularly(SWEEP_EVERY_MS, createSweep({ notes, queue, clock: systemClock }), { closing: closing.signal, onError });
   tellEngineFailures(worker, { onFailed: options.onFailed, onError, closing: closing.signal, clock: systemClock });
   return {
     worker,
     async close() {
       closing.abort(new Error('The worker is closing.'));
       // Not to be cut: an `onCompleted` that takes longer stores what it has done.
-      const parts = [creates, worker, queue, notes].map((part) => ({ close: () => part.close() }));
+      const parts = [worker, queue, notes].map((part) => ({ close: () => part.close() }));
       await closeInTime(connection, parts).catch(onError);
     },
   };
@@ -205,13 +195,11 @@ function rulesOf({
 /** Does something at once and then now and again, until it is closed. */
 async function regularly(
   everyMs: number,
-  acts: readonly (() => Promise<void>)[],
+  act: () => Promise<void>,
   { closing, onError }: { readonly closing: AbortSignal; readonly onError: (error: Error) => void },
 ): Promise<void> {
   while (!closing.aborted) {
-    for (const act of acts) {
-      await act().catch((error: unknown) => closing.aborted || onError(error as Error));
-    }
+    await act().catch((error: unknown) => closing.aborted || onError(error as Error));
     await sleep(systemClock, everyMs, closing).catch(() => {});
   }
 }

@@ -23,8 +23,8 @@ export interface Notes {
   own(jobId: string, queueJobId: string): Promise<void>;
   /** How many jobs of the service are waited for, also by calls that somebody has removed meanwhile. */
   owned(): Promise<number>;
-  /** The queue jobs that wait for jobs of the service: so many of them, from the given one on. */
-  owners(from: number, count: number): Promise<string[]>;
+  /** The jobs of the service and the queue jobs that wait for them: so many of them, from the given one on. */
+  owners(from: number, count: number): Promise<{ readonly jobId: string; readonly queueJobId: string }[]>;
   /** Remembers that a webhook came. */
   wake(jobId: string): Promise<void>;
   /** Whether a webhook came. */
@@ -55,7 +55,10 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
     owned: () => queue.getWaitingCount(),
     async owners(from, count) {
       const owners = await queue.getWaiting(from, from + count - 1);
-      return owners.map(({ data }) => data.queueJobId ?? '');
+      return owners.map(({ id = '', data: { queueJobId = '' } }) => ({
+        jobId: decodeURIComponent(id.slice(OWNER.length)),
+        queueJobId,
+      }));
     },
     wake: async (jobId) => void (await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS })),
     async takeWake(jobId) {
@@ -79,7 +82,8 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
 }
 
 // The engine takes neither a colon nor a bare number for an id.
-const ownerNote = (jobId: string) => `owner-${encodeURIComponent(jobId)}`;
+const OWNER = 'owner-';
+const ownerNote = (jobId: string) => OWNER + encodeURIComponent(jobId);
 const wakeNote = (jobId: string) => `wake-${encodeURIComponent(jobId)}`;
 
 /** Wakes a sleeping call, in front of all others or behind those that are awake. One that is not asleep sees it by itself. */

@@ -1,15 +1,16 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
 import type { GenClient } from '../../client/client.js';
-import { type SeenCall, seeCall, sendRunCreate } from '../../client/run-calls.js';
+import { type CallKind, type SeenCall, seeCall, sendRunCreate } from '../../client/run-calls.js';
 import { BudgetExceededError } from '../../errors/client-errors.js';
-import { GenError, WaitTimeoutError } from '../../errors/index.js';
+import { GenError, RateLimitError, WaitTimeoutError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
 import { failsAgain } from '../../rules/files.js';
 import { DAY_MS } from '../../rules/limits.js';
+import { queuedReadMs } from '../../rules/read-order.js';
 import { nextStep } from '../../rules/run.js';
 import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
-import type { Clock } from '../../runtime/clock.js';
+import { type Clock, systemRandom } from '../../runtime/clock.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CompletedJob, Job } from '../../schemas/job.js';
 import { discardUploads, uploadFiles, withUploads } from './call-files.js';
@@ -24,10 +25,9 @@ import {
   revived,
   storedError,
   storeRun,
+  UNMADE_PRIORITY,
 } from './call-record.js';
-import { type Creates, needsTurn } from './creates.js';
 import { type Notes, wakeCall } from './notes.js';
-import { readPaceMs } from './read-pace.js';
 
 /** What a worker works with. */
 interface Workplace {
@@ -42,8 +42,8 @@ interface Workplace {
   readonly notes: Notes;
   readonly queue: Queue<GenJobData, GenJobResult>;
   readonly clock: Clock;
-  /** The calls that wait for their create. */
-  readonly creates: Creates;
+  /** Until when the rate limit of a call is known to be full: a backlog of its calls need not ask, one after the other. */
+  readonly fullUntil: Map<CallKind, number>;
   /** The budget of a call's `budgetScope`. */
   readonly budgetOf: (scope: string) => Budget;
   readonly onError: (error: Error) => void;
@@ -71,10 +71,8 @@ interface Standing {
 const HANDED_ON_MS = 500;
 /** How many calls of a newer version are remembered as reported. */
 const MOST_REPORTED = 1_000;
-/** How long a call sleeps that waits for its turn. Its turn wakes it; this is for a turn that was lost. */
-const TURN_LOST_MS = 10 * 60 * 1000;
-/** Nobody gets a turn for at least so long after one has found its rate limit full: the calls that have theirs come back first. */
-const SHORTEST_HOLD_MS = 500;
+/** So long before a backlog, calls with a priority of their own ask for a slot. */
+const HEAD_START_MS = 500;
 /** How long a call of a newer version sleeps, so that a newer worker may take it. */
 const NEWER_MS = 30_000;
 /** How long a callback that throws is called again, and a connection that fails is tried again. */
@@ -148,7 +146,7 @@ async function proceed(work: Work): Promise<GenJobResult> {
         standing = await readServiceJob(work, run, step);
         break;
       case 'wait':
-        return sleepInQueue(work, step.ms);
+        return run.elapsedMs === null ? sleepInLine(work, step.ms) : sleepInQueue(work, step.ms);
       case 'end':
         return end(work, run, step.job);
       case 'fail':
@@ -173,9 +171,9 @@ async function wakeUp(work: Work): Promise<JobRunState> {
 async function createServiceJob(work: Work, run: JobRunState, step: CreateStep): Promise<Standing> {
   const { at, queueJob } = work;
   at.closing.throwIfAborted();
-  // A second key goes out at once, or not at all.
-  const hasTurn = needsTurn(queueJob.data.call) && !step.isSecondKey;
-  if (hasTurn && !(await at.creates.admit(queueJob, at.closing))) return sleepUntilTurn(work);
+  const fullMs = (at.fullUntil.get(queueJob.data.call) ?? 0) - at.clock.now();
+  // A run that the service has answered before has a time limit, and asks.
+  if (fullMs > 0 && run.elapsedMs === null) return sleepInLine(work, fullMs);
   await holdLock(work);
   await uploadOnce(work);
   const { call, preflight, uploads, budgetScope } = queueJob.data;
@@ -187,25 +185,14 @@ async function createServiceJob(work: Work, run: JobRunState, step: CreateStep):
     return (await sendRunCreate(client, { call, params, key, model }, options)).job;
   });
   const standing = await advance(work, run, untilNextPeriod(at.clock, seen));
-  if (hasTurn) await endTurn(work, seen, standing.run);
+  const { step: next } = standing.run;
+  if (RateLimitError.isInstance(seen.error) && next.type === 'wait') at.fullUntil.set(call, at.clock.now() + next.ms);
   const { job } = standing;
   if (job) {
     await at.notes.own(job.id, queueJob.id ?? '');
     await queueJob.log(`${job.id} was accepted under ${key}: ${job.quotedTokenCost ?? '?'} tokens.`);
   }
   return standing;
-}
-
-/** Ends the turn of a create. One that found the rate limit full sleeps until the next turn, and nobody gets one before it. */
-async function endTurn(work: Work, { event }: SeenCall, { step }: JobRunState): Promise<void> {
-  const { creates } = work.at;
-  const { id = '' } = work.queueJob;
-  const { kind, retryAfterMs = null } = event.type === 'failed' ? event.failure : {};
-  if (kind === 'full' && step.type === 'wait') {
-    await creates.hold(id, Math.max(retryAfterMs ?? step.ms, SHORTEST_HOLD_MS));
-    return sleepUntilTurn(work);
-  }
-  await (kind === 'unsent' ? creates.giveBack(id) : creates.leave(id));
 }
 
 /** A create whose budget is spent waits for the next period of the budget, where there is one. */
@@ -250,6 +237,13 @@ async function advance(work: Work, run: JobRunState, { event, ...seen }: SeenCal
   return { run: next, ...seen };
 }
 
+/** Milliseconds until a job is read again. Notes of calls that somebody has just removed by hand do not make it longer. */
+async function readPaceMs({ client, queue, notes }: Workplace, call: CallKind): Promise<number> {
+  const unended = queue.getJobCountByTypes('active', 'delayed', 'waiting', 'prioritized', 'waiting-children');
+  const jobs = Math.max(1, Math.min(...(await Promise.all([notes.owned(), unended]))));
+  return queuedReadMs(call, jobs, client.limits()['jobs.get'], systemRandom.next());
+}
+
 async function end(work: Work, run: JobRunState, job: Job): Promise<GenJobResult> {
   const { at, queueJob } = work;
   const outcome = { ...job, tries: run.tries };
@@ -270,7 +264,6 @@ async function end(work: Work, run: JobRunState, job: Job): Promise<GenJobResult
 
 /** Ends the call with an error that its run has not decided. */
 async function giveUp(work: Work, error: GenError): Promise<never> {
-  await work.at.creates.leave(work.queueJob.id ?? '');
   return failCall(work, loadRun(work.queueJob, work.at.rules), error);
 }
 
@@ -318,12 +311,10 @@ async function sleepInQueue({ at, queueJob, token }: Work, ms: number): Promise<
   throw new DelayedError();
 }
 
-/** Sleeps until the turn of the call has come. One that comes while the call falls asleep wakes it at once. */
-async function sleepUntilTurn({ at, queueJob, token }: Work): Promise<never> {
-  const { id = '' } = queueJob;
-  await queueJob.moveToDelayed(at.clock.now() + TURN_LOST_MS, token);
-  if (await at.creates.hasCome(id)) await wakeCall(at.queue, id, { lifo: false });
-  throw new DelayedError();
+/** Sleeps until its rate limit has room. Calls that were given a priority wake first. */
+function sleepInLine(work: Work, ms: number): Promise<never> {
+  const { priority = UNMADE_PRIORITY } = work.queueJob.opts;
+  return sleepInQueue(work, priority < UNMADE_PRIORITY ? ms : ms + HEAD_START_MS);
 }
 
 /** Makes sure that no other worker has taken the call up. */
