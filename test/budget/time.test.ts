@@ -31,6 +31,23 @@ describe('the clock of a budget', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 10 });
   });
 
+  test('keeps two periods apart without a scope: a limit of a day does not undo the limit of all days', async () => {
+    const short = createBudget({ maxTokens: 50, per: 'day' });
+    const long = createBudget({ maxTokens: 100, per: 'total' });
+    const sandbox = createSandbox({ clock: 'manual', prices: 10, limits: 'off' });
+    const client = sandbox.client({ budget: short, rateLimit: 'off' });
+    for (let day = 0; day < 4; day++) {
+      const calls = Array.from({ length: 6 }, () => client.videos.create(VIDEO, { budget: long, timeoutMs: 5_000 }));
+      const refused = (await Promise.allSettled(calls)).flatMap((call) =>
+        call.status === 'rejected' ? [call.reason.code] : [],
+      );
+      expect(refused).toEqual(Array(day < 2 ? 1 : 6).fill('budget_exceeded'));
+      await sandbox.advance(25 * 3_600_000);
+    }
+    expect(sandbox.jobs).toHaveLength(10);
+    expect(await long.usage()).toMatchObject({ spentTokens: 100, leftTokens: 0 });
+  });
+
   test('is that of a shared store, whatever the clocks of the processes say', async () => {
     const clock = new HeldClock(Date.parse('2026-01-31T12:00:00Z'));
     const { read, write } = memoryStoreOn(clock);

@@ -20,6 +20,22 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     expect(sandbox.jobs).toHaveLength(5);
   });
 
+  it.each(['month', 'total'] as const)(
+    'wait for seconds, and not for the next period, while one of them has lost its answer at a price never seen (%s)',
+    async (per) => {
+      const budget = createBudget({ maxTokens: 100_000, per });
+      const { sandbox, queue, work, ended } = open({ prices: 10, client: { budget } });
+      sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
+      const failures: unknown[] = [];
+      work({ retryDelayMs: 100, onFailed: (error) => void failures.push(error) });
+      for (let at = 0; at < 6; at++) await queue.videos.create(PARAMS, { jobId: `order-${at}` });
+      await ended(6);
+      expect(failures).toEqual([]);
+      expect(sandbox.jobs).toHaveLength(6);
+      expect(await budget.usage()).toMatchObject({ spentTokens: 60, unresolved: [] });
+    },
+  );
+
   it('fail with its error where there is no next period', async () => {
     const budget = createBudget({ maxTokens: 15 });
     const { sandbox, queue, work, ended } = open({ prices: 10, client: { budget } });

@@ -1,8 +1,8 @@
 // What an activity answers to a run: where the rate limit is full, where a file cannot be copied, and where nothing is right.
 import { expect, it } from 'vitest';
-import { createActivities } from '../../src/adapters/durable/index.js';
+import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
-import { type ClientOptions, GenError, memoryStore } from '../../src/index.js';
+import { type ClientOptions, createBudget, GenError, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { setupError } from '../../src/store/store.js';
 
@@ -98,4 +98,24 @@ it('a copy fails the run by what is wrong, and the activity by what is not ours'
   });
   await expect(copied(refuse(new RangeError('a bug')))).rejects.toThrow(new RangeError('a bug'));
   await expect(createActivities(client).store({})).rejects.toThrow('An activity needs job.');
+});
+
+it('runs whose budget waits for a lost answer at a price never seen go on when it is there, and none fails', async () => {
+  const budget = createBudget({ maxTokens: 100_000, per: 'month' });
+  const { sandbox, activities } = setup({ budget, maxRetries: 0 });
+  sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 3 });
+  const engine: DurableEngine = {
+    call: (_step, activity, input) => activities[activity](input),
+    async wait(_step, _jobId, ms) {
+      await sandbox.advance(ms);
+      return false;
+    },
+    fail(error) {
+      throw new Error(error.message);
+    },
+  };
+  const params = { prompt: 'a fox', duration: 4 };
+  const runs = Array.from({ length: 6 }, (_, at) => generate(engine, { call: 'videos', params, key: `order-${at}` }));
+  expect((await Promise.all(runs)).map(({ status }) => status)).toEqual(Array(6).fill('completed'));
+  expect(sandbox.jobs).toHaveLength(6);
 });
