@@ -1,0 +1,63 @@
+// What a finished job and its handled webhook event leave behind. A busy account makes a million of them a week.
+import { expect, test } from 'vitest';
+import { redisStore } from '../../src/adapters/redis/index.js';
+import { GenClient, type Store } from '../../src/index.js';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
+import { startRedis, whyNoRedis } from '../redis/real-redis.js';
+
+const SECRET = 'whsec_test';
+
+/** Makes jobs until their end, under keys of a usual length, and handles the event of each. */
+function busyAccount(store: Store): (count: number) => Promise<void> {
+  const fresh = () => createSandbox({ jobDurationMs: 0, limits: 'off', balanceTokens: 1e9 });
+  let sandbox: Sandbox = fresh();
+  const client = new GenClient({
+    ...{ apiKey: 'sk_test', baseUrl: sandbox.baseUrl, store, account: 'main', rateLimit: 'off' },
+    fetch: (input, init) => {
+      const headers = new Headers(init.headers);
+      headers.set('authorization', `Bearer ${sandbox.apiKey}`);
+      return sandbox.fetch(new Request(input, { ...init, headers }));
+    },
+  });
+  let handled = 0;
+  const on = { 'job.completed': () => void handled++ };
+  const handler = createWebhookHandler({ secret: SECRET, store, ack: 'after', on });
+  return async (count) => {
+    const before = handled;
+    for (let at = 0; at < count; at++) {
+      // What the service keeps of its jobs does not count here.
+      if (at % 50 === 0) sandbox = fresh();
+      const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
+      const done = await client.waitForJob(job.id, { pollIntervalMs: 1 });
+      await client.markStored(done);
+      const id = `evt_${crypto.randomUUID()}`;
+      const event = { id, type: 'job.completed', created_at: new Date().toISOString(), data: { job: { id: job.id } } };
+      const { body, headers } = await signWebhook(event, { secret: SECRET });
+      await handler(new Request('https://app.example/hook', { method: 'POST', body, headers }));
+    }
+    expect(handled - before).toBe(count);
+  };
+}
+
+test.skipIf(whyNoRedis())(
+  'two keys of 500 bytes together in Redis',
+  async () => {
+    const redis = await startRedis();
+    try {
+      const make = busyAccount(redisStore(redis.ioredis));
+      // The first jobs leave what an account has once: its prices, its lengths, its limits.
+      await make(20);
+      const before = new Set(await redis.ioredis.keys('*'));
+      await make(20);
+      const left = (await redis.ioredis.keys('*')).filter((key) => !before.has(key));
+      const sizes = await Promise.all(left.map((key) => redis.ioredis.memory('USAGE', key)));
+      const bytes = sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) / 20;
+      expect(left.length).toBeLessThanOrEqual(40);
+      expect(bytes).toBeLessThanOrEqual(500);
+    } finally {
+      await redis.close();
+    }
+  },
+  120_000,
+);
