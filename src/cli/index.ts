@@ -10,6 +10,9 @@ process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   process.exitCode = EXIT.failed;
 });
 
-// Not process.exit: what is still on its way into a pipe must arrive.
 const code = await main(process.argv.slice(2), process);
-process.exitCode ||= code;
+// What is still on its way into a pipe must arrive. Nothing else is waited for: a store whose disk is full is told again
+// for minutes what it has missed.
+for (const stream of [process.stdout, process.stderr]) await new Promise((resolve) => stream.write('', resolve));
+await new Promise((resolve) => setImmediate(resolve));
+process.exit(process.exitCode || code);
