@@ -11,13 +11,18 @@ import type { Ledger } from './ledger.js';
 /** The name under which a budget shows its terms to the calls that it counts, whichever copy of the package made it. */
 export const TERMS: unique symbol = Symbol.for('gen-client.budget');
 
+/** Where a client keeps its creates. */
+export interface ClientHome {
+  readonly store: Store | undefined;
+  readonly clock: Clock;
+}
+
 /** What a call needs of a budget. */
 export interface CountingBudget extends Budget {
   readonly [TERMS]: {
-    readonly terms: BudgetTerms;
     readonly refusesUnknown: boolean;
-    /** The store of the budget; that of the process for the clock where it has none. */
-    storeOn(clock: Clock): Store;
+    /** The store that a client's creates count in, which is the client's or the process's where the budget has none. */
+    countIn(home: ClientHome): { readonly store: Store; readonly terms: BudgetTerms };
     /** What the user estimates; null for no estimate. */
     guess(job: PricedCall): number | null;
     /** Reports a balance that is low. */

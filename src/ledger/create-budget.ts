@@ -9,7 +9,15 @@ import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js'
 import type { Budget, BudgetUsage, PricedCall } from '../schemas/budget.js';
 import { mustBe } from '../schemas/show.js';
 import { memoryStoreOn, type Store } from '../store/store.js';
-import { ALONE, type CountingBudget, counts, resetOf, TERMS, unresolvedKeys } from './counting-budget.js';
+import {
+  ALONE,
+  type ClientHome,
+  type CountingBudget,
+  counts,
+  resetOf,
+  TERMS,
+  unresolvedKeys,
+} from './counting-budget.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
 /** What a budget is made with. */
@@ -23,13 +31,13 @@ export interface BudgetOptions {
   readonly per?: BudgetPeriod | undefined;
   /**
    * The name of the budget, such as a tenant. Budgets of one name in one store share their tokens, whoever makes them.
-   * @default 'default' with `store`; without it, a budget that has no name counts alone
+   * @default 'default' in a store; in the memory of the process, a budget that has no name counts alone
    */
   readonly scope?: string | undefined;
   /**
    * Where the budget is kept: `redisStore(redis)` for many processes, `durableObjectStore(env.ACCOUNT, 'main')` for
    * Workers, or your own store.
-   * @default the memory of this process
+   * @default the `store` of the client that uses the budget, else the memory of this process
    */
   readonly store?: Store | undefined;
   /**
@@ -88,28 +96,37 @@ export function createBudget(options: BudgetOptions): Budget {
   option.checkOptions('createBudget', BUDGET_OPTIONS, options);
   const { maxTokens, per = 'total', store, unknownPrice } = options;
   // Without a store and a name, a budget counts alone.
-  const isAlone = store === undefined && options.scope === undefined;
-  const scope = options.scope ?? (isAlone ? `${ALONE}${randomOf(systemClock).uuid()}` : 'default');
-  const terms: BudgetTerms = { scope, per, maxTokens };
-  /** The clock of the client that used the budget last. */
-  let clock: Clock = store ? clockOf(store) : systemClock;
-  const ledger = () => ledgerOf(store ?? processStore(clock), clock);
+  const alone = `${ALONE}${randomOf(systemClock).uuid()}`;
+  const countIn = ({ store: given, clock }: ClientHome) => {
+    const kept = store ?? given;
+    const terms: BudgetTerms = { scope: options.scope ?? (kept ? 'default' : alone), per, maxTokens };
+    return { store: kept ?? processStore(clock), terms };
+  };
+  /** That of the client that used the budget last. */
+  let home: ClientHome = { store, clock: store ? clockOf(store) : systemClock };
+  const counted = () => {
+    const { store: kept, terms } = countIn(home);
+    return { ledger: ledgerOf(kept, home.clock), terms };
+  };
   const budget: CountingBudget = {
     [TERMS]: {
-      terms,
       refusesUnknown: unknownPrice === 'refuse',
-      storeOn(given) {
-        clock = given;
-        return store ?? processStore(given);
+      countIn(given) {
+        home = given;
+        return countIn(given);
       },
       guess: (job) => (typeof unknownPrice === 'function' ? guess(unknownPrice, job) : null),
       reportLow: lowBalance(options),
     },
-    usage: () => usageOf(ledger(), terms),
+    async usage() {
+      const { ledger, terms } = counted();
+      return usageOf(ledger, terms);
+    },
     async release(key) {
-      const { entries } = await ledger().entries();
+      const { ledger, terms } = counted();
+      const { entries } = await ledger.entries();
       for (const entry of entries.filter((it) => [it.key, it.sentKey].includes(key) && counts(it, terms))) {
-        await ledger().note((draft) => releaseCreate(draft, entryId(entry.account, entry.key)));
+        await ledger.note((draft) => releaseCreate(draft, entryId(entry.account, entry.key)));
       }
     },
     scoped: (other) => createBudget({ ...options, scope: other }),

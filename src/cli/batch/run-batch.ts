@@ -9,6 +9,7 @@ import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
+import { memoryStore } from '../../store/store.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { EXIT, errorDocument } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
@@ -101,7 +102,7 @@ class BatchRun {
     const { maxTokens, records } = plan;
     // The limit is for all runs of the batch.
     const leftTokens = maxTokens === undefined ? undefined : Math.max(0, maxTokens - records.spentTokens());
-    this.#budget = leftTokens === undefined ? undefined : createBudget({ maxTokens: leftTokens });
+    this.#budget = leftTokens === undefined ? undefined : createBudget({ maxTokens: leftTokens, store: memoryStore() });
   }
 
   /** Why no further rows are started. */

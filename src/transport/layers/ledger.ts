@@ -1,6 +1,6 @@
 import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError, PreflightError } from '../../errors/index.js';
-import { budgetRefusal, countingOf } from '../../ledger/counting-budget.js';
+import { budgetRefusal, type ClientHome, countingOf } from '../../ledger/counting-budget.js';
 import { keysOf } from '../../ledger/draft.js';
 import { type Ledger, ledgerOf } from '../../ledger/ledger.js';
 import { outcomeUnderKey } from '../../rules/fate.js';
@@ -78,11 +78,15 @@ export function ledgerIn({ config }: Pick<Core, 'config'>): Ledger | undefined {
   return config.store && ledgerOf(config.store, config.clock.wall);
 }
 
+function homeOf({ config }: Pick<Core, 'config'>): ClientHome {
+  return { store: config.store, clock: config.clock.wall };
+}
+
 /** The ledgers that may count a job of the client. */
 export function ledgersOf(core: Pick<Core, 'config'>): readonly Ledger[] {
   const { budget, clock } = core.config;
   const own = ledgerIn(core);
-  const counting = budget && ledgerOf(countingOf(budget).storeOn(clock.wall), clock.wall);
+  const counting = budget && ledgerOf(countingOf(budget).countIn(homeOf(core)).store, clock.wall);
   return [...new Set([own, counting].filter((it) => it !== undefined))];
 }
 
@@ -95,7 +99,7 @@ interface AskedBudgets {
 function whereOf({ core, options }: Call<unknown>): AskedBudgets[] {
   const { store, budget, clock } = core.config;
   const budgets = [...new Set([budget, options.budget].filter((it) => it !== undefined))];
-  const stores = [...new Set(budgets.map((it) => countingOf(it).storeOn(clock.wall)))];
+  const stores = [...new Set(budgets.map((it) => countingOf(it).countIn(homeOf(core)).store))];
   const [counting] = stores;
   if (stores.length > 1) {
     throw new GenError('The budgets of one call must be in one store. Pass the same `store` to each createBudget.');
@@ -176,7 +180,7 @@ function entryOf(call: Call<unknown>, budgets: readonly Budget[], { account, nam
     phase: 'open',
     sentKey,
     holders: [],
-    budgets: budgets.map((it) => countingOf(it).terms),
+    budgets: budgets.map((it) => countingOf(it).countIn(homeOf(core)).terms),
     priceClass,
     teaches,
     tokens: learned ?? guessed,

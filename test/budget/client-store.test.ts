@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest';
+import { createBudget, memoryStore } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+
+const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
+const openSandbox = () => createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off' });
+
+describe('a budget without a store of its own', () => {
+  test('counts in the store of its client, where another process finds it', async () => {
+    const sandbox = openSandbox();
+    const store = memoryStore();
+    const budget = createBudget({ maxTokens: 35, per: 'day', scope: 'team' });
+    await sandbox.client({ store, budget }).videos.create(VIDEO);
+    const elsewhere = createBudget({ maxTokens: 35, per: 'day', scope: 'team', store });
+    expect((await elsewhere.usage()).spentTokens).toBe(10);
+    expect((await budget.usage()).spentTokens).toBe(10);
+  });
+
+  test('and without a name is the budget "default" of that store, so a restart does not begin again', async () => {
+    const sandbox = openSandbox();
+    const store = memoryStore();
+    const run = () => sandbox.client({ store, budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
+    await run().videos.create(VIDEO);
+    await expect(run().videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'default' });
+  });
+
+  test('of a call is asked in the same store as that of its client', async () => {
+    const sandbox = openSandbox();
+    const store = memoryStore();
+    const client = sandbox.client({ store, budget: createBudget({ maxTokens: 100, store }) });
+    const budget = createBudget({ maxTokens: 100, scope: 'user-7' });
+    await client.videos.create(VIDEO, { budget });
+    expect((await budget.usage()).spentTokens).toBe(10);
+  });
+
+  test('and without a store of its client counts alone', async () => {
+    const sandbox = openSandbox();
+    const run = () => sandbox.client({ budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
+    await run().videos.create(VIDEO);
+    await expect(run().videos.create(VIDEO)).resolves.toBeDefined();
+  });
+});
