@@ -271,7 +271,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'the gallery is an app of at most 80 lines',
     ],
     [
-      'A reload at any moment and a request that is sent twice find the same job',
+      'A reload finds the same job, also when the request was sent twice',
       'test/page/chromium.test.ts',
       'makes one job over twelve reloads at random moments, in real time',
     ],
@@ -281,17 +281,17 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'in the same moment, and while it is created, is the same run: a double click makes one job',
     ],
     [
-      'A run belongs to the user who began it',
+      'A run belongs to its user',
       'test/page/users.test.ts',
       'a tab that still shows the user who has signed out in another one makes nothing, and forgets what was his',
     ],
     [
-      'a job that has ended costs no create and no read',
+      'costs no create and no read for a job that has ended',
       'test/page/users.test.ts',
       'a reload with finished runs sends no create and reads nothing',
     ],
     [
-      'of a user count together: 64, then 429',
+      '64 of a user together, then 429',
       'test/proxy/held.test.ts',
       'creates, uploads, bytes and waits that a user holds open count together: 64, and then 429',
     ],
