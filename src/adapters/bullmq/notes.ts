@@ -8,7 +8,7 @@ import { type QueueLocation, queueNames } from './connection.js';
 const NOTE_KEPT_MS = 60 * 60 * 1000;
 
 /** Records that one command removes. */
-export const CLEANED_AT_ONCE = 1000;
+const CLEANED_AT_ONCE = 1000;
 
 /**
  * What is known of the service's jobs by their own ids, kept as records of a second queue that no worker reads. Built on
