@@ -95,11 +95,16 @@ const BUDGET_OPTIONS = z.strictObject({
 export function createBudget(options: BudgetOptions): Budget {
   option.checkOptions('createBudget', BUDGET_OPTIONS, options);
   const { maxTokens, per = 'total', store, unknownPrice } = options;
-  // Without a store and a name, a budget counts alone.
-  const alone = `${ALONE}${randomOf(systemClock).uuid()}`;
+  // Without a store and a name, a budget counts alone. Its name is made when it is used: a Worker draws no random numbers
+  // while its module loads.
+  let alone: string | undefined;
+  const ownName = () => {
+    alone ??= `${ALONE}${randomOf(systemClock).uuid()}`;
+    return alone;
+  };
   const countIn = ({ store: given, clock }: ClientHome) => {
     const kept = store ?? given;
-    const terms: BudgetTerms = { scope: options.scope ?? (kept ? 'default' : alone), per, maxTokens };
+    const terms: BudgetTerms = { scope: options.scope ?? (kept ? 'default' : ownName()), per, maxTokens };
     return { store: kept ?? processStore(clock), terms };
   };
   /** That of the client that used the budget last. */
