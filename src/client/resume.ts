@@ -1,12 +1,13 @@
 // What a crash has left: the creates of the store that no call works on.
 import { withKey } from '../errors/gen-error.js';
-import { GenError, NotFoundError } from '../errors/index.js';
+import { GenError, NotFoundError, TimeoutError } from '../errors/index.js';
 import { keysOf } from '../ledger/draft.js';
 import type { Ledger } from '../ledger/ledger.js';
 import { dropCreate, handOver, takeUp } from '../rules/ledger.js';
-import { type CreateEntry, type CreatePhase, entryId } from '../rules/ledger-entry.js';
+import { type CreateEntry, type CreatePhase, entryId, type LedgerDraft } from '../rules/ledger-entry.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
+import { abortable, startDeadline } from '../runtime/deadline.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { OpenedCreate } from '../transport/opened-create.js';
 import { asTheyEnd } from '../waiting/job-iterables.js';
@@ -14,7 +15,7 @@ import { WAIT_OPTIONS, type WaitOptions } from '../waiting/wait-options.js';
 import type { JobMaker } from './create-request.js';
 import { resumeRunOf } from './run-job.js';
 
-/** How `resume` waits. `timeoutMs` is for each job. */
+/** How `resume` waits. `timeoutMs` is for the store, and then for each job. */
 export interface ResumeOptions extends Omit<WaitOptions, 'throwOnFailure'> {}
 
 /** A job that was resumed, and the order that it belongs to. */
@@ -74,7 +75,7 @@ export async function* resumeCreates(
   checkOptions('resume', WAIT_OPTIONS, options);
   const { signal, timeoutMs = DEFAULT_WAIT_MS } = options;
   signal?.throwIfAborted();
-  const left = await takeUpAll(ledger, account, signal);
+  const left = await takeUpAll(ledger, account, { signal, timeoutMs });
   const resumed = ({ entry, held }: Held, ended: AbortSignal) =>
     resumeOne(maker, entry, held, { ...options, timeoutMs, signal: ended });
   for await (const { held, ...job } of asTheyEnd(left, resumed, signal, 'could not be resumed')) {
@@ -86,28 +87,47 @@ export async function* resumeCreates(
   }
 }
 
+interface TakeUpOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number | false;
+}
+
 interface Held {
   readonly entry: CreateEntry;
   readonly held: OpenedCreate;
 }
 
-async function takeUpAll(ledger: Ledger, account: string, signal: AbortSignal | undefined): Promise<Held[]> {
-  const { entries } = await ledger.entries();
-  const taken = entries
-    .filter((entry) => entry.account === account)
-    .map(async (asked) => {
-      const [by, id] = [ledger.fly(), entryId(account, asked.key)];
-      const entry = await ledger
-        .ask((draft) => takeUp(draft, id, by, ledger.isInFlight), { keys: keysOf(id, asked), signal })
-        .catch((error) => {
-          ledger.landed(by);
-          throw error;
-        });
-      if (entry) return [{ entry, held: { ledger, id, by, asked: entry } }];
-      ledger.landed(by);
-      return [];
+/** Takes up what is left, for as long as the options allow. What was taken before an end is given back. */
+async function takeUpAll(ledger: Ledger, account: string, options: TakeUpOptions): Promise<Held[]> {
+  const { signal: caller, timeoutMs } = options;
+  const ms = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
+  const late = () =>
+    new TimeoutError(`The store did not answer resume() within ${ms} ms. Raise timeoutMs, or call resume() again.`, {
+      timeoutMs: ms,
     });
-  return (await Promise.all(taken)).flat();
+  const { signal, end } = startDeadline({ clock: ledger.clock, ms, signal: caller, late });
+  const takeUpOne = async (asked: CreateEntry): Promise<Held[]> => {
+    const [by, id] = [ledger.fly(), entryId(account, asked.key)];
+    let entry: CreateEntry | undefined;
+    try {
+      const rule = (draft: LedgerDraft) => takeUp(draft, id, by, ledger.isInFlight);
+      entry = await ledger.ask(rule, { keys: keysOf(id, asked), signal });
+    } finally {
+      if (!entry) ledger.landed(by);
+    }
+    return entry ? [{ entry, held: { ledger, id, by, asked: entry } }] : [];
+  };
+  try {
+    const { entries } = await abortable(ledger.entries(), signal);
+    const taken = await Promise.allSettled(entries.filter((entry) => entry.account === account).map(takeUpOne));
+    const held = taken.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
+    const failed = taken.find((it) => it.status === 'rejected');
+    if (!failed) return held;
+    for (const it of held) ledger.landed(it.held.by);
+    throw failed.reason;
+  } finally {
+    end();
+  }
 }
 
 async function resumeOne(

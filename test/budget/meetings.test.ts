@@ -15,12 +15,13 @@ function company(answers: Parameters<typeof openService>[0] = {}) {
   const apiKey = freshKey();
   const keys: (string | null)[] = [];
   const open = (options: ClientOptions = {}) => {
-    const life = { isDead: false };
+    const life = { isDead: false, isAway: false };
+    const away = (): Promise<never> => Promise.reject(new Error('Socket closed unexpectedly'));
     const alive = <T>(work: Promise<T>): Promise<T> => (life.isDead ? new Promise<T>(() => {}) : work);
     const store: Store = {
       ...{ [CLOCK]: clock },
-      read: async (group, names) => alive(shared.read(group, names)),
-      write: (group, version, changes) => alive(shared.write(group, version, changes)),
+      read: async (group, names) => (life.isAway ? away() : alive(shared.read(group, names))),
+      write: (group, version, changes) => (life.isAway ? away() : alive(shared.write(group, version, changes))),
     };
     const fetch = async (url: string, init: RequestInit) => {
       if (life.isDead) return new Promise<Response>(() => {});
@@ -32,14 +33,20 @@ function company(answers: Parameters<typeof openService>[0] = {}) {
     const kill = () => {
       life.isDead = true;
     };
-    return { client: new GenClient({ ...base, ...options }), store, budgetOf, kill };
+    const breakFor = (ms: number) => {
+      life.isAway = true;
+      clock.after(ms, () => {
+        life.isAway = false;
+      });
+    };
+    return { client: new GenClient({ ...base, ...options }), store, budgetOf, kill, breakFor };
   };
   return { clock, service, keys, open };
 }
 
-async function resumed(client: GenClient): Promise<string[]> {
+async function resumed(client: GenClient, options: Parameters<GenClient['resume']>[0] = {}): Promise<string[]> {
   const keys: string[] = [];
-  for await (const { job, idempotencyKey } of client.resume()) {
+  for await (const { job, idempotencyKey } of client.resume(options)) {
     keys.push(idempotencyKey);
     await client.markStored(job);
   }
@@ -186,3 +193,43 @@ it('a store that hangs after an answer holds up the whole call for two seconds t
   expect(tookMs).toBeGreaterThan(1_900);
   expect(tookMs).toBeLessThan(3_500);
 }, 30_000);
+
+describe('a connection to the store that breaks', () => {
+  it('for a moment refuses none of the creates that wait for a budget', async () => {
+    const { clock, open, service } = company();
+    const { client, budgetOf, breakFor } = open();
+    const budget = budgetOf('team', 10_000);
+    await clock.until(client.videos.create(VIDEO, { budget }));
+    const calls = Promise.allSettled(Array.from({ length: 60 }, () => client.videos.create(VIDEO, { budget })));
+    breakFor(50);
+    expect((await clock.until(calls)).filter(({ status }) => status === 'rejected')).toEqual([]);
+    expect(service.jobs.size).toBe(61);
+  });
+});
+
+describe('resume on a store that does not answer', () => {
+  const hanging = () => {
+    const { clock, open } = company();
+    const { client, kill } = open();
+    kill();
+    return { clock, client };
+  };
+
+  it('ends with its signal', async () => {
+    const { clock, client } = hanging();
+    const controller = new AbortController();
+    const ended = resumed(client, { signal: controller.signal }).catch((error) => error);
+    const startMs = clock.now();
+    clock.after(100, () => controller.abort(new Error('enough')));
+    expect(await clock.until(ended)).toMatchObject({ message: 'enough' });
+    expect(clock.now() - startMs).toBeLessThan(200);
+  });
+
+  it('ends with its time', async () => {
+    const { clock, client } = hanging();
+    const startMs = clock.now();
+    const ended = resumed(client, { timeoutMs: 500 }).catch((error) => error);
+    expect(await clock.until(ended)).toMatchObject({ name: 'TimeoutError', timeoutMs: 500 });
+    expect(clock.now() - startMs).toBeLessThanOrEqual(501);
+  });
+});
