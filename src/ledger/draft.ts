@@ -55,6 +55,8 @@ export interface LedgerProcess {
   readonly id: string;
   /** Where one process at a time has the store: since when it has it. Other holders are gone then. */
   readonly opening: string | undefined;
+  /** The calls that were under way when the process had not said in time that it lives. */
+  readonly lapsed: ReadonlySet<string>;
 }
 
 type Stored = { readonly entry: CreateEntry } | { readonly done: DoneEntry };
@@ -82,6 +84,16 @@ export class StoredDraft implements LedgerDraft {
     if (opening !== undefined) return process.startsWith(`${opening}/`);
     return (this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0) > this.nowMs;
   };
+
+  isHeld(call: string): boolean {
+    return !this.#process.lapsed.has(call);
+  }
+
+  /** Whether the others take the process for dead. */
+  hasLapsed(): boolean {
+    const { id, opening } = this.#process;
+    return opening === undefined && (this.#get<Record<string, number>>(HOLDERS)?.[id] ?? 0) <= this.nowMs;
+  }
 
   /** The process says that it lives, and that those which have not said so are gone. */
   hold(): void {

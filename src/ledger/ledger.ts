@@ -59,6 +59,10 @@ export class Ledger {
   readonly #open: OpenQueue;
   /** The calls that work on an entry now. */
   readonly #flying = new Set<string>();
+  /** Those of them that others took for dead, because the process was stopped or its store was away. */
+  readonly #lapsed = new Set<string>();
+  /** Whether the store knows that the process lives. */
+  #isHeld = false;
   #calls = 0;
   #isRunning = false;
   #renewal: (() => void) | undefined;
@@ -73,7 +77,7 @@ export class Ledger {
 
   get #process(): LedgerProcess {
     const opening = openingOf(this.#store);
-    return { id: opening === undefined ? this.#uuid : `${opening}/${this.#uuid}`, opening };
+    return { id: opening === undefined ? this.#uuid : `${opening}/${this.#uuid}`, opening, lapsed: this.#lapsed };
   }
 
   /** Names a call, which holds its entry until it is {@link landed}. */
@@ -88,7 +92,9 @@ export class Ledger {
   /** The call is over. */
   landed(by: string): void {
     this.#flying.delete(by);
+    this.#lapsed.delete(by);
     if (this.#flying.size > 0) return;
+    this.#isHeld = false;
     this.#renewal?.();
     this.#renewal = undefined;
   }
@@ -244,14 +250,16 @@ export class Ledger {
     for (;;) {
       const missing = await updateGroup(where, [...keys], (seen) => {
         const draft = new StoredDraft(keys, seen, this.#process);
+        if (this.#isHeld && draft.hasLapsed()) for (const by of this.#flying) this.#lapsed.add(by);
         const unread = pending.flatMap(({ run }) => unreadOf(() => run(draft)));
         if (unread.length > 0) return { changes: {}, result: unread };
         if (this.#flying.size > 0) draft.hold();
         return { changes: draft.changes(), result: unread };
       });
-      if (missing.length === 0) return;
+      if (missing.length === 0) break;
       for (const key of missing) keys.add(key);
     }
+    this.#isHeld ||= this.#flying.size > 0;
   }
 
   /** Says that the process lives while a call of it is under way. One process that has the store alone need not. */

@@ -64,6 +64,8 @@ export interface LedgerDraft {
   readonly nowMs: number;
   /** Whether the process of a call lives. */
   isAlive(holder: string): boolean;
+  /** Whether the process has counted as alive ever since the call began, so that nobody has had what it holds. */
+  isHeld(call: string): boolean;
   entry(id: string): CreateEntry | undefined;
   /** What is left of an entry that has done its work. */
   done(id: string): DoneEntry | undefined;

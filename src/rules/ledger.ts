@@ -114,13 +114,23 @@ export interface SentCreate extends Pick<CreateEntry, 'params' | 'sentKey'> {
   readonly by: string;
 }
 
-/** The request goes out now. False where the create is in other hands, so that it must not. */
+/** The request goes out now. False where the create or its room is in other hands, so that it must not. */
 export function noteSent(draft: LedgerDraft, { id, by, params, sentKey }: SentCreate): boolean {
   const entry = draft.entry(id);
   if (!entry) return draft.done(id) !== undefined;
   if (!entry.holders.includes(by)) return false;
+  if (entry.phase === 'open' && !draft.isHeld(by) && !hasRoomAgain(draft, id, entry)) return false;
   if (!isAnswered(entry)) replace(draft, id, { ...entry, phase: 'sent', sentKey, params: params ?? entry.params });
   return true;
+}
+
+/** Whether a create still has room whose process was taken for dead: meanwhile others may have had its share. */
+function hasRoomAgain(draft: LedgerDraft, id: string, entry: CreateEntry): boolean {
+  replace(draft, id, { ...entry, isAside: true });
+  return entry.budgets.every((budget) => {
+    const standing = standingOf(draft.budget(budgetName(budget)), budget, draft.nowMs, draft.isAlive);
+    return admissionOf(standing, budget.maxTokens, entry) === 'room';
+  });
 }
 
 /** The files of the create are uploaded. */

@@ -214,7 +214,7 @@ async function noteSentIn(
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }
   if (isMine) return;
-  const message = `${call.name}: another process has taken up this create, so it was not sent here. Call again with its key.`;
+  const message = `${call.name}: this process was taken for dead and another one has the create or its share of the budget, so it was not sent here. Call again with its key.`;
   throw new GenError(message, { recovery: 'retry' });
 }
 
