@@ -93,9 +93,11 @@ export async function playShop(
   { seed, chances, isCalm = false }: { readonly seed: number; readonly chances: Chances; readonly isCalm?: boolean },
 ): Promise<{ readonly broken: readonly string[]; readonly kills: number; readonly history: readonly string[] }> {
   const disk: Disk = { failed: new Map(), files: new Map(), told: new Set() };
+  let isDone = false;
   const sim: SimulatedWorld = new SimulatedWorld({
     seed,
-    chances,
+    // Whoever looks at the money is not killed.
+    chances: { struck: chances.struck, at: (place, limits) => (isDone ? [] : chances.at(place, limits)) },
     mostKills: Number.POSITIVE_INFINITY,
     client: (_, own) => ({ limits: LIMITS, budget: clientBudget(own), maxRetries: 4 }),
     sandbox: { limits: { ...DOCUMENTED_LIMITS, ...LIMITS }, review: { asset: 15_000 }, prices: 10 },
@@ -104,7 +106,6 @@ export async function playShop(
   if (!isCalm) for (const fault of FAULTS) sim.service.faults.add(fault);
   let life = new ProcessLife(sim, { number: 0, life: 0, skewMs: 0 });
   let lives = 0;
-  let isDone = false;
   let defect: unknown;
   const start = (): void => {
     sim.lives.set(0, life);
