@@ -169,6 +169,49 @@ it('an accepted job that the service no longer knows is thrown once by resume, w
   await clock.until(loop());
 });
 
+it('a failure is noted as told after its call has rejected: a program that dies in between gets it again', async () => {
+  const final = () => ({ status: 'failed', errorCode: 'generation_rejected' });
+  const { clock, open } = company({ final });
+  const one = open();
+  let isTold = false;
+  let writes = 0;
+  const store: Store = {
+    ...one.store,
+    write: (...given) => {
+      writes += Number(isTold);
+      return one.store.write(...given);
+    },
+  };
+  const client = one.client.withOptions({ store });
+  const call = client.videos.createAndWait(VIDEO).catch(() => {
+    isTold = true;
+  });
+  await clock.until(call);
+  await clock.advance(100);
+  expect([isTold, writes > 0]).toEqual([true, true]);
+  for await (const create of client.openCreates()) expect(create).toBeUndefined();
+});
+
+it('creates of one moment share their steps at the store', async () => {
+  const { clock, open, service } = company();
+  const { client, store } = open();
+  let asked = 0;
+  const counted: Store = {
+    ...store,
+    read: (...given) => {
+      asked += 1;
+      return store.read(...given);
+    },
+  };
+  const budget = createBudget({ maxTokens: 1e6, scope: 'crowd', store: counted, unknownPrice: () => 12 });
+  const crowd = client.withOptions({ store: counted, budget });
+  await clock.until(crowd.videos.create(VIDEO));
+  asked = 0;
+  await clock.until(Promise.all(Array.from({ length: 200 }, () => crowd.videos.create(VIDEO))));
+  expect(service.jobs.size).toBe(201);
+  expect(asked).toBeLessThan(60);
+});
+
 it('a store that hangs after an answer holds up the whole call for two seconds together (real time)', async () => {
   let hangs = false;
   const { open } = company();

@@ -18,12 +18,12 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'b3-waits-behind-those-that-wait': testOf('test/budget/meetings.test.ts'),
   'b4-lock-trusts-a-pid': testOf('test/store/file-store.test.ts'),
   'b5-unknown-job-for-ever': testOf('test/budget/meetings.test.ts'),
-  'b6-a-step-for-each-call': testOf('test/budget/redis.test.ts'),
+  'b6-a-step-for-each-call': testOf('test/budget/meetings.test.ts'),
   'b7-takes-what-others-hold': testOf('test/budget/meetings.test.ts'),
   'b8-two-seconds-each': testOf('test/budget/meetings.test.ts'),
   'c1-one-account-for-all-keys': testOf('test/limits/account-state.test.ts'),
   'a2-budget-of-the-call-lost': SHOP,
-  'told-before-the-program': SHOP,
+  'told-before-the-program': testOf('test/budget/meetings.test.ts'),
 };
 
 const asked = process.argv.slice(2);
