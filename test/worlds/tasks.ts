@@ -67,14 +67,18 @@ export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promis
 
 /** Takes up what processes have left, and then makes the orders of which the store has nothing. A file is stored at once. */
 export async function resumeOrders(orders: readonly Task[], life: ProcessLife, disk: Disk): Promise<void> {
-  for (;;) {
+  const running = new Set<string>();
+  while (orders.some(({ result }) => result === undefined)) {
     try {
       await resumeAll(life, disk);
       const labels = new Set<unknown>();
       for await (const { label } of life.client.openCreates()) labels.add(label);
-      const left = orders.filter(({ id, result }) => result === undefined && !labels.has(id));
-      await Promise.all(left.map((order) => runTask(order, life, disk)));
-      if (orders.every(({ result }) => result !== undefined)) return;
+      for (const order of orders) {
+        if (order.result !== undefined || labels.has(order.id) || running.has(order.id)) continue;
+        running.add(order.id);
+        // Not awaited: it may wait for what is resumed only later.
+        void runTask(order, life, disk).then(() => running.delete(order.id));
+      }
     } catch {
       // What cannot be resumed is told last, and the hold of a killed process ends after half a minute.
     }
