@@ -192,6 +192,32 @@ it('a failure is noted as told after its call has rejected: a program that dies 
   for await (const create of client.openCreates()) expect(create).toBeUndefined();
 });
 
+it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
+  'what the store has missed for %i ms is told in its order: the price of a job, and then its refund',
+  async (awayMs) => {
+    let isAway = false;
+    const final = () => ({ status: 'failed', errorCode: 'generation_rejected', finalTokenCost: 0 });
+    const answer = (job: Parameters<typeof quoted>[0]) => {
+      isAway = true;
+      return quoted(job);
+    };
+    const { clock, open } = company({ final, answer });
+    const { client, store } = open();
+    const failing: Store = {
+      ...store,
+      read: (...given) => (isAway ? Promise.reject(new Error('away')) : store.read(...given)),
+    };
+    const budget = createBudget({ maxTokens: 100, scope: 'team', store: failing });
+    const spender = client.withOptions({ store: failing, budget });
+    const { job } = await clock.until(spender.videos.create(VIDEO));
+    await clock.until(spender.jobs.get(job.id));
+    await clock.advance(awayMs);
+    isAway = false;
+    await clock.advance(20_000);
+    expect(await clock.until(budget.usage())).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
+  },
+);
+
 it('creates of one moment share their steps at the store', async () => {
   const { clock, open, service } = company();
   const { client, store } = open();

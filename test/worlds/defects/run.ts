@@ -14,7 +14,7 @@ const testOf = (file: string) => ['node_modules/vitest/vitest.mjs', 'run', '--ma
 
 /** Who finds a defect that the worlds do not. */
 const FINDERS: Readonly<Record<string, readonly string[]>> = {
-  // A lock, a burst, the time of a call and the account of a key are not in the worlds.
+  // A lock, a burst, the time of a call and the account of a key are not in the worlds, and others are rare in them.
   'b3-waits-behind-those-that-wait': testOf('test/budget/meetings.test.ts'),
   'b4-lock-trusts-a-pid': testOf('test/store/file-store.test.ts'),
   'b5-unknown-job-for-ever': testOf('test/budget/meetings.test.ts'),
@@ -23,6 +23,8 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'b8-two-seconds-each': testOf('test/budget/meetings.test.ts'),
   'c1-one-account-for-all-keys': testOf('test/limits/account-state.test.ts'),
   'a2-budget-of-the-call-lost': SHOP,
+  'end-told-twice': testOf('test/rules/ledger.test.ts'),
+  'told-before-the-create': testOf('test/budget/meetings.test.ts'),
   'told-before-the-program': testOf('test/budget/meetings.test.ts'),
 };
 
