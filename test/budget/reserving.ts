@@ -39,7 +39,7 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
       };
       const fail = (fate: 'refused' | 'unsent' | 'lost') => ledger.note((draft) => failCreate(draft, { id, by, fate }));
       const reply = await ledger
-        .open({ id, by, entry, refusesUnknown: [false], isAgain: false }, signal)
+        .open({ id, by, entry, refusesUnknown: [false], isAgain: true }, signal)
         .catch((error) => {
           void fail('unsent').catch(() => {});
           ledger.landed(by);

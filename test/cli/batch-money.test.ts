@@ -241,7 +241,7 @@ describe('a batch that has stopped', () => {
 
   it('sends no create again that was told to come later', async () => {
     prompts({ id: 'fox', ...IMAGE, prompt: 'a fox' }, { id: 'owl', call: 'videos', prompt: 'an owl' });
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, retryAfterS: 2, times: 1 });
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, retryAfterS: 60, times: 1 });
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
     const { report } = await batch();
     vi.restoreAllMocks();
