@@ -50,7 +50,8 @@ export default {
     // On a machine that is busy an object answers late. It must not count as away: isolates that count by themselves pass the limit.
     const shared = { ...durableObjectStore(env.ACCOUNT, 'main'), timeoutMs: 60_000 };
     client ??= new GenClient({
-      // Each isolate has a key of its own, as during a rotation: the name of the object is the account.
+      // Each isolate has a key of its own, as during a rotation: they are one account by its name.
+      account: 'studio',
       apiKey: `key-${crypto.randomUUID()}`,
       baseUrl: env.BASE_URL,
       store: shared,
