@@ -1,5 +1,4 @@
-import type { EventJob } from 'gen-client';
-import { createWebhookHandler } from 'gen-client/webhooks';
+import { createWebhookHandler, type EventJob } from 'gen-client/webhooks';
 import { client } from '../../../lib/gen';
 import { setStatus } from '../../../lib/videos';
 
