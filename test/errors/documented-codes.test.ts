@@ -9,10 +9,10 @@ import { nodesOf, sourcesBelow } from '../support/sources.js';
 
 const PAGE = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
 
-/** The cells of the page's row on a code. */
+/** The cells of the page's row on a code, which may stand beside others in its first cell. */
 function rowOf(code: string): string[] {
-  const line = PAGE.split('\n').find((text) => text.startsWith(`| \`${code}\` |`)) ?? '';
-  return line.split('|').map((cell) => cell.trim());
+  const rows = PAGE.split('\n').map((line) => line.split('|').map((cell) => cell.trim()));
+  return rows.find(([, codes = '']) => codes.split(', ').includes(`\`${code}\``)) ?? [];
 }
 
 /** The members of an exported union of strings. */
