@@ -267,7 +267,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ['takes less than 2.6 kB', 'test/size.test.ts', 'the page part fits in 2.6 kB, gzipped: every visitor pays for it'],
     [
       'a whole Next.js app of less than 80 lines',
-      'test/page/gallery.test.ts',
+      'test/apps/apps.test.ts',
       'the gallery is an app of at most 80 lines',
     ],
     [

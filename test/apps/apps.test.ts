@@ -1,5 +1,5 @@
 // The apps of examples/apps that need no package beyond the root's, against the sandbox. Jobs end at once, so nothing waits.
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { signWebhook } from 'gen-client/webhooks';
@@ -157,4 +157,13 @@ describe('Fastify', () => {
 test('the page of recipes names every app', () => {
   const page = readFileSync(join(ROOT, 'docs/recipes.md'), 'utf8');
   for (const name of readdirSync(APPS)) expect(page).toContain(`(../examples/apps/${name})`);
+});
+
+test('the gallery is an app of at most 80 lines', () => {
+  const files = globSync('examples/gallery/**/*.{ts,tsx}', { cwd: ROOT }).filter(
+    (path) => !path.includes('node_modules'),
+  );
+  const lines = files.flatMap((path) => readFileSync(join(ROOT, path), 'utf8').split('\n'));
+  expect(files).toHaveLength(5);
+  expect(lines.filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(80);
 });

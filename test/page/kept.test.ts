@@ -19,6 +19,7 @@ beforeEach(openBrowser);
 afterEach(closeBrowser);
 
 const QUEUED = { ticket: 't1', status: 'queued', againMs: 60_000 };
+const QUEUED_NOW = { ticket: 't1', status: 'queued' };
 const OTHER_USER = { code: 'other_user', message: 'This was asked for in another session.' };
 const NOT_FOUND = { code: 'not_found', message: 'This does not exist.' };
 
@@ -112,6 +113,22 @@ describe('the ticket of the session', () => {
     expect(browser.asked.map(({ body }) => body.session)).toEqual(['s1', 's2']);
   });
 
+  it.each([
+    ['a wait was refused', { videos: [QUEUED_NOW], watch: [refusal(404, NOT_FOUND)] }],
+    ['a create has failed for half a minute', { videos: [refusal(503)] }],
+  ])(
+    'stays when %s: a tab of the user who has signed out elsewhere makes nothing for the next one',
+    async (_, answers) => {
+      browser.answers = answers;
+      const page = open();
+      page.videos.create(PROMPT);
+      await vi.advanceTimersByTimeAsync(31_000);
+      browser.answers = { videos: [refusal(403, OTHER_USER)] };
+      expect(await endOf(page.videos.create({ prompt: 'a crow' }))).toEqual(OTHER_USER);
+      expect([browser.sessions, browser.asked.at(-1)?.body.session]).toEqual([1, 's1']);
+    },
+  );
+
   it('is asked for again where the network fails, and nothing is uploaded before it is there', async () => {
     const answers = [new TypeError('fetch'), refusal(200, '<html>'), { ticket: 'sA' }];
     browser.answers = { session: answers, videos: [DONE] };
@@ -154,20 +171,19 @@ describe('of many runs', () => {
 });
 
 describe('a sessionStorage', () => {
-  it.each([
-    ['that is full', () => new DOMException('The quota has been exceeded.', 'QuotaExceededError')],
-    ['that cannot be written', () => new Error('SecurityError')],
-  ])('%s lets creates work', async (_, error) => {
-    vi.stubGlobal('sessionStorage', {
-      getItem: () => null,
-      setItem() {
-        throw error();
-      },
-    });
+  const throwing = (error: Error) => () => {
+    throw error;
+  };
+  it.each<[string, PropertyDescriptor]>([
+    ['that is full', { value: { getItem: () => null, setItem: throwing(new DOMException('', 'QuotaExceededError')) } }],
+    ['that is blocked', { get: throwing(new Error('SecurityError')) }],
+    ['that does not exist', { value: undefined }],
+  ])('%s lets creates work, and keeps nothing', async (_, property) => {
+    Object.defineProperty(globalThis, 'sessionStorage', { configurable: true, ...property });
     browser.answers = { videos: [DONE] };
     const page = open();
     expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
-    expect(open().resume()).toEqual([]);
+    expect([page.resume(), open().resume()]).toEqual([[], []]);
   });
 
   it.each([

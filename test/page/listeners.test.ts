@@ -73,12 +73,3 @@ it.each([
   run.forget();
   expect(page.resume()).toEqual([]);
 });
-
-it('counts the upload of an empty file as a number from 0 to 1', async () => {
-  browser.bytesStatus = { POST: 'pending' };
-  browser.answers = { upload: [{ put: 'p1' }] };
-  const run = open().videos.create({ first_frame_upload_id: new Blob([]) });
-  await settled();
-  browser.sends[0]?.upload.onprogress?.({ loaded: 0 });
-  expect(run.get().uploaded).toBe(0);
-});

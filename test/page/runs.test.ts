@@ -1,5 +1,5 @@
 // The page part in process, in a browser of doubles. Chromium runs the same in chromium.test.ts.
-import type { RunState } from 'gen-client/page';
+import { createGenPage, type RunState } from 'gen-client/page';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   browser,
@@ -18,6 +18,10 @@ import {
 
 beforeEach(openBrowser);
 afterEach(closeBrowser);
+
+it('a page needs the url of its proxy', () => {
+  expect(() => createGenPage({} as { url: string })).toThrow('createGenPage needs url');
+});
 
 describe('a run', () => {
   it('asks for a job under its key, waits for it, and ends with the URL of its file', async () => {
@@ -277,24 +281,6 @@ describe('several tabs', () => {
   });
 });
 
-it.each([
-  [
-    'is blocked',
-    () => ({
-      get: () => {
-        throw new Error('SecurityError');
-      },
-    }),
-  ],
-  ['does not exist', () => ({ value: undefined })],
-])('works where sessionStorage %s, and then keeps nothing', async (_, property) => {
-  Object.defineProperty(globalThis, 'sessionStorage', { configurable: true, ...property() });
-  browser.answers = { videos: [DONE] };
-  const page = open();
-  expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
-  expect(page.resume()).toEqual([]);
-});
-
 describe('files', () => {
   const png = () => new File(['12345'], 'fox.png', { type: 'image/png' });
 
@@ -364,5 +350,9 @@ describe('files', () => {
     expect(run.get().uploaded).toBe(0.5);
     browser.sends[0]?.upload.onprogress?.({ loaded: 3 });
     expect(run.get()).toEqual({ phase: 'uploading', uploaded: 1 });
+    const empty = open().videos.create({ first_frame_upload_id: new Blob([]) });
+    await settled();
+    browser.sends[2]?.upload.onprogress?.({ loaded: 0 });
+    expect(empty.get().uploaded).toBe(0);
   });
 });

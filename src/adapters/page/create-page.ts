@@ -1,18 +1,7 @@
 import type { JobCall } from '../../schemas/job.js';
 import type { GenProxy } from '../proxy/create-proxy.js';
 import type { WatchAnswer } from '../proxy/progress.js';
-import {
-  isOver,
-  type KeptRun,
-  type KeptRuns,
-  type OpenRun,
-  openKeptRuns,
-  openRun,
-  type PageError,
-  pageError,
-  type Run,
-  type RunState,
-} from './run.js';
+import { type KeptRun, type OpenRun, openRuns, type PageError, pageError, type Run } from './run.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
 export type PageAsk<Ask> = {
@@ -75,8 +64,8 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   if (typeof url !== 'string')
     throw new TypeError('createGenPage needs url: { url: "/api/gen" }, where your proxy is.');
   const base = url.replace(/\/$/, '');
-  const { kept, begin } = openRuns(`gen-page:${base}`);
-  const page: PageContext = { base, kept };
+  const runs = openRuns(`gen-page:${base}`);
+  const page: PageContext = { base, runs };
   /** The last run of each ask. */
   const lastRuns = new Map<string, OpenRun>();
 
@@ -85,13 +74,13 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     const last = lastRuns.get(text);
     if (last && !last.signal.aborted && last.get().phase !== 'waiting') return last;
     const key = crypto.randomUUID();
-    const run = begin(key, 'uploading', async (run) => {
+    const run = runs.begin(key, 'uploading', async (run) => {
       // Before anything else: what is asked for now is never sent in the session of another user.
       const session = await sessionOf(page, run);
       const entry = { verb, session, ask: await uploaded(base, ask, run) };
       if (run.signal.aborted) return;
       // Kept before it is sent: after a reload at any moment the same key finds the same job.
-      kept.keep(key, entry);
+      runs.keep(key, entry);
       await goOn(page, run, entry);
     });
     lastRuns.set(text, run);
@@ -101,55 +90,21 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   return {
     ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
     resume: () =>
-      Object.entries(kept.all()).map(([key, entry]) =>
-        begin(key, entry.ticket ? 'waiting' : 'creating', (run) => goOn(page, run, entry)),
+      Object.entries(runs.all()).map(([key, entry]) =>
+        runs.begin(key, entry.ticket ? 'waiting' : 'creating', (run) => goOn(page, run, entry)),
       ),
-    watch: (ticket: string) => begin(ticket, 'waiting', (run) => follow(page, run, ticket)),
+    watch: (ticket: string) => runs.begin(ticket, 'waiting', (run) => follow(page, run, ticket)),
   } as GenPage<Proxy>;
-}
-
-/** The runs of a page by their keys, as far as it has begun them. */
-function openRuns(name: string) {
-  const runs = new Map<string, OpenRun>();
-  const kept = openKeptRuns(name, (key, state) => {
-    if (state) runs.get(key)?.set(state);
-    else drop(key);
-  });
-
-  function drop(key: string): void {
-    runs.get(key)?.stop();
-    runs.delete(key);
-    kept.keep(key);
-  }
-
-  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
-    const known = runs.get(key);
-    if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
-    kept.listen();
-    const run = openRun(key, phase, () => {
-      drop(key);
-      kept.announce(key, null);
-    });
-    runs.set(key, run);
-    work(run).catch(({ status, code, message }) => {
-      // Its job is not over, as far as is known: resume() and watch() begin anew.
-      runs.delete(key);
-      // It is another user's, or does not exist any more. A 404 without a code is none of the proxy's.
-      if ((status === 404 && code !== 'service_error') || code === 'other_user') kept.keep(key);
-      // A DOMException has a number as its code.
-      run.set({ phase: 'failed', error: { code: `${code ?? 'network'}`, message } });
-    });
-    return run;
-  }
-
-  return { kept, begin };
 }
 
 /** Where the runs of a page are asked about and kept. */
 interface PageContext {
   readonly base: string;
-  readonly kept: KeptRuns;
-  /** The ticket of the session, from the first create on. Asked for anew after anything has failed: the user may be another. */
+  readonly runs: ReturnType<typeof openRuns>;
+  /**
+   * The ticket of the session, from the first create on. Asked for anew only after a create was refused because of it: a tab
+   * that still shows the user who has signed out elsewhere makes nothing for the next one.
+   */
   session?: Promise<Ticketed> | undefined;
 }
 
@@ -164,10 +119,13 @@ interface CreateAnswer extends WatchAnswer, Ticketed {}
 /** The ticket of the session in which a run is asked for. */
 async function sessionOf(page: PageContext, run: OpenRun): Promise<string | undefined> {
   const ask = () => {
-    page.session ??= postJson<Ticketed>(`${page.base}/session`, {}, 'ticket');
+    page.session ??= postJson<Ticketed>(`${page.base}/session`, {}, 'ticket').catch((error) => {
+      page.session = undefined;
+      throw error;
+    });
     return page.session;
   };
-  return (await withRetries(page, run, ask, MOST_FAILURES))?.ticket;
+  return (await withRetries(run, ask, MOST_FAILURES))?.ticket;
 }
 
 /** Follows the job of a kept run by its ticket, or creates it first. */
@@ -176,13 +134,16 @@ async function goOn(page: PageContext, run: OpenRun, { ticket, verb, ask, sessio
   run.set({ phase: 'creating', uploaded: 1 });
   const send = () =>
     postJson<CreateAnswer>(`${page.base}/${verb}`, { key: run.id, ask, session }, 'ticket', run.signal);
-  const created = await withRetries(page, run, send, MOST_FAILURES);
+  const created = await withRetries(run, send, MOST_FAILURES).catch((error: PageError) => {
+    if (/40[13]/.test(`${error.status}`)) page.session = undefined;
+    throw error;
+  });
   if (created) await follow(page, run, created.ticket, created);
 }
 
 /** Asks how far the job of a ticket is, until it is over. */
 async function follow(page: PageContext, run: OpenRun, ticket: string, first?: WatchAnswer): Promise<void> {
-  const { base, kept } = page;
+  const { base, runs } = page;
   const seen = new Set<string>();
   let answer = first;
   let askedAtMs = 0;
@@ -191,8 +152,8 @@ async function follow(page: PageContext, run: OpenRun, ticket: string, first?: W
       const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
       const phase = file ? 'done' : error ? 'failed' : 'waiting';
       run.set({ phase, uploaded: 1, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
-      kept.announce(run.id, run.get());
-      kept.keep(run.id, { ticket, over: phase !== 'waiting' });
+      runs.announce(run.id, run.get());
+      runs.keep(run.id, { ticket, over: phase !== 'waiting' });
       const leastMs = seen.has(status) ? askedAtMs + NO_NEWS_MS - performance.now() : 0;
       seen.add(status);
       answer = undefined;
@@ -201,7 +162,7 @@ async function follow(page: PageContext, run: OpenRun, ticket: string, first?: W
       const asked = { ticket, seen: run.get().status };
       const ask = () => postJson<WatchAnswer>(`${base}/watch`, asked, 'status', run.signal);
       askedAtMs = performance.now();
-      answer = await withRetries(page, run, ask);
+      answer = await withRetries(run, ask);
     }
   }
 }
@@ -244,17 +205,11 @@ async function uploaded(base: string, ask: object, run: OpenRun): Promise<object
 }
 
 /** The outcome of `work`, repeated while the network or the service fails; undefined when the run is over or stopped. */
-async function withRetries<T>(
-  page: PageContext,
-  run: OpenRun,
-  work: () => Promise<T>,
-  most?: number,
-): Promise<T | undefined> {
+async function withRetries<T>(run: OpenRun, work: () => Promise<T>, most?: number): Promise<T | undefined> {
   for (let failures = 1; !run.signal.aborted; failures++) {
     try {
       return await work();
     } catch (error) {
-      page.session = undefined;
       const { status = 0 } = error as PageError;
       if (run.signal.aborted) return undefined;
       if ((status && status < 500 && status !== 429) || failures === most) throw error;

@@ -108,7 +108,7 @@ export function pageError(status: number, code: string, message: string): PageEr
 }
 
 /** Whether the run has ended by itself. */
-export function isOver({ phase }: RunState): boolean {
+function isOver({ phase }: RunState): boolean {
   return phase === 'done' || phase === 'failed';
 }
 
@@ -134,24 +134,15 @@ export interface KeptRun {
   readonly over?: boolean;
 }
 
-/** The runs of a tab, kept over reloads and shown alike in every tab that has them. */
-export interface KeptRuns {
-  all(): Record<string, KeptRun>;
-  /** Keeps a new run, changes one that is kept, or removes it. */
-  keep(key: string, run?: KeptRun): void;
-  /** Tells the other tabs what this one has learned; null: the run is forgotten. */
-  announce(key: string, state: RunState | null): void;
-  /** Listens to the other tabs. Called with the first run, and so never where a server renders the page. */
-  listen(): void;
-}
-
 /** Runs that are kept. Those that are over are dropped first. */
 const MOST_KEPT = 100;
 
-/** Opens the runs under a name. `heard` is called with what another tab announces: a duplicated tab has the same keys. */
-export function openKeptRuns(name: string, heard: (key: string, state: RunState | null) => void): KeptRuns {
+/** The runs of a tab under a name: those that it has begun, and those that it keeps over reloads. A duplicated tab has the same ones. */
+export function openRuns(name: string) {
+  const begun = new Map<string, OpenRun>();
   let tabs: BroadcastChannel | undefined;
-  const all = (): Record<string, KeptRun> => {
+
+  function all(): Record<string, KeptRun> {
     try {
       const runs: Record<string, KeptRun> = JSON.parse(sessionStorage.getItem(name) ?? '{}');
       return Object.fromEntries(Object.entries(runs).filter(([, { ask, ticket }]) => ask || ticket));
@@ -159,30 +150,65 @@ export function openKeptRuns(name: string, heard: (key: string, state: RunState 
       // There is none on a server and where the browser blocks it, or it holds something else: a reload then starts anew.
       return {};
     }
-  };
-  return {
-    all,
-    keep(key, run) {
-      const runs = all();
-      if (run && (run.ask || runs[key])) runs[key] = run;
-      else delete runs[key];
-      const keys = Object.keys(runs);
-      // One more than before at most, and so one too many at most.
-      if (keys.length > MOST_KEPT) delete runs[keys.find((one) => runs[one]?.over) ?? (keys[0] as string)];
-      try {
-        sessionStorage.setItem(name, JSON.stringify(runs));
-      } catch {
-        // It is full, or blocked: the run goes on, and a reload does not find it.
-      }
-    },
-    announce: (key, state) => tabs?.postMessage([key, state]),
-    listen() {
-      try {
-        tabs ??= new BroadcastChannel(name);
-        tabs.onmessage = ({ data: [key, state] }: { data: [string, RunState | null] }) => heard(key, state);
-      } catch {
-        // The browser has none, or blocks it: each tab then asks by itself.
-      }
-    },
-  };
+  }
+
+  /** Keeps a new run, changes one that is kept, or removes it. */
+  function keep(key: string, run?: KeptRun): void {
+    const runs = all();
+    if (run && (run.ask || runs[key])) runs[key] = run;
+    else delete runs[key];
+    const keys = Object.keys(runs);
+    // One more than before at most, and so one too many at most.
+    if (keys.length > MOST_KEPT) delete runs[keys.find((one) => runs[one]?.over) ?? (keys[0] as string)];
+    try {
+      sessionStorage.setItem(name, JSON.stringify(runs));
+    } catch {
+      // It is full, or blocked: the run goes on, and a reload does not find it.
+    }
+  }
+
+  function drop(key: string): void {
+    begun.get(key)?.stop();
+    begun.delete(key);
+    keep(key);
+  }
+
+  /** Tells the other tabs what this one has learned; null: the run is forgotten. */
+  const announce = (key: string, state: RunState | null) => tabs?.postMessage([key, state]);
+
+  /** Listens to the other tabs, from the first run on: never where a server renders the page. */
+  function listen(): void {
+    try {
+      tabs ??= new BroadcastChannel(name);
+      tabs.onmessage = ({ data: [key, state] }: { data: [string, RunState | null] }) => {
+        if (state) begun.get(key)?.set(state);
+        else drop(key);
+      };
+    } catch {
+      // The browser has none, or blocks it: each tab then asks by itself.
+    }
+  }
+
+  /** The run of a key. Its work is begun where it is not under way or over. */
+  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
+    const known = begun.get(key);
+    if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
+    listen();
+    const run = openRun(key, phase, () => {
+      drop(key);
+      announce(key, null);
+    });
+    begun.set(key, run);
+    work(run).catch(({ status, code, message }) => {
+      // Its job is not over, as far as is known: resume() and watch() begin anew.
+      begun.delete(key);
+      // It is another user's, or does not exist any more. A 404 without a code is none of the proxy's.
+      if ((status === 404 && code !== 'service_error') || code === 'other_user') keep(key);
+      // A DOMException has a number as its code.
+      run.set({ phase: 'failed', error: { code: `${code ?? 'network'}`, message } });
+    });
+    return run;
+  }
+
+  return { all, keep, announce, begin };
 }
