@@ -2,9 +2,10 @@
 import { GenError } from '../errors/index.js';
 import { callFailure } from '../rules/fate.js';
 import type { RequestOptions } from '../rules/options.js';
-import type { RunEvent } from '../rules/run-state.js';
+import type { Recover, RunEvent, RunRules } from '../rules/run-state.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
+import { recoverRules } from '../waiting/wait-options.js';
 
 /** Throws a GenError where `client` is not a GenClient, before anything is opened. */
 export function checkClient(owner: string, client: unknown): void {
@@ -15,6 +16,29 @@ export function checkClient(owner: string, client: unknown): void {
 
 /** The namespaces whose `create` makes a job. */
 export type CallKind = JobCall;
+
+/** The rules of a run that goes on over restarts of its process. */
+export function lastingRules({
+  timeoutMs,
+  recover,
+  stores = false,
+  retryMs = null,
+}: {
+  readonly timeoutMs: number | false;
+  readonly recover: Recover | undefined;
+  readonly stores?: boolean;
+  readonly retryMs?: number | null;
+}): RunRules {
+  return {
+    timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
+    resubmitPending: true,
+    recover: recoverRules(recover),
+    persistent: true,
+    stores,
+    pollMs: null,
+    retryMs,
+  };
+}
 
 /** A create of a run. */
 export interface RunCreate {

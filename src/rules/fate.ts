@@ -229,6 +229,11 @@ export function errorJson(error: GenError): GenErrorJson {
   };
 }
 
+/** An error out of its JSON form: its call was made in another process, or before a sleep. */
+export function errorFromJson({ name, message, ...fields }: GenErrorJson): GenError {
+  return Object.assign(new GenError(message), { name, ...fields });
+}
+
 function details(error: GenError): Omit<CallFailure, 'kind'> {
   const asked = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   return { retryAfterMs: asked !== undefined && asked > 0 ? asked : null, error: errorJson(error) };

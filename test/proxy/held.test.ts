@@ -1,6 +1,6 @@
 // What one user holds open counts together, and a page that has left has nothing sent for it.
 import { expect, it } from 'vitest';
-import { createHolds } from '../../src/adapters/proxy/holds.js';
+import { Holds } from '../../src/adapters/proxy/holds.js';
 import { type App, isHeld, KEY, openApp, watchFrom } from './support.js';
 
 const ASK = { prompt: 'a fox' };
@@ -102,7 +102,7 @@ it('a wait whose viewer has left counts until it is forgotten a minute later, an
 
 it('a request that ends without a word, as on Workers, is counted for ten minutes at most', () => {
   let nowMs = 0;
-  const holds = createHolds(() => nowMs);
+  const holds = new Holds(() => nowMs);
   for (let times = 0; times < 64; times++) holds.take('ann');
   nowMs = 10 * MINUTE_MS - 1;
   expect(() => holds.take('ann')).toThrow('Too many open requests. Try again later.');

@@ -78,30 +78,26 @@ export async function uploadFiles(
   { call, files = [], params, preflight }: GenJobData,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const purpose = call === 'characters' ? 'character' : undefined;
-  const failing = new AbortController();
-  const either = AbortSignal.any([signal, failing.signal]);
-  const places = new Map(placedFiles(params).map(({ source, at }) => [isFields(source) ? source.$file : -1, at]));
-  const made = await Promise.allSettled(
-    files.map(async (file, index) => {
-      try {
-        return await client.uploads.upload(await reopenFile(file), { signal: either, purpose, preflight });
-      } catch (error) {
-        failing.abort(error);
-        if (GenError.isInstance(error)) error.message = `${places.get(index)}: ${error.message}`;
-        throw error;
-      }
-    }),
-  );
-  const uploads = made.flatMap((it) => (it.status === 'fulfilled' ? it.value.upload_id : []));
-  if (uploads.length === files.length) return uploads;
+  const options = { signal, preflight, purpose: call === 'characters' ? ('character' as const) : undefined };
+  const upload = async (file: KeptFile, index: number) => {
+    try {
+      return (await client.uploads.upload(await reopenFile(file), options)).upload_id;
+    } catch (error) {
+      const at = placedFiles(params).find(({ source }) => isFields(source) && source.$file === index)?.at;
+      if (GenError.isInstance(error)) error.message = `${at}: ${error.message}`;
+      throw error;
+    }
+  };
+  const made = await Promise.allSettled(files.map(upload));
+  const failed = made.find((it) => it.status === 'rejected');
+  const uploads = made.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
+  if (failed === undefined) return uploads;
   await deleteUploads(client, uploads);
-  signal.throwIfAborted();
-  throw failing.signal.reason;
+  throw failed.reason;
 }
 
 /** Deletes uploads. What cannot be deleted stays: it is private and costs nothing. */
-async function deleteUploads(client: GenClient, uploads: readonly string[] = []): Promise<void> {
+async function deleteUploads(client: GenClient, uploads: readonly string[]): Promise<void> {
   await Promise.allSettled(uploads.map((id) => client.uploads.delete(id, { maxRetries: 1 })));
 }
 

@@ -1,7 +1,5 @@
 import type { Job as BullJob } from 'bullmq';
 import type { CallKind } from '../../client/run-calls.js';
-import { GenError } from '../../errors/index.js';
-import type { GenErrorJson } from '../../rules/fate.js';
 import {
   type JobRunState,
   type Recover,
@@ -26,9 +24,6 @@ export const UNMADE_PRIORITY = 1000;
 
 /** The version of the records that this version of the package writes, and the newest that it reads. */
 export const RECORD_VERSION = 1;
-
-/** Where a call stands, without the rules, which are the worker's. Its form may change between versions. */
-export type StoredRun = Omit<JobRunState, 'rules'>;
 
 /** A file as the record of a call keeps it: its path, or all of its bytes. */
 export type KeptFile =
@@ -55,8 +50,8 @@ export interface GenJobData {
   readonly recover?: Recover;
   /** The service's job that the call waits for. Stored before anything else is done with it. */
   readonly jobId?: string | undefined;
-  /** Where the call stands. */
-  readonly run?: StoredRun;
+  /** Where the call stands, without the rules, which are the worker's. Its form may change between versions. */
+  readonly run?: Omit<JobRunState, 'rules'>;
   /** When `run` was stored, in milliseconds since the epoch. */
   readonly storedAt?: number;
   /** Whose budget the call is for. */
@@ -102,16 +97,13 @@ export function jobProgress({ id, status, quotedTokenCost, finalTokenCost }: Job
   };
 }
 
-/** The version of a run in a record. */
-const RUN_VERSION: JobRunState['version'] = 1;
-
 /** The steps that this version knows. */
 const STEPS: readonly RunStep['type'][] = ['create', 'read', 'store', 'wait', 'end', 'fail'];
 
 /** Whether this version of the package knows the record. A newer one may have written another, and goes on with it. */
 export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobData): boolean {
   const isKnown = version <= RECORD_VERSION && JOB_CALLS.includes(call);
-  return isKnown && (run === undefined || (run.version === RUN_VERSION && isKnownStep(run.step)));
+  return isKnown && (run === undefined || (run.version === 1 && isKnownStep(run.step)));
 }
 
 /** Whether a step, and every step that may follow it, is known. */
@@ -143,7 +135,7 @@ export function hasFailed({ data, stalledCounter }: Pick<GenQueueJob, 'data' | '
  * has left are forgotten.
  */
 export async function storeRun(
-  { at, queueJob }: { readonly at: CallPlace; readonly queueJob: GenQueueJob },
+  { at, queueJob }: { readonly at: { readonly clock: Clock; readonly notes: Notes }; readonly queueJob: GenQueueJob },
   run: JobRunState,
   failure?: GenJobData['failure'],
 ): Promise<void> {
@@ -154,11 +146,6 @@ export async function storeRun(
   if (before !== undefined && (isOver || before !== data.jobId)) await at.notes.forget(before);
   const priority = data.jobId === undefined ? queueJob.opts.priority || UNMADE_PRIORITY : 0;
   if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
-}
-
-interface CallPlace {
-  readonly clock: Clock;
-  readonly notes: Notes;
 }
 
 /** The record of a call that stands where `run` says. Whatever went wrong before is over. */
@@ -183,14 +170,4 @@ function liveJobOf({ step }: JobRunState): string | undefined {
   if (step.type === 'wait' || step.type === 'read') return step.jobId ?? undefined;
   if (step.type === 'end') return step.job.id;
   return step.type === 'fail' && step.again?.type === 'read' ? step.again.jobId : undefined;
-}
-
-/** The error with which a call has failed, out of its record. */
-export function storedError({ failure = {} }: GenJobData): GenError {
-  return revived({ ...failure, name: String(failure.name), message: String(failure.message) });
-}
-
-/** An error whose call was made before the sleep, in this process or another. */
-export function revived({ name, message, ...fields }: GenErrorJson): GenError {
-  return Object.assign(new GenError(message), { name, ...fields });
 }

@@ -1,16 +1,15 @@
 import { type ConnectionOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
 import type { GenClient } from '../../client/client.js';
-import { checkClient } from '../../client/run-calls.js';
+import { checkClient, lastingRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { DAY_MS } from '../../rules/limits.js';
 import * as option from '../../rules/options.js';
-import type { Recover, RunRules } from '../../rules/run-state.js';
+import type { Recover } from '../../rules/run-state.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CompletedJob } from '../../schemas/job.js';
-import { recoverRules } from '../../waiting/wait-options.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
 import { checkConnection, closeInTime, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
 import { tellEngineFailures } from './engine-failures.js';
@@ -133,7 +132,11 @@ export function createGenWorker(
     onCompleted: options.onCompleted,
     onFailed: options.onFailed,
     pollIntervalMs: options.pollIntervalMs,
-    rules: rulesOf(options),
+    rules: lastingRules({
+      timeoutMs: options.timeoutMs ?? DAY_MS,
+      recover: options.recover,
+      retryMs: options.retryDelayMs ?? DEFAULT_RETRY_MS,
+    }),
     client: client.withoutQueue({ maxRetries: 0 }),
     uploader: client,
     notes,
@@ -173,23 +176,6 @@ function refuseStalledCount(worker: object = {}): void {
   throw new GenError(
     'createGenWorker takes no worker.maxStalledCount. Leave it out: a call whose worker has died is always taken up, because its job is paid.',
   );
-}
-
-/** The rules of every run of the worker. */
-function rulesOf({
-  timeoutMs = DAY_MS,
-  retryDelayMs: retryMs = DEFAULT_RETRY_MS,
-  recover,
-}: GenWorkerOptions): RunRules {
-  return {
-    timeoutMs: Number.isFinite(timeoutMs) ? timeoutMs : null,
-    resubmitPending: true,
-    recover: recoverRules(recover),
-    persistent: true,
-    stores: false,
-    pollMs: null,
-    retryMs,
-  };
 }
 
 /** Does something at once and then now and again, until it is closed. */

@@ -10,38 +10,15 @@ const NOTE_KEPT_MS = 60 * 60 * 1000;
 /** Records that one command removes. */
 const CLEANED_AT_ONCE = 1000;
 
+export type Notes = ReturnType<typeof openNotes>;
+
 /**
  * What is known of the service's jobs by their own ids, kept as records of a second queue that no worker reads. Built on
  * the queue's own interface and not on Redis commands, so that it holds on every backend of the engine.
  *
  * An owner waits in the list of that queue, so its length tells how many jobs are under way. A wake is a delayed record.
  */
-export interface Notes {
-  /** Which queue job waits for this job of the service. */
-  owner(jobId: string): Promise<string | undefined>;
-  /** Says which queue job waits for it. */
-  own(jobId: string, queueJobId: string): Promise<void>;
-  /** How many jobs of the service are waited for, also by calls that somebody has removed meanwhile. */
-  owned(): Promise<number>;
-  /** The jobs of the service and the queue jobs that wait for them: so many of them, from the given one on. */
-  owners(from: number, count: number): Promise<{ readonly jobId: string; readonly queueJobId: string }[]>;
-  /** Remembers that a webhook came. */
-  wake(jobId: string): Promise<void>;
-  /** Whether a webhook came. */
-  woken(jobId: string): Promise<boolean>;
-  /** Whether a webhook came, taken back: the read that it asks for is about to be made. */
-  takeWake(jobId: string): Promise<boolean>;
-  /** Forgets the job: its call has ended. */
-  forget(jobId: string): Promise<void>;
-  /** Drops what has been kept for too long. */
-  clean(keptMs?: number): Promise<void>;
-  close(): Promise<void>;
-  /** Cuts the connection. */
-  disconnect(): Promise<void>;
-}
-
-/** Opens the notes of a queue. */
-export function openNotes(connection: ConnectionOptions, location: QueueLocation): Notes {
+export function openNotes(connection: ConnectionOptions, location: QueueLocation) {
   const { notes, options } = queueNames(connection, location);
   const queue = new Queue<{ readonly queueJobId?: string }>(notes, options);
   queue.on('error', () => {
@@ -49,31 +26,42 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
   });
   const woken = async (jobId: string) => (await queue.getJob(wakeNote(jobId))) !== undefined;
   return {
+    /** Whether a webhook came. */
     woken,
-    owner: async (jobId) => (await queue.getJob(ownerNote(jobId)))?.data.queueJobId,
-    own: async (jobId, queueJobId) => void (await queue.add('owner', { queueJobId }, { jobId: ownerNote(jobId) })),
+    /** Which queue job waits for this job of the service. */
+    owner: async (jobId: string) => (await queue.getJob(ownerNote(jobId)))?.data.queueJobId,
+    async own(jobId: string, queueJobId: string): Promise<void> {
+      await queue.add('owner', { queueJobId }, { jobId: ownerNote(jobId) });
+    },
+    /** How many jobs of the service are waited for, also by calls that somebody has removed meanwhile. */
     owned: () => queue.getWaitingCount(),
-    async owners(from, count) {
+    /** The jobs of the service and the queue jobs that wait for them: so many of them, from the given one on. */
+    async owners(from: number, count: number) {
       const owners = await queue.getWaiting(from, from + count - 1);
       return owners.map(({ id = '', data: { queueJobId = '' } }) => ({
         jobId: decodeURIComponent(id.slice(OWNER.length)),
         queueJobId,
       }));
     },
-    wake: async (jobId) => void (await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS })),
-    async takeWake(jobId) {
+    async wake(jobId: string): Promise<void> {
+      await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS });
+    },
+    /** Whether a webhook came, taken back: the read that it asks for is about to be made. */
+    async takeWake(jobId: string) {
       // The engine says that it has removed a record also where there was none.
       const isWoken = await woken(jobId);
       if (isWoken) await queue.remove(wakeNote(jobId));
       return isWoken;
     },
-    async forget(jobId) {
+    /** The call of the job has ended. */
+    async forget(jobId: string) {
       await queue.remove(wakeNote(jobId));
       await queue.remove(ownerNote(jobId));
     },
-    async clean(keptMs = NOTE_KEPT_MS) {
+    /** Drops what has been kept for too long. */
+    async clean() {
       for (const type of ['wait', 'delayed'] as const) {
-        while ((await queue.clean(keptMs, CLEANED_AT_ONCE, type)).length === CLEANED_AT_ONCE);
+        while ((await queue.clean(NOTE_KEPT_MS, CLEANED_AT_ONCE, type)).length === CLEANED_AT_ONCE);
       }
     },
     close: () => queue.close(),

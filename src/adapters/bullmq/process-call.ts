@@ -4,6 +4,7 @@ import { type CallKind, type SeenCall, seeCall, sendRunCreate } from '../../clie
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import { GenError, RateLimitError, WaitTimeoutError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
+import { errorFromJson, type GenErrorJson } from '../../rules/fate.js';
 import { failsAgain } from '../../rules/files.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { queuedReadMs } from '../../rules/read-order.js';
@@ -11,6 +12,7 @@ import { nextStep } from '../../rules/run.js';
 import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Clock, systemRandom } from '../../runtime/clock.js';
+import { keepLast } from '../../runtime/keep-last.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CompletedJob, Job } from '../../schemas/job.js';
 import { discardUploads, uploadFiles, withUploads } from './call-files.js';
@@ -22,8 +24,6 @@ import {
   isKnownRecord,
   jobProgress,
   loadRun,
-  revived,
-  storedError,
   storeRun,
   UNMADE_PRIORITY,
 } from './call-record.js';
@@ -84,11 +84,11 @@ class LostCall extends Error {}
 
 /** Works on a call until it sleeps or ends: does what `nextStep` says, and stores where the call stands. */
 export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: string) => Promise<GenJobResult> {
-  const reported = new Set<string>();
+  const reported = new Map<string, true>();
   return async (queueJob, token) => {
     const work = { at, queueJob, token };
     if (!isKnownRecord(queueJob.data)) return leaveToNewer(work, reported);
-    if (hasFailed(queueJob)) throw lastWord(storedError(queueJob.data));
+    if (hasFailed(queueJob)) throw lastWord(errorFromJson(queueJob.data.failure as object as GenErrorJson));
     try {
       return await proceed(work);
     } catch (error) {
@@ -103,7 +103,7 @@ export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: 
 }
 
 /** Leaves a record of a newer version as it is, for a worker that knows it. Says so once. */
-async function leaveToNewer(work: Work, reported: Set<string>): Promise<never> {
+async function leaveToNewer(work: Work, reported: Map<string, true>): Promise<never> {
   const { id = '' } = work.queueJob;
   if (!reported.has(id)) {
     work.at.onError(
@@ -111,9 +111,7 @@ async function leaveToNewer(work: Work, reported: Set<string>): Promise<never> {
         `"${id}" was written by a newer version of gen-client, so this worker leaves it alone. Update the worker.`,
       ),
     );
-    reported.add(id);
-    const [oldest] = reported;
-    if (reported.size > MOST_REPORTED && oldest !== undefined) reported.delete(oldest);
+    keepLast(reported, id, true, MOST_REPORTED);
   }
   return sleepInQueue(work, NEWER_MS);
 }
@@ -299,7 +297,7 @@ function endError({ run, job, error }: Standing, step: Extract<LastStep, { reado
     const { message, jobId = '' } = step.error;
     return new WaitTimeoutError(message, { job, jobId, timeoutMs: run.rules.timeoutMs ?? 0 });
   }
-  return error ?? revived(step.error);
+  return error ?? errorFromJson(step.error);
 }
 
 /** Leaves the call in the queue as a delayed job. A webhook that came while it was being worked on wakes it at once. */

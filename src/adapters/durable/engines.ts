@@ -1,7 +1,7 @@
 // What a durable run needs of a workflow engine, and one adapter for each engine, by the shape of what the engine hands to a
 // workflow: no engine is imported.
 import * as z from 'zod/mini';
-import type { GenErrorJson } from '../../rules/fate.js';
+import { errorFromJson, type GenErrorJson } from '../../rules/fate.js';
 import { checkOptions, must, optional, text } from '../../rules/options.js';
 
 /** A JSON value. */
@@ -293,8 +293,4 @@ export function workflowEngine(
 async function sleepThrough(sleeping: PromiseLike<void>): Promise<false> {
   await sleeping;
   return false;
-}
-
-function errorFromJson(json: GenErrorJson): Error {
-  return Object.assign(new Error(json.message), json);
 }

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { CallKind } from '../../client/run-calls.js';
+import { type CallKind, lastingRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/fate.js';
 import { DEFAULT_WAIT_MS } from '../../rules/limits.js';
@@ -10,7 +10,6 @@ import { extra, isFields } from '../../schemas/envelope.js';
 import { type CompletedJob, JOB_CALLS } from '../../schemas/job.js';
 import { mustBe } from '../../schemas/show.js';
 import { shortenKey } from '../../transport/idempotency.js';
-import { recoverRules } from '../../waiting/wait-options.js';
 import type { DurableEngine, Json } from './engines.js';
 
 /** What a durable run makes, and how. */
@@ -152,16 +151,7 @@ function begin(options: GenerateOptions): JobRunState {
     if (options?.[name] === undefined) throw new GenError(`generate needs ${name}, for example ${example}.`);
   }
   const { key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = options;
-  const rules = {
-    timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
-    resubmitPending: true,
-    recover: recoverRules(recover),
-    persistent: true,
-    stores: store,
-    pollMs: null,
-    retryMs: null,
-  };
-  return startRun({ key, shortKey: shortenKey(key), rules });
+  return startRun({ key, shortKey: shortenKey(key), rules: lastingRules({ timeoutMs, recover, stores: store }) });
 }
 
 const NEEDED = [

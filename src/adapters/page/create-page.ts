@@ -1,6 +1,6 @@
 import type { JobCall } from '../../schemas/job.js';
+import type { WatchAnswer } from '../proxy/answers.js';
 import type { GenProxy } from '../proxy/create-proxy.js';
-import type { WatchAnswer } from '../proxy/progress.js';
 import { type KeptRun, type OpenRun, openRuns, type PageError, pageError, type Run } from './run.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */

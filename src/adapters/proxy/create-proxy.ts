@@ -1,3 +1,4 @@
+import { sendRunCreate } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { handlerMistake } from '../../rules/handler-call.js';
 import { DAY_MS } from '../../rules/limits.js';
@@ -7,11 +8,10 @@ import { type Clock, clockOf } from '../../runtime/clock.js';
 import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
 import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { createOutputHandler } from '../storage/output-handler.js';
-import { badTicket, failureOf, jsonAnswer, Refused } from './answers.js';
-import { createHolds, type Holds } from './holds.js';
-import { createPageCreates, type PageCreates } from './page-creates.js';
+import { badTicket, failureOf, jsonAnswer, Refused, type Told, toldOf, type WatchAnswer } from './answers.js';
+import { Holds } from './holds.js';
+import { PageCreates } from './page-creates.js';
 import { askedParams, askOf, pageBody, preflightAnswer, requireOwnPage, withCors } from './page-requests.js';
-import { type Told, toldOf, type WatchAnswer } from './progress.js';
 import {
   checkProxyOptions,
   type DefaultAsk,
@@ -151,9 +151,9 @@ class ProxyServer<User extends ProxyUser> {
     this.#options = options;
     this.#clock = clock;
     this.#tickets = tickets;
-    this.#holds = createHolds(clock.now);
-    this.#watches = new Watches({ client: options.client, clock, holds: this.#holds });
-    this.#creates = createPageCreates(clock);
+    this.#holds = new Holds(clock.now);
+    this.#watches = new Watches(options.client, clock, this.#holds);
+    this.#creates = new PageCreates(clock);
     this.#origins = options.origins ?? [];
   }
 
@@ -265,9 +265,10 @@ class ProxyServer<User extends ProxyUser> {
     });
     if (TAKES_SAFETY_ID.includes(verb)) params.safety_identifier ??= await this.#tickets.userHash(user.id);
     // The key stands for what the page asks: after a deploy or a rotation of the secret the params may be others.
-    const options = { idempotencyKey: key, budget: await budget?.(user), [ASKED]: ask };
-    const { job, quoted_token_cost: tokens = job.quotedTokenCost } = await client[verb].create(
-      params as never,
+    const options = { budget: await budget?.(user), [ASKED]: ask };
+    const { job, quoted_token_cost: tokens = job.quotedTokenCost } = await sendRunCreate(
+      client,
+      { call: verb, params, key, model: null },
       options,
     );
     const told = toldOf({ job });

@@ -6,51 +6,49 @@ import { Refused } from './answers.js';
 /** Keys that are known at once. */
 const MOST_KEYS = 10_000;
 
-/** What a page asks for under a key. */
+/** What a page asks for under a key: the key that the service gets, and the ask, in short. */
 interface Asked {
-  /** The key that the service gets: it is the user's own. */
   readonly key: string;
-  /** The ask, in short. The same key with another ask is refused. */
   readonly digest: string | undefined;
 }
 
-/** Makes what a key asks for, once. Throws where the key has asked for something else. */
-export interface PageCreates<Made> {
-  /** What the key has made; undefined where that is not known. */
-  known(asked: Asked): Made | undefined;
-  /** Runs `make`, and knows from then on what it has made. Calls of a key that are under way share one run. */
-  run(asked: Asked, make: () => Promise<Made>): Promise<Made>;
+interface Entry<Value> {
+  readonly digest: string | undefined;
+  readonly value: Value;
 }
 
-/** Makes the memory of one proxy. */
-export function createPageCreates<Made>(clock: Clock): PageCreates<Made> {
-  const ended = new Map<string, { readonly digest: string | undefined; readonly made: Made }>();
-  const running = new Map<string, { readonly digest: string | undefined; readonly making: Promise<Made> }>();
+/** Makes what a key asks for, once. Throws where the key has asked for something else. */
+export class PageCreates<Made> {
+  readonly #clock: Clock;
+  readonly #ended = new Map<string, Entry<Made>>();
+  readonly #running = new Map<string, Entry<Promise<Made>>>();
 
-  async function make({ key, digest }: Asked, work: () => Promise<Made>): Promise<Made> {
-    try {
-      const made = await work();
-      keepLast(ended, key, { digest, made }, MOST_KEYS);
-      return made;
-    } finally {
-      running.delete(key);
-    }
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
-  return {
-    known: (asked) => requireSame(ended.get(asked.key), asked)?.made,
-    run(asked, work) {
-      const under = requireSame(running.get(asked.key), asked);
-      if (under) return under.making;
-      const making = make(asked, work);
-      // On Workers a promise ends with the request that made it, and no other may wait for it.
-      if (!clock.perRequest) running.set(asked.key, { digest: asked.digest, making });
-      return making;
-    },
-  };
+  /** What the key has made; undefined where that is not known. */
+  known({ key, digest }: Asked): Made | undefined {
+    return sameAsk(this.#ended.get(key), digest)?.value;
+  }
+
+  /** Runs `make`, and knows from then on what it has made. Calls of a key that are under way share one run. */
+  run({ key, digest }: Asked, make: () => Promise<Made>): Promise<Made> {
+    const under = sameAsk(this.#running.get(key), digest);
+    if (under) return under.value;
+    const making = make()
+      .then((value) => {
+        keepLast(this.#ended, key, { digest, value }, MOST_KEYS);
+        return value;
+      })
+      .finally(() => this.#running.delete(key));
+    // On Workers a promise ends with the request that made it, and no other may wait for it.
+    if (!this.#clock.perRequest) this.#running.set(key, { digest, value: making });
+    return making;
+  }
 }
 
-function requireSame<Entry extends Pick<Asked, 'digest'>>(entry: Entry | undefined, { digest }: Asked) {
+function sameAsk<Value>(entry: Entry<Value> | undefined, digest: string | undefined): Entry<Value> | undefined {
   if (entry === undefined || entry.digest === digest) return entry;
   throw new Refused(400, 'idempotency_key_reused', 'This key has asked for something else before. Use a new one.');
 }

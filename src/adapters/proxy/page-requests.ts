@@ -137,7 +137,7 @@ export async function askedParams(
   { tickets, user }: { readonly tickets: Tickets; readonly user: string },
 ): Promise<Record<string, unknown>> {
   if (!isFields(returned)) throw new TypeError('A function of `create` must return the params of the call.');
-  const { idempotency_key: _, ...params } = returned;
+  const params = { ...returned };
   const asked = textsIn(ask);
   // A part of what the page has sent, too: the function may have trimmed it.
   const isAsked = (value: string) => value !== '' && asked.some((text) => text.includes(value));

@@ -1,46 +1,13 @@
 import * as z from 'zod/mini';
-import type { CreateCallOptions } from '../../client/create-options.js';
+import type { GenClient } from '../../client/client.js';
 import { GenError } from '../../errors/index.js';
-import type { RequestOptions } from '../../rules/options.js';
 import * as option from '../../rules/options.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CharacterParams } from '../../schemas/character.js';
-import type { CreatedJob, Job, JobCall } from '../../schemas/job.js';
+import type { JobCall } from '../../schemas/job.js';
 import type { ImageParams } from '../../schemas/params.js';
-import type { CreatedUpload, CreateUploadParams, Upload } from '../../schemas/upload.js';
 import type { VideoEditParams, VideoParams } from '../../schemas/video-params.js';
-import type { RequestPromise } from '../../transport/transport.js';
-import type { UploadTarget } from '../../uploading/upload.js';
-import type { PutOptions } from '../../uploading/upload-options.js';
-import type { WaitOptions } from '../../waiting/wait-options.js';
 import type { OutputSource } from '../storage/destination.js';
-import type { OutputHandlerClient } from '../storage/output-handler.js';
-
-/** What the proxy needs of a client; a GenClient has it. */
-export interface ProxyClient extends OutputHandlerClient {
-  /** Creates image jobs. */
-  readonly images: ProxyCreates;
-  /** Creates video jobs. */
-  readonly videos: ProxyCreates;
-  /** Creates edits. */
-  readonly videoEdits: ProxyCreates;
-  /** Creates character images. */
-  readonly characters: ProxyCreates;
-  /** The steps of an upload. */
-  readonly uploads: {
-    create(params: CreateUploadParams, options?: RequestOptions): PromiseLike<CreatedUpload>;
-    put(upload: UploadTarget, source: ReadableStream<Uint8Array>, options?: PutOptions): Promise<Response>;
-    complete(uploadId: string): PromiseLike<Upload>;
-  };
-  /** Follows the jobs that pages look at. */
-  waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
-  /** Its `baseUrl` tells which uploads need the key. */
-  toJSON(): Record<string, unknown>;
-}
-
-interface ProxyCreates {
-  create(params: never, options?: CreateCallOptions): RequestPromise<CreatedJob> | Promise<CreatedJob>;
-}
 
 /** A user of your app. */
 export interface ProxyUser {
@@ -110,7 +77,7 @@ export interface ProxyOptions<
   Verb extends JobCall = JobCall,
 > {
   /** The client, with the key that pages never see. */
-  readonly client: ProxyClient;
+  readonly client: GenClient;
   /** 32 characters or more. Signs tickets. Several during a rotation: the first signs, all open. */
   readonly secret: string | readonly string[];
   /** The user whose session the request has; null without one. What it throws is answered with 500. */

@@ -4,8 +4,9 @@ import { secretBytes } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 
 /**
- * What a ticket opens. `session`: nothing; it says whose session a page was loaded in. `job`: progress of a job. `file`: its file, for its user. `link`: its file, for anyone. `put`: the
- * bytes of one upload. `upload`: a finished upload, where a field takes an upload id.
+ * What a ticket opens. `session`: nothing; it says whose session a page was loaded in. `job`: progress of a job. `file`: its
+ * file, for its user. `link`: its file, for anyone. `put`: the bytes of one upload. `upload`: a finished upload, where a field
+ * takes an upload id.
  */
 type TicketKind = 'session' | 'job' | 'file' | 'link' | 'put' | 'upload';
 
@@ -22,15 +23,7 @@ interface Ticket {
   readonly sealed?: unknown;
 }
 
-/** Signs and opens tickets. */
-export interface Tickets {
-  /** Makes a ticket. */
-  sign(ticket: Ticket): Promise<string>;
-  /** What a ticket says; undefined for one that is forged, expired, of another kind or of another user. */
-  open(ticket: unknown, as: { readonly kind: TicketKind; readonly user: string | null }): Promise<Ticket | undefined>;
-  /** A keyed hash of a user's id, to be told to the service. */
-  userHash(user: string): Promise<string>;
-}
+export type Tickets = ReturnType<typeof createTickets>;
 
 /** Longest ticket that is looked at. The URL and headers of an upload are inside. */
 const MOST_CHARACTERS = 16_384;
@@ -46,8 +39,8 @@ interface SignedContent {
   readonly s?: string;
 }
 
-/** Makes tickets under the first secret, and opens those of every secret, so that a secret can be rotated. */
-export function createTickets(secrets: readonly string[], now: () => number): Tickets {
+/** Signs tickets under the first secret, and opens those of every secret, so that a secret can be rotated. */
+export function createTickets(secrets: readonly string[], now: () => number) {
   const derived = new Map<string, Awaited<ReturnType<typeof deriveKeys>>>();
   const first = secrets[0] ?? '';
 
@@ -65,7 +58,7 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
   }
 
   return {
-    async sign({ kind, id, user, expiresMs, sealed }) {
+    async sign({ kind, id, user, expiresMs, sealed }: Ticket): Promise<string> {
       const keys = await keysOf(first);
       const content: SignedContent = {
         k: kind,
@@ -78,7 +71,8 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
       const signature = await crypto.subtle.sign('HMAC', keys.sign, signedBytes(body));
       return `${body}.${toBase64url(new Uint8Array(signature))}`;
     },
-    async open(ticket, { kind, user }) {
+    /** What a ticket says; undefined for one that is forged, expired, of another kind or of another user. */
+    async open(ticket: unknown, { kind, user }: Pick<Ticket, 'kind' | 'user'>): Promise<Ticket | undefined> {
       if (typeof ticket !== 'string' || ticket.length > MOST_CHARACTERS) return undefined;
       const [body = '', signature = '', ...more] = ticket.split('.');
       const bytes = fromBase64url(signature);
@@ -94,7 +88,8 @@ export function createTickets(secrets: readonly string[], now: () => number): Ti
       }
       return undefined;
     },
-    userHash: (user) => hash(first, user),
+    /** A keyed hash of a user's id, to be told to the service. */
+    userHash: (user: string) => hash(first, user),
   };
 }
 

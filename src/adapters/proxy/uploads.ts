@@ -1,10 +1,11 @@
 // The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy where it cannot.
+import type { GenClient } from '../../client/client.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { isFields } from '../../schemas/envelope.js';
 import { type UploadType, uploadTypeOf } from '../../schemas/media-type.js';
 import { putUrl } from '../../uploading/upload.js';
 import { badTicket, Refused } from './answers.js';
-import type { AskedUpload, ProxyClient } from './proxy-options.js';
+import type { AskedUpload } from './proxy-options.js';
 import type { Tickets } from './tickets.js';
 
 /** A ticket to send bytes lives so long, and this much longer for each byte: 100 kB a second. */
@@ -15,7 +16,7 @@ const UPLOAD_MS = DAY_MS;
 
 /** What the steps need. */
 export interface UploadContext {
-  readonly client: ProxyClient;
+  readonly client: GenClient;
   readonly tickets: Tickets;
   readonly user: string;
   readonly now: () => number;
@@ -85,7 +86,7 @@ function needsCredential({ url, headers }: PutTarget, baseUrl: string | undefine
   return isServices || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));
 }
 
-function baseUrlOf(client: ProxyClient): string | undefined {
+function baseUrlOf(client: GenClient): string | undefined {
   const { baseUrl } = client.toJSON();
   return typeof baseUrl === 'string' ? baseUrl : undefined;
 }

@@ -1,12 +1,11 @@
 // Follows the jobs that pages look at, on the account's one schedule of reads.
+import type { GenClient } from '../../client/client.js';
 import { WaitTimeoutError } from '../../errors/index.js';
 import type { Clock } from '../../runtime/clock.js';
 import { onAbort } from '../../runtime/deadline.js';
 import { keepLast } from '../../runtime/keep-last.js';
-import type { Job } from '../../schemas/job.js';
+import { type Told, toldOf } from './answers.js';
 import type { Hold, Holds } from './holds.js';
-import { type Progress, type Told, toldOf } from './progress.js';
-import type { ProxyClient } from './proxy-options.js';
 
 /** A request that asks for progress. */
 interface Viewer {
@@ -15,13 +14,6 @@ interface Viewer {
   readonly seen: string | undefined;
   readonly holdMs: number;
   readonly signal: AbortSignal | undefined;
-}
-
-/** What the watches of a proxy need. */
-interface WatchContext {
-  readonly client: ProxyClient;
-  readonly clock: Clock;
-  readonly holds: Holds;
 }
 
 /** A job is followed for so long after its last viewer has left: pages come back for the next part of a hold. */
@@ -50,13 +42,13 @@ class Followed {
 
 /** Holds requests until the jobs that they ask about move on. */
 export class Watches {
-  readonly #client: ProxyClient;
+  readonly #client: GenClient;
   readonly #clock: Clock;
   readonly #holds: Holds;
   readonly #followed = new Map<string, Followed>();
   readonly #ends = new Map<string, Told>();
 
-  constructor({ client, clock, holds }: WatchContext) {
+  constructor(client: GenClient, clock: Clock, holds: Holds) {
     this.#client = client;
     this.#clock = clock;
     this.#holds = holds;
@@ -144,7 +136,7 @@ export class Watches {
   }
 }
 
-async function oneWait(client: ProxyClient, id: string, { seen, holdMs, signal }: Viewer): Promise<Told | undefined> {
+async function oneWait(client: GenClient, id: string, { seen, holdMs, signal }: Viewer): Promise<Told | undefined> {
   const stop = new AbortController();
   const forget = onAbort(signal, () => stop.abort(signal?.reason));
   let latest: Told | undefined;
@@ -164,7 +156,7 @@ async function oneWait(client: ProxyClient, id: string, { seen, holdMs, signal }
 }
 
 async function wait(
-  client: ProxyClient,
+  client: GenClient,
   id: string,
   options: { readonly signal: AbortSignal; readonly timeoutMs: number | false },
   tell: (told: Told) => void,
@@ -172,7 +164,7 @@ async function wait(
   const final = await client.waitForJob(id, {
     ...options,
     throwOnFailure: false,
-    onUpdate: (job: Job, ahead?: Omit<Progress, 'job'>) => tell(toldOf({ ...ahead, job })),
+    onUpdate: (job, ahead) => tell(toldOf({ ...ahead, job })),
   });
   tell(toldOf({ job: final, share: 1, etaMs: 0 }));
 }
