@@ -1,35 +1,12 @@
-import { REQUEST_ERRORS, type Recovery, type RequestErrorCode, rowOf } from './codes.js';
-import { GenError } from './gen-error.js';
+import { REQUEST_ERRORS, type RequestErrorCode, rowOf } from './codes.js';
+import { type Details, GenError } from './gen-error.js';
 
 /** What is known of a refused request. */
-export interface APIErrorDetails {
-  /** HTTP status of the answer. */
-  readonly status: number;
-  /** The service's code; `http_<status>` where the answer names none. */
-  readonly code: RequestErrorCode;
-  /** What to do about it. */
-  readonly recovery: Recovery;
-  /** The HTTP method of the request. */
-  readonly method: string;
-  /** The URL of the request, without its query. */
-  readonly url: string;
-  /** The `data` of the answer's body. */
-  readonly data?: unknown;
-  /** The headers of the answer. */
-  readonly headers?: Headers;
-  /** The service's id for the request, when it sent one. */
-  readonly requestId?: string | undefined;
-  /** Milliseconds that the service asks to wait. */
-  readonly retryAfterMs?: number | undefined;
-  /** The key of the create. */
-  readonly idempotencyKey?: string | undefined;
-  /** How many attempts were made. */
-  readonly attempts?: number;
-  /** Where to top up, for a balance that is too low. */
-  readonly topUpUrl?: string | undefined;
-  /** What was thrown underneath. */
-  readonly cause?: unknown;
-}
+export type APIErrorDetails = Details<
+  InsufficientBalanceError,
+  'status' | 'code' | 'recovery' | 'method' | 'url',
+  'data' | 'headers' | 'requestId' | 'retryAfterMs' | 'idempotencyKey' | 'attempts' | 'topUpUrl'
+>;
 
 /** The service answered and refused. */
 export class APIError extends GenError {
@@ -38,38 +15,29 @@ export class APIError extends GenError {
   }
 
   /** HTTP status of the answer. */
-  readonly status: number;
+  declare readonly status: number;
   /** The service's code; `http_<status>` where the answer names none. */
-  readonly code: RequestErrorCode;
+  declare readonly code: RequestErrorCode;
   /** The HTTP method of the request. */
-  readonly method: string;
+  declare readonly method: string;
   /** The URL of the request, without its query. */
-  readonly url: string;
+  declare readonly url: string;
   /** The `data` of the answer's body, else the body itself, as far as it could be read. */
-  readonly data: unknown;
+  declare readonly data: unknown;
   /** The service's id for this request, when it sent one. */
-  readonly requestId: string | undefined;
+  declare readonly requestId: string | undefined;
   /** How long the service asks to wait, in milliseconds, from the Retry-After header or the body. */
-  readonly retryAfterMs: number | undefined;
+  declare readonly retryAfterMs: number | undefined;
   /** The Idempotency-Key that was sent: calling again with it never makes a second job. */
-  override readonly idempotencyKey: string | undefined;
+  declare readonly idempotencyKey: string | undefined;
   /** How many times the request was sent. */
-  readonly attempts: number;
+  declare readonly attempts: number;
   /** The answer's headers. Not part of the JSON form. */
   declare readonly headers: Headers;
 
-  constructor(message: string, details: APIErrorDetails) {
-    super(message, details);
-    this.status = details.status;
-    this.code = details.code;
-    this.method = details.method;
-    this.url = details.url;
-    this.data = details.data;
-    this.requestId = details.requestId;
-    this.retryAfterMs = details.retryAfterMs;
-    this.idempotencyKey = details.idempotencyKey;
-    this.attempts = details.attempts ?? 1;
-    Object.defineProperty(this, 'headers', { value: details.headers ?? new Headers(), enumerable: false });
+  constructor(message: string, { headers = new Headers(), ...details }: APIErrorDetails) {
+    super(message, { attempts: 1, ...details });
+    Object.defineProperty(this, 'headers', { value: headers, enumerable: false });
   }
 }
 
@@ -99,12 +67,7 @@ export class InsufficientBalanceError extends APIError {
   }
 
   /** The billing page. */
-  readonly topUpUrl: string | undefined;
-
-  constructor(message: string, details: APIErrorDetails) {
-    super(message, details);
-    this.topUpUrl = details.topUpUrl;
-  }
+  declare readonly topUpUrl: string | undefined;
 }
 
 /** 403: the key lacks the scope, or the account is suspended. */

@@ -1,8 +1,10 @@
 import type { Recovery } from './codes.js';
-import { GenError } from './gen-error.js';
+import { type Details, GenError } from './gen-error.js';
+
+type UploadDetails = Details<UploadError, 'step', 'uploadId' | 'left'>;
 
 /** What went wrong underneath says best what to do. A file that cannot be read is a fault of this machine. */
-function uploadRecovery({ step, cause }: { readonly step: UploadError['step']; readonly cause?: unknown }): Recovery {
+function uploadRecovery({ step, cause }: UploadDetails): Recovery {
   if (GenError.isInstance(cause)) return cause.recovery;
   return step === 'prepare' ? 'change_reference' : 'retry';
 }
@@ -14,25 +16,14 @@ export class UploadError extends GenError {
   }
 
   /** The step that failed. */
-  readonly step: 'prepare' | 'create' | 'put' | 'complete';
+  declare readonly step: 'prepare' | 'create' | 'put' | 'complete';
   /** The upload's id, once the service had given one. */
-  readonly uploadId: string | undefined;
+  declare readonly uploadId: string | undefined;
   /** Whether something of the upload is still on the service. */
-  readonly left: 'nothing' | 'upload' | 'unknown';
+  declare readonly left: 'nothing' | 'upload' | 'unknown';
 
-  constructor(
-    message: string,
-    details: {
-      readonly step: UploadError['step'];
-      readonly uploadId?: string | undefined;
-      readonly left?: UploadError['left'];
-      readonly cause?: unknown;
-    },
-  ) {
-    super(message, { cause: details.cause, recovery: uploadRecovery(details) });
-    this.step = details.step;
-    this.uploadId = details.uploadId;
-    this.left = details.left ?? 'nothing';
+  constructor(message: string, details: UploadDetails) {
+    super(message, { left: 'nothing', ...details, recovery: uploadRecovery(details) });
   }
 }
 
@@ -64,29 +55,16 @@ export class DownloadError extends GenError {
   }
 
   /** Why, as a value that a program can switch on. */
-  readonly code: DownloadErrorCode;
+  declare readonly code: DownloadErrorCode;
   /** The job whose file it is. */
-  readonly jobId: string;
+  declare readonly jobId: string;
   /** The key that the job was created under, where this call has created it. */
-  override readonly idempotencyKey: string | undefined;
+  declare readonly idempotencyKey: string | undefined;
   /** When the link expired (ISO 8601), where that is the reason and the service tells it. */
-  readonly expiredAt: string | undefined;
+  declare readonly expiredAt: string | undefined;
 
-  constructor(
-    message: string,
-    details: {
-      readonly jobId: string;
-      readonly code: DownloadErrorCode;
-      readonly idempotencyKey?: string | undefined;
-      readonly expiredAt?: string | undefined;
-      readonly cause?: unknown;
-    },
-  ) {
-    super(message, { cause: details.cause, recovery: SYSTEM_RECOVERY[details.code] ?? 'retry' });
-    this.code = details.code;
-    this.jobId = details.jobId;
-    this.idempotencyKey = details.idempotencyKey;
-    this.expiredAt = details.expiredAt;
+  constructor(message: string, details: Details<DownloadError, 'jobId' | 'code', 'idempotencyKey' | 'expiredAt'>) {
+    super(message, { ...details, recovery: SYSTEM_RECOVERY[details.code] ?? 'retry' });
   }
 }
 
@@ -105,13 +83,9 @@ export type StorageErrorCode =
   | 'cannot_check'
   | (string & {});
 
-function storageRecovery({
-  code,
-  status,
-}: {
-  readonly code: StorageErrorCode;
-  readonly status?: number | undefined;
-}): Recovery {
+type StorageDetails = Details<StorageError, 'code' | 'store', 'status'>;
+
+function storageRecovery({ code, status }: StorageDetails): Recovery {
   if (code === 'object_exists') return 'change_request';
   return status === 401 || status === 403 ? 'fix_credentials' : 'retry';
 }
@@ -123,24 +97,13 @@ export class StorageError extends GenError {
   }
 
   /** What went wrong: the store's own code, or one of this package. */
-  readonly code: StorageErrorCode;
+  declare readonly code: StorageErrorCode;
   /** The HTTP status of the store's answer, where there is one. */
-  readonly status: number | undefined;
+  declare readonly status: number | undefined;
   /** The store: `s3`, `r2`, or the `store` of a destination of your own. */
-  readonly store: string;
+  declare readonly store: string;
 
-  constructor(
-    message: string,
-    details: {
-      readonly code: StorageErrorCode;
-      readonly status?: number | undefined;
-      readonly store: string;
-      readonly cause?: unknown;
-    },
-  ) {
-    super(message, { cause: details.cause, recovery: storageRecovery(details) });
-    this.code = details.code;
-    this.status = details.status;
-    this.store = details.store;
+  constructor(message: string, details: StorageDetails) {
+    super(message, { ...details, recovery: storageRecovery(details) });
   }
 }

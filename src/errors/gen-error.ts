@@ -3,6 +3,10 @@ import type { Recovery } from './codes.js';
 /** Marks an error of this family across every copy of the package in the process, ESM and CommonJS alike. */
 const FAMILY = Symbol.for('gen-client.error-family');
 
+/** What an error is made with: the fields that it must have, and those that it may have. */
+export type Details<E, Must extends keyof E, May extends keyof E = never> = Pick<E, Must> &
+  Partial<Pick<E, May>> & { readonly cause?: unknown };
+
 /** The root of every error that this package throws. An abort is not one of them: it rejects with the signal's own reason. */
 export class GenError extends Error {
   // A getter, because the CommonJS build renames a class that has a static field, and the name is what Node prints.
@@ -20,9 +24,12 @@ export class GenError extends Error {
   /** After a failed create that may have made a job: the uploads of its files, which that job may use. */
   declare uploadIds?: readonly string[];
 
-  constructor(message: string, options: { readonly cause?: unknown; readonly recovery?: Recovery } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.recovery = options.recovery ?? 'fix_setup';
+  /** Other details become fields. */
+  constructor(message: string, details: { readonly cause?: unknown; readonly recovery?: Recovery } = {}) {
+    const { cause, recovery = 'fix_setup', ...fields } = details;
+    super(message, cause === undefined ? undefined : { cause });
+    Object.assign(this, fields);
+    this.recovery = recovery;
     const family = new.target.family;
     Object.defineProperty(this, 'name', {
       value: family.slice(family.lastIndexOf('/') + 1),

@@ -1,6 +1,6 @@
 import type { Job } from '../schemas/job.js';
 import { JOB_ERRORS, type JobErrorCode, type Recovery, rowOf } from './codes.js';
-import { GenError } from './gen-error.js';
+import { type Details, GenError } from './gen-error.js';
 
 const RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
 
@@ -11,18 +11,16 @@ export class JobError extends GenError {
   }
 
   /** The job as it was last read. */
-  readonly job: Job;
+  declare readonly job: Job;
   /** The job's `errorCode`. */
-  readonly code: JobErrorCode | undefined;
+  declare readonly code: JobErrorCode | undefined;
   /** The job's `errorData`, for example `retry_after` in seconds. */
-  readonly data: Readonly<Record<string, unknown>> | undefined;
+  declare readonly data: Readonly<Record<string, unknown>> | undefined;
 
-  constructor(message: string, details: { readonly job: Job; readonly cause?: unknown; readonly recovery?: Recovery }) {
-    const { job, cause } = details;
-    super(message, { cause, recovery: details.recovery ?? rowOf(RECOVERY, job.errorCode ?? '') ?? 'none' });
-    this.job = job;
-    this.code = job.errorCode ?? undefined;
-    this.data = job.errorData ?? undefined;
+  constructor(message: string, details: Details<JobError, 'job', 'recovery'>) {
+    const { errorCode, errorData } = details.job;
+    const recovery = details.recovery ?? rowOf(RECOVERY, errorCode ?? '') ?? 'none';
+    super(message, { ...details, ...{ code: errorCode ?? undefined, data: errorData ?? undefined }, recovery });
   }
 }
 
@@ -54,24 +52,13 @@ export class WaitTimeoutError extends GenError {
   }
 
   /** The job as it was last read; undefined when no read succeeded. */
-  readonly job: Job | undefined;
+  declare readonly job: Job | undefined;
   /** The id that was waited for. */
-  readonly jobId: string;
+  declare readonly jobId: string;
   /** The limit that passed, in milliseconds. */
-  readonly timeoutMs: number;
+  declare readonly timeoutMs: number;
 
-  constructor(
-    message: string,
-    details: {
-      readonly job?: Job | undefined;
-      readonly jobId: string;
-      readonly timeoutMs: number;
-      readonly cause?: unknown;
-    },
-  ) {
+  constructor(message: string, details: Details<WaitTimeoutError, 'jobId' | 'timeoutMs', 'job'>) {
     super(message, { ...details, recovery: 'wait_again' });
-    this.job = details.job;
-    this.jobId = details.jobId;
-    this.timeoutMs = details.timeoutMs;
   }
 }

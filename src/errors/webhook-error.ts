@@ -1,4 +1,4 @@
-import { GenError } from './gen-error.js';
+import { type Details, GenError } from './gen-error.js';
 
 /**
  * Why a webhook was refused. `secret_missing`, `options_invalid`, `body_unavailable` and `body_parsed` are the receiver's
@@ -41,11 +41,10 @@ export class WebhookVerificationError extends GenError {
   }
 
   /** Why, as one of a closed set. */
-  readonly reason: WebhookRefusal;
+  declare readonly reason: WebhookRefusal;
 
-  constructor(message: string, details: { readonly reason: WebhookRefusal; readonly cause?: unknown }) {
+  constructor(message: string, details: Details<WebhookVerificationError, 'reason'>) {
     super(message, { ...details, recovery: OWN_MISTAKES.includes(details.reason) ? 'fix_setup' : 'none' });
-    this.reason = details.reason;
   }
 }
 

@@ -45,6 +45,7 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
   const [Class, recovery] = refusalKind(documentedStatus({ status: refusal.status, code }));
   const { method, url, idempotencyKey, attempts } = call;
   const message = clean(findMessage(places) ?? plainMessage(refusal, call, body === undefined ? text : '')) ?? '';
+  const topUpUrl = clean(first(places, ['top_up_url'], asText));
   return new Class(message, {
     status: refusal.status,
     code: code ?? `http_${refusal.status}`,
@@ -57,7 +58,7 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
     data: scrubValue(dataOf(body, text), (said) => scrubText(said, call.secret)),
     requestId: requestIdOf(headers) ?? clean(first(places, ['request_id', 'requestId'], asText)),
     retryAfterMs: readRetryAfter(headers, call.now) ?? first(places, ['retry_after', 'retryAfter'], readSeconds),
-    topUpUrl: clean(first(places, ['top_up_url'], asText)),
+    ...(topUpUrl !== undefined && { topUpUrl }),
   });
 }
 
