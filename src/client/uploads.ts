@@ -4,13 +4,7 @@ import { checkOptions, type RequestOptions } from '../rules/options.js';
 import { abortable } from '../runtime/deadline.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
-import {
-  type CreatedUpload,
-  type CreateUploadParams,
-  createdUploadSchema,
-  type Upload,
-  type UploadSource,
-} from '../schemas/upload.js';
+import type { CreatedUpload, CreateUploadParams, Upload, UploadSource } from '../schemas/upload.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { describeFile } from '../uploading/file.js';
 import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
@@ -59,7 +53,8 @@ export class Uploads {
         body: params,
         lane: 'uploads.create',
         creates: true,
-        decode: (body, context) => decodeAs(createdUploadSchema, { value: createdUploadIn(body), at: 'data' }, context),
+        decode: (body, context) =>
+          decodeAs(['upload_id', 'direct_upload_url'], { value: createdUploadIn(body), at: 'data' }, context),
       },
       options,
     );
@@ -144,7 +139,19 @@ function createdUploadIn(body: unknown): Fields {
   const headers = HEADER_FIELDS.map((name) => fields[name]).find(
     (value) => typeof value === 'object' && value !== null,
   );
-  return { ...fields, headers };
+  return { ...fields, headers: plainHeaders(headers) };
+}
+
+/** Headers as a plain record, also where they are listed as pairs or as name and value. */
+function plainHeaders(given: unknown = {}): Record<string, string> {
+  const pairs = Array.isArray(given) ? given.map(pairOf) : Object.entries({ ...(given as object) });
+  return Object.fromEntries(pairs.map(([name, value]) => [name, String(value)]));
+}
+
+function pairOf(item: unknown): readonly [string, unknown] {
+  if (Array.isArray(item)) return [String(item[0]), item[1]];
+  const { name, key, value } = isFields(item) ? item : {};
+  return [String(name ?? key), value];
 }
 
 /** Step 3's answer. Its body is not documented: the id that was asked about stands in where the answer names none. */

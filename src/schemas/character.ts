@@ -1,6 +1,4 @@
-import * as z from 'zod/mini';
-import { type Fields, isFields } from './envelope.js';
-import { essentialText } from './essentials.js';
+import type { Fields } from './envelope.js';
 import type { CreateFields } from './params.js';
 import type { UploadRef } from './upload.js';
 
@@ -18,16 +16,6 @@ export interface CharacterList {
 
 /** The service's answer to a deletion. The spec shows none: all of it passes through. */
 export type DeletedCharacter = Fields;
-
-/** A character as the SDK checks it. Its `id` stands in for a `character_id` that is missing. */
-export const characterSchema = z.pipe(
-  z.transform((record) =>
-    isFields(record) && record.character_id === undefined && record.id !== undefined
-      ? { ...record, character_id: record.id }
-      : record,
-  ),
-  z.looseObject({ character_id: essentialText }),
-);
 
 /** What `characters.register` takes. */
 export interface RegisterCharacterParams {

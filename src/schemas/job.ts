@@ -1,6 +1,4 @@
-import * as z from 'zod/mini';
 import { isFields, isText, unwrap } from './envelope.js';
-import { essentialText, passes } from './essentials.js';
 
 /** A job's state. Open: a status the SDK does not know means still running. */
 export type JobStatus =
@@ -79,23 +77,6 @@ export interface CompletedJob extends Job {
   /** ISO timestamp at which the link expires. */
   providerOutputExpiresAt?: string;
 }
-
-/** A job as the SDK checks it: `id` and `status` must be there, and everything else passes. */
-export const jobSchema = z.looseObject({
-  id: essentialText,
-  status: essentialText,
-  mediaType: passes<string>(),
-  modelId: passes<string>(),
-  quotedTokenCost: passes<number>(),
-  finalTokenCost: passes<number | null>(),
-  providerOutputUrl: passes<string | null>(),
-  providerOutputExpiresAt: passes<string | null>(),
-  errorCode: passes<string | null>(),
-  errorMessage: passes<string | null>(),
-  errorData: passes<Record<string, unknown> | null>(),
-  createdAt: passes<string>(),
-  completedAt: passes<string | null>(),
-});
 
 const FINAL: readonly string[] = ['completed', 'failed', 'canceled', 'blocked'];
 

@@ -1,6 +1,3 @@
-import * as z from 'zod/mini';
-import { isFields } from './envelope.js';
-import { essentialText, passes } from './essentials.js';
 import type { UploadType } from './media-type.js';
 
 /** An upload. Unknown fields pass through untouched. */
@@ -74,31 +71,3 @@ export type UploadSource =
 
 /** An upload's id, or a file that is uploaded before the call is sent. */
 export type UploadRef = string | UploadSource;
-
-/** An upload as the SDK checks it. */
-const uploadSchema = z.looseObject({
-  upload_id: essentialText,
-  file_name: passes<string>(),
-  mime_type: passes<string>(),
-  file_size: passes<number>(),
-  upload_type: passes<UploadType>(),
-});
-
-/** The answer to step 1 as the SDK checks it. The headers come as an object, or as a list of names and values. */
-export const createdUploadSchema = z.extend(uploadSchema, {
-  direct_upload_url: essentialText,
-  headers: z.pipe(z.transform(headersIn), z.record(z.string(), z.string())),
-});
-
-/** Headers as a plain record, also where they are listed as pairs or as name and value. */
-function headersIn(given: unknown): unknown {
-  if (given === undefined || given === null) return {};
-  const pairs = Array.isArray(given) ? given.map(pairOf) : Object.entries(given);
-  return Object.fromEntries(pairs.map(([name, value]) => [name, String(value)]));
-}
-
-function pairOf(item: unknown): readonly [string, unknown] {
-  if (Array.isArray(item)) return [String(item[0]), item[1]];
-  const { name, key, value } = isFields(item) ? item : {};
-  return [String(name ?? key), value];
-}
