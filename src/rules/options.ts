@@ -2,6 +2,7 @@
 import * as z from 'zod/mini';
 import { GenError } from '../errors/gen-error.js';
 import type { Budget } from '../schemas/budget.js';
+import { isFields, isObject, isText } from '../schemas/envelope.js';
 import { mustBeOptions, noSuchOption, show, showKind } from '../schemas/show.js';
 
 /**
@@ -19,8 +20,7 @@ export const optionsOf = z.strictObject;
  * path: `limits['videos.create'].windowMs`.
  */
 export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
-  const isObject = typeof given === 'object' && given !== null && !Array.isArray(given);
-  if (given !== undefined && !isObject) {
+  if (given !== undefined && !isFields(given)) {
     throw new GenError(mustBeOptions(owner, Object.keys(shapeAt(schema, []))[0], given));
   }
   const { error } = schema.safeParse(given ?? {});
@@ -41,16 +41,13 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
 function whatItIs(issue: z.core.$ZodIssue, value: unknown): string {
   const { hides } = (issue.code === 'custom' && issue.params) || {};
   if (hides === 'everything') return '';
-  return `, not ${hides === 'texts' || (issue.code === 'invalid_type' && issue.expected !== 'boolean') ? showKind(value) : show(value)}`;
+  return `, not ${hides === 'texts' || issue.code !== 'custom' ? showKind(value) : show(value)}`;
 }
 
 /** The path as one writes it. */
 function pathOf(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((before, key) => {
-    const name = String(key);
-    if (name.includes('.')) return `${before}['${name}']`;
-    return before === '' ? name : `${before}.${name}`;
-  }, '');
+  const parts = path.map((key) => (String(key).includes('.') ? `['${String(key)}']` : `.${String(key)}`));
+  return parts.join('').replace(/^\./, '');
 }
 
 /** What is wrong inside the form of a union that the value has; the union's own issue where it has none of them. */
@@ -83,7 +80,7 @@ export function unknownOption(owner: string, name: string, known: readonly strin
 
 function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
   let value = given;
-  for (const key of path) value = typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+  for (const key of path) value = isObject(value) ? Reflect.get(value, key) : undefined;
   return value;
 }
 
@@ -124,11 +121,10 @@ export const count = must<number>(
   (value) => typeof value === 'number' && value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
 );
 
-/** true or false. */
-export const flag = z.optional(z.boolean('true or false'));
+export const flag = must<boolean>('true or false', (value) => typeof value === 'boolean');
 
 /** A text with something in it. */
-export const text = z.optional(z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')));
+export const text = must<string>('a non-empty string', isText);
 
 /** A secret that `fits`, where it is given. No message shows it. */
 export const secret = (what: string, fits: (value: unknown) => boolean) =>
@@ -149,21 +145,21 @@ export const either = <const T extends readonly z.core.$ZodType[]>(what: string,
   z.optional(z.union(forms, what));
 
 /** An object that is not looked into. */
-export const anObject = z.optional(
-  requiredObject<object>('an object', (value) => typeof value === 'object' && value !== null),
-);
+export const anObject = z.optional(requiredObject<object>('an object', isObject));
 
 /** Headers by their names. A Headers object or a list would be sent as nothing. */
 export const headers = z.optional(
   requiredObject<Readonly<Record<string, string>>>(
     "an object such as { 'x-team': 'film' }",
-    (value) => typeof value === 'object' && value !== null && !(Symbol.iterator in value),
+    (value) => isObject(value) && !(Symbol.iterator in value),
   ),
 );
 
 /** One of some strings. */
 export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
-  z.optional(z.enum(allowed, `one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`));
+  must<T[number]>(`one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`, (value) =>
+    allowed.some((one) => one === value),
+  );
 
 /** An object with these methods. */
 export const methods = <T>(...names: readonly string[]) =>
@@ -178,12 +174,12 @@ function withMethods(names: readonly string[]): string {
 }
 
 function hasMethods(value: unknown, names: readonly string[]): boolean {
-  const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
-  return isObject && names.every((name) => typeof Reflect.get(value, name) === 'function');
+  if (!isObject(value) && typeof value !== 'function') return false;
+  return names.every((name) => typeof Reflect.get(value, name) === 'function');
 }
 
 /** An option that is checked elsewhere. */
-export const anything = z.optional(z.unknown());
+export const anything = must<unknown>('anything', () => true);
 
 /** What every call takes as its last argument. */
 export interface RequestOptions {

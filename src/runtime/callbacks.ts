@@ -1,5 +1,6 @@
 // How the functions that a caller hands over are called: in the caller's own async context, and never to the harm of others.
 
+import { builtIn } from './platform.js';
 import { withoutQueries } from './scrub.js';
 
 /** Runs a function in the async context in which {@link callerContext} was called. */
@@ -10,22 +11,8 @@ export type RunInContext = <T>(run: () => T) => T;
  * caller's request, tenant or trace. Where the runtime has no async context, functions simply run.
  */
 export function callerContext(): RunInContext {
-  const hooks = asyncHooks();
+  const hooks = builtIn<{ readonly AsyncLocalStorage: { snapshot(): RunInContext } }>('async_hooks');
   return hooks ? hooks.AsyncLocalStorage.snapshot() : (run) => run();
-}
-
-interface AsyncHooks {
-  readonly AsyncLocalStorage: { snapshot(): RunInContext };
-}
-
-/** Asked for without an import, so that the module loads where there is no such thing. */
-function asyncHooks(): AsyncHooks | undefined {
-  const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
-  try {
-    return runtime?.getBuiltinModule?.('node:async_hooks') as AsyncHooks | undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /**

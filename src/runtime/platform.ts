@@ -19,3 +19,13 @@ export const LOOK_AGAIN_MS = 250;
 export function isBrowser(): boolean {
   return typeof window === 'object' && typeof document === 'object' && typeof navigator === 'object';
 }
+
+/** A module of Node's where the runtime hands it over. Asked for without an import, so that the package loads everywhere. */
+export function builtIn<T>(name: string): T | undefined {
+  const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
+  try {
+    return runtime?.getBuiltinModule?.(`node:${name}`) as T | undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,5 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { builtIn } from './platform.js';
 
 /** A digest that is fed piece by piece. */
 export interface Sha256 {
@@ -15,14 +16,13 @@ export function sha256Of(text: string): string {
 }
 
 /** The hash of node:crypto, as far as it is used. */
-interface NodeHash {
-  update(bytes: Uint8Array): unknown;
-  digest(encoding: 'hex'): string;
+interface NodeCrypto {
+  createHash(name: string): { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
 }
 
-interface Runtime {
-  readonly process?: { getBuiltinModule?(name: string): { createHash?(name: string): NodeHash } | undefined };
-  readonly crypto?: { DigestStream?: new (name: string) => WritableStream & { readonly digest: Promise<ArrayBuffer> } };
+/** The digest stream of Cloudflare Workers. */
+interface Digesting {
+  readonly DigestStream?: new (name: string) => WritableStream & { readonly digest: Promise<ArrayBuffer> };
 }
 
 /**
@@ -30,10 +30,9 @@ interface Runtime {
  * second), the digest stream of Cloudflare Workers, or plain JavaScript (100 MB a second).
  */
 export function createSha256(): Sha256 {
-  const runtime = globalThis as Runtime;
-  const hash = runtime.process?.getBuiltinModule?.('node:crypto')?.createHash?.('sha256');
+  const hash = builtIn<NodeCrypto>('crypto')?.createHash?.('sha256');
   if (hash) return { update: (bytes) => hash.update(bytes), hex: () => hash.digest('hex') };
-  const { DigestStream } = runtime.crypto ?? {};
+  const { DigestStream } = (globalThis.crypto ?? {}) as Digesting;
   if (DigestStream) return streamedDigest(new DigestStream('SHA-256'));
   const plain = sha256.create();
   return { update: (bytes) => plain.update(bytes), hex: () => bytesToHex(plain.digest()) };

@@ -159,31 +159,9 @@ function streamed(response: Response, options: StreamOptions): Response {
     options.deadline.end();
     return response;
   }
-  return 'Bun' in globalThis ? passable(response, options) : withBody(response, watched(response.body, options));
-}
-
-function withBody(response: Response, body: ReadableStream<Uint8Array<ArrayBuffer>>): Response {
   const { status, statusText, headers, url } = response;
-  const sized = withKnownLength(body, bodyLength(headers));
+  const sized = withKnownLength(watched(response.body, options), bodyLength(headers));
   return withUrl(new Response(sized, { status, statusText, headers }), url);
-}
-
-/**
- * Bun tells the length of a body that it passes on only when that body is its own. The answer therefore stays Bun's, and
- * only whoever reads it by its methods reads the watched body.
- */
-function passable(response: Response, options: StreamOptions): Response {
-  const native = response.body;
-  let read: Response | undefined;
-  const watchedResponse = () => {
-    read ??= new Response(native && watched(native, options), response);
-    return read;
-  };
-  Object.defineProperty(response, 'body', { get: () => watchedResponse().body });
-  for (const method of ['text', 'json', 'arrayBuffer', 'blob', 'bytes', 'formData', 'clone'] as const) {
-    Object.defineProperty(response, method, { value: () => watchedResponse()[method]() });
-  }
-  return response;
 }
 
 /** A body under a deadline. */

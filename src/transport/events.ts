@@ -1,5 +1,6 @@
 // What happens to calls and jobs, told to whoever listens: hooks, and the runtime's diagnostics channels.
 
+import { builtIn } from '../runtime/platform.js';
 import type { JobCall } from '../schemas/job.js';
 import type { JobEvent } from './hooks.js';
 
@@ -81,19 +82,12 @@ interface DiagnosticsChannel {
   tracingChannel(name: string): TraceChannel;
 }
 
-/** The channels, where the runtime has them. Asked for without an import, so that the module loads everywhere. */
+/** The channels, where the runtime has them. */
 export function openChannels(): Channels | undefined {
-  const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
-  try {
-    const diagnostics = runtime?.getBuiltinModule?.('node:diagnostics_channel') as DiagnosticsChannel | undefined;
-    if (!diagnostics) return undefined;
-    const [job, request, wait] = ['job', 'request', 'wait'].map((name) =>
-      diagnostics.tracingChannel(`gen-client:${name}`),
-    );
-    return job && request && wait && { events: diagnostics.channel('gen-client:job'), job, request, wait };
-  } catch {
-    return undefined;
-  }
+  const diagnostics = builtIn<DiagnosticsChannel>('diagnostics_channel');
+  const traces = (name: string) => diagnostics?.tracingChannel(`gen-client:${name}`);
+  const [job, request, wait] = [traces('job'), traces('request'), traces('wait')];
+  return diagnostics && job && request && wait && { events: diagnostics.channel('gen-client:job'), job, request, wait };
 }
 
 /** The channel, where somebody listens to it. */

@@ -4,7 +4,7 @@ import { APIError, ConnectionError, GenError } from '../errors/index.js';
 import { hasNoBody, isRedirectFailure, isRedirection, MOST_CAUSES } from '../rules/fate.js';
 import { streamOf } from '../runtime/bytes.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { isBrowser, isNode } from '../runtime/platform.js';
+import { builtIn, isBrowser, isNode } from '../runtime/platform.js';
 import { scrubber, scrubCause } from '../runtime/scrub.js';
 import { VERSION } from '../runtime/version.js';
 import { show } from '../schemas/show.js';
@@ -64,8 +64,7 @@ export async function send(attempt: Attempt): Promise<Response> {
   } catch (error) {
     if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
     if (call.repeatable) return followRedirects(attempt, await requestOf(attempt));
-    const source = { ...detailsOf(call), toService: call.toService, redirects: 0, leaves: false };
-    throw redirectRefusal(0, source, 'a stream cannot be sent twice to see where it leads');
+    throw refusedRedirect(call, 0, 'a stream cannot be sent twice to see where it leads');
   }
 }
 
@@ -104,15 +103,10 @@ function sendOnce(
   return ky(url, { ...KY_OPTIONS, method: call.method, headers, fetch }).catch(networkFailure);
 }
 
-interface NodeStreams {
-  readonly Readable: { fromWeb(stream: ReadableStream): BodyInit };
-}
-
 /** A stream as one of Node's, which every fetch for Node sends. node-fetch would send the name of the other kind as text. */
 function nodeStream(stream: ReadableStream): BodyInit {
-  const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
-  const streams = runtime?.getBuiltinModule?.('node:stream') as NodeStreams | undefined;
-  return streams?.Readable.fromWeb(stream) ?? stream;
+  const node = builtIn<{ readonly Readable: { fromWeb(stream: ReadableStream): BodyInit } }>('stream');
+  return node?.Readable.fromWeb(stream) ?? stream;
 }
 
 /** The response of any fetch as one of the runtime's. The body of node-fetch's is a stream of Node's. */
@@ -130,7 +124,6 @@ class BadFetch extends GenError {}
 
 async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Response> {
   const { call, secret } = attempt;
-  const leaves = call.kind.type === 'stream';
   let url = call.target;
   // Only the service itself gets the client's own headers, those of the call, and the key.
   const own = call.toService ? { ...call.core.http.headers, ...call.headers } : {};
@@ -141,9 +134,11 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
   for (let redirects = 0; ; redirects++) {
     const response = await sendOnce(attempt, url, sent);
     if (!isRedirection(response)) return response;
-    const next = redirectTarget(response, { ...detailsOf(call), toService: call.toService, url, redirects, leaves });
     dropBody(response);
-    if (next instanceof Error) throw next;
+    const next = redirectTarget(response, call, url);
+    if (redirects >= MOST_REDIRECTS) {
+      throw refusedRedirect(call, response.status, `it is the ${MOST_REDIRECTS + 1}th in a row`);
+    }
     // Nothing of the client's is sent to another origin.
     if (new URL(next).origin !== new URL(url).origin) sent = { headers: first.headers };
     url = next;
@@ -210,55 +205,29 @@ function innermostMessage(error: Error, depth = 0): string {
 /** Redirects followed in one attempt. */
 const MOST_REDIRECTS = 5;
 
-/** A request that was answered, and how far a redirect may lead from it. */
-interface RedirectSource {
-  readonly method: string;
-  /** The absolute URL that was asked. */
-  readonly url: string;
-  readonly attempts: number;
-  readonly idempotencyKey: string | undefined;
-  /** Redirects followed so far in this attempt. */
-  readonly redirects: number;
-  /** Whether another origin may be asked (without the key): only for a stream. */
-  readonly leaves: boolean;
-  /** Whether the request went to the service, so that `baseUrl` can be at fault. */
-  readonly toService: boolean;
-}
-
-/** Where a redirect leads, or the APIError of one that is not followed. */
-function redirectTarget({ status, type, headers }: Response, source: RedirectSource): string | APIError {
-  if (type === 'opaqueredirect') return redirectRefusal(status, source, 'a browser does not say where it leads');
+/** Where a redirect of `asked` leads. Throws the APIError of one that is not followed. */
+function redirectTarget({ status, type, headers }: Response, call: Call<unknown>, asked: string): string {
+  if (type === 'opaqueredirect') throw refusedRedirect(call, status, 'a browser does not say where it leads');
   const location = headers.get('location') ?? '';
-  if (!URL.canParse(location, source.url)) return redirectRefusal(status, source, 'its location is not a URL');
-  const [from, to] = [new URL(source.url), new URL(location, source.url)];
+  if (!URL.canParse(location, asked)) throw refusedRedirect(call, status, 'its location is not a URL');
+  const [from, to] = [new URL(asked), new URL(location, asked)];
   if (to.username + to.password !== '')
-    return redirectRefusal(status, source, 'its location holds a user name or a password');
+    throw refusedRedirect(call, status, 'its location holds a user name or a password');
   const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
-  const stays = from.origin === to.origin || source.leaves;
-  if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(source.method)) {
-    return redirectRefusal(status, source, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
-  }
-  if (source.redirects >= MOST_REDIRECTS) {
-    return redirectRefusal(status, source, `it is the ${MOST_REDIRECTS + 1}th in a row`);
+  // Only a file may come from another origin, which is asked without the key.
+  const stays = from.origin === to.origin || call.kind.type === 'stream';
+  if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(call.method)) {
+    throw refusedRedirect(call, status, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
   }
   return to.href;
 }
 
 /** The error of a redirect that is not followed; `why` says where it leads, as far as that is known. */
-function redirectRefusal(status: number, source: RedirectSource, why: string): APIError {
-  const { method, idempotencyKey, attempts, toService } = source;
-  // A query may hold a signature.
-  const [url = source.url] = source.url.split(/[?#]/, 1);
-  const advice = toService
+function refusedRedirect(call: Call<unknown>, status: number, why: string): APIError {
+  const advice = call.toService
     ? 'Set baseUrl to the address that it leads to, so that the API key is sent nowhere else.'
     : 'The storage must take the bytes at the URL that the service gave.';
-  return new APIError(`${method} ${url}: the redirect is not followed, because ${why}. ${advice}`, {
-    status,
-    code: `http_${status}`,
-    recovery: 'change_request',
-    method,
-    url,
-    idempotencyKey,
-    attempts,
-  });
+  const message = `${call.method} ${call.url}: the redirect is not followed, because ${why}. ${advice}`;
+  const refused = { status, code: `http_${status}`, recovery: 'change_request' } as const;
+  return new APIError(message, { ...detailsOf(call), ...refused });
 }

@@ -1,7 +1,7 @@
 // How the body of an answer is read: whole and up to a bound, or as a stream under a deadline.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
-import { type ClientOptions, ConnectionError, TimeoutError } from '../../src/index.js';
+import { type ClientOptions, ConnectionError } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import type { ResponseEvent } from '../../src/transport/hooks.js';
 import { BASE_URL, countedSignal, created, freshKey, json, rejection, stubbed } from './support.js';
@@ -126,12 +126,7 @@ async function opened(answer: () => Response, options: ClientOptions = {}) {
   return { response, controller, listeners };
 }
 
-describe.each([
-  ['as on Node', () => {}],
-  ['as on Bun', () => vi.stubGlobal('Bun', {})],
-])('a stream, %s,', (_, begin) => {
-  beforeEach(begin);
-
+describe('a stream', () => {
   it('that was read to its end leaves no timer and no listener', async () => {
     const { response, listeners } = await opened(() => inPieces('hello', 2));
     expect(await response.text()).toBe('hello');
@@ -212,13 +207,6 @@ describe.each([
     const { response } = await opened(() => new Response(form));
     expect((await response.formData()).get('name')).toBe('ann');
   });
-});
-
-it('a stream on Bun stays the Response of its fetch, whose length it knows', async () => {
-  vi.stubGlobal('Bun', {});
-  const native = new Response('hello');
-  const { response } = await opened(() => native);
-  expect(response).toBe(native);
 });
 
 it('a stream on Workers is one whose length the runtime knows', async () => {

@@ -9,6 +9,7 @@ import {
 import { GenError } from '../../errors/gen-error.js';
 import * as option from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
+import { builtIn } from '../../runtime/platform.js';
 import { VERSION } from '../../runtime/version.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
 import type { JobEvent } from '../../transport/hooks.js';
@@ -81,8 +82,7 @@ function subscribeTo<T>(diagnostics: Diagnostics, channel: string, subscriber: (
 }
 
 function diagnosticsChannel(): Diagnostics {
-  const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
-  const diagnostics = runtime?.getBuiltinModule?.('node:diagnostics_channel') as Diagnostics | undefined;
+  const diagnostics = builtIn<Diagnostics>('diagnostics_channel');
   if (diagnostics) return diagnostics;
   throw new GenError(
     'instrumentGenClient needs node:diagnostics_channel: Node.js, Bun, Deno, or Cloudflare Workers with the nodejs_compat flag.',
