@@ -107,7 +107,6 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/api': /^src\/adapters\/otel\//,
   aws4fetch: /^src\/adapters\/storage\/s3\.ts$/,
   commander: /^src\/cli\//,
-  'cli-progress': /^src\/cli\//,
   'csv-parse': /^src\/cli\//,
 };
 

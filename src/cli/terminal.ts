@@ -1,5 +1,4 @@
 import type { Writable } from 'node:stream';
-import { SingleBar } from 'cli-progress';
 import type { JobProgress } from '../rules/read-order.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
@@ -10,83 +9,74 @@ export interface ShownProgress {
   bytes(done: number, total: number | undefined): void;
   /** Things done, of how many, and what else is worth knowing. */
   count(done: number, total: number, text: string): void;
-  /** Lets something else write to the terminal, and shows the bar again below it. */
-  aside(write: () => void): void;
-  /** A state: shown with the time that has passed, and with how far the job is where that can be estimated. */
+  /** A state, and how long the job may still take where that can be estimated. */
   state(text: string, progress?: JobProgress): void;
-  /** Takes the bar away; nothing moves afterwards. */
+  /** Lets something else write to the terminal, and shows the line again below it. */
+  aside(write: () => void): void;
+  /** Takes the line away; nothing moves afterwards. */
   stop(): void;
 }
 
-interface BarPlace {
-  readonly stream: Writable & { readonly isTTY?: boolean };
-  readonly isShown: boolean;
-  readonly note: (text: string) => void;
+/** Shows a text. A log has one line for each step. */
+interface ProgressLine extends Pick<ShownProgress, 'aside' | 'stop'> {
+  show(text: string, step: string): void;
 }
 
-const NOTHING: ShownProgress = { bytes() {}, count() {}, aside: (write) => write(), state() {}, stop() {} };
-
-/** A bar where a person watches, a line per step where a pipe does. */
-function createProgress(label: string, place: BarPlace): ShownProgress {
-  if (!place.isShown) return NOTHING;
-  return place.stream.isTTY === true ? bar(label, place.stream) : lines(label, place);
-}
-
-function lines(label: string, { note }: BarPlace): ShownProgress {
-  let last = '';
-  let lastTenth = 0;
-  const say = (text: string) => {
-    if (text !== last) note(`${label}: ${text}`);
-    last = text;
-  };
-  return {
-    // Quarters, so that a log stays short.
-    bytes: (done, total) => say(total ? `${25 * Math.floor((4 * done) / total)}%` : 'under way'),
-    // Tenths, for the same reason.
-    count(done, total, text) {
-      const tenth = Math.floor((10 * done) / total);
-      if (tenth !== lastTenth) note(`${label}: ${done}/${total}${text}`);
-      lastTenth = tenth;
-    },
-    aside: (write) => write(),
-    state: (text) => say(plainText(text)),
-    stop() {},
-  };
-}
-
-function bar(label: string, stream: BarPlace['stream']): ShownProgress {
-  const single = new SingleBar({
-    stream,
-    format: '{label}  {bar}  {text}  {duration_formatted}',
-    barCompleteChar: '=',
-    barIncompleteChar: '.',
-    barsize: 30,
-    hideCursor: true,
-    clearOnComplete: true,
-    gracefulExit: false,
-  });
-  single.start(1, 0, { label, text: 'starting' });
-  const show = (share: number, text: string) => single.update(share, { text });
+function createProgress({ show, aside, stop }: ProgressLine): ShownProgress {
   return {
     bytes(done, total) {
-      const share = total ? done / total : 0;
-      show(share, total ? `${Math.floor(share * 100)}% of ${megabytes(total)}` : megabytes(done));
+      // Quarters and tenths, so that a log stays short.
+      if (total)
+        show(`${Math.floor((100 * done) / total)}% of ${megabytes(total)}`, `${Math.floor((4 * done) / total)}`);
+      else show(megabytes(done), '');
     },
-    count: (done, total, more) => show(done / total, `${done}/${total}${more}`),
-    aside(write) {
-      stream.write('\r\u001b[K');
-      write();
-      single.render();
-    },
-    state(text, { share = 0, etaMs } = NOT_KNOWN) {
-      const left = etaMs === undefined ? '' : `, about ${minutes(etaMs)} left`;
-      show(share, `${plainText(text)}${left}`);
-    },
-    stop: () => single.stop(),
+    count: (done, total, text) => show(`${done}/${total}${text}`, `${Math.floor((10 * done) / total)}`),
+    state: (text, { etaMs } = { etaMs: undefined, share: undefined }) =>
+      show(`${plainText(text)}${etaMs === undefined ? '' : `, about ${minutes(etaMs)} left`}`, text),
+    aside,
+    stop,
   };
 }
 
-const NOT_KNOWN: JobProgress = { etaMs: undefined, share: undefined };
+const NO_LINE: ProgressLine = { show() {}, aside: (write) => write(), stop() {} };
+
+function logged(note: (text: string) => void): ProgressLine {
+  let last: string | undefined;
+  const show = (text: string, step: string) => {
+    if (step !== last) note(text);
+    last = step;
+  };
+  return { ...NO_LINE, show };
+}
+
+const ERASE = '\r\u001b[K';
+const REDRAW_MS = 200;
+
+/** One line of a terminal that is written again and again, with the time that has passed. */
+function redrawn(label: string, stream: OutputStreams['stderr']): ProgressLine {
+  const begun = Date.now();
+  let shown = 'starting';
+  const draw = () => {
+    const line = `${label}  ${shown}  ${minutes(Date.now() - begun)}`;
+    // A line that wraps could not be erased.
+    stream.write(`${ERASE}${line.slice(0, (stream.columns ?? 80) - 1)}`);
+  };
+  const timer = setInterval(draw, REDRAW_MS);
+  return {
+    show(text) {
+      shown = text;
+    },
+    aside(write) {
+      stream.write(ERASE);
+      write();
+      draw();
+    },
+    stop() {
+      clearInterval(timer);
+      stream.write(ERASE);
+    },
+  };
+}
 
 function minutes(ms: number): string {
   const seconds = Math.floor(ms / 1000);
@@ -134,14 +124,14 @@ export interface Terminal {
   stream(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void>;
   /** Something worth knowing on the way; not for programs. */
   note(text: string): void;
-  /** A bar on a terminal, plain lines in a pipe, nothing for programs. */
+  /** A line that moves on a terminal, a line a step in a pipe, nothing for programs. */
   progress(label: string): ShownProgress;
 }
 
 /** What a command writes to. */
 export interface OutputStreams {
   readonly stdout: Writable & { readonly isTTY?: boolean };
-  readonly stderr: Writable & { readonly isTTY?: boolean };
+  readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
 }
 
 /** A terminal over the process's streams. */
@@ -168,7 +158,13 @@ export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { 
     },
     stream: (body, signal) => pour(body, stdout, signal),
     note,
-    progress: (label) => createProgress(plainText(label), { stream: stderr, isShown: !isJson, note }),
+    progress(label) {
+      if (isJson) return createProgress(NO_LINE);
+      const isWatched = stderr.isTTY === true;
+      return createProgress(
+        isWatched ? redrawn(plainText(label), stderr) : logged((text) => note(`${label}: ${text}`)),
+      );
+    },
   };
 }
 

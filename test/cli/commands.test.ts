@@ -26,7 +26,7 @@ describe('video', () => {
       height: 720,
     });
     expect(stdout).toMatch(/^job_\w+ {2}completed {2}svc-video-pro\n25 tokens charged\n.*fox\.mp4 {2}\d+\.\d\d MB\n$/);
-    expect(stderr).toMatch(/Uploading fox\.png: 100%\nJob job_\w+ accepted, 25 tokens reserved\.\n/);
+    expect(stderr).toMatch(/Uploading fox\.png: 100% of [\d.]+ MB\nJob job_\w+ accepted, 25 tokens reserved\.\n/);
     expect(sent('/v1/videos')).toEqual({
       prompt: 'a fox at dawn',
       model: 'svc-video-pro',
