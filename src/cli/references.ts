@@ -7,90 +7,76 @@ import { UsageError } from './errors.js';
 import type { Session } from './session.js';
 import type { ShownProgress } from './terminal.js';
 
-/** A reference of the command line, or of a row of a batch. */
-interface Mention {
-  readonly text: string;
-  readonly kind: 'url' | 'upload' | 'file';
-  /** Where the file is. */
-  readonly path: string;
-}
-
-/** What `text` is: a public URL, a file on this machine, or else the id of an upload. */
-export function mentionOf(
-  text: string,
-  { field, folder = '.' }: { readonly field?: string; readonly folder?: string } = {},
-): Mention {
+/** A reference of the command line, or of a row of a batch: a public URL, a file on this machine, or else the id of an upload. */
+export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
   const path = folder === '.' ? text : resolve(folder, text);
-  if (/^https?:\/\//i.test(text)) return { text, kind: 'url', path };
+  if (/^https?:\/\//i.test(text)) return { kind: 'url', path };
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats?.isFile()) return { text, kind: 'file', path };
-  if (!stats && !/[/\\.]/.test(text)) return { text, kind: 'upload', path };
-  const [at, where] = field === undefined ? ['', ''] : [`${field}: `, ' Paths are relative to the prompts file.'];
+  if (stats?.isFile()) return { kind: 'file', path };
+  if (!stats && !/[/\\.]/.test(text)) return { kind: 'upload', path };
   const problem = stats ? 'is not a file' : 'is not there';
-  throw new UsageError(`${at}"${text}" ${problem}. Give a file, a URL or an upload id.${where}`);
+  throw new UsageError(`"${text}" ${problem}. Give a file, a URL or an upload id.`);
 }
 
-/** References of one kind, with the params that take them. */
-export interface ReferenceSlot {
-  readonly mentions: readonly Mention[];
-  /** Takes public URLs. */
-  readonly urls: string;
-  /** Takes upload ids, and files. */
+/** Where a reference goes: the field for files and upload ids, and the field for URLs where there is one. */
+export interface ReferenceFields {
   readonly uploads: string;
-  /** Whether the param takes one value and not a list. */
-  readonly isSingle?: boolean;
+  readonly urls?: string;
 }
 
-/** The slot of one reference, or of a list of them. */
-export function slotOf(given: string | readonly string[] | undefined, urls: string, uploads: string): ReferenceSlot {
-  const isSingle = typeof given === 'string';
-  return { mentions: (isSingle ? [given] : (given ?? [])).map((text) => mentionOf(text)), urls, uploads, isSingle };
+/** A value of the command line, and what it stands for in the params. */
+export type Given = readonly [field: string | ReferenceFields, value: unknown];
+
+/** The params of a command line. */
+export interface GivenParams {
+  /** Files are in them by value. What was not given is not in them. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** The files, with the fields that they are in. */
+  readonly files: readonly { readonly field: string; readonly path: string }[];
 }
 
-/** The params of the references: URLs, upload ids, and files by value. */
-export function referenceParams(slots: readonly ReferenceSlot[]): Record<string, unknown> {
-  const params: Record<string, unknown> = {};
-  for (const { mentions, urls, uploads, isSingle } of slots) {
-    for (const { text, kind } of mentions) {
-      const name = kind === 'url' ? urls : uploads;
-      const value = kind === 'file' ? fromPath(text) : text;
-      const before = params[name];
-      params[name] = isSingle ? value : [...(Array.isArray(before) ? before : []), value];
+/** The params that a command line stands for. */
+export function paramsOf(given: readonly Given[]): GivenParams {
+  const fields: Record<string, unknown> = {};
+  const files: { field: string; path: string }[] = [];
+  for (const [field, value] of given) {
+    if (value === undefined) continue;
+    if (typeof field === 'string') {
+      fields[field] = value;
+      continue;
+    }
+    for (const text of [value].flat().map(String)) {
+      const { kind, path } = referenceIn(text);
+      const name = kind === 'url' ? field.urls : field.uploads;
+      if (name === undefined) throw new UsageError(`"${text}": give a file or an upload id, not a URL.`);
+      if (kind === 'file') files.push({ field: name, path });
+      const item = kind === 'file' ? fromPath(path) : text;
+      fields[name] = Array.isArray(value) ? [fields[name] ?? [], item].flat() : item;
     }
   }
-  return params;
+  return { fields, files };
 }
 
 /** Makes a call that takes files: shows how far they have come, and names the file that is at fault. */
 export async function sendingFiles<T>(
   session: Session,
-  slots: readonly ReferenceSlot[],
+  { files }: GivenParams,
   call: (onUploadProgress: (progress: UploadProgress) => void) => PromiseLike<T>,
 ): Promise<T> {
-  const files = slotFiles(slots);
   let progress: ShownProgress | undefined;
   try {
     return await call(({ sentBytes, totalBytes }) => {
-      const what = files.length === 1 ? basename(files[0] ?? '') : `${files.length} files`;
+      const what = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
       progress ??= session.terminal.progress(`Uploading ${what}`);
       progress.bytes(sentBytes, totalBytes);
     });
   } catch (error) {
-    throw namingFiles(error, slots);
+    // The library knows only the field.
+    if (!PreflightError.isInstance(error)) throw error;
+    const names = files.flatMap(({ field, path }) => (field === error.param ? [`"${path}"`] : []));
+    if (names.length === 0) throw error;
+    throw new UsageError(`${names.join(', ')}: ${error.message}`, { cause: error });
   } finally {
     progress?.stop();
   }
-}
-
-/** The error of a file, with its name: the library knows only the field. */
-function namingFiles(error: unknown, slots: readonly ReferenceSlot[]): unknown {
-  if (!PreflightError.isInstance(error)) return error;
-  const files = slotFiles(slots.filter(({ uploads }) => uploads === error.param));
-  if (files.length === 0) return error;
-  const names = files.map((file) => `"${file}"`).join(', ');
-  return new UsageError(`${names}: ${error.message}`, { cause: error });
-}
-
-function slotFiles(slots: readonly ReferenceSlot[]): string[] {
-  return slots.flatMap(({ mentions }) => mentions.filter(({ kind }) => kind === 'file').map(({ text }) => text));
 }

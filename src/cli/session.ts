@@ -1,9 +1,6 @@
 import type { Readable } from 'node:stream';
 import { GenClient } from '../client/client.js';
 import type { ClientOptions } from '../client/client-options.js';
-import { GenError } from '../errors/index.js';
-import { systemClock } from '../runtime/clock.js';
-import { startDeadline } from '../runtime/deadline.js';
 import type { Hooks } from '../transport/hooks.js';
 import { asUsage, EXIT, inFlags, messageOf, type NextStep, sameKeyAgain, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
@@ -14,8 +11,6 @@ export interface Machine extends OutputStreams {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Interrupts the command. @default Ctrl-C, or a request to terminate */
   readonly signal?: AbortSignal;
-  /** Reaches what is not the service's API, such as a webhook receiver. @default the runtime's fetch */
-  readonly fetch?: typeof fetch;
   /** Makes the client. @default a GenClient with these options */
   readonly createClient?: (options: ClientOptions) => GenClient;
 }
@@ -38,7 +33,7 @@ export interface Session {
   /** What the process ends with when nothing throws. */
   exitCode: number;
   /** The client, by GEN_API_KEY and GEN_BASE_URL or --base-url. One with options of its own is quiet. */
-  client(options?: Pick<ClientOptions, 'store' | 'hooks'>): GenClient;
+  readonly client: (options?: ClientOptions) => GenClient;
 }
 
 /** Flags that every command takes. */
@@ -69,24 +64,17 @@ export function createSession(
   return session;
 }
 
-function createClient({ baseUrl }: GlobalFlags, { machine, terminal }: Session, options: ClientOptions): GenClient {
+function createClient(flags: GlobalFlags, { machine, terminal }: Session, options: ClientOptions): GenClient {
   const warn = (message: string) => terminal.note(`Warning: ${inFlags(message)}`);
   const logger = { error: warn, warn, info() {}, debug() {} };
   const { createClient: create = (all) => new GenClient(all) } = machine;
-  const given = baseUrlOf({ baseUrl }, machine);
-  const apiKey = variable(machine, 'GEN_API_KEY');
+  const baseUrl = flags.baseUrl ?? variable(machine, 'GEN_BASE_URL');
+  if (!baseUrl) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
   try {
-    return create({ baseUrl: given, apiKey, logger, logLevel: 'warn', ...options });
+    return create({ baseUrl, apiKey: variable(machine, 'GEN_API_KEY'), logger, logLevel: 'warn', ...options });
   } catch (cause) {
     return asUsage(cause);
   }
-}
-
-/** Where the service is, by flag or environment. */
-export function baseUrlOf({ baseUrl }: GlobalFlags, machine: Machine): string {
-  const given = baseUrl ?? variable(machine, 'GEN_BASE_URL');
-  if (given) return given;
-  throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
 }
 
 /** Waits shorter than this are nobody's concern. */
@@ -111,19 +99,4 @@ function hooksOf(session: Session): Hooks {
       terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
     },
   };
-}
-
-/** What `ask` comes to. Its signal aborts with the command's, and after `ms`. */
-export async function answerWithin<T>(
-  ms: number,
-  signal: AbortSignal,
-  ask: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const late = () => new GenError(`no answer within ${ms / 1000} s`);
-  const deadline = startDeadline({ clock: systemClock, ms, signal, late });
-  try {
-    return await ask(deadline.signal);
-  } finally {
-    deadline.end();
-  }
 }

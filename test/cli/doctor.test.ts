@@ -1,58 +1,46 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type DoctorPlan, runDoctor } from '../../src/cli/commands/doctor.js';
-import type { Check } from '../../src/cli/doctor/checks.js';
-import type { Machine } from '../../src/cli/session.js';
 import { GenClient } from '../../src/client/client.js';
 import { serve } from '../../src/sandbox/http/serve.js';
-import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli, startCli } from './run-cli.js';
 
-function run(plan: Omit<DoctorPlan, 'createClient' | 'signal'>) {
-  return runDoctor({
-    createClient: (options) => new GenClient(options),
-    signal: new AbortController().signal,
-    ...plan,
-  });
-}
-
-/** A diagnosis of a sandbox in this process. */
-function diagnose(sandbox: Sandbox, apiKey: string | undefined = sandbox.apiKey) {
-  return run({ baseUrl: sandbox.baseUrl, apiKey, fetch: sandbox.fetch });
-}
-
-function permissionsIn(check: Check | undefined): readonly { operation: string; allowed: boolean }[] {
-  const permissions = check?.permissions;
-  return Array.isArray(permissions) ? permissions : [];
-}
+const place = cliOnSandbox();
+const { sandbox } = place;
+/** How the doctor runs against a service of our own. */
+const against = (fetch: typeof globalThis.fetch, env: Record<string, string> = {}) => ({
+  env: { ...place.env, ...env },
+  createClient: (options: object) => new GenClient({ ...options, fetch }),
+});
+const doctor = (words: readonly string[], env: Record<string, string> = {}, fetch = sandbox.fetch) =>
+  runCli(['doctor', ...words], against(fetch as typeof globalThis.fetch, env));
+const check = async (name: string, env: Record<string, string> = {}, fetch?: typeof globalThis.fetch) => {
+  const { checks } = JSON.parse((await doctor(['--json'], env, fetch)).stdout);
+  return checks.find((one: { name: string }) => one.name === name);
+};
 
 describe('names what is wrong', () => {
-  const status = async (work: ReturnType<typeof runDoctor>, name: string) =>
-    (await work).checks.find((check) => check.name === name);
-
   it('a wrong key, no key, a suspended account', async () => {
-    const sandbox = createSandbox();
-    expect(await status(diagnose(sandbox, 'wrong-key'), 'key')).toMatchObject({
+    expect(await check('key', { GEN_API_KEY: 'wrong-key' })).toMatchObject({
       status: 'failed',
       code: 'invalid_api_key',
     });
-    const none = run({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
-    expect(await status(none, 'key')).toMatchObject({ status: 'failed', message: 'GEN_API_KEY is not set.' });
+    expect(await check('key', { GEN_API_KEY: '' })).toMatchObject({
+      status: 'failed',
+      message: 'GEN_API_KEY is not set.',
+    });
     const suspended = sandbox.createKey({ account: 'other', suspended: true });
-    expect(await status(diagnose(sandbox, suspended), 'key')).toMatchObject({ code: 'account_not_active' });
+    expect(await check('key', { GEN_API_KEY: suspended })).toMatchObject({ code: 'account_not_active' });
   });
 
   it('the operations that a narrow key may not do', async () => {
-    const sandbox = createSandbox();
     const narrow = sandbox.createKey({ scopes: ['images:create', 'jobs:read', 'uploads:create'] });
-    const { ok, checks } = await diagnose(sandbox, narrow);
-    const scopes = checks.find(({ name }) => name === 'scopes');
-    expect({ ok, status: scopes?.status }).toEqual({ ok: true, status: 'warning' });
-    const allowed = permissionsIn(scopes).filter((one) => one.allowed);
-    expect(allowed.map(({ operation }) => operation)).toEqual([
+    const { status, permissions } = await check('scopes', { GEN_API_KEY: narrow });
+    expect(status).toBe('warning');
+    const allowed = permissions.filter((one: { allowed: boolean }) => one.allowed);
+    expect(allowed.map(({ operation }: { operation: string }) => operation)).toEqual([
       'GET /v1/jobs/{id}',
       'POST /v1/images',
       'POST /v1/uploads',
@@ -65,50 +53,50 @@ describe('names what is wrong', () => {
     [-60, 'warning', ' s ahead of the service'],
     [4, 'ok', ' s behind the service'],
   ])('a service whose clock is %i s off: %s', async (offS, wanted, message) => {
-    const sandbox = createSandbox();
-    const shifted: typeof fetch = async (...given) => {
+    const shifted = async (...given: Parameters<typeof sandbox.fetch>) => {
       const response = await sandbox.fetch(...given);
       response.headers.set('date', new Date(Date.now() + offS * 1000 - 500).toUTCString());
       return response;
     };
-    const clock = await status(run({ baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, fetch: shifted }), 'clock');
+    const clock = await check('clock', {}, shifted as typeof globalThis.fetch);
     expect(clock).toMatchObject({ status: wanted, message: expect.stringContaining(message) });
-    expect(Math.abs(Number(clock?.skewS) + offS)).toBeLessThanOrEqual(1);
+    expect(Math.abs(clock.skewS + offS)).toBeLessThanOrEqual(1);
   });
 
   it('a base URL that leads elsewhere', async () => {
-    const elsewhere: typeof fetch = async () =>
-      new Response('<html>hello', { headers: { 'content-type': 'text/html' } });
-    const service = await status(run({ baseUrl: 'https://x.test', apiKey: 'some-key', fetch: elsewhere }), 'service');
-    expect(service).toMatchObject({ status: 'failed', message: expect.stringContaining('Is this the base URL') });
+    const elsewhere = async () => new Response('<html>hello', { headers: { 'content-type': 'text/html' } });
+    expect(await check('service', {}, elsewhere)).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('Is this the base URL'),
+    });
+  });
+
+  it('a service that answers 429, at once and with the time to come back', async () => {
+    const busy = async () => new Response('{}', { status: 429, headers: { 'retry-after': '900' } });
+    const { message } = await check('service', {}, busy);
+    expect(message).toContain('GET /v1/models answers 429. The rate limit of the account is used up. Run');
+    expect(message).toContain('in 900 s');
   });
 });
 
 describe('the command', () => {
-  const place = cliOnSandbox();
   const closing: (() => unknown)[] = [];
   afterAll(() => Promise.all(closing.map((close) => close())));
-  const doctor = (words: readonly string[], env: Record<string, string> = {}) =>
-    runCli(['doctor', ...words], { ...place.options, fetch: place.sandbox.fetch, env: { ...place.env, ...env } });
 
   it('says line by line what is well, and costs nothing', async () => {
     const { code, stdout, stderr } = await doctor([]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^ok {6}service {2}It answers in \d+ ms and lists 12 models\.\n/);
-    expect(
-      stdout
-        .trim()
-        .split('\n')
-        .map((line) => line.split(/ +/)[1]),
-    ).toEqual(['service', 'clock', 'key', 'scopes', 'webhook']);
-    expect(place.sandbox.requests.some(({ path }) => path === '/v1/uploads/complete')).toBe(false);
-    expect(place.sandbox.jobs).toEqual([]);
+    const names = [...stdout.matchAll(/^\S+ +(\w+)/gm)].map(([, name]) => name);
+    expect(names).toEqual(['service', 'clock', 'key', 'scopes', 'webhook']);
+    expect(sandbox.requests.some(({ path }) => path === '/v1/uploads/complete')).toBe(false);
+    expect(sandbox.jobs).toEqual([]);
   });
 
   it('tries a receiver with a signed, a forged and an old event', async () => {
     const seen: string[] = [];
     const handler = createWebhookHandler({
-      secret: place.sandbox.webhookSecret,
+      secret: sandbox.webhookSecret,
       on: { '*': (event) => void seen.push(event.type) },
       onError() {},
     });
@@ -131,42 +119,24 @@ describe('the command', () => {
 
   it('ends with 3 for a key, with 4 for a service that is away, with 2 for a wrong flag', async () => {
     expect((await doctor([], { GEN_API_KEY: 'wrong-key' })).code).toBe(3);
-    const away: typeof fetch = () => Promise.reject(new TypeError('fetch failed'));
-    const words = ['doctor', '--base-url', 'https://away.test'];
-    expect(await runCli(words, { ...place.options, fetch: away })).toMatchObject({
-      code: 4,
-      stdout: expect.stringContaining('FAILED'),
-    });
+    const away = () => Promise.reject(new TypeError('fetch failed'));
+    expect(await doctor([], {}, away)).toMatchObject({ code: 4, stdout: expect.stringContaining('FAILED') });
     expect((await doctor(['--webhook', 'nowhere'])).code).toBe(2);
   });
-});
 
-describe('a service in trouble', () => {
-  const plan = { baseUrl: 'https://x.test', apiKey: 'some-key' };
-  const answer = (response: () => Response | Promise<Response>) => run({ ...plan, fetch: async () => response() });
-  const machine = (fetch: Machine['fetch']) => ({ env: { GEN_API_KEY: 'k', GEN_BASE_URL: plan.baseUrl }, fetch });
-
-  it('that answers 429 is reported at once, with the time to come back', async () => {
-    const { ok, checks } = await answer(() => new Response('{}', { status: 429, headers: { 'retry-after': '900' } }));
-    expect(ok).toBe(false);
-    expect(checks[0]?.message).toContain('GET /v1/models answers 429. The rate limit of the account is used up. Run');
-    expect(checks[0]?.message).toContain('in 900 s');
-  });
-
-  it('that does not answer ends at once on Ctrl-C', async () => {
-    let aborted = false;
-    const silent: typeof fetch = (input, init) =>
+  it('ends at once on Ctrl-C when the service does not answer', async () => {
+    let wasAborted = false;
+    const silent: typeof globalThis.fetch = (_, init) =>
       new Promise((_, reject) => {
-        const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
-        signal?.addEventListener('abort', () => {
-          aborted = true;
-          reject(signal.reason);
+        init?.signal?.addEventListener('abort', () => {
+          wasAborted = true;
+          reject(init.signal?.reason);
         });
       });
-    const running = startCli(['doctor'], machine(silent));
+    const running = startCli(['doctor'], against(silent));
     await new Promise((resolve) => setImmediate(resolve));
     running.interrupt();
     expect(await running.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('Interrupted.') });
-    expect(aborted).toBe(true);
+    expect(wasAborted).toBe(true);
   });
 });

@@ -31,13 +31,12 @@ export interface RunOptions {
   readonly cwd?: string;
   readonly input?: string;
   readonly createClient?: Machine['createClient'];
-  readonly fetch?: Machine['fetch'];
 }
 
 /** Starts a command in this process. Nothing of this process's environment gets there. */
 export function startCli(
   words: readonly string[],
-  { env = {}, cwd, input = '', createClient, fetch }: RunOptions = {},
+  { env = {}, cwd, input = '', createClient }: RunOptions = {},
 ): Running {
   if (cwd !== undefined) process.chdir(cwd);
   const controller = new AbortController();
@@ -59,7 +58,6 @@ export function startCli(
     env,
     signal: controller.signal,
     ...(createClient && { createClient }),
-    ...(fetch && { fetch }),
   };
   const ended = main(words, machine).then(async (code) => {
     // What was written last is still on its way through the streams.

@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { extra } from '../../schemas/envelope.js';
 import { doing, type OpenSession, parseKey, withExamples } from '../command.js';
-import { UsageError } from '../errors.js';
-import { referenceParams, sendingFiles, slotOf } from '../references.js';
+import { paramsOf, sendingFiles } from '../references.js';
 import { characterImageCommand } from './create.js';
 
 /** `gen-client character`. */
@@ -25,24 +24,21 @@ function registerCommand(open: OpenSession): Command {
     .argument('<image>', 'file or upload id')
     .option('--idempotency-key <key>', 'the same key again registers nothing new', parseKey);
   withExamples(command, ['character register Mira mira.png']);
-  return doing<{ idempotencyKey?: string }>(
-    command,
-    open,
-    async (session, [name = '', image = ''], { idempotencyKey }) => {
-      const slot = slotOf(image, '', 'upload_id');
-      if (slot.mentions[0]?.kind === 'url')
-        throw new UsageError('A character is registered from a file or an upload id, not a URL.');
-      const params = { name, upload_id: image, ...referenceParams([slot]) };
-      const { signal } = session;
-      const character = await sendingFiles(session, [slot], (onUploadProgress) =>
-        session.client().characters.register(params, { signal, idempotencyKey, onUploadProgress }),
-      );
-      session.terminal.result({ character }, [
-        `${character.character_id}  ${name}`,
-        'It may be under review for a while; creates that name it wait for that.',
-      ]);
-    },
-  );
+  return doing<{ idempotencyKey?: string }>(command, open, async (session, [name = '', image = ''], flags) => {
+    const given = paramsOf([[{ uploads: 'upload_id' }, image]]);
+    const { upload_id = image } = given.fields;
+    const { idempotencyKey } = flags;
+    const { signal } = session;
+    const character = await sendingFiles(session, given, (onUploadProgress) =>
+      session
+        .client()
+        .characters.register({ name, upload_id: upload_id as string }, { signal, idempotencyKey, onUploadProgress }),
+    );
+    session.terminal.result({ character }, [
+      `${character.character_id}  ${name}`,
+      'It may be under review for a while; creates that name it wait for that.',
+    ]);
+  });
 }
 
 function listCommand(open: OpenSession): Command {

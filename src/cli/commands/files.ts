@@ -6,7 +6,7 @@ import type { Upload } from '../../schemas/upload.js';
 import type { FileOptions } from '../../uploading/upload-options.js';
 import { addSaveFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
 import { UsageError } from '../errors.js';
-import { mentionOf } from '../references.js';
+import { referenceIn } from '../references.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
 import { megabytes } from '../terminal.js';
@@ -32,7 +32,7 @@ export function uploadCommand(open: OpenSession): Command {
   ]);
   return doing<UploadFlags>(command, open, async (session, files, flags) => {
     for (const file of files) {
-      if (mentionOf(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
+      if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
     }
     const uploads: (Upload & { readonly file: string })[] = [];
     session.outcome = { uploads };

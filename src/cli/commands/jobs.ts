@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { readFileStore } from '../../adapters/node/file-store.js';
-import { fileStore, type SavedOutput } from '../../adapters/node/index.js';
+import { fileStore } from '../../adapters/node/index.js';
 import type { GenClient } from '../../client/client.js';
 import { type OpenCreate, openCreatesIn, type ResumeOptions } from '../../client/resume.js';
 import { GenError } from '../../errors/index.js';
@@ -8,13 +8,11 @@ import { ledgerOf } from '../../ledger/ledger.js';
 import { systemClock } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import { asTheyEnd } from '../../waiting/job-iterables.js';
-import { addWaitFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
+import { addWaitFlags, doing, type OpenSession, withExamples } from '../command.js';
 import { EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
-import { describeJob, resumeLine, waitAndSave } from '../run-job.js';
+import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
-
-type JobsFlags = Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'>;
 
 /** `gen-client job`. */
 export function jobCommand(open: OpenSession): Command {
@@ -35,24 +33,22 @@ export function waitCommand(open: OpenSession): Command {
     'wait job_123 --out fox.mp4',
     'wait job_1 job_2 job_3 --out videos/ --timeout 1h',
   ]);
-  return doing<JobsFlags>(command, open, async (session, ids, flags) => {
+  return doing<WaitFlags>(command, open, async (session, ids, flags) => {
     await tryTarget(session, { ...flags, mayExist: true }, ids.length);
     const [id = '', ...others] = ids;
     const what = others.length === 0 ? `Job ${id} goes on. Wait for it` : 'The jobs go on. Wait for them';
     session.next = { what, command: resumeLine(ids, flags) };
     const client = session.client();
     if (others.length === 0) {
-      await waitAndSave(session, flags, ({ options }) => client.waitForJob(id, options));
+      await waitAndSave(session, flags, (options) => client.waitForJob(id, options));
       return;
     }
-    const options = { timeoutMs: flags.timeout, pollIntervalMs: flags.poll, throwOnFailure: false } as const;
-    const wait = async (id: string, signal: AbortSignal): Promise<EndedJob> => {
-      try {
-        return { id, job: await client.waitForJob(id, { ...options, signal }) };
-      } catch (error) {
-        return { id, error };
-      }
-    };
+    const options = { ...waitOptions(session, flags), throwOnFailure: false } as const;
+    const wait = (id: string, signal: AbortSignal): Promise<EndedJob> =>
+      client.waitForJob(id, { ...options, signal }).then(
+        (job) => ({ id, job }),
+        (error: unknown) => ({ id, error }),
+      );
     await saveAll(session, asTheyEnd(ids, wait, session.signal, ''), { client, flags });
   });
 }
@@ -64,23 +60,14 @@ interface EndedJob {
   readonly error?: unknown;
 }
 
-/** What became of one of several jobs; `next` is the command that goes on. */
-interface JobOutcome {
-  readonly id: string;
-  readonly job?: Job | undefined;
-  readonly file?: SavedOutput | undefined;
-  readonly error?: Record<string, unknown>;
-  readonly next?: string | undefined;
-}
-
 /** Saves the file of each job as it ends, and tells it. One that fails stops none of the others: it is thrown at the end. */
 async function saveAll(
   session: Session,
   ended: AsyncIterable<EndedJob>,
-  { client, flags }: { readonly client: GenClient; readonly flags: JobsFlags },
+  { client, flags }: { readonly client: GenClient; readonly flags: WaitFlags },
 ): Promise<void> {
   const { signal, terminal, next: goOn } = session;
-  const jobs: JobOutcome[] = [];
+  const jobs: Record<string, unknown>[] = [];
   const failures: EndedJob[] = [];
   session.outcome = { jobs };
   const fail = (id: string, job: Job | undefined, error: unknown) => {
@@ -92,30 +79,31 @@ async function saveAll(
     if (next) terminal.note(sentenceOf(next));
   };
   for await (const { id, job, error } of ended) {
-    if (!job) fail(id, job, error);
-    else if (job.status === 'completed' && flags.out !== undefined) {
-      try {
-        const file = await saveTo(session, job, flags, client);
-        jobs.push({ id, job, file });
-        terminal.print(describeJob(job, { file }));
-      } catch (cause) {
-        terminal.print(describeJob(job));
-        fail(id, job, cause);
-      }
-      session.next = goOn;
-    } else {
-      if (job.status !== 'completed') session.exitCode = EXIT.failed;
-      jobs.push({ id, job });
-      terminal.print(describeJob(job, { hasSave: true }));
+    if (!job) {
+      fail(id, job, error);
+      continue;
     }
+    const isSaved = job.status === 'completed' && flags.out !== undefined;
+    if (job.status !== 'completed') session.exitCode = EXIT.failed;
+    try {
+      const file = isSaved ? await saveTo(session, job, flags, client) : undefined;
+      jobs.push({ id, job, file });
+      terminal.print(describeJob(job, { file, hasSave: !isSaved }));
+    } catch (cause) {
+      terminal.print(describeJob(job));
+      fail(id, job, cause);
+    }
+    session.next = goOn;
   }
   if (failures.length > 0) {
     session.next = undefined;
     const named = failures.map((failed) => failed.id).join(', ');
     throw new GenError(`Not all jobs came to a result: ${named}.`, { cause: failures[0]?.error });
   }
-  terminal.result({ jobs }, jobs.length === 0 ? ['Nothing is left to do.'] : []);
+  terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : []);
 }
+
+const NOTHING_LEFT = 'Nothing is left to do.';
 
 /** `gen-client jobs`: lists the creates of a store that are not done. */
 export function jobsCommand(open: OpenSession): Command {
@@ -129,10 +117,7 @@ export function jobsCommand(open: OpenSession): Command {
     const jobs: OpenCreate[] = [];
     for await (const create of openCreatesIn(ledgerOf(existingStore(path), systemClock))) jobs.push(create);
     const width = Math.max(0, ...jobs.map(({ phase }) => phase.length));
-    terminal.result(
-      { jobs },
-      jobs.length === 0 ? ['Nothing is left to do.'] : jobs.map((job) => createLine(job, width)),
-    );
+    terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : jobs.map((job) => createLine(job, width)));
   });
 }
 
@@ -161,16 +146,15 @@ export function resumeCommand(open: OpenSession): Command {
     )
     .argument('<file>', 'the file of the store');
   withExamples(addWaitFlags(command), ['resume gen.store --out videos/']);
-  return doing<JobsFlags>(command, open, async (session, [path = ''], flags) => {
+  return doing<WaitFlags>(command, open, async (session, [path = ''], flags) => {
     const out = flags.out ?? './';
     existingStore(path);
     await tryTarget(session, { ...flags, out, mayExist: true }, 2);
     const store = fileStore(path);
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no job twice.' };
     const client = session.client({ store });
-    const options = { signal: session.signal, timeoutMs: flags.timeout, pollIntervalMs: flags.poll };
     try {
-      await saveAll(session, resumedJobs(client, options), { client, flags: { ...flags, out } });
+      await saveAll(session, resumedJobs(client, waitOptions(session, flags)), { client, flags: { ...flags, out } });
     } finally {
       await store.close();
     }
