@@ -15,7 +15,7 @@ import { isDenied } from '../../rules/object-storage.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import type { Job } from '../../schemas/job.js';
 import { UsageError } from '../errors.js';
-import { answerWithin, type Machine, variable } from '../session.js';
+import { type Machine, variable } from '../session.js';
 import type { RowRecord, RowRecords } from './records.js';
 import { MOST_FAULTS, type Row } from './rows.js';
 
@@ -72,54 +72,49 @@ const TRIED = '.gen-client.try';
  * Asks the store for an object that is not there, and puts it under a condition that cannot hold: a wrong bucket, key or
  * secret, and credentials that may not put, show before anything is paid.
  */
-export async function tryStore(make: MakeObject, signal: AbortSignal): Promise<void> {
+export async function tryStore(make: MakeObject, outer: AbortSignal): Promise<void> {
   const { url, destination } = make(TRIED, { 'if-match': '"none"' });
+  const signal = AbortSignal.any([outer, AbortSignal.timeout(TRY_MS)]);
   try {
-    await answerWithin(TRY_MS, signal, async (signal) => {
-      await destination.head?.({ signal });
-      // The answer to HEAD has no body, so that a bucket which is missing looks like an object which is.
-      const isMissing = (reason: unknown) => StorageError.isInstance(reason) && reason.code === 'NoSuchBucket';
-      const look = destination.get({ method: 'GET', range: 'bytes=0-0', signal });
-      const mayLook = await look.then(() => true).catch(unless(isMissing));
-      // The condition needs the permission to look as well, so that without it a refusal says nothing.
-      if (mayLook) await tryPut(destination, signal);
-    });
+    await destination.head?.({ signal });
+    // The answer to HEAD has no body, so that a bucket which is missing looks like an object which is.
+    const unseen = await refusalOf(destination.get({ method: 'GET', range: 'bytes=0-0', signal }));
+    if (unseen?.code === 'NoSuchBucket') throw unseen;
+    // The condition needs the permission to look as well, so that without it a refusal says nothing.
+    if (unseen) return;
+    const nothing = new Response(new Uint8Array()).body ?? new ReadableStream<Uint8Array<ArrayBuffer>>();
+    const options = { contentType: 'application/octet-stream', sizeBytes: 0, metadata: {}, signal, overwrite: true };
+    const refusal = await refusalOf(destination.put(nothing, options));
+    if (refusal && isDenied(refusal)) throw refusal;
   } catch (cause) {
-    signal.throwIfAborted();
+    outer.throwIfAborted();
     throw new UsageError(`--dest: ${url} cannot be asked for: ${reasonOf(cause)}`, { cause });
   }
 }
 
-async function tryPut({ put }: OutputDestination, signal: AbortSignal): Promise<void> {
-  const nothing = new Response(new Uint8Array()).body ?? new ReadableStream<Uint8Array<ArrayBuffer>>();
-  const options = { contentType: 'application/octet-stream', sizeBytes: 0, metadata: {}, signal, overwrite: true };
-  await put(nothing, options).catch(unless((reason) => StorageError.isInstance(reason) && isDenied(reason)));
+/** What the store says against a request. */
+async function refusalOf(request: Promise<unknown>): Promise<StorageError | undefined> {
+  try {
+    await request;
+    return undefined;
+  } catch (error) {
+    if (StorageError.isInstance(error)) return error;
+    throw error;
+  }
 }
 
-/** Passes over a failure that says nothing, and throws one that does. */
-function unless(isTelling: (reason: unknown) => boolean): (reason: unknown) => false {
-  return (reason) => {
-    if (StorageError.isInstance(reason) && !isTelling(reason)) return false;
-    throw reason;
-  };
-}
-
-/** Whether the file of a row is where this run wants it, as its record says. Nobody is asked. */
-export function isPlaced(record: RowRecord, { out, destination }: BatchPlaces): boolean {
-  const { path, url } = knownPlaces(record);
-  if (out !== undefined && (path === undefined || dirname(path) !== resolve(out) || !isExistingFile(path)))
-    return false;
-  return destination === undefined || (url !== undefined && url === destination(basename(url)).url);
-}
-
-/** Where the file of an earlier run is. */
-export function placedBefore(record: RowRecord): Placed {
-  const { path, url } = knownPlaces(record);
-  const sizeBytes = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })?.size;
-  return {
-    ...(path !== undefined && sizeBytes !== undefined && { file: { path, sizeBytes, contentType: undefined } }),
-    ...(url !== undefined && { stored: { url } }),
-  };
+/** Where the file of a row is, as its record says, if that is where this run wants it. Nobody is asked. */
+export function placedBefore(
+  { isStored, path, url }: RowRecord,
+  { out, destination }: BatchPlaces,
+): Placed | undefined {
+  const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
+  const file =
+    path !== undefined && stats?.isFile() ? { path, sizeBytes: stats.size, contentType: undefined } : undefined;
+  const isThere = out === undefined || (file && dirname(file.path) === resolve(out));
+  const isStoredThere = destination === undefined || (url !== undefined && url === destination(basename(url)).url);
+  if (!isStored || !isThere || !isStoredThere) return undefined;
+  return { ...(file && { file }), ...(url !== undefined && { stored: { url } }) };
 }
 
 /** What a file belongs to. */
@@ -136,10 +131,10 @@ export async function placeFile(job: Job, { client, records, signal, row, ...to 
   const name = `${row.id ?? job.id}${extensionFor(contentType)}`;
   const path = to.out === undefined ? undefined : resolve(to.out, name);
   const store = to.destination?.(name);
-  const overwrite = to.force || (path !== undefined && records.of(row).places?.includes(path) === true);
+  const overwrite = to.force || (path !== undefined && records.of(row).path === path);
   if (path !== undefined) refuseExisting(path, { jobId: job.id, overwrite });
   // What a crash leaves in these places belongs to the job.
-  await records.note(row, { job, places: [path, store?.url].filter((place) => place !== undefined) });
+  await records.note(row, { job, path, url: store?.url });
   const file = path === undefined ? undefined : await saveOutput(client, job, path, { signal, overwrite });
   const stored = store && (await copyOutput(client, job, store.destination, { signal, overwrite: to.force }));
   await records.note(row, { isStored: true });
@@ -161,24 +156,24 @@ function refuseExisting(
  * UsageError that lists them.
  */
 export async function refuseTaken(
-  rows: readonly { readonly row: Row; readonly record: RowRecord }[],
+  rows: readonly Row[],
   { out, force, destination }: BatchPlaces,
-  signal: AbortSignal,
+  { records, signal }: { readonly records: RowRecords; readonly signal: AbortSignal },
 ): Promise<void> {
   const names = out === undefined ? [] : readdirSync(out);
   const faults: string[] = [];
-  for (const { row, record } of rows) {
+  for (const row of rows) {
     const { id, line } = row;
     if (id === undefined) continue;
     for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === id.toLowerCase())) {
       const path = resolve(join(out ?? '.', name));
-      if (record.places?.includes(path) || (force && isExistingFile(path))) continue;
+      if (records.of(row).path === path || (force && isExistingFile(path))) continue;
       const fix = isExistingFile(path) ? 'Pass --force to replace it, or give' : 'Give';
       faults.push(`line ${line}: "${path}" is there already. ${fix} the row another id.`);
     }
   }
   if (destination && !force) {
-    const objects = rows.flatMap(({ row }) => objectsOf(row, destination));
+    const objects = rows.flatMap((row) => objectsOf(row, destination));
     for (let at = 0; at < objects.length; at += LOOKS_AT_ONCE) {
       const looks = objects.slice(at, at + LOOKS_AT_ONCE).map(async ({ line, object }) => {
         const fault = `line ${line}: "${object.url}" is there already. Pass --force to replace it, or give the row another id.`;
@@ -215,10 +210,4 @@ async function isStored({ destination }: StoreObject, signal: AbortSignal): Prom
 
 function isExistingFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
-}
-
-/** Where the file of a row is, as its record says. */
-function knownPlaces({ places = [] }: RowRecord) {
-  const isUrl = (place: string) => place.startsWith('s3://');
-  return { path: places.find((place) => !isUrl(place)), url: places.find(isUrl) };
 }

@@ -1,8 +1,11 @@
-// What a batch keeps of its rows, in its store: what they came to, and where their files are. What is under way is in the
-// ledger of the same store.
+// What is known of the rows of a batch: what they came to and where their files are stands in its store, and what is under way
+// in the ledger of the same store.
+import type { GenClient } from '../../client/client.js';
+import type { OpenCreate } from '../../client/resume.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import { type Store, updateGroup } from '../../store/store.js';
+import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import type { Row } from './rows.js';
 
 /** A row, as the runs before this one have left it. */
@@ -11,55 +14,93 @@ export interface RowRecord {
   readonly quotedTokens?: number;
   /** The job, once it has ended. */
   readonly job?: Job;
-  /** The path and the URL that the file is in, or was being written to. */
-  readonly places?: readonly string[];
+  /** Where its file is, or was being written to: in a directory, and in a store. */
+  readonly path?: string | undefined;
+  readonly url?: string | undefined;
   /** Whether the file is there. */
   readonly isStored?: boolean;
+}
+
+/** Where a row stands. Nothing is known of a row that is new. */
+interface Standing {
+  /** The key of its create. After a job that has failed it is derived from that job. */
+  readonly key: string;
+  /** The job, where it has ended. */
+  readonly job?: Job | undefined;
+  /** The job of a create that is under way. */
+  readonly jobId?: string | undefined;
+  /** Whether a create is under way that may have made a job. */
+  readonly mayHaveJob: boolean;
 }
 
 const GROUP = 'batch';
 /** A batch may be run again after years. */
 const KEPT_MS = 3_650 * 24 * 60 * 60_000;
 
+type Keyed = Pick<Row, 'key'>;
+
+/** What tells where the rows stand. */
+interface Known {
+  readonly store: Store;
+  readonly records: Map<string, RowRecord>;
+  /** The creates of the store that are not done, by their key. */
+  readonly open: ReadonlyMap<string, OpenCreate>;
+  /** Whether rows whose job has failed are made anew. */
+  readonly retryFailed: boolean;
+}
+
 /** The records of the rows of a batch. */
 export class RowRecords {
-  readonly #store: Store;
-  readonly #known: Map<string, RowRecord>;
+  readonly #known: Known;
 
-  constructor(store: Store, known: ReadonlyMap<string, RowRecord>) {
-    this.#store = store;
-    this.#known = new Map(known);
+  constructor(known: Known) {
+    this.#known = known;
   }
 
   /** What is known of a row. */
-  of({ key }: Pick<Row, 'key'>): RowRecord {
-    return this.#known.get(key) ?? {};
+  of({ key }: Keyed): RowRecord {
+    return this.#known.records.get(key) ?? {};
+  }
+
+  /** Where a row stands. */
+  standing(row: Keyed): Standing {
+    const { open, retryFailed } = this.#known;
+    const { job } = this.of(row);
+    const failed = job?.status === 'completed' ? undefined : job;
+    const key = failed === undefined ? row.key : idempotencyKeyFrom(row.key, failed.id);
+    const create = open.get(key);
+    if (job !== undefined && (failed === undefined || !(retryFailed || create))) return { key, job, mayHaveJob: false };
+    return { key, jobId: create?.jobId, mayHaveJob: create?.phase === 'sent' };
   }
 
   /** Tokens that all rows have cost, or may cost. */
   spentTokens(): number {
-    return [...this.#known.values()].reduce((sum, { job, quotedTokens = 0 }) => sum + costOf(job, quotedTokens), 0);
+    return [...this.#known.records.values()].reduce((sum, record) => sum + costOf(record), 0);
   }
 
   /** Writes down more of a row. */
-  async note(row: Pick<Row, 'key'>, more: RowRecord): Promise<RowRecord> {
+  async note(row: Keyed, more: RowRecord): Promise<void> {
+    const { store, records } = this.#known;
     const record = { ...this.of(row), ...more };
-    this.#known.set(row.key, record);
-    const where = { store: this.#store, group: GROUP, clock: systemClock, random: systemRandom };
+    records.set(row.key, record);
+    const where = { store, group: GROUP, clock: systemClock, random: systemRandom };
     const change = { value: JSON.stringify(record), ttlMs: KEPT_MS };
     await updateGroup(where, [], () => ({ changes: { [row.key]: change }, result: undefined }));
-    return record;
   }
 }
 
-function costOf(job: Job | undefined, quotedTokens: number): number {
+function costOf({ job, quotedTokens = 0 }: RowRecord): number {
   return job ? (job.finalTokenCost ?? (job.status === 'failed' ? 0 : quotedTokens)) : quotedTokens;
 }
 
-/** Reads the records of rows. */
-export async function readRecords(store: Store, rows: readonly Pick<Row, 'key'>[]): Promise<RowRecords> {
-  const keys = [...new Set(rows.map(({ key }) => key))];
-  const { values } = await store.read(GROUP, keys);
-  const known = Object.entries(values).map(([key, value]): [string, RowRecord] => [key, JSON.parse(value)]);
-  return new RowRecords(store, new Map(known));
+/** Reads what is known of rows. `client` keeps its creates in the store. */
+export async function readRecords(
+  rows: readonly Keyed[],
+  { store, client, retryFailed }: { readonly store: Store; readonly client: GenClient; readonly retryFailed: boolean },
+): Promise<RowRecords> {
+  const { values } = await store.read(GROUP, [...new Set(rows.map(({ key }) => key))]);
+  const records = Object.entries(values).map(([key, value]): [string, RowRecord] => [key, JSON.parse(value)]);
+  const open = new Map<string, OpenCreate>();
+  for await (const create of client.openCreates()) open.set(create.idempotencyKey, create);
+  return new RowRecords({ store, records: new Map(records), open, retryFailed });
 }

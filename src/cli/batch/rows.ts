@@ -11,7 +11,7 @@ import { didYouMean } from '../../schemas/show.js';
 import { idempotencyKeyFrom, idempotencyKeyOf } from '../../transport/idempotency.js';
 import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';
-import { mentionOf } from '../references.js';
+import { referenceIn } from '../references.js';
 import { checkCall } from '../run-job.js';
 import { csvRows, type ReadRow, readJson } from './csv.js';
 
@@ -156,16 +156,23 @@ function withSources(
 ): Fields {
   const sourceOf = (field: string, item: unknown) => {
     if (typeof item !== 'string') return item;
-    const { kind, path } = mentionOf(item, { field, folder });
-    if (kind === 'url') {
-      throw new UsageError(`${field} takes files and upload ids. URLs go into the field for URLs.`);
-    }
+    const { kind, path } = fileOrId(item, field, folder);
     if (kind === 'upload') return item;
     const source = sources.get(path) ?? fromPath(path);
     sources.set(path, source);
     return source;
   };
   return mapItems(params, (item, field) => (isUploadField(field) ? sourceOf(field, item) : item));
+}
+
+function fileOrId(text: string, field: string, folder: string) {
+  try {
+    const reference = referenceIn(text, folder);
+    if (reference.kind !== 'url') return reference;
+  } catch (cause) {
+    throw new UsageError(`${field}: ${reasonOf(cause)} Paths are relative to the prompts file.`, { cause });
+  }
+  throw new UsageError(`${field} takes files and upload ids. URLs go into the field for URLs.`);
 }
 
 /** The params with every value changed, and every item of the lists in them. */

@@ -1,7 +1,18 @@
 import type { GenClient } from '../../client/client.js';
-import type { OpenCreate } from '../../client/resume.js';
 import { BudgetExceededError } from '../../errors/client-errors.js';
-import { GenError, NotFoundError, WaitTimeoutError } from '../../errors/index.js';
+import {
+  AuthenticationError,
+  ConnectionError,
+  DownloadError,
+  GenError,
+  InsufficientBalanceError,
+  NotFoundError,
+  PermissionDeniedError,
+  ServerError,
+  StorageError,
+  UploadError,
+  WaitTimeoutError,
+} from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
 import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
@@ -15,10 +26,9 @@ import { EXIT, errorDocument } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
-import { type BatchPlaces, isPlaced, type Placed, placedBefore, placeFile } from './places.js';
+import { type BatchPlaces, type Placed, placedBefore, placeFile } from './places.js';
 import type { RowRecords } from './records.js';
 import type { Row } from './rows.js';
-import { isSystemic, isTargetAway, rowStanding, type Standing } from './standing.js';
 import type { UnsentCreates } from './unsent.js';
 
 /** What became of a row. */
@@ -45,15 +55,11 @@ export interface BatchPlan {
   /** Keeps its creates in the store of the batch. */
   readonly client: GenClient;
   readonly records: RowRecords;
-  /** The creates of the store that are not done, by their key. */
-  readonly open: ReadonlyMap<string, OpenCreate>;
   /** Told by the client of each request. */
   readonly unsent: UnsentCreates;
   readonly places: BatchPlaces;
   readonly maxTokens: number | undefined;
   readonly concurrency: number;
-  /** Whether rows whose job has failed are made anew. */
-  readonly retryFailed: boolean;
   readonly wait: { readonly timeoutMs?: number | false | undefined; readonly pollIntervalMs?: number | undefined };
   /** Called with each result, in the order in which rows end. */
   readonly onResult: (result: RowResult) => void;
@@ -61,12 +67,26 @@ export interface BatchPlan {
 
 /**
  * Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way:
- * then `stopped` is why no further rows were started, and what still queues is not sent.
+ * then it resolves with the reason, no further rows are started, and what still queues is not sent.
  */
-export async function runBatch(session: Session, plan: BatchPlan): Promise<{ readonly stopped: unknown }> {
-  const run = new BatchRun(session, plan);
-  await run.all();
-  return { stopped: run.stopped };
+export function runBatch(session: Session, plan: BatchPlan): Promise<unknown> {
+  return new BatchRun(session, plan).all();
+}
+
+/** Whether every other row would fail in the same way: a wrong key, no balance, a service that is away. */
+function isSystemic(error: unknown): boolean {
+  if (UploadError.isInstance(error)) return isSystemic(error.cause);
+  return (
+    [AuthenticationError, PermissionDeniedError, InsufficientBalanceError].some((type) => type.isInstance(error)) ||
+    (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') ||
+    (ServerError.isInstance(error) && error.code === 'dispatch_disabled')
+  );
+}
+
+/** Whether no other file could be placed either: a full or closed disk, or a store that refuses. */
+function isTargetAway(error: unknown): boolean {
+  const cannotWrite = DownloadError.isInstance(error) && error.code === 'cannot_write';
+  return cannotWrite || StorageError.isInstance(error) || ConnectionError.isInstance(error);
 }
 
 /** The pauses before creates whose answer was lost are sent again, beyond the retries of the client. */
@@ -100,17 +120,13 @@ class BatchRun {
     this.#session = session;
     this.#plan = plan;
     const { maxTokens, records } = plan;
+    if (maxTokens === undefined) return;
     // The limit is for all runs of the batch.
-    const leftTokens = maxTokens === undefined ? undefined : Math.max(0, maxTokens - records.spentTokens());
-    this.#budget = leftTokens === undefined ? undefined : createBudget({ maxTokens: leftTokens, store: memoryStore() });
+    const leftTokens = Math.max(0, maxTokens - records.spentTokens());
+    this.#budget = createBudget({ maxTokens: leftTokens, store: memoryStore() });
   }
 
-  /** Why no further rows are started. */
-  get stopped(): unknown {
-    return this.#stopped;
-  }
-
-  async all(): Promise<void> {
+  async all(): Promise<unknown> {
     const { concurrency } = this.#plan;
     let rows = this.#inOrder();
     for (let idle = 0; rows.length > 0 && idle <= LOST_TRIES; ) {
@@ -133,12 +149,13 @@ class BatchRun {
       if (BudgetExceededError.isInstance(error)) this.#leaveOut(row, 'budget_exceeded');
       else this.#fail(row, error);
     }
+    return this.#stopped;
   }
 
   /** Of the rows with one key the first. What is done comes first, then what may have been paid for. */
   #inOrder(): Row[] {
     const rank = (row: Row) => {
-      const { job, jobId, mayHaveJob } = this.#standing(row);
+      const { job, jobId, mayHaveJob } = this.#plan.records.standing(row);
       return job ? 0 : mayHaveJob ? 1 : jobId === undefined ? 3 : 2;
     };
     const keys = new Set<string>();
@@ -146,32 +163,27 @@ class BatchRun {
     return firsts.sort((a, b) => rank(a) - rank(b) || a.line - b.line);
   }
 
-  #standing(row: Row): Standing {
-    const { records, open, retryFailed } = this.#plan;
-    return rowStanding(row, { record: records.of(row), open, retryFailed });
-  }
-
   async #row(row: Row): Promise<void> {
     const { signal } = this.#session;
     if (signal.aborted) return;
     const { places, records } = this.#plan;
     try {
-      const record = records.of(row);
-      const job = await this.#jobOf(row, this.#standing(row));
+      const placed = placedBefore(records.of(row), places);
+      const job = await this.#jobOf(row);
       if (job === undefined) return;
       if (job.status !== 'completed') await this.#failed(row, job);
-      else if (record.isStored && isPlaced(record, places)) {
-        this.#end({ row, status: 'completed', job, ...placedBefore(record) });
-      } else await this.#place(row, job);
+      else if (placed) this.#end({ row, status: 'completed', job, ...placed });
+      else await this.#place(row, job);
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
     }
   }
 
   /** The job of a row, once it has ended; undefined where the row is not started. */
-  async #jobOf(row: Row, { key, job, jobId }: Standing): Promise<Job | undefined> {
+  async #jobOf(row: Row): Promise<Job | undefined> {
+    const { client, records, unsent, wait } = this.#plan;
+    const { key, job, jobId } = records.standing(row);
     if (job) return job;
-    const { client, wait } = this.#plan;
     if (jobId !== undefined) {
       const options = { ...wait, signal: this.#session.signal, throwOnFailure: false } as const;
       const ended = await client.waitForJob(jobId, options);
@@ -179,7 +191,6 @@ class BatchRun {
       if (ended.status !== 'failed' || ended.errorCode !== RESUBMITTED) return ended;
     }
     if (this.#stopped !== undefined) return this.#leaveOut(row, 'batch_stopped');
-    const { unsent } = this.#plan;
     try {
       return await unsent.while(key, this.#session.signal, (signal) => this.#make(row, key, signal));
     } catch (error) {
@@ -223,12 +234,8 @@ class BatchRun {
     const { client, places, records } = this.#plan;
     const { signal } = this.#session;
     try {
-      this.#end({
-        row,
-        status: 'completed',
-        job,
-        ...(await placeFile(job, { client, records, signal, row, ...places })),
-      });
+      const placed = await placeFile(job, { client, records, signal, row, ...places });
+      this.#end({ row, status: 'completed', job, ...placed });
     } catch (error) {
       signal.throwIfAborted();
       if (isTargetAway(error)) this.#stop(error);
@@ -241,7 +248,7 @@ class BatchRun {
     if (isSystemic(error)) this.#stop(error);
     const named = GenError.isInstance(error) && 'jobId' in error ? error.jobId : undefined;
     const accepted = this.#accepted.get(row)?.job;
-    const id = typeof named === 'string' ? named : (accepted?.id ?? this.#standing(row).jobId);
+    const id = typeof named === 'string' ? named : (accepted?.id ?? this.#plan.records.standing(row).jobId);
     if (id !== undefined && !NotFoundError.isInstance(error)) {
       const { quotedTokens: quotedTokenCost } = this.#plan.records.of(row);
       const quote = quotedTokenCost === undefined ? {} : { quotedTokenCost };
@@ -261,7 +268,7 @@ class BatchRun {
 
   #leaveOut(row: Row, code: keyof typeof LEFT_OUT): undefined {
     const [why, remedy] = LEFT_OUT[code];
-    const mayHaveJob = this.#lost.has(row) || this.#standing(row).mayHaveJob;
+    const mayHaveJob = this.#lost.has(row) || this.#plan.records.standing(row).mayHaveJob;
     const message = mayHaveJob ? `${why} It may have a job already: ${remedy} finishes it.` : why;
     this.#lose({ row, status: 'not_started', error: { name: 'GenError', message, code } });
   }

@@ -3,7 +3,6 @@ import { basename, dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { Command, InvalidArgumentError } from 'commander';
 import { type FileStore, fileStore } from '../../adapters/node/index.js';
-import type { OpenCreate } from '../../client/resume.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { quote } from '../../schemas/show.js';
 import { type BatchPlaces, refuseTaken, storeAt, tryStore } from '../batch/places.js';
@@ -11,14 +10,14 @@ import { readRecords } from '../batch/records.js';
 import { reportLines, resultLine, Tally } from '../batch/report.js';
 import { type PromptsFile, type Row, readRows, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
-import { isUnpaid, rowStanding } from '../batch/standing.js';
 import { UnsentCreates } from '../batch/unsent.js';
-import { doing, type JobFlags, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
+import { doing, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
 import { exitCodeOf, messageOf, UsageError } from '../errors.js';
+import { type WaitFlags, waitOptions } from '../run-job.js';
 import type { Session } from '../session.js';
 import { makeDirectory, tryDirectory } from '../target.js';
 
-interface BatchFlags extends Pick<JobFlags, 'out' | 'force' | 'timeout' | 'poll'> {
+interface BatchFlags extends WaitFlags {
   readonly name?: string;
   readonly dest?: string;
   readonly maxTokens?: number;
@@ -115,15 +114,14 @@ interface OpenedBatch {
 
 async function runRows(session: Session, { flags, path, rows, places, store }: OpenedBatch): Promise<void> {
   const { terminal } = session;
-  const retryFailed = flags.retryFailed === true;
-  const records = await readRecords(store, rows);
   const unsent = new UnsentCreates();
   const client = session.client({ store, hooks: unsent.hooks });
-  const open = new Map<string, OpenCreate>();
-  for await (const create of client.openCreates()) open.set(create.idempotencyKey, create);
-  const known = rows.map((row) => ({ row, record: records.of(row) }));
-  const unpaid = known.filter(({ row, record }) => isUnpaid(rowStanding(row, { record, open, retryFailed })));
-  await refuseTaken(unpaid, places, session.signal);
+  const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
+  const unpaid = rows.filter((row) => {
+    const { job, jobId } = records.standing(row);
+    return job === undefined && jobId === undefined;
+  });
+  await refuseTaken(unpaid, places, { records, signal: session.signal });
   session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
   const tally = new Tally();
   const progress = terminal.progress(`Batch ${flags.name ?? basename(path)}`);
@@ -136,12 +134,11 @@ async function runRows(session: Session, { flags, path, rows, places, store }: O
     const { failed, tokens } = report;
     progress.count(report.rows, rows.length, `  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`);
   };
-  const { maxTokens, timeout, poll } = flags;
+  const { maxTokens } = flags;
   const concurrency = Math.max(1, flags.concurrency);
-  const wait = { timeoutMs: timeout, pollIntervalMs: poll };
-  const given = { rows, client, records, open, unsent, places };
+  const plan = { rows, client, records, unsent, places, maxTokens, concurrency, wait: waitOptions(session, flags) };
   try {
-    const { stopped } = await runBatch(session, { ...given, maxTokens, concurrency, retryFailed, wait, onResult });
+    const stopped = await runBatch(session, { ...plan, onResult });
     progress.stop();
     const report = tally.report();
     terminal.result({ report }, reportLines(report));
