@@ -10,19 +10,26 @@ import { ensureBuilt, ROOT } from '../support/build.js';
 
 const FOLDER = join(ROOT, '.guide-crashes');
 const PROGRAM = join(FOLDER, 'program.mjs');
+/** The same, which kills itself in `onCreated`. */
+const KILLED = join(FOLDER, 'killed-in-on-created.mjs');
 const [program] = blocksOf('docs/jobs-that-survive.md').filter(({ language }) => language === 'ts');
 
 beforeAll(async () => {
   await ensureBuilt();
   mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(PROGRAM, program?.code ?? '');
+  const code = program?.code ?? '';
+  writeFileSync(PROGRAM, code);
+  writeFileSync(
+    KILLED,
+    code.replace("{ label: 'user-7' }", "{ onCreated: () => process.kill(process.pid, 'SIGKILL') }"),
+  );
 }, 240_000);
 afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 
 /** Starts the program in a folder of its own, against the sandbox on a port. */
-function start(cwd: string, sandbox: Sandbox, url: string): ChildProcess {
+function start(cwd: string, sandbox: Sandbox, url: string, program = PROGRAM): ChildProcess {
   const env = { ...process.env, GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: url };
-  return spawn(process.execPath, [PROGRAM], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
+  return spawn(process.execPath, [program], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
 }
 
 function ended(child: ChildProcess): Promise<{ code: number | null; stderr: string }> {
@@ -74,4 +81,20 @@ describe('a program that is killed', () => {
     },
     120_000,
   );
+
+  it('in its onCreated makes one job of its create when it is started again', async () => {
+    const sandbox = createSandbox({ jobDurationMs: 100, limits: 'off' });
+    const server = await sandbox.listen({ port: 0 });
+    const cwd = mkdtempSync(join(tmpdir(), 'gen-crash-'));
+    try {
+      expect((await ended(start(cwd, sandbox, server.url, KILLED))).code).toBe(null);
+      expect(sandbox.jobs).toHaveLength(1);
+      expect(await ended(start(cwd, sandbox, server.url))).toEqual({ code: 0, stderr: '' });
+      expect(sandbox.jobs).toHaveLength(2);
+      expect(readdirSync(join(cwd, 'videos'))).toHaveLength(2);
+    } finally {
+      await server.close();
+      rmSync(cwd, { recursive: true, force: true });
+    }
+  }, 120_000);
 });
