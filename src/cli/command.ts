@@ -1,13 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { GlobalFlags, Session } from './session.js';
 
-/** Opens the session of one run. */
 export type OpenSession = (flags: GlobalFlags) => Session;
 
-/** What a command does, given its words and flags. */
 type CommandWork<Flags> = (session: Session, words: readonly string[], flags: Flags) => Promise<void>;
 
-/** Gives a command its work. */
 export function doing<Flags extends object>(command: Command, open: OpenSession, work: CommandWork<Flags>): Command {
   return command.action(async () => {
     const flags = command.optsWithGlobals<Flags & GlobalFlags>();
@@ -15,13 +12,11 @@ export function doing<Flags extends object>(command: Command, open: OpenSession,
   });
 }
 
-/** Adds examples to a command's help. */
 export function withExamples(command: Command, examples: readonly string[]): Command {
   const lines = examples.map((example) => `  $ gen-client ${example}`).join('\n');
   return command.addHelpText('after', `\nExamples:\n${lines}\n`);
 }
 
-/** Flags of every command that makes a job. */
 export interface JobFlags extends GlobalFlags {
   readonly out?: string;
   readonly force?: boolean;
@@ -32,7 +27,6 @@ export interface JobFlags extends GlobalFlags {
   readonly webhook?: string;
 }
 
-/** Adds the flags of every command that makes a job. */
 export function addJobFlags(command: Command): Command {
   return addWaitFlags(command)
     .option('--no-wait', 'print the job and return; go on with "gen-client wait"')
@@ -40,7 +34,6 @@ export function addJobFlags(command: Command): Command {
     .option('--webhook <url>', 'https URL that receives the signed event of the final state');
 }
 
-/** Adds the flags of every command that waits and saves. */
 export function addWaitFlags(command: Command): Command {
   return addSaveFlags(command)
     .option(
@@ -51,7 +44,6 @@ export function addWaitFlags(command: Command): Command {
     .option('--poll <time>', 'how often to look (default: what suits the kind of job)', parseTime);
 }
 
-/** Adds the flags of every command that saves a file. */
 export function addSaveFlags(command: Command): Command {
   return command
     .option(
@@ -68,7 +60,6 @@ export function parseNumber(text: string): number {
   return value;
 }
 
-/** A port. */
 export function parsePort(text: string): number {
   const port = Number(text);
   if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError('Give a port from 0 to 65535.');
@@ -81,7 +72,6 @@ export function parseKey(text: string): string {
   throw new InvalidArgumentError('Give 1 to 255 printable ASCII characters.');
 }
 
-/** Gathers a flag that may be given several times. */
 export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
   return [...(before ?? []), value];
 }

@@ -21,9 +21,7 @@ import {
 import { fateOf, mayHaveCreated } from '../rules/fate.js';
 import { quote } from '../schemas/show.js';
 
-/** What the process ends with. */
 export const EXIT = {
-  /** Done as asked. */
   done: 0,
   /** The job failed, was canceled or blocked; the webhook did not verify. */
   failed: 1,
@@ -33,7 +31,6 @@ export const EXIT = {
   account: 3,
   /** The service or the network failed, or the wait took too long. */
   service: 4,
-  /** Ctrl-C. */
   interrupted: 130,
 } as const;
 
@@ -52,7 +49,6 @@ export function asUsage(cause: unknown): never {
 /** Errors about the request itself. */
 const REQUEST_FAULTS = [BadRequestError, NotFoundError, PayloadTooLargeError, UnprocessableEntityError];
 
-/** The exit code of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (JobError.isInstance(error) || WebhookVerificationError.isInstance(error)) return EXIT.failed;
@@ -91,7 +87,6 @@ export function inFlags(message: string): string {
   return IN_FLAGS.reduce((text, [says, instead]) => text.replace(says, instead), message);
 }
 
-/** What an error says to a person. */
 export function messageOf(error: unknown): string {
   return inFlags(error instanceof Error ? error.message : String(error));
 }
@@ -119,15 +114,12 @@ function codeOf(error: unknown): string {
   return UsageError.isInstance(error) ? 'usage_error' : 'client_error';
 }
 
-/** How to go on. */
 export interface NextStep {
   /** What there is to do: `The job goes on. Wait for it`. */
   readonly what: string;
-  /** The command that does it. */
   readonly command?: string;
 }
 
-/** A step in words for a person. */
 export function sentenceOf({ what, command }: NextStep): string {
   return command === undefined ? what : `${what} with: ${command}`;
 }
@@ -137,7 +129,6 @@ export function sameKeyAgain(key: string): string {
   return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(key)}: it takes up the same job and pays once.`;
 }
 
-/** What to do, in words for a person. */
 const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
   retry: 'Run the same command again.',
   retry_later: 'Try again later.',

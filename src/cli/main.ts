@@ -42,7 +42,6 @@ Exit codes:
   ${EXIT.done} done, ${EXIT.failed} failed job, ${EXIT.usage} usage, ${EXIT.account} account or key, ${EXIT.service} service or network, ${EXIT.interrupted} interrupted
 `;
 
-/** Runs one command line and gives the exit code. */
 export async function main(words: readonly string[], machine: Machine): Promise<number> {
   const terminal = createTerminal(machine, { isJson: asksForJson(words) });
   const signal = machine.signal ?? interruptSignal();

@@ -27,15 +27,12 @@ export interface ReferenceFields {
 /** A value of the command line, and what it stands for in the params. */
 export type Given = readonly [field: string | ReferenceFields, value: unknown];
 
-/** The params of a command line. */
 export interface GivenParams {
   /** Files are in them by value. What was not given is not in them. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** The files, with the fields that they are in. */
   readonly files: readonly { readonly field: string; readonly path: string }[];
 }
 
-/** The params that a command line stands for. */
 export function paramsOf(given: readonly Given[]): GivenParams {
   const fields: Record<string, unknown> = {};
   const files: { field: string; path: string }[] = [];

@@ -30,7 +30,6 @@ export function checkCall(call: JobCall, params: Fields, extra?: Fields): void {
   CALL_CHECKS[call](params, () => {}, { extra });
 }
 
-/** A job to make. */
 interface CommandPlan {
   readonly call: JobCall;
   readonly params: GivenParams;
@@ -75,10 +74,8 @@ export async function runJobCommand(session: Session, { call, params }: CommandP
   });
 }
 
-/** The flags of a command that waits. */
 export type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
 
-/** The options of a wait by its flags. */
 export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
   return { signal, timeoutMs: timeout, pollIntervalMs: poll };
 }
@@ -116,14 +113,12 @@ export function resumeLine(jobs: string | readonly string[], flags: WaitFlags): 
   return ['gen-client wait', ...[jobs].flat().map(quote), ...out, ...(flags.force ? ['--force'] : [])].join(' ');
 }
 
-/** What is known beside the job. */
 interface JobExtras extends Partial<Pick<CreatedJob, 'balance_tokens'>> {
   readonly file?: SavedOutput | undefined;
   /** Whether to say how the file is saved, where it was not. */
   readonly hasSave?: boolean;
 }
 
-/** A job in a few lines for a person. */
 export function describeJob(job: Job, { file, balance_tokens: balance, hasSave }: JobExtras = {}): string[] {
   const model = job.modelId === undefined ? '' : `  ${job.modelId}`;
   const lines = [`${job.id}  ${job.status}${model}`];

@@ -20,11 +20,9 @@ export function variable({ env }: Machine, ...names: readonly string[]): string 
   return names.map((name) => env[name]?.trim()).find(Boolean);
 }
 
-/** One run of a command. */
 export interface Session {
   readonly machine: Machine;
   readonly terminal: Terminal;
-  /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal;
   /** What is known so far: for programs, should the command fail. */
   outcome: Record<string, unknown>;
@@ -36,7 +34,6 @@ export interface Session {
   readonly client: (options?: ClientOptions) => GenClient;
 }
 
-/** Flags that every command takes. */
 export interface GlobalFlags {
   readonly json?: boolean;
   readonly baseUrl?: string | undefined;

@@ -11,7 +11,6 @@ import { quote } from '../schemas/show.js';
 import { type NextStep, UsageError } from './errors.js';
 import type { Session } from './session.js';
 
-/** The flags that say where a file goes. */
 type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
 
 /** `--out -`: the file goes to stdout. */
@@ -64,7 +63,6 @@ export async function makeDirectory(path: string): Promise<void> {
   }
 }
 
-/** Undefined where nothing is. */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

@@ -3,7 +3,6 @@ import type { JobProgress } from '../rules/read-order.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
 
-/** How far something has come. */
 export interface ShownProgress {
   /** Bytes moved, of how many where that is known. */
   bytes(done: number, total: number | undefined): void;
@@ -83,7 +82,6 @@ function minutes(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }
 
-/** A size in megabytes as a person reads it. */
 export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 0)} MB`;
 }
@@ -128,13 +126,11 @@ export interface Terminal {
   progress(label: string): ShownProgress;
 }
 
-/** What a command writes to. */
 export interface OutputStreams {
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
 }
 
-/** A terminal over the process's streams. */
 export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { isJson: boolean }): Terminal {
   const note = (text: string) => {
     if (!isJson) stderr.write(`${plainText(text)}\n`);
@@ -187,20 +183,12 @@ async function pour(body: ReadableStream<Uint8Array>, stdout: Writable, signal: 
   }
 }
 
-/** Why a command was ended from outside. */
-class Interrupted extends Error {
-  override readonly name = 'Interrupted';
-  constructor() {
-    super('Interrupted.');
-  }
-}
-
 /** A signal that aborts on Ctrl-C, a request to terminate or a hang-up; a second one ends the process at once. */
 export function interruptSignal(): AbortSignal {
   const controller = new AbortController();
   // A terminal that is closed, or an ssh session that is dropped, hangs up; Windows has Ctrl-Break.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const) {
-    process.once(name, () => controller.abort(new Interrupted()));
+    process.once(name, () => controller.abort(new Error('Interrupted.')));
   }
   return controller.signal;
 }

@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { signWebhook } from '../../src/webhooks/index.js';
-import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
 import { runCli, startCli } from './run-cli.js';
 
 let folder: string;
@@ -17,20 +14,13 @@ beforeEach(() => {
 });
 
 describe('sandbox', () => {
-  it('prints URL, key, secret and three curl lines that work as they stand, and ends on Ctrl-C', async () => {
+  it('prints URL, key and secret, and ends on Ctrl-C', async () => {
     const run = startCli(['sandbox', '--port', '0', '--job-time', '1ms']);
     await run.shows('GEN_WEBHOOK_SECRET=');
     const { stdout } = run.written;
     const [, url = ''] = /^Sandbox +(http:\/\/127\.0\.0\.1:\d+) /m.exec(stdout) ?? [];
     expect(stdout).toMatch(/^API key +sk_sandbox_\w+$/m);
     expect(stdout).toMatch(/^Secret +whsec_\w+$/m);
-    const lines = stdout.split('\n').filter((line) => line.startsWith('  curl '));
-    expect(lines).toHaveLength(3);
-    const shell = (line: string) => promisify(execFile)('sh', ['-c', `${line} -sS`], { cwd: folder });
-    expect(JSON.parse((await shell(lines[0] ?? '')).stdout).success).toBe(true);
-    const { job } = JSON.parse((await shell(lines[1] ?? '')).stdout).data;
-    await shell((lines[2] ?? '').replace('JOB_ID', job.id));
-    expect(describeMp4(readFileSync(join(folder, 'fox.mp4'))).seconds).toBe(5);
     run.interrupt();
     expect(await run.ended).toMatchObject({ code: 0 });
     await expect(fetch(url)).rejects.toThrow(TypeError);

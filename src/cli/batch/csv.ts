@@ -18,7 +18,6 @@ interface CsvRecord {
   readonly info: { readonly lines: number };
 }
 
-/** The rows of a CSV text. Its first line names the fields. */
 export async function csvRows(path: string, text: string): Promise<ReadRow[]> {
   const kinds = await fieldKinds();
   try {
@@ -45,7 +44,6 @@ function checkedColumns(names: readonly string[]): string[] {
   throw new UsageError(`the column "${repeated}" stands twice. Leave one of them out.`);
 }
 
-/** Reads JSON. Throws a UsageError with what the parser says. */
 export function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -54,7 +52,6 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** What the cell of a field is. `texts` and `objects` are lists. */
 type FieldKind = 'text' | 'number' | 'boolean' | 'texts' | 'objects' | 'object';
 
 /** Columns beside the documented fields whose cells are text, whatever they look like. */

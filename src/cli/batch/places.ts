@@ -19,9 +19,7 @@ import { type Machine, variable } from '../session.js';
 import type { RowRecord, RowRecords } from './records.js';
 import { MOST_FAULTS, type Row } from './rows.js';
 
-/** Where the files of a batch go. */
 export interface BatchPlaces {
-  /** The directory. */
   readonly out: string | undefined;
   /** Whether a file of another content is replaced. */
   readonly force: boolean;
@@ -32,7 +30,6 @@ export interface BatchPlaces {
 /** Makes the destination of an object by its name, with further headers of the put. */
 type MakeObject = (name: string, headers?: Readonly<Record<string, string>>) => StoreObject;
 
-/** An object in the user's store. */
 interface StoreObject {
   readonly url: string;
   readonly destination: OutputDestination & OutputSource;
@@ -117,7 +114,6 @@ export function placedBefore(
   return { ...(file && { file }), ...(url !== undefined && { stored: { url } }) };
 }
 
-/** What a file belongs to. */
 interface PlacingOptions extends BatchPlaces {
   readonly client: GenClient;
   readonly records: RowRecords;
@@ -185,7 +181,6 @@ export async function refuseTaken(
   if (faults.length > 0) throw new UsageError(faults.slice(0, MOST_FAULTS).join('\n'));
 }
 
-/** How many objects are asked for at once. */
 const LOOKS_AT_ONCE = 16;
 /** What the service may make of a row: the type is known when the job is done. */
 const PICTURES = ['.png', '.jpg', '.webp'];

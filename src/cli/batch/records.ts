@@ -12,12 +12,10 @@ import type { Row } from './rows.js';
 export interface RowRecord {
   /** Tokens that its job may cost. */
   readonly quotedTokens?: number;
-  /** The job, once it has ended. */
   readonly job?: Job;
   /** Where its file is, or was being written to: in a directory, and in a store. */
   readonly path?: string | undefined;
   readonly url?: string | undefined;
-  /** Whether the file is there. */
   readonly isStored?: boolean;
 }
 
@@ -39,7 +37,6 @@ const KEPT_MS = 3_650 * 24 * 60 * 60_000;
 
 type Keyed = Pick<Row, 'key'>;
 
-/** What tells where the rows stand. */
 interface Known {
   readonly store: Store;
   readonly records: Map<string, RowRecord>;
@@ -49,7 +46,6 @@ interface Known {
   readonly retryFailed: boolean;
 }
 
-/** The records of the rows of a batch. */
 export class RowRecords {
   readonly #known: Known;
 
@@ -57,12 +53,10 @@ export class RowRecords {
     this.#known = known;
   }
 
-  /** What is known of a row. */
   of({ key }: Keyed): RowRecord {
     return this.#known.records.get(key) ?? {};
   }
 
-  /** Where a row stands. */
   standing(row: Keyed): Standing {
     const { open, retryFailed } = this.#known;
     const { job } = this.of(row);

@@ -2,7 +2,6 @@
 import { usdOf } from '../../rules/price.js';
 import type { RowResult } from './run-batch.js';
 
-/** What a batch came to. */
 export interface BatchReport {
   readonly rows: number;
   readonly completed: number;
@@ -27,7 +26,6 @@ interface Cost {
   tokens: number;
 }
 
-/** Adds up results as they come. */
 export class Tally {
   /** Rows whose job has failed. The other rows that failed have none. */
   failedJobs = 0;
@@ -53,13 +51,13 @@ export class Tally {
   }
 
   report(): BatchReport {
-    const { completed, failed, pending, not_saved: notSaved, not_started: notStarted } = this.#counts;
-    const rows = completed + failed + pending + notSaved + notStarted;
+    const { not_saved: notSaved, not_started: notStarted, ...counts } = this.#counts;
+    const rows = Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
     const [tokens, quotedTokens] = [this.#tokens, this.#quotedTokens];
     const byModel = byCost(this.#models).map(([model, cost]) => ({ model, ...cost }));
     const byLabel = byCost(this.#labels).map(([label, cost]) => ({ label, ...cost }));
-    const counts = { rows, completed, failed, pending, notSaved, notStarted };
-    return { ...counts, tokens, usd: usdOf(tokens), quotedTokens, byModel, ...(byLabel.length > 0 && { byLabel }) };
+    const costs = { tokens, usd: usdOf(tokens), quotedTokens, byModel, ...(byLabel.length > 0 && { byLabel }) };
+    return { rows, ...counts, notSaved, notStarted, ...costs };
   }
 }
 
@@ -72,7 +70,6 @@ function byCost(costs: ReadonlyMap<string, Cost>): [string, Cost][] {
   return [...costs].sort(([, one], [, other]) => other.tokens - one.tokens);
 }
 
-/** A report for a person. */
 export function reportLines(report: BatchReport): string[] {
   const { rows, completed, failed, pending, notSaved, notStarted, tokens, quotedTokens } = report;
   const costs = [
@@ -94,7 +91,6 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** A row's result for a person. */
 export function resultLine({ row, status, job, file, stored, error, next, sameAs }: RowResult): string {
   const words = [`line ${row.line}`, row.id, status.replace('_', ' '), job?.id];
   if (job?.finalTokenCost) words.push(counted(job.finalTokenCost, 'token'));

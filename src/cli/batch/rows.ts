@@ -18,7 +18,6 @@ import { csvRows, type ReadRow, readJson } from './csv.js';
 /** The path that stands for standard input. */
 export const STDIN = '-';
 
-/** A prompts file. */
 export interface PromptsFile {
   /** The path that was given; `-` for standard input. */
   readonly path: string;
@@ -51,7 +50,6 @@ function readJsonRow(text: string): Fields {
   return value;
 }
 
-/** One job of a batch. */
 export interface Row {
   /** The line in the prompts file, from 1. */
   readonly line: number;

@@ -31,7 +31,6 @@ import type { RowRecords } from './records.js';
 import type { Row } from './rows.js';
 import type { UnsentCreates } from './unsent.js';
 
-/** What became of a row. */
 export interface RowResult extends Placed {
   readonly row: Pick<Row, 'line' | 'id' | 'label' | 'call' | 'key'>;
   /**
@@ -42,14 +41,12 @@ export interface RowResult extends Placed {
   /** The line of the row whose job this is, because both have the same key. */
   readonly sameAs?: number | undefined;
   readonly job?: Job | undefined;
-  /** What the service warns of. */
   readonly warnings?: readonly string[] | undefined;
   readonly error?: Record<string, unknown> | undefined;
   /** The command that fetches a file which could not be placed. */
   readonly next?: string | undefined;
 }
 
-/** How to run a batch. */
 export interface BatchPlan {
   readonly rows: readonly Row[];
   /** Keeps its creates in the store of the batch. */
@@ -61,7 +58,6 @@ export interface BatchPlan {
   readonly maxTokens: number | undefined;
   readonly concurrency: number;
   readonly wait: { readonly timeoutMs?: number | false | undefined; readonly pollIntervalMs?: number | undefined };
-  /** Called with each result, in the order in which rows end. */
   readonly onResult: (result: RowResult) => void;
 }
 
@@ -95,17 +91,12 @@ const LOST_TRIES = 3;
 /** A job that is made again by its own run: the failure is not the row's last word. */
 const RESUBMITTED = 'reference_asset_pending';
 
-/** Why a row is not started, and what finishes it. */
-const LEFT_OUT = {
-  batch_stopped: ['The batch was stopped.', 'the next run'],
-  budget_exceeded: ['It would pass --max-tokens.', 'a higher limit'],
-} as const;
+const LEFT_OUT = { batch_stopped: 'The batch was stopped.', budget_exceeded: 'It would pass --max-tokens.' };
 
 class BatchRun {
   readonly #session: Session;
   readonly #plan: BatchPlan;
   readonly #budget: Budget | undefined;
-  /** What was accepted in this run. */
   readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
   /**
    * Rows to try again: --max-tokens had no room, until a job that fails gives its tokens back, or the answer to the create
@@ -267,9 +258,8 @@ class BatchRun {
   }
 
   #leaveOut(row: Row, code: keyof typeof LEFT_OUT): undefined {
-    const [why, remedy] = LEFT_OUT[code];
     const mayHaveJob = this.#lost.has(row) || this.#plan.records.standing(row).mayHaveJob;
-    const message = mayHaveJob ? `${why} It may have a job already: ${remedy} finishes it.` : why;
+    const message = `${LEFT_OUT[code]}${mayHaveJob ? ' It may have a job already, which a later run takes up.' : ''}`;
     this.#lose({ row, status: 'not_started', error: { name: 'GenError', message, code } });
   }
 

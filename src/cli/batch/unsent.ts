@@ -6,36 +6,33 @@ const STOPPED = Symbol('stopped');
 
 /** The creates that queue, so that they can be ended before they cost anything. */
 export class UnsentCreates {
-  readonly #queued = new Map<string, AbortController>();
-  readonly #all = new Map<string, AbortController>();
+  readonly #creates = new Map<string, { readonly end: AbortController; isSent: boolean }>();
   #isStopped = false;
 
   /** Told of each request of the client. A request that is told to come later queues again. */
   readonly hooks: Hooks = {
-    onRequest: ({ idempotencyKey = '' }) => void this.#queued.delete(idempotencyKey),
+    onRequest: ({ idempotencyKey = '' }) => this.#note(idempotencyKey, true),
     onResponse: ({ idempotencyKey = '', error }) => {
-      const create = this.#all.get(idempotencyKey);
-      if (create && isRateLimited(error)) this.#queue(idempotencyKey, create);
+      if (isRateLimited(error)) this.#note(idempotencyKey, false);
     },
   };
 
   /** Works on a create. Its signal aborts with the outer one, and when the batch stops while the create queues. */
   async while<T>(key: string, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const create = new AbortController();
-    this.#all.set(key, create);
-    this.#queue(key, create);
+    const end = new AbortController();
+    this.#creates.set(key, { end, isSent: false });
+    this.#endUnsent();
     try {
-      return await work(AbortSignal.any([outer, create.signal]));
+      return await work(AbortSignal.any([outer, end.signal]));
     } finally {
-      this.#all.delete(key);
-      this.#queued.delete(key);
+      this.#creates.delete(key);
     }
   }
 
   /** Ends what queues, now and later. */
   stop(): void {
     this.#isStopped = true;
-    for (const create of this.#queued.values()) create.abort(STOPPED);
+    this.#endUnsent();
   }
 
   /** Whether a create was ended because the batch has stopped. */
@@ -43,8 +40,14 @@ export class UnsentCreates {
     return error === STOPPED;
   }
 
-  #queue(key: string, create: AbortController): void {
-    this.#queued.set(key, create);
-    if (this.#isStopped) create.abort(STOPPED);
+  #note(key: string, isSent: boolean): void {
+    const create = this.#creates.get(key);
+    if (create) create.isSent = isSent;
+    this.#endUnsent();
+  }
+
+  #endUnsent(): void {
+    if (!this.#isStopped) return;
+    for (const { end, isSent } of this.#creates.values()) if (!isSent) end.abort(STOPPED);
   }
 }

@@ -103,7 +103,6 @@ async function readFile({ machine }: Session, path: string, name: string | undef
   throw new UsageError(`"${path}" is not a regular file. Name the batch with --name, ${why}.`);
 }
 
-/** The rows of a batch, and its store. */
 interface OpenedBatch {
   readonly flags: BatchFlags;
   readonly path: string;
@@ -162,7 +161,6 @@ async function placesOf(session: Session, { out, dest, force }: BatchFlags): Pro
   return { out, force: force === true, destination };
 }
 
-/** A row's result, as soon as there is one. */
 function tell({ terminal }: Session, result: RowResult): void {
   const { row, ...rest } = result;
   if (terminal.isJson)

@@ -4,7 +4,6 @@ import { doing, type OpenSession, parseKey, withExamples } from '../command.js';
 import { paramsOf, sendingFiles } from '../references.js';
 import { characterImageCommand } from './create.js';
 
-/** `gen-client character`. */
 export function characterCommand(open: OpenSession): Command {
   const command = new Command('character').description('Registered characters, and one-off character images.');
   for (const make of [registerCommand, characterImageCommand, listCommand, getCommand, deleteCommand]) {

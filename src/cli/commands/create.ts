@@ -62,7 +62,6 @@ const AUDIO: readonly Param[] = [
   ['--no-audio', 'without sound', 'generate_audio'],
 ];
 
-/** `gen-client video`. */
 export function videoCommand(open: OpenSession): Command {
   const command = new Command('video').description('Make a video from a prompt. Local files are uploaded on the way.');
   withExamples(command, [
@@ -99,7 +98,6 @@ export function videoCommand(open: OpenSession): Command {
   });
 }
 
-/** `gen-client image`. */
 export function imageCommand(open: OpenSession): Command {
   const command = new Command('image').description('Make an image from a prompt. Local files are uploaded on the way.');
   withExamples(command, [
@@ -120,7 +118,6 @@ export function imageCommand(open: OpenSession): Command {
   });
 }
 
-/** `gen-client edit`. */
 export function editCommand(open: OpenSession): Command {
   const command = new Command('edit').description(
     'Transform, restyle or extend a video. A local file is uploaded on the way.',
@@ -147,7 +144,6 @@ export function editCommand(open: OpenSession): Command {
   });
 }
 
-/** `gen-client character create`. */
 export function characterImageCommand(open: OpenSession): Command {
   const command = new Command('create').description('Make a one-off character image.');
   withExamples(command, ['character create Mira "red hair, green coat, ink drawing" --out mira.png']);

@@ -1,7 +1,22 @@
 import { Command } from 'commander';
+import type { GenClient } from '../../client/client.js';
+import {
+  APIError,
+  AuthenticationError,
+  ConnectionError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
+  ServerError,
+  TimeoutError,
+} from '../../errors/index.js';
+import { isRateLimited } from '../../rules/fate.js';
+import { WEBHOOK_TOLERANCE_S as WINDOW_S } from '../../rules/limits.js';
+import { systemClock, systemRandom } from '../../runtime/clock.js';
+import type { Fields } from '../../schemas/envelope.js';
+import { signWebhook } from '../../webhooks/index.js';
 import { doing, type OpenSession, withExamples } from '../command.js';
-import { type Check, type CheckStatus, checkKey, checkService, checkWebhook } from '../doctor/checks.js';
-import { EXIT, UsageError } from '../errors.js';
+import { EXIT, messageOf, UsageError } from '../errors.js';
 import { type Session, variable } from '../session.js';
 
 /** `gen-client doctor`: what is wrong between this machine and the service. */
@@ -27,8 +42,9 @@ export function doctorCommand(open: OpenSession): Command {
 const ONCE = { maxRetries: 0, maxRetryAfterMs: 0, timeoutMs: 15_000, rateLimit: 'off' } as const;
 
 /** Looks at five things that cost no token. Without the service, clock and key cannot be seen; without the key, no scopes. */
-async function diagnose({ client: open, machine, signal }: Session, webhook: string | undefined): Promise<Check[]> {
-  const client = open(ONCE);
+async function diagnose(session: Session, webhook: string | undefined): Promise<Check[]> {
+  const { machine, signal } = session;
+  const client = session.client(ONCE);
   const checks = await checkService(client, signal);
   if (checks[0]?.status === 'ok') {
     const hasKey = variable(machine, 'GEN_API_KEY') !== undefined;
@@ -37,8 +53,7 @@ async function diagnose({ client: open, machine, signal }: Session, webhook: str
   }
   const untried = 'Pass --webhook https://… to try your receiver with a signed event.';
   if (webhook === undefined) return [...checks, { name: 'webhook', status: 'skipped', message: untried }];
-  const secret = variable(machine, 'GEN_WEBHOOK_SECRET');
-  return [...checks, await checkWebhook({ url: webhook, secret, signal })];
+  return [...checks, await checkWebhook(webhook, session)];
 }
 
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: 'ok', warning: 'warning', failed: 'FAILED', skipped: '-' };
@@ -53,4 +68,187 @@ function exitCode(checks: readonly Check[]): number {
   if (failed('service')) return EXIT.service;
   if (failed('key')) return EXIT.account;
   return checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.done;
+}
+
+type CheckStatus = 'ok' | 'warning' | 'failed' | 'skipped';
+
+interface Check {
+  readonly name: 'service' | 'clock' | 'key' | 'scopes' | 'webhook';
+  readonly status: CheckStatus;
+  /** What was seen, and what to do about it. */
+  readonly message: string;
+  readonly [fact: string]: unknown;
+}
+
+const about =
+  (name: Check['name']) =>
+  (status: CheckStatus, message: string, facts: Fields = {}): Check => ({ name, status, message, ...facts });
+
+const NOTED_SKEW_S = 30;
+
+/** Whether the service answers GET /v1/models, which needs no key, and this machine's clock against its Date header. */
+async function checkService(client: GenClient, signal: AbortSignal): Promise<Check[]> {
+  const says = about('service');
+  const begun = systemClock.now();
+  try {
+    const { data, response } = await client.models.list({ signal }).withResponse();
+    const durationMs = systemClock.now() - begun;
+    const models = data.models.length;
+    if (models === 0) return [says('failed', 'It lists no models. Is this the base URL of the service?')];
+    const message = `It answers in ${Math.round(durationMs)} ms and lists ${models} models.`;
+    return [says('ok', message, { models }), clockCheck(response.headers.get('date'), begun + durationMs / 2)];
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isRateLimited(error)) return [says('failed', `GET /v1/models answers 429. ${comeBack(error.retryAfterMs)}`)];
+    const isSilent = ConnectionError.isInstance(error) || TimeoutError.isInstance(error);
+    if (isSilent) return [says('failed', `No answer: ${messageOf(error)}`)];
+    return [says('failed', `${messageOf(error)} Is this the base URL of the service?`)];
+  }
+}
+
+function clockCheck(header: string | null, now: number): Check {
+  const says = about('clock');
+  const date = Date.parse(header ?? '');
+  if (Number.isNaN(date)) return says('skipped', 'The service sends no Date header.');
+  // The header has whole seconds.
+  const skewS = Math.round((now - date - 500) / 1000);
+  const off = Math.abs(skewS);
+  const direction = skewS < 0 ? 'behind' : 'ahead of';
+  const message = `This machine is ${off} s ${direction} the service; webhooks are refused from ${WINDOW_S} s on.`;
+  if (off >= WINDOW_S) return says('failed', `${message} Set the clock.`, { skewS });
+  return says(off >= NOTED_SKEW_S ? 'warning' : 'ok', message, { skewS });
+}
+
+/** Whether the key is taken, as the answer to an unknown job tells, and what it may do. */
+async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check[]> {
+  const says = about('key');
+  const error = await errorOf(client.jobs.get(NO_ID, { signal }), signal);
+  const code = APIError.isInstance(error) ? error.code : undefined;
+  if (AuthenticationError.isInstance(error)) return [says('failed', 'The key is wrong or revoked.', { code })];
+  if (code === 'account_not_active') {
+    return [says('failed', 'The account is suspended. Contact the support of the service.', { code })];
+  }
+  if (isRateLimited(error)) {
+    return [says('failed', `The key could not be checked: 429. ${comeBack(error.retryAfterMs)}`, { code })];
+  }
+  if (!NotFoundError.isInstance(error) && code !== 'scope_missing') {
+    return [says('failed', `The answer for an unknown job does not tell: ${messageOf(error)}`, { code })];
+  }
+  return [says('ok', 'The key is valid.'), await scopesCheck(client, signal, error)];
+}
+
+/** Why a call was refused; undefined where it was not. */
+async function errorOf(call: PromiseLike<unknown>, signal: AbortSignal): Promise<unknown> {
+  try {
+    await call;
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    return error;
+  }
+}
+
+const NO_ID = 'gen-client-doctor-none';
+
+/** Reads, and requests that the document says can only be refused: no field that a job, a character or an upload needs is in them. */
+const OPERATIONS = [
+  ['GET', '/v1/characters'],
+  ['GET', '/v1/voices'],
+  ['POST', '/v1/characters'],
+  ['POST', '/v1/images'],
+  ['POST', '/v1/videos'],
+  ['POST', '/v1/video-edits'],
+  ['DELETE', '/v1/characters/{id}'],
+  ['POST', '/v1/uploads'],
+  ['DELETE', '/v1/uploads/{id}'],
+] as const;
+
+/** Errors that come before the service has looked at the key's scopes. */
+const TELLS_NOTHING = [AuthenticationError, PermissionDeniedError, RateLimitError, ServerError];
+
+async function scopesCheck(client: GenClient, signal: AbortSignal, unknownJob: unknown): Promise<Check> {
+  const permissions = [permissionIn('GET /v1/jobs/{id}', unknownJob)];
+  for (const [method, path] of OPERATIONS) {
+    const request = { method, path: path.replace('{id}', NO_ID), ...(method === 'POST' && { body: {} }) };
+    permissions.push(permissionIn(`${method} ${path}`, await errorOf(client.request(request, { signal }), signal)));
+  }
+  const operations = (wanted: boolean | undefined) =>
+    permissions.flatMap(({ operation, allowed }) => (allowed === wanted ? [operation] : [])).join(', ');
+  const [denied, untold] = [operations(false), operations(undefined)];
+  const says = about('scopes');
+  if (denied !== '') return says('warning', `The key may not: ${denied}.`, { permissions });
+  if (untold !== '') return says('warning', `The answers do not tell of: ${untold}.`, { permissions });
+  return says('ok', 'The key may do everything that this package calls.', { permissions });
+}
+
+/** Whether the key may do something; `allowed` is undefined where the answer does not tell. */
+function permissionIn(operation: string, error: unknown) {
+  const code = APIError.isInstance(error) ? error.code : undefined;
+  if (code === 'scope_missing') return { operation, allowed: false, code };
+  const isTold = error === undefined || (code !== undefined && !TELLS_NOTHING.some((kind) => kind.isInstance(error)));
+  return { operation, allowed: isTold ? true : undefined, code };
+}
+
+function comeBack(retryAfterMs: number | undefined): string {
+  const when = retryAfterMs ? `${Math.ceil(retryAfterMs / 1000)} s` : 'a minute';
+  return `The rate limit of the account is used up. Run this command again in ${when}.`;
+}
+
+const PING_TIMEOUT_MS = 10_000;
+const OLD_S = 301;
+/** No receiver does anything for this type: those of the service begin with "job.". */
+const PING_TYPE = 'doctor.ping';
+
+/**
+ * Sends a receiver an event that is signed, one that is forged and one that is old, all of a type that means nothing to it. A
+ * good receiver takes the first and refuses the others.
+ */
+async function checkWebhook(url: string, { machine, signal }: Session): Promise<Check> {
+  const says = about('webhook');
+  const secret = variable(machine, 'GEN_WEBHOOK_SECRET');
+  if (secret === undefined) return says('failed', 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.');
+  const begun = systemClock.now();
+  const id = `evt_doctor_${systemRandom.uuid()}`;
+  const event = { object: 'event', id, type: PING_TYPE, created: new Date(begun).toISOString(), data: {} };
+  const stamp = Math.floor(begun / 1000);
+  const send = async (options: { readonly secret: string; readonly timestamp: number }): Promise<unknown> => {
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(PING_TIMEOUT_MS)]);
+    const init = {
+      method: 'POST',
+      ...(await signWebhook(event, options)),
+      redirect: 'manual',
+      signal: inTime,
+    } as const;
+    try {
+      const response = await fetch(url, init);
+      await response.body?.cancel();
+      return response;
+    } catch (error) {
+      signal.throwIfAborted();
+      return error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    }
+  };
+  const signed = await send({ secret, timestamp: stamp });
+  if (!(signed instanceof Response)) return says('failed', `${url} does not answer: ${messageOf(signed)}`);
+  const { status } = signed;
+  const facts = { url, httpStatus: status, durationMs: Math.round(systemClock.now() - begun) };
+  if (!signed.ok) {
+    return says('failed', `A signed event was answered with ${status}. Does it have the same secret?`, facts);
+  }
+  const forged = await send({ secret: `not ${secret}`, timestamp: stamp });
+  const old = await send({ secret, timestamp: stamp - OLD_S });
+  const isTaken = (answer: unknown) => answer instanceof Response && answer.ok;
+  const taken = [isTaken(forged) ? 'a forged event' : [], isTaken(old) ? 'an event of 301 s ago' : []].flat();
+  if (taken.length > 0) return says('failed', `The receiver also takes ${taken.join(' and ')}. Verify events.`, facts);
+  const message = `A signed event was answered with ${status} in ${facts.durationMs} ms; a forged and an old one were refused.`;
+  if (isPublic(url)) return says('ok', message, facts);
+  return says('warning', `${message} The service itself needs a public https URL.`, facts);
+}
+
+/** Whether the service can reach it, as far as the name tells. */
+function isPublic(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  const isPrivate =
+    /^(localhost|.*\.(local|internal|localhost)|127\..*|10\..*|192\.168\..*|169\.254\..*|172\.(1[6-9]|2\d|3[01])\..*|\[.*\])$/;
+  return protocol === 'https:' && !isPrivate.test(hostname);
 }

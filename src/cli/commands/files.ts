@@ -17,7 +17,6 @@ interface UploadFlags {
   readonly name?: string;
 }
 
-/** `gen-client upload`. */
 export function uploadCommand(open: OpenSession): Command {
   const command = new Command('upload')
     .description('Upload files for use as references or sources; prints their upload ids.')
@@ -63,7 +62,6 @@ async function uploadWithProgress(session: Session, path: string, options: FileO
   }
 }
 
-/** `gen-client download`. */
 export function downloadCommand(open: OpenSession): Command {
   const command = new Command('download')
     .description("Save a finished job's file, into the working directory unless --out says otherwise.")

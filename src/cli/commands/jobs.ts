@@ -14,7 +14,6 @@ import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } fro
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
 
-/** `gen-client job`. */
 export function jobCommand(open: OpenSession): Command {
   const command = new Command('job').description('Show a job as it stands.').argument('<job>', 'job id');
   withExamples(command, ['job job_123', 'job job_123 --json | jq -r .job.status']);

@@ -3,7 +3,6 @@ import { modelCapabilities } from '../../catalog.js';
 import type { Fields } from '../../schemas/envelope.js';
 import { doing, type OpenSession, withExamples } from '../command.js';
 
-/** `gen-client models`. */
 export function modelsCommand(open: OpenSession): Command {
   const command = new Command('models').description("List the service's models with what they can do. Needs no key.");
   withExamples(command, ['models', 'models --json | jq ".models[0]"']);

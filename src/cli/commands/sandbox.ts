@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { quote } from '../../schemas/show.js';
 import { doing, type OpenSession, parseNumber, parsePort, parseTime, withExamples } from '../command.js';
-import { asUsage, EXIT } from '../errors.js';
+import { asUsage } from '../errors.js';
 import { untilInterrupted } from '../terminal.js';
 
 interface SandboxFlags {
@@ -47,16 +47,12 @@ export function sandboxCommand(open: OpenSession): Command {
       `Sandbox   ${url}   (page in a browser, control under /_sandbox/)`,
       `API key   ${apiKey}`,
       `Secret    ${webhookSecret}`,
-      '',
-      'Try:',
-      ...curlLines(url, apiKey).map((line) => `  ${line}`),
     ]);
     terminal.note(
       `export GEN_BASE_URL=${quote(url)} GEN_API_KEY=${quote(apiKey)} GEN_WEBHOOK_SECRET=${quote(webhookSecret)}`,
     );
     await untilInterrupted(session.signal);
     await server.close();
-    session.exitCode = EXIT.done;
   });
 }
 
@@ -75,15 +71,4 @@ async function sandboxFromFlags(flags: SandboxFlags) {
   } catch (cause) {
     return asUsage(cause);
   }
-}
-
-/** The models, a video and its file: what one tries first. */
-function curlLines(url: string, apiKey: string): string[] {
-  const key = `-H ${quote(`authorization: Bearer ${apiKey}`)}`;
-  const json = `-H 'content-type: application/json' --data-raw '{"prompt":"a fox at dawn"}'`;
-  return [
-    `curl ${quote(`${url}/v1/models`)}`,
-    `curl -X POST ${quote(`${url}/v1/videos`)} ${key} ${json}`,
-    `curl ${quote(`${url}/v1/jobs/JOB_ID/output`)} ${key} -o fox.mp4`,
-  ];
 }

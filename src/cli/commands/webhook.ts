@@ -25,7 +25,6 @@ interface VerifyFlags {
   readonly now?: number;
 }
 
-/** `gen-client webhook`. */
 export function webhookCommand(open: OpenSession): Command {
   const command = new Command('webhook').description('Receive or check signed events. Needs GEN_WEBHOOK_SECRET.');
   command.addCommand(listenCommand(open)).addCommand(verifyCommand(open));
