@@ -6,6 +6,8 @@ import { CORE, fromCore, writeCore } from './scripts/core.js';
 import { ENTRY_POINTS, sourceOf } from './scripts/entry-points.js';
 import { pure, withoutDocComments } from './scripts/pure.js';
 
+type Plugin = NonNullable<Options['esbuildPlugins']>[number];
+
 /** What `package.json` exports, by the file it is built into. */
 const DOORS = Object.fromEntries(ENTRY_POINTS.map((name) => [name, sourceOf(name)]));
 writeCore();
@@ -14,7 +16,7 @@ writeCore();
  * Workers and browsers load the sandbox too, so no `import 'node:http'` may stand in its files: what its packages need of
  * Node is taken from the runtime when it is used.
  */
-const builtInsOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
+const builtInsOnDemand: Plugin = {
   name: 'built-ins-on-demand',
   setup(build) {
     build.onResolve({ filter: new RegExp(`^(node:)?(${builtinModules.join('|')})$`) }, ({ path, importer }) =>
@@ -29,7 +31,7 @@ const builtInsOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
 };
 
 /** Jest's jsdom has no TextEncoder and no TextDecoder: what a bundled package makes of them is made when it is used. */
-const textOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
+const textOnDemand: Plugin = {
   name: 'text-on-demand',
   setup(build) {
     build.onLoad({ filter: /[\\/]node_modules[\\/](ky|iobuffer|fast-png)[\\/].*\.js$/ }, async ({ path }) => ({
@@ -41,7 +43,7 @@ const textOnDemand: NonNullable<Options['esbuildPlugins']>[number] = {
 };
 
 /** Tells scripts/finish-build.ts which packages are bundled. */
-const noteInputs = (name: string): NonNullable<Options['esbuildPlugins']>[number] => ({
+const noteInputs = (name: string): Plugin => ({
   name: 'note-inputs',
   setup(build) {
     build.initialOptions.metafile = true;
@@ -81,26 +83,21 @@ function part(name: string, format: 'esm' | 'cjs', options: Options): Options {
   return { ...shared, name, format, esbuildPlugins: plugins, ...options };
 }
 
+/** Declarations in the CommonJS form; scripts/finish-build.ts lets the ESM form point to them. */
+const types: Options = {
+  name: 'types',
+  format: 'cjs',
+  entry: { ...DOORS, shared: 'scripts/shared-types.ts' },
+  clean: false,
+  dts: { only: true },
+};
+
 export default defineConfig(({ dts = true }) => [
   part('esm', 'esm', { entry: { ...DOORS, ...CORE }, sourcemap: true }),
   // The bin runs as a module only, and prints no stack.
   part('cli', 'esm', { entry: { cli: 'src/cli/index.ts' }, minify: true }),
-  part('cjs', 'cjs', {
-    // tsup makes CommonJS of the split modules in a second step, whose maps would lead to the first step's output.
-    entry: { ...DOORS, ...CORE },
-    // These packages are ESM only, and `require` of ESM came with Node 22.12.
-    noExternal: [...BUNDLED, 'ky', 'p-retry', 'is-network-error'],
-  }),
-  // Declarations in the CommonJS form; scripts/finish-build.ts lets the ESM form point to them.
-  ...(dts
-    ? [
-        {
-          name: 'types',
-          format: 'cjs',
-          entry: { ...DOORS, shared: 'scripts/shared-types.ts' },
-          clean: false,
-          dts: { only: true },
-        } satisfies Options,
-      ]
-    : []),
+  // These packages are ESM only, and `require` of ESM came with Node 22.12. tsup makes CommonJS of the split modules in a second
+  // step, whose maps would lead to the first step's output.
+  part('cjs', 'cjs', { entry: { ...DOORS, ...CORE }, noExternal: [...BUNDLED, 'ky', 'p-retry', 'is-network-error'] }),
+  ...(dts ? [types] : []),
 ]);

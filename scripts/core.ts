@@ -28,41 +28,25 @@ export function writeCore(): void {
   const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).map((file) => join(SOURCE, file));
   for (const name of ['core', 'client'] as const) {
     const above = files.filter((path) => path.endsWith('.ts') && rowOf(path)?.[1] === name);
-    // What checks a webhook is one file for all of them, so it is taken as a whole.
+    // What checks a webhook is one file for all of them.
+    const taken = new Set([join(SOURCE, 'webhooks/index.ts'), ...above.flatMap(takenBy)]);
     writeFileSync(
       CORE[name],
-      `${exportsOf(takenBy(above))}export * from '${pathTo(join(SOURCE, 'webhooks/index.ts'))}';\n`,
+      [...taken]
+        .sort()
+        .map((path) => `export * from '${pathTo(path)}';\n`)
+        .join(''),
     );
   }
 }
 
-/** The names that files import from modules of the core; `*` where they take a module as a whole. */
-function takenBy(files: readonly string[]): Map<string, Set<string>> {
-  const taken = new Map<string, Set<string>>();
-  for (const file of files) {
-    const imports = /^(?:import|export) (?:\{([^}]*)\}|\* as \w+) from '(\.[^']+)';/gm;
-    for (const [, names, specifier = ''] of readFileSync(file, 'utf8').matchAll(imports)) {
-      const source = resolve(dirname(file), specifier.replace(/\.js$/, '.ts'));
-      if (!isCore(source)) continue;
-      const known = taken.get(source) ?? new Set();
-      taken.set(source, known);
-      for (const name of names?.split(',') ?? ['*']) known.add(name.trim().replace(/ as \w+$/, ''));
-    }
-  }
-  return taken;
-}
-
-/** An exported name means one thing, so a name that two modules give is written once. */
-function exportsOf(taken: ReadonlyMap<string, ReadonlySet<string>>): string {
-  const given = new Set<string>();
-  const lines = [...taken].sort().flatMap(([source, names]) => {
-    const path = pathTo(source);
-    if (names.has('*')) return [`export * from '${path}';`];
-    const own = [...names].filter((name) => name !== '' && !name.startsWith('type ') && !given.has(name)).sort();
-    for (const name of own) given.add(name);
-    return own.length > 0 ? [`export { ${own.join(', ')} } from '${path}';`] : [];
-  });
-  return `${lines.join('\n')}\n`;
+/** The modules of the core that a file takes values from. */
+function takenBy(file: string): string[] {
+  const imports = /^(?:import|export) (?:\{([^}]*)\}|\* as \w+) from '(\.[^']+)';/gm;
+  return [...readFileSync(file, 'utf8').matchAll(imports)]
+    .filter(([, names]) => names?.split(',').some((name) => /^\s*(?!type )\w/.test(name)) ?? true)
+    .map(([, , specifier = '']) => resolve(dirname(file), specifier.replace(/\.js$/, '.ts')))
+    .filter(isCore);
 }
 
 /**

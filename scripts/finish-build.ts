@@ -6,12 +6,6 @@ import { join } from 'node:path';
 /** MIT has a thousand characters. What is shorter says where a licence is, and is none. */
 const SHORTEST_LICENCE = 500;
 
-interface Manifest {
-  readonly name: string;
-  readonly version: string;
-  readonly license: string;
-}
-
 /**
  * The types of an import and of a `require` are the same ones this way. Were there two sets, a class with private fields
  * in one would not be assignable to the same class in the other.
@@ -56,7 +50,7 @@ function gatherLicences(): void {
 }
 
 function notice(folder: string): string {
-  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
   const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim();
   if (text.length < SHORTEST_LICENCE) throw new Error(`${folder} is bundled, and its licence is not there in full.`);

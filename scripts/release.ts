@@ -1,5 +1,5 @@
 // The steps of a release: `node scripts/release.ts check v0.2.0`, `… notes`, `… publish FILE`. CONTRIBUTING.md has the order.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
@@ -23,39 +23,32 @@ const ADDRESSES = {
 
 /** What keeps a tag from being released, in sentences that say what to do. */
 export function problemsOf({ manifest, changelog, versionSource, tag, builtIn, isOnMain }: Release): string[] {
-  const { version } = manifest;
+  const { version, repository } = manifest;
   const missing = Object.entries(ADDRESSES)
     .filter(([field]) => !JSON.stringify(manifest[field] ?? '').includes('://'))
     .map(([field, example]) => `package.json has no \`${field}\`: fill in where the code lives, as ${example}.`);
-  const elsewhere =
-    builtIn !== undefined &&
-    missing.length === 0 &&
-    !JSON.stringify(manifest.repository).includes(`github.com/${builtIn}`);
+  const isElsewhere =
+    builtIn !== undefined && missing.length === 0 && !JSON.stringify(repository).includes(`github.com/${builtIn}`);
   const headings = changelog.match(/^## .*$/gm) ?? [];
-  return [
-    ...missing,
-    ...told(elsewhere, `npm refuses a package that is built in ${builtIn} while \`repository\` names another one.`),
-    ...told(!isOnMain, `${tag} is not on main: merge what it names into main, and tag it there.`),
-    ...told(
+  const isDated = (heading: string) => heading.startsWith(`## [${version}] - `) && /\d{4}-\d{2}-\d{2}$/.test(heading);
+  const checks: readonly (readonly [isWrong: boolean, sentence: string])[] = [
+    [isElsewhere, `npm refuses a package that is built in ${builtIn} while \`repository\` names another one.`],
+    [!isOnMain, `${tag} is not on main: merge what it names into main, and tag it there.`],
+    [
       tag !== `v${version}`,
       `The tag ${tag} is not the version ${version} of package.json: raise one, or move the other.`,
-    ),
-    ...told(!versionSource.includes(`'${version}'`), `src/runtime/version.ts does not say '${version}': raise it.`),
-    ...told(
-      !headings.some((heading) => dateOf(heading, version)),
+    ],
+    [!versionSource.includes(`'${version}'`), `src/runtime/version.ts does not say '${version}': raise it.`],
+    [
+      !headings.some(isDated),
       `CHANGELOG.md has no heading "## [${version}] - YYYY-MM-DD": date the section of this version.`,
-    ),
-    ...told(
+    ],
+    [
       headings.some((heading) => /unreleased/i.test(heading)),
       'CHANGELOG.md has an "Unreleased" section: give it the version and the date.',
-    ),
+    ],
   ];
-}
-
-const told = (isWrong: boolean, sentence: string) => (isWrong ? [sentence] : []);
-
-function dateOf(heading: string, version: string): string | undefined {
-  return heading.startsWith(`## [${version}] - `) ? /\d{4}-\d{2}-\d{2}$/.exec(heading)?.[0] : undefined;
+  return [...missing, ...checks.flatMap(([isWrong, sentence]) => (isWrong ? [sentence] : []))];
 }
 
 /** The section of a version in the changelog, without its heading. */
@@ -68,21 +61,11 @@ export function notesOf(changelog: string, version: string): string {
  * The npm tag of a version: `next` for a prerelease, and `latest` only for what is newer than the newest release. A fix of
  * an older line gets a tag of its line, so that `npm install` does not go back to it.
  */
-export function npmTagOf(version: string, latest: string | undefined): string {
+export function npmTagOf(version: string, latest = '0.0.0'): string {
   if (version.includes('-')) return 'next';
-  const [major, minor] = numbersOf(version);
-  return latest === undefined || isNewer(version, latest) ? 'latest' : `line-${major}.${minor}`;
+  if (version.localeCompare(latest, 'en', { numeric: true }) > 0) return 'latest';
+  return `line-${version.replace(/\.\d+$/, '')}`;
 }
-
-function isNewer(version: string, other: string): boolean {
-  const others = numbersOf(other);
-  const ahead = numbersOf(version)
-    .map((number, at) => number - (others[at] ?? 0))
-    .find((difference) => difference !== 0);
-  return (ahead ?? 0) > 0;
-}
-
-const numbersOf = (version: string) => version.split('-', 1).join('').split('.').map(Number);
 
 /** Publishes a tarball, or finds that the registry has these very bytes. */
 function publish(tarball: string): string {
@@ -115,28 +98,12 @@ interface Known {
 }
 
 function view(what: string): Known | undefined {
-  const known = JSON.parse(answerOf(['view', what, '--json']) || '{}') as Known;
+  // npm writes a refusal to its output, too.
+  const { stdout } = spawnSync('npm', ['view', what, '--json'], { encoding: 'utf8' });
+  const known = JSON.parse(stdout || '{}') as Known;
   if (known.error?.code === 'E404') return undefined;
   if (known.error !== undefined) throw new Error(`npm view ${what} failed: ${known.error.summary ?? known.error.code}`);
   return known;
-}
-
-/** npm writes a refusal to its output, too, and ends with another code. */
-function answerOf(args: readonly string[]): string {
-  try {
-    return execFileSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-  } catch (error) {
-    return (error as { stdout: string }).stdout;
-  }
-}
-
-function isOnMain(): boolean {
-  try {
-    execFileSync('git', ['merge-base', '--is-ancestor', 'HEAD', 'origin/main'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function run([step, argument = '']: readonly string[]): string {
@@ -150,7 +117,7 @@ function run([step, argument = '']: readonly string[]): string {
     versionSource: readFileSync('src/runtime/version.ts', 'utf8'),
     tag: argument,
     builtIn: process.env.GITHUB_REPOSITORY,
-    isOnMain: isOnMain(),
+    isOnMain: spawnSync('git', ['merge-base', '--is-ancestor', 'HEAD', 'origin/main']).status === 0,
   });
   if (problems.length > 0) throw new Error(`${argument} cannot be released.\n${problems.join('\n')}`);
   return `${argument} can be released.`;
