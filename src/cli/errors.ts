@@ -46,22 +46,22 @@ export function asUsage(cause: unknown): never {
   throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
 }
 
-/** Errors about the request itself. */
-const REQUEST_FAULTS = [BadRequestError, NotFoundError, PayloadTooLargeError, UnprocessableEntityError];
+/** The first row that an error is in says what the process ends with. */
+const CODES = [
+  { code: EXIT.failed, kinds: [JobError, WebhookVerificationError] },
+  { code: EXIT.usage, kinds: [UsageError, PreflightError, BadRequestError, NotFoundError, PayloadTooLargeError] },
+  { code: EXIT.usage, kinds: [UnprocessableEntityError] },
+  { code: EXIT.account, kinds: [AuthenticationError, PermissionDeniedError, InsufficientBalanceError] },
+  { code: EXIT.service, kinds: [APIError] },
+];
 
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-  if (JobError.isInstance(error) || WebhookVerificationError.isInstance(error)) return EXIT.failed;
-  if (UsageError.isInstance(error) || PreflightError.isInstance(error)) return EXIT.usage;
-  for (const account of [AuthenticationError, PermissionDeniedError, InsufficientBalanceError]) {
-    if (account.isInstance(error)) return EXIT.account;
-  }
   if (DownloadError.isInstance(error) && error.code === 'file_exists') return EXIT.usage;
-  if (REQUEST_FAULTS.some((fault) => fault.isInstance(error))) return EXIT.usage;
-  if (APIError.isInstance(error)) return EXIT.service;
+  const row = CODES.find(({ kinds }) => kinds.some((kind) => kind.isInstance(error)));
+  if (row) return row.code;
   // An upload or a download fails for the reason of its cause.
-  if (error instanceof Error && error.cause instanceof Error) return exitCodeOf(error.cause);
-  return EXIT.service;
+  return error instanceof Error && error.cause instanceof Error ? exitCodeOf(error.cause) : EXIT.service;
 }
 
 /** What the library says to a program, and what the command line says to a person. */

@@ -45,13 +45,7 @@ export async function tryTarget(
   }
   if (stats && !force && !mayExist)
     throw new UsageError(`--out: "${out}" is there already. Pass --force to replace it.`);
-  const folder = dirname(out);
-  const parent = statsOf(folder);
-  if (parent === undefined) {
-    throw new UsageError(`--out: the directory "${resolve(folder)}" is not there. Create it first.`);
-  }
-  if (!parent.isDirectory()) throw new UsageError(`--out: "${folder}" is not a directory.`);
-  tryDirectory(folder);
+  tryDirectory(dirname(out));
 }
 
 /** Makes a directory and those above it. Throws a UsageError that names `--out`. */

@@ -31,7 +31,7 @@ function createProgress({ show, aside, stop }: ProgressLine): ShownProgress {
     },
     count: (done, total, text) => show(`${done}/${total}${text}`, `${Math.floor((10 * done) / total)}`),
     state: (text, { etaMs } = { etaMs: undefined, share: undefined }) =>
-      show(`${plainText(text)}${etaMs === undefined ? '' : `, about ${minutes(etaMs)} left`}`, text),
+      show(`${plainText(text)}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`, text),
     aside,
     stop,
   };

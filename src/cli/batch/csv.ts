@@ -19,14 +19,14 @@ interface CsvRecord {
 }
 
 export async function csvRows(path: string, text: string): Promise<ReadRow[]> {
-  const kinds = await fieldKinds();
+  const schemas = await fieldSchemas();
   try {
     const records: CsvRecord[] = parse(text, {
       columns: checkedColumns,
       skip_empty_lines: true,
       info: true,
     });
-    return records.map(({ record, info }) => ({ line: info.lines, read: () => rowFields(record, kinds) }));
+    return records.map(({ record, info }) => ({ line: info.lines, read: () => rowFields(record, schemas) }));
   } catch (cause) {
     throw new UsageError(`${path}: not CSV: ${reasonOf(cause)}`, { cause });
   }
@@ -52,100 +52,52 @@ export function readJson(text: string): unknown {
   }
 }
 
-type FieldKind = 'text' | 'number' | 'boolean' | 'texts' | 'objects' | 'object';
-
-/** Columns beside the documented fields whose cells are text, whatever they look like. */
-const ROW_TEXTS = ['call', 'id', 'label', 'name'];
-
-/** The kind of each documented field, which is the same in every call. The schemas are loaded for CSV only. */
-async function fieldKinds(): Promise<ReadonlyMap<string, FieldKind>> {
-  const { imageParams, videoParams, videoEditParams, characterParams } = await import(
-    '../../adapters/schemas/index.js'
-  );
-  const kinds = new Map<string, FieldKind>([
-    ...ROW_TEXTS.map((name) => [name, 'text'] as const),
-    ['extraBody', 'object'],
-  ]);
-  for (const params of [imageParams, videoParams, videoEditParams, characterParams]) {
-    for (const [name, schema] of Object.entries(params.toJSONSchema().properties ?? {})) {
-      kinds.set(name, kindOf(schema as FieldSchema));
-    }
-  }
-  return kinds;
-}
-
-/** The JSON Schema of a field, as far as it tells the kind. */
+/** The JSON Schema of a field, as far as a cell needs it. */
 interface FieldSchema {
   readonly type?: string;
   readonly items?: FieldSchema;
 }
 
-function kindOf({ type, items }: FieldSchema): FieldKind {
-  if (type === 'array') return items?.type === 'string' ? 'texts' : 'objects';
-  if (type === 'integer' || type === 'number') return 'number';
-  return type === 'boolean' ? 'boolean' : 'text';
+/** The schema of each documented field, which is the same in every call. They are loaded for CSV only. */
+async function fieldSchemas(): Promise<ReadonlyMap<string, FieldSchema>> {
+  const { imageParams, videoParams, videoEditParams, characterParams } = await import(
+    '../../adapters/schemas/index.js'
+  );
+  const calls = [imageParams, videoParams, videoEditParams, characterParams];
+  const documented = calls.flatMap((params) => Object.entries(params.toJSONSchema().properties ?? {}));
+  return new Map([...(documented as [string, FieldSchema][]), ['extraBody', { type: 'object' }]]);
 }
 
-/** The fields of a row. An empty cell is a field that is not given. */
-function rowFields(record: Readonly<Record<string, string>>, kinds: ReadonlyMap<string, FieldKind>): Fields {
+/** The fields of a row. An empty cell is a field that is not given; a column that is not documented is refused with its row. */
+function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMap<string, FieldSchema>): Fields {
   const cells = Object.entries(record).filter(([name, cell]) => name !== '' && cell !== '');
-  return Object.fromEntries(cells.map(([name, cell]) => [name, cellValue({ name, cell, kind: kinds.get(name) })]));
+  const fields = cells.map(([name, cell]) => {
+    try {
+      return [name, cellValue(cell, schemas.get(name) ?? {})];
+    } catch (cause) {
+      throw new UsageError(`${name}: ${reasonOf(cause)}`, { cause });
+    }
+  });
+  return Object.fromEntries(fields);
 }
 
-interface Cell {
-  readonly name: string;
-  readonly cell: string;
-  readonly kind: FieldKind | undefined;
-}
-
-function cellValue({ name, cell, kind }: Cell): unknown {
+function cellValue(cell: string, { type, items }: FieldSchema): unknown {
   const text = cell.trim();
-  switch (kind) {
-    case 'text':
-      return cell;
-    case 'number':
-      return numberIn(text) ?? refuse({ name, cell }, 'is not a number of up to 15 digits, such as 5');
-    case 'boolean':
-      return booleanIn(text) ?? refuse({ name, cell }, 'is neither true nor false');
-    case 'texts':
-      return text.startsWith('[') ? jsonIn(name, text) : itemsIn(text);
-    case 'objects':
-      if (!text.startsWith('[')) refuse({ name, cell }, 'is not a list of objects. Write it in JSON: [{"type":…}]');
-      return jsonIn(name, text);
-    case 'object':
-      return jsonIn(name, text);
-    default:
-      // A column that is not documented is refused with its row.
-      return cell;
+  if (type === 'number' || type === 'integer') {
+    const value = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+    // Of a longer one a part of the digits would be lost.
+    if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value;
+    throw new UsageError(`${show(cell)} is not a number of up to 15 digits, such as 5.`);
   }
-}
-
-/** The items between semicolons. A URL may contain one, so that URLs end where another begins. */
-function itemsIn(text: string): string[] {
-  const separator = /^https?:/i.test(text) ? /;(?=\s*https?:)/i : ';';
-  return text.split(separator).map((item) => item.trim());
-}
-
-/** A number, unless a part of its digits would be lost. */
-function numberIn(text: string): number | undefined {
-  const value = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : undefined;
-}
-
-/** Spreadsheets write TRUE and FALSE. */
-function booleanIn(text: string): boolean | undefined {
-  if (!/^(true|false)$/i.test(text)) return undefined;
-  return text.toLowerCase() === 'true';
-}
-
-function jsonIn(name: string, text: string): unknown {
-  try {
-    return readJson(text);
-  } catch (error) {
-    throw new UsageError(`${name}: ${reasonOf(error)}`, { cause: error });
+  if (type === 'boolean') {
+    // Spreadsheets write TRUE and FALSE.
+    if (/^(true|false)$/i.test(text)) return text.toLowerCase() === 'true';
+    throw new UsageError(`${show(cell)} is neither true nor false.`);
   }
-}
-
-function refuse({ name, cell }: Pick<Cell, 'name' | 'cell'>, problem: string): never {
-  throw new UsageError(`${name}: ${show(cell)} ${problem}.`);
+  if (type === 'array' && items?.type === 'string' && !text.startsWith('[')) {
+    // A URL may contain a semicolon, so that URLs end where another begins.
+    const separator = /^https?:/i.test(text) ? /;(?=\s*https?:)/i : ';';
+    return text.split(separator).map((item) => item.trim());
+  }
+  return type === 'array' || type === 'object' ? readJson(text) : cell;
 }

@@ -40,14 +40,15 @@ async function readPrompts({ path, name, bytes }: PromptsFile): Promise<ReadRow[
 }
 
 function jsonRows(text: string): ReadRow[] {
-  const lines = text.split('\n').map((line, at) => ({ line: at + 1, text: line.trim() }));
-  return lines.filter((row) => row.text !== '').map((row) => ({ line: row.line, read: () => readJsonRow(row.text) }));
-}
-
-function readJsonRow(text: string): Fields {
-  const value = readJson(text);
-  if (!isFields(value)) throw new UsageError('not a JSON object');
-  return value;
+  const read = (line: string) => {
+    const value = readJson(line);
+    if (!isFields(value)) throw new UsageError('not a JSON object');
+    return value;
+  };
+  const lines = text
+    .split('\n')
+    .map((line, at) => ({ line: at + 1, read: () => read(line), isRow: line.trim() !== '' }));
+  return lines.filter(({ isRow }) => isRow);
 }
 
 export interface Row {

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { readFileStore } from '../../adapters/node/file-store.js';
 import { fileStore } from '../../adapters/node/index.js';
 import type { GenClient } from '../../client/client.js';
-import { type OpenCreate, openCreatesIn, type ResumeOptions } from '../../client/resume.js';
+import { type OpenCreate, openCreatesIn } from '../../client/resume.js';
 import { GenError } from '../../errors/index.js';
 import { ledgerOf } from '../../ledger/ledger.js';
 import { systemClock } from '../../runtime/clock.js';
@@ -54,7 +54,7 @@ export function waitCommand(open: OpenSession): Command {
 
 /** A job that has ended, or why it is not known whether. */
 interface EndedJob {
-  readonly id: string;
+  readonly id?: string;
   readonly job?: Job;
   readonly error?: unknown;
 }
@@ -67,7 +67,7 @@ async function saveAll(
 ): Promise<void> {
   const { signal, terminal, next: goOn } = session;
   const jobs: Record<string, unknown>[] = [];
-  const failures: EndedJob[] = [];
+  const failures: { readonly id: string; readonly error: unknown }[] = [];
   session.outcome = { jobs };
   const fail = (id: string, job: Job | undefined, error: unknown) => {
     signal.throwIfAborted();
@@ -77,7 +77,7 @@ async function saveAll(
     terminal.note(`${id}: ${messageOf(error)}`);
     if (next) terminal.note(sentenceOf(next));
   };
-  for await (const { id, job, error } of ended) {
+  for await (const { job, id = job?.id ?? '', error } of ended) {
     if (!job) {
       fail(id, job, error);
       continue;
@@ -153,13 +153,9 @@ export function resumeCommand(open: OpenSession): Command {
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no job twice.' };
     const client = session.client({ store });
     try {
-      await saveAll(session, resumedJobs(client, waitOptions(session, flags)), { client, flags: { ...flags, out } });
+      await saveAll(session, client.resume(waitOptions(session, flags)), { client, flags: { ...flags, out } });
     } finally {
       await store.close();
     }
   });
-}
-
-async function* resumedJobs(client: GenClient, options: ResumeOptions): AsyncGenerator<EndedJob, void, undefined> {
-  for await (const { job } of client.resume(options)) yield { id: job.id, job };
 }
