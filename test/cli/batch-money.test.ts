@@ -4,25 +4,17 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PartFile } from '../../src/adapters/node/part-file.js';
 import type { Machine } from '../../src/cli/session.js';
 import type { JobEvent } from '../../src/index.js';
-import { cliOnSandbox } from './cli-on-sandbox.js';
+import { batchOn, cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const place = cliOnSandbox();
-const { sandbox, cli } = place;
+const { sandbox } = place;
 const QUICK = ['--out', 'out/', '--poll', '100ms'];
 const inFolder = (name: string) => join(place.folder, name);
 const IMAGE = { call: 'images', model: 'svc-image-fast' };
-const prompts = (...rows: readonly object[]) =>
-  writeFileSync(inFolder('prompts.jsonl'), rows.map((row) => JSON.stringify(row)).join('\n'));
+const { prompts, batch: run, batchJson: batch } = batchOn(place);
 const images = (count: number) =>
   prompts(...Array.from({ length: count }, (_, at) => ({ ...IMAGE, prompt: `fox ${at}` })));
-async function batch(...words: string[]) {
-  const { code, stdout, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK, '--json', ...words);
-  const lines = stdout.trim().split('\n');
-  const documents = stdout === '' ? [] : lines.map((line) => JSON.parse(line));
-  const { report } = documents.at(-1) ?? {};
-  return { code, stderr, report, rows: documents.filter(({ line }) => line !== undefined) };
-}
 const LOST = { match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true };
 
 describe('--max-tokens', () => {
@@ -100,7 +92,7 @@ describe('the name of a row', () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(inFolder('out'));
     writeFileSync(inFolder('out/FOX.jpg'), 'mine');
-    const { code, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK);
+    const { code, stderr } = await run();
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringMatching(
@@ -184,7 +176,7 @@ describe('a full disk', () => {
     images(8);
     const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(full);
-    const { code, stdout, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK, '--concurrency', '1');
+    const { code, stdout, stderr } = await run('--concurrency', '1');
     expect(code).toBe(4);
     expect(stdout).toContain('8 rows: 0 completed, 0 failed, 1 not saved, 7 not started.');
     expect(stderr).toMatch(/Stopped: The file of job \w+ cannot be written: ENOSPC/);
@@ -225,17 +217,17 @@ describe('a batch that has stopped', () => {
     mkdirSync(inFolder('out'));
     // Three creates go, and the others queue.
     const limits = { 'videos.create': { limit: 3, windowMs: 600_000 } };
-    const run = (more: object) => {
+    const limited = (more: object) => {
       const createClient: Machine['createClient'] = (options) => place.options.createClient({ ...options, ...more });
       return runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, createClient });
     };
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
-    const { code, stdout, stderr } = await run({ limits });
+    const { code, stdout, stderr } = await limited({ limits });
     vi.restoreAllMocks();
     expect({ code: code === 0, jobs: sandbox.jobs.length }).toEqual({ code: false, jobs: 3 });
     expect(stdout).toContain('3 not saved, 4 not started.');
     expect(stderr).toContain('Stopped: ');
-    expect((await run({ rateLimit: 'off' })).stdout).toContain('7 rows: 7 completed');
+    expect((await limited({ rateLimit: 'off' })).stdout).toContain('7 rows: 7 completed');
     expect(sandbox.jobs).toHaveLength(7);
   });
 
@@ -251,7 +243,7 @@ describe('a batch that has stopped', () => {
 
   it('says of a row whose job goes on that it is pending, with its quote, and what to do', async () => {
     prompts({ ...IMAGE, prompt: 'a [slow:900s]' });
-    const { code, stdout, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK, '--timeout', '2s');
+    const { code, stdout, stderr } = await run('--timeout', '2s');
     expect(code).toBe(4);
     expect(stdout).toMatch(/line 1 {2}pending {2}job_\w+ /);
     expect(stdout).toContain('1 row: 0 completed, 0 failed, 1 pending, 0 not started.');
@@ -262,7 +254,7 @@ describe('a batch that has stopped', () => {
 
   it('does not advise new jobs for a row that was refused and has none', async () => {
     prompts({ call: 'images', prompt: 'a', webhook_url: 'http://8.8.8.8/hook' });
-    const { code, stderr } = await cli('batch', 'prompts.jsonl', ...QUICK);
+    const { code, stderr } = await run();
     expect(code).toBe(1);
     expect(stderr).toContain('Try the rows without a job again: gen-client batch prompts.jsonl --out out/');
     expect(stderr).not.toContain('--retry-failed');

@@ -176,7 +176,7 @@ describe('a cell of CSV', () => {
     ['duration', 'five', '"five" is not a number of up to 15 digits'],
     ['seed', '12345678901234567890', 'is not a number of up to 15 digits'],
     ['watermark', 'yes', '"yes" is neither true nor false.'],
-    ['references', 'https://x.test/a', 'is not a list of objects. Write it in JSON'],
+    ['references', 'https://x.test/a', 'not JSON: '],
     ['references', '"[1"', 'not JSON: '],
   ])('%s with "%s" is refused with its line and its column', async (name, cell, problem) => {
     const told = await refusal(`prompt,${name}\na,\nb,${cell}\n`, 'rows.csv');

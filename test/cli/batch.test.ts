@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
-import { cliOnSandbox } from './cli-on-sandbox.js';
+import { batchOn, cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const png = renderMedia({ kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: '' });
@@ -10,18 +10,7 @@ const place = cliOnSandbox({ 'fox.png': png });
 const { sandbox, cli, start } = place;
 const QUICK = ['--out', 'out/', '--poll', '100ms'];
 const IMAGE = { call: 'images', params: { prompt: 'a fox', model: 'svc-image-fast' } };
-const prompts = (...rows: readonly (object | string)[]) =>
-  writeFileSync(
-    join(place.folder, 'prompts.jsonl'),
-    rows.map((row) => (typeof row === 'string' ? row : JSON.stringify(row))).join('\n'),
-  );
-const batch = (...words: string[]) => cli('batch', 'prompts.jsonl', ...QUICK, ...words);
-const linesOf = (stdout: string) =>
-  stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
-const media = () => readdirSync(join(place.folder, 'out')).filter((name) => !name.endsWith('.store'));
+const { prompts, batch, batchJson, media } = batchOn(place);
 const posts = (path: RegExp) => sandbox.requests.filter((one) => one.method === 'POST' && path.test(one.path));
 
 describe('a batch', () => {
@@ -32,9 +21,8 @@ describe('a batch', () => {
       IMAGE,
       IMAGE,
     );
-    const { code, stdout, stderr } = await batch('--json');
+    const { code, stderr, report, rows } = await batchJson();
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const [report, ...rows] = linesOf(stdout).reverse();
     expect(rows).toHaveLength(4);
     expect(rows.find(({ id }) => id === 'runs')).toMatchObject({
       line: 1,
@@ -45,23 +33,12 @@ describe('a batch', () => {
       key: expect.stringMatching(/^batch-prompts\.jsonl-/),
     });
     expect(report).toEqual({
-      report: {
-        ...{
-          rows: 4,
-          completed: 4,
-          failed: 0,
-          notSaved: 0,
-          notStarted: 0,
-          pending: 0,
-          tokens: 28,
-          quotedTokens: 0,
-          usd: 1.4,
-        },
-        byModel: [
-          { model: 'svc-video-fast', jobs: 2, tokens: 24 },
-          { model: 'svc-image-fast', jobs: 2, tokens: 4 },
-        ],
-      },
+      ...{ rows: 4, completed: 4, failed: 0, notSaved: 0, notStarted: 0, pending: 0 },
+      ...{ tokens: 28, quotedTokens: 0, usd: 1.4 },
+      byModel: [
+        { model: 'svc-video-fast', jobs: 2, tokens: 24 },
+        { model: 'svc-image-fast', jobs: 2, tokens: 4 },
+      ],
     });
     const images = sandbox.jobs.filter(({ kind }) => kind === 'image').map(({ id }) => `${id}.png`);
     expect(media().sort()).toEqual(['runs.mp4', 'sleeps.mp4', ...images].sort());
@@ -71,12 +48,17 @@ describe('a batch', () => {
     );
   });
 
-  it('writes the warning of a row on stderr', async () => {
-    prompts({ id: 'runs', prompt: 'it runs', reference_videos: ['https://a.test/broken.mp4'] });
+  it('tells the warning of a row on stderr, and to a program beside its job', async () => {
+    const row = { prompt: 'it runs', reference_videos: ['https://a.test/broken.mp4'] };
+    prompts({ id: 'runs', ...row });
     const { code, stderr } = await batch();
     const [job] = sandbox.jobs;
     expect(stderr).toContain(`Warning: gen-client: job ${job?.id}: video_reference_fallback_omitted_clips\n`);
     expect(code).toBe(0);
+    prompts({ id: 'again', ...row }, IMAGE);
+    const { rows } = await batchJson();
+    expect(rows.find(({ id }) => id === 'again').warnings).toEqual(['video_reference_fallback_omitted_clips']);
+    expect(rows.find(({ line }) => line === 2)).not.toHaveProperty('warnings');
   });
 
   it('tells each row as it ends, and the report to a person', async () => {
@@ -96,8 +78,8 @@ describe('a batch', () => {
       { params: { model: 'svc-image-fast', prompt: 'a fox' }, call: 'images', id: 'a' },
       { id: 'b', ...IMAGE },
     );
-    const { code, stdout } = await batch('--json');
-    expect(linesOf(stdout)).toHaveLength(4);
+    const { code, rows } = await batchJson();
+    expect(rows).toHaveLength(3);
     expect({ code, jobs: sandbox.jobs.length, created: posts(/images/).length }).toEqual({
       code: 0,
       jobs: 3,
@@ -235,8 +217,8 @@ describe('rows that fail', () => {
   it('a file that cannot be fetched names the command that fetches it', async () => {
     prompts(IMAGE, IMAGE);
     sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 410, code: 'output_expired', times: 1 });
-    const { code, stdout } = await batch('--json', '--concurrency', '1');
-    const failed = linesOf(stdout).find(({ status }) => status === 'not_saved');
+    const { code, rows } = await batchJson('--concurrency', '1');
+    const failed = rows.find(({ status }) => status === 'not_saved');
     expect({ code, next: failed.next }).toEqual({ code: 1, next: `gen-client download ${failed.job.id} --out out/` });
     expect(media()).toHaveLength(1);
     expect((await batch()).code).toBe(0);
@@ -260,11 +242,41 @@ it('--max-tokens holds over all runs, and learns prices from the first row of a 
   expect(sandbox.ledger().spentTokens).toBe(10);
 });
 
-it('survives a store whose last line was cut', async () => {
-  prompts(IMAGE, IMAGE);
-  await batch();
-  const store = join(place.folder, 'out/prompts.store');
-  writeFileSync(store, readFileSync(store, 'utf8').slice(0, -20));
-  expect((await batch()).code).toBe(0);
-  expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 2, files: 2 });
+describe('the line of a row that did not come to a file has a code', () => {
+  const image = (prompt: string) => ({ call: 'images', prompt, model: 'svc-image-fast' });
+  const told = async (...words: string[]) =>
+    (await batchJson('--concurrency', '1', ...words)).rows.map(({ status, error }) => [
+      status,
+      error?.name,
+      error?.code,
+    ]);
+
+  it.each([
+    ['[fail:generation_rejected]', 'JobFailedError', 'generation_rejected'],
+    ['[canceled]', 'JobCanceledError', 'job_canceled'],
+    ['[blocked]', 'JobBlockedError', 'job_blocked'],
+  ])('for a job that ended with %s: of a %s', async (prompt, name, code) => {
+    prompts(image(prompt));
+    expect(await told()).toEqual([['failed', name, code]]);
+    expect(await told()).toEqual([['failed', name, code]]);
+  });
+
+  it('for a job that did not end in time', async () => {
+    prompts(image('[stall]'));
+    expect(await told('--timeout', '300ms')).toEqual([['pending', 'WaitTimeoutError', 'timeout']]);
+  });
+
+  it('for a refusal, and for the rows that were not started after it', async () => {
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 503, code: 'dispatch_disabled' });
+    prompts(image('a fox'), image('an owl'));
+    expect(await told()).toEqual([
+      ['failed', 'ServerError', 'dispatch_disabled'],
+      ['not_started', 'GenError', 'batch_stopped'],
+    ]);
+  });
+
+  it('for a row that would pass --max-tokens', async () => {
+    prompts(image('a fox'), image('an owl'));
+    expect(await told('--max-tokens', '2')).toContainEqual(['not_started', 'GenError', 'budget_exceeded']);
+  });
 });

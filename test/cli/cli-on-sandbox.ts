@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach } from 'vitest';
@@ -54,6 +54,37 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
     start: (...words: string[]): Running => startCli(words, place.options),
   };
   return place;
+}
+
+/** `batch` over the prompts file of a folder. */
+export function batchOn(place: CliOnSandbox) {
+  /** Runs it with its files in `out/`. */
+  const batch = (...words: string[]) =>
+    place.cli('batch', 'prompts.jsonl', '--out', 'out/', '--poll', '100ms', ...words);
+  return {
+    /** Writes the prompts file. */
+    prompts: (...rows: readonly (object | string)[]) =>
+      writeFileSync(
+        join(place.folder, 'prompts.jsonl'),
+        rows.map((row) => (typeof row === 'string' ? row : JSON.stringify(row))).join('\n'),
+      ),
+    batch,
+    /** What a program reads: the rows as they ended, and the report. */
+    batchJson: async (...words: string[]) => {
+      const { code, stdout, stderr } = await batch('--json', ...words);
+      const documents =
+        stdout === ''
+          ? []
+          : stdout
+              .trim()
+              .split('\n')
+              .map((line) => JSON.parse(line));
+      const { report } = documents.at(-1) ?? {};
+      return { code, stderr, report, rows: documents.filter(({ line }) => line !== undefined) };
+    },
+    /** Files in `out/`, but for the store. */
+    media: () => readdirSync(join(place.folder, 'out')).filter((name) => !name.endsWith('.store')),
+  };
 }
 
 /**

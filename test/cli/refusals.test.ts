@@ -1,11 +1,15 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CommanderError } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { errorDocument, UsageError } from '../../src/cli/errors.js';
+import { GenError, NotFoundError, ResponseError, TimeoutError, UploadError } from '../../src/errors/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
-const place = cliOnSandbox({ 'fox.png': 'png' });
+const png = Buffer.from('89504e470d0a1a0a0000000d4948445200000200000002000802', 'hex');
+const place = cliOnSandbox({ 'fox.png': png, 'notes.xyz': 'just words' });
 const { sandbox, cli, start } = place;
 
 describe('without any call, exit code 2', () => {
@@ -20,7 +24,7 @@ describe('without any call, exit code 2', () => {
     [['video', 'a', '--timeout', 'soon'], 'Give a time above 0 such as 90s'],
     [['video', 'a', '-i', 'missing.png'], '"missing.png" is not there. Give a file, a URL or an upload id.'],
     [['video', 'a', '--out', 'fox.png'], '"fox.png" is there already. Pass --force to replace it.'],
-    [['video', 'a', '--out', 'nowhere/fox.mp4'], 'Create it first.'],
+    [['video', 'a', '--out', 'nowhere/fox.mp4'], '--out: no file can be made in "nowhere": ENOENT'],
     [['video', 'a', '--out', 'x.mp4', '--no-wait'], 'leave out --no-wait'],
     [['wait', 'job_1', 'job_2', '--out', 'x.mp4'], 'give a directory for several jobs'],
     [['video'], "missing required argument 'prompt'"],
@@ -74,7 +78,9 @@ describe('exit codes', () => {
   it('4: nobody answers, or the service is at fault', async () => {
     const closed = await createSandbox().listen();
     await closed.close();
-    expect((await runCli(['models', '--base-url', closed.url])).code).toBe(4);
+    const away = await runCli(['video', 'a', '--base-url', closed.url], { env: place.env, cwd: place.folder });
+    expect(away).toMatchObject({ code: 4, stderr: expect.stringContaining('Nothing was sent') });
+    expect(away.stderr).not.toContain('not known whether');
     sandbox.dispatch = 'disabled';
     expect((await cli('video', 'a', '--no-wait')).code).toBe(4);
   });
@@ -105,12 +111,28 @@ describe('for programs', () => {
     ],
     [['job', 'job_x', '--json'], 2, { name: 'NotFoundError', code: 'job_not_found', status: 404 }],
     [['video', '--json'], 2, { name: 'UsageError' }],
+    [['--json'], 2, { code: 'usage_error', message: 'A command is missing. See "gen-client --help".' }],
     [['image', 'a [blocked]', '--poll', '100ms', '--json'], 1, { name: 'JobBlockedError' }],
   ])('%j ends with %d and tells the error as JSON', async (words, wanted, error) => {
     const { code, stdout, stderr } = await cli(...words);
     expect({ code, stderr }).toEqual({ code: wanted, stderr: '' });
     expect(JSON.parse(stdout).error).toMatchObject(error);
     expect(stdout).not.toContain(sandbox.apiKey);
+  });
+
+  const gone = new NotFoundError('Gone.', { status: 404, code: 'upload_not_found' } as never);
+  it.each([
+    [gone, 'upload_not_found'],
+    [new UploadError('No.', { step: 'put', cause: gone }), 'upload_not_found'],
+    [new UploadError('No.', { step: 'prepare' }), 'upload_invalid'],
+    [new ResponseError('No job.'), 'service_error'],
+    [new TimeoutError('Late.'), 'timeout'],
+    [new UsageError('--dest: no place.'), 'usage_error'],
+    [new CommanderError(1, 'commander.unknownOption', 'No such flag.'), 'usage_error'],
+    [new GenError('The store is away.'), 'client_error'],
+    [new Error('A defect.'), 'internal_error'],
+  ])('the code of %o is %s', (error, code) => {
+    expect(errorDocument(error)).toMatchObject({ code });
   });
 });
 
@@ -141,5 +163,77 @@ describe('shell-safe output', () => {
     run.interrupt();
     expect((await run.ended).stderr).toContain(String.raw`--out 'it'\''s $(x).mp4'`);
     expect(existsSync(join(place.folder, "it's $(x).mp4"))).toBe(false);
+  });
+});
+
+describe('errors are in the words of the command line', () => {
+  /** What only a program can say. */
+  const LIBRARY = /overwrite: true|mimeType|uploadType|timeoutMs|apiKey|idempotencyKey|GenClient|baseUrl|maxRetr/;
+
+  it.each([
+    [['upload', 'notes.xyz'], {}, '--mime-type'],
+    [['job', 'job_1'], { GEN_API_KEY: '' }, 'The API key is missing. Set GEN_API_KEY.'],
+    [['job', 'job_1'], { GEN_BASE_URL: 'ftp://x' }, 'GEN_BASE_URL'],
+    [['job', 'job_1'], { GEN_API_KEY: 'Bearer x' }, 'GEN_API_KEY'],
+    [['video', 'a [slow:60s]', '--timeout', '300ms', '--poll', '100ms'], {}, 'pass a longer --timeout'],
+  ])('%j under %j: %s', async (words, env, wanted) => {
+    const { code, stderr } = await runCli(words, { ...place.options, env: { ...place.env, ...env } });
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(wanted);
+    expect(stderr).not.toMatch(LIBRARY);
+  });
+});
+
+describe('files on the way to a job', () => {
+  const deletions = () => sandbox.requests.filter(({ method }) => method === 'DELETE').length;
+
+  it.each([
+    [
+      ['edit', 'fox.png', 'make it snow'],
+      '"fox.png": source_video_upload_id: a video is required, and this file is image/png.',
+    ],
+    [
+      ['video', 'a', '--sound', 'fox.png'],
+      '"fox.png": reference_audio_upload_ids[0]: an audio file is required, and this file is image/png.',
+    ],
+    [['video', 'a', '--image', 'fox.png', '--image', 'notes.xyz'], '"notes.xyz": '],
+  ])('%j is refused before a byte moves', async (words, message) => {
+    const { code, stderr } = await cli(...words);
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('are deleted when the create is refused (once they stayed on the service)', async () => {
+    const { code } = await cli('video', 'a', '--image', 'fox.png', '--webhook', 'http://8.8.8.8/hook');
+    expect(code).toBe(2);
+    expect(deletions()).toBe(1);
+  });
+
+  it('stay when it is not known whether a job was made', async () => {
+    sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true, times: 9 });
+    expect((await cli('video', 'a', '--image', 'fox.png')).code).toBe(4);
+    expect(deletions()).toBe(0);
+  });
+});
+
+describe('upload', () => {
+  it('takes the type, the kind and the name where the file does not tell them (once it could not be uploaded at all)', async () => {
+    const flags = ['--mime-type', 'video/x-odd', '--type', 'VIDEO', '--name', 'odd.mov'];
+    expect((await cli('upload', 'notes.xyz', ...flags)).code).toBe(0);
+    const { body } = sandbox.requests.find(({ path }) => path === '/v1/uploads') ?? {};
+    expect(JSON.parse(body ?? '{}')).toMatchObject({
+      mime_type: 'video/x-odd',
+      upload_type: 'VIDEO',
+      file_name: 'odd.mov',
+    });
+    expect((await cli('upload', 'fox.png', '--type', 'PICTURE')).stderr).toContain('Allowed choices are IMAGE');
+  });
+
+  it('keeps the ids of what was uploaded when a later file fails', async () => {
+    writeFileSync(join(place.folder, 'second.png'), png);
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads', nth: 2 }, status: 403, code: 'scope_missing' });
+    const { code, stdout, stderr } = await cli('upload', 'fox.png', 'second.png');
+    expect({ code, stdout }).toEqual({ code: 3, stdout: expect.stringMatching(/^upl_\w+ {2}fox\.png\n$/) });
+    expect(stderr).toContain('second.png');
   });
 });

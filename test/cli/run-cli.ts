@@ -33,6 +33,29 @@ export interface RunOptions {
   readonly createClient?: Machine['createClient'];
 }
 
+/** Gathers what is written to two streams. */
+export function gathering(stdout: Readable | null, stderr: Readable | null) {
+  const written = { stdout: '', stderr: '' };
+  const chunks: Buffer[] = [];
+  stdout?.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    written.stdout += chunk;
+  });
+  stderr?.on('data', (chunk: Buffer) => {
+    written.stderr += chunk;
+  });
+  const shows = (text: string | RegExp) =>
+    vi.waitFor(
+      () => {
+        const all = written.stdout + written.stderr;
+        if (typeof text === 'string' ? !all.includes(text) : !text.test(all)) throw new Error(`not yet: ${all}`);
+      },
+      { timeout: 10_000, interval: 5 },
+    );
+  const outcome = (code: number | null): BinaryOutcome => ({ code, ...written, bytes: Buffer.concat(chunks) });
+  return { written, shows, outcome };
+}
+
 /** Starts a command in this process. Nothing of this process's environment gets there. */
 export function startCli(
   words: readonly string[],
@@ -41,50 +64,21 @@ export function startCli(
   if (cwd !== undefined) process.chdir(cwd);
   const controller = new AbortController();
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const written = { stdout: '', stderr: '' };
-  const chunks: Buffer[] = [];
-  stdout.on('data', (chunk: Buffer) => {
-    chunks.push(chunk);
-    written.stdout += chunk;
-  });
-  stderr.on('data', (chunk: Buffer) => {
-    written.stderr += chunk;
-  });
+  const { written, shows, outcome } = gathering(stdout, stderr);
   const stdin = Readable.from([Buffer.from(input)]);
-  const machine = {
-    stdin,
-    stdout,
-    stderr,
-    env,
-    signal: controller.signal,
-    ...(createClient && { createClient }),
-  };
-  const ended = main(words, machine).then(async (code) => {
-    // What was written last is still on its way through the streams.
-    await new Promise((resolve) => setImmediate(resolve));
-    return { code, ...written, bytes: Buffer.concat(chunks) };
-  });
-  return {
-    ended,
-    written,
-    shows: (text) => vi.waitFor(() => shown(written, text), { timeout: 10_000, interval: 5 }),
-    interrupt: () => controller.abort(new Error('Ctrl-C')),
-  };
-}
-
-/** Throws while neither stdout nor stderr holds the text. */
-export function shown({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }, text: string | RegExp) {
-  const all = stdout + stderr;
-  if (typeof text === 'string' ? !all.includes(text) : !text.test(all)) throw new Error(`not yet: ${all}`);
+  const { signal } = controller;
+  const ended = main(words, { stdin, stdout, stderr, env, signal, ...(createClient && { createClient }) }).then(
+    async (code) => {
+      // What was written last is still on its way through the streams.
+      await new Promise((resolve) => setImmediate(resolve));
+      return outcome(code);
+    },
+  );
+  return { ended, written, shows, interrupt: () => controller.abort(new Error('Ctrl-C')) };
 }
 
 /** Runs a command to its end. */
 export async function runCli(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const { code, stdout, stderr } = await startCli(words, options).ended;
   return { code, stdout, stderr };
-}
-
-/** Runs a command that writes bytes to stdout to its end. */
-export function runBinary(words: readonly string[], options: RunOptions = {}): Promise<BinaryOutcome> {
-  return startCli(words, options).ended;
 }

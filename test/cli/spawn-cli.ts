@@ -1,8 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { vi } from 'vitest';
 import { ensureBuilt, ROOT } from '../support/build.js';
-import { type BinaryOutcome, type Outcome, type Running, type RunOptions, shown } from './run-cli.js';
+import { type BinaryOutcome, gathering, type Outcome, type Running, type RunOptions } from './run-cli.js';
 
 /** A process under way. */
 export interface Spawned extends Running {
@@ -17,32 +16,18 @@ export const buildBin = ensureBuilt;
 
 /** Starts the built bin. Nothing of this process's environment but PATH gets there. */
 export function spawnCli(words: readonly string[], { env = {}, cwd, input }: RunOptions = {}): Spawned {
-  const child: ChildProcess = spawn(process.execPath, [BIN, ...words], {
+  const child = spawn(process.execPath, [BIN, ...words], {
     cwd,
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  const written = { stdout: '', stderr: '' };
-  const chunks: Buffer[] = [];
-  child.stdout?.on('data', (chunk) => {
-    chunks.push(chunk);
-    written.stdout += chunk;
-  });
-  child.stderr?.on('data', (chunk) => {
-    written.stderr += chunk;
-  });
-  child.stdin?.end(input);
+  const { written, shows, outcome } = gathering(child.stdout, child.stderr);
+  child.stdin.end(input);
   const ended = new Promise<BinaryOutcome>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code) => resolve({ code, ...written, bytes: Buffer.concat(chunks) }));
+    child.on('error', reject).on('close', (code) => resolve(outcome(code)));
   });
-  return {
-    ended,
-    written,
-    shows: (text) => vi.waitFor(() => shown(written, text), { timeout: 10_000, interval: 20 }),
-    interrupt: () => child.kill('SIGINT'),
-    kill: (signal = 'SIGKILL') => void child.kill(signal),
-  };
+  const kill = (signal: NodeJS.Signals = 'SIGKILL') => void child.kill(signal);
+  return { ended, written, shows, interrupt: () => kill('SIGINT'), kill };
 }
 
 /** Runs the built bin to its end. */
