@@ -25,7 +25,7 @@ export interface ReferenceFields {
 }
 
 /** A value of the command line, and what it stands for in the params. */
-export type Given = readonly [field: string | ReferenceFields, value: unknown];
+type Given = readonly [field: string | ReferenceFields, value: unknown];
 
 export interface GivenParams {
   /** Files are in them by value. What was not given is not in them. */

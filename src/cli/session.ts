@@ -1,6 +1,9 @@
 import type { Readable } from 'node:stream';
 import { GenClient } from '../client/client.js';
 import type { ClientOptions } from '../client/client-options.js';
+import { GenError } from '../errors/index.js';
+import { systemClock } from '../runtime/clock.js';
+import { startDeadline } from '../runtime/deadline.js';
 import type { Hooks } from '../transport/hooks.js';
 import { asUsage, EXIT, inFlags, messageOf, type NextStep, sameKeyAgain, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
@@ -96,4 +99,19 @@ function hooksOf(session: Session): Hooks {
       terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
     },
   };
+}
+
+/** What `ask` comes to. Its signal aborts with the command's, and after `ms`. */
+export async function answerWithin<T>(
+  ms: number,
+  signal: AbortSignal,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = () => new GenError(`no answer within ${ms / 1000} s`);
+  const deadline = startDeadline({ clock: systemClock, ms, signal, late });
+  try {
+    return await ask(deadline.signal);
+  } finally {
+    deadline.end();
+  }
 }

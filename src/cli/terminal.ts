@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { JobProgress } from '../rules/read-order.js';
+import { systemClock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
 
@@ -53,10 +54,10 @@ const REDRAW_MS = 200;
 
 /** One line of a terminal that is written again and again, with the time that has passed. */
 function redrawn(label: string, stream: OutputStreams['stderr']): ProgressLine {
-  const begun = Date.now();
+  const begun = systemClock.now();
   let shown = 'starting';
   const draw = () => {
-    const line = `${label}  ${shown}  ${minutes(Date.now() - begun)}`;
+    const line = `${label}  ${shown}  ${minutes(systemClock.now() - begun)}`;
     // A line that wraps could not be erased.
     stream.write(`${ERASE}${line.slice(0, (stream.columns ?? 80) - 1)}`);
   };

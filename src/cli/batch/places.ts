@@ -15,7 +15,7 @@ import { isDenied } from '../../rules/object-storage.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import type { Job } from '../../schemas/job.js';
 import { UsageError } from '../errors.js';
-import { type Machine, variable } from '../session.js';
+import { answerWithin, type Machine, variable } from '../session.js';
 import type { RowRecord, RowRecords } from './records.js';
 import { MOST_FAULTS, type Row } from './rows.js';
 
@@ -71,22 +71,25 @@ const TRIED = '.gen-client.try';
  */
 export async function tryStore(make: MakeObject, outer: AbortSignal): Promise<void> {
   const { url, destination } = make(TRIED, { 'if-match': '"none"' });
-  const signal = AbortSignal.any([outer, AbortSignal.timeout(TRY_MS)]);
   try {
-    await destination.head?.({ signal });
-    // The answer to HEAD has no body, so that a bucket which is missing looks like an object which is.
-    const unseen = await refusalOf(destination.get({ method: 'GET', range: 'bytes=0-0', signal }));
-    if (unseen?.code === 'NoSuchBucket') throw unseen;
-    // The condition needs the permission to look as well, so that without it a refusal says nothing.
-    if (unseen) return;
-    const nothing = new Response(new Uint8Array()).body ?? new ReadableStream<Uint8Array<ArrayBuffer>>();
-    const options = { contentType: 'application/octet-stream', sizeBytes: 0, metadata: {}, signal, overwrite: true };
-    const refusal = await refusalOf(destination.put(nothing, options));
-    if (refusal && isDenied(refusal)) throw refusal;
+    await answerWithin(TRY_MS, outer, (signal) => tryObject(destination, signal));
   } catch (cause) {
     outer.throwIfAborted();
     throw new UsageError(`--dest: ${url} cannot be asked for: ${reasonOf(cause)}`, { cause });
   }
+}
+
+async function tryObject(destination: StoreObject['destination'], signal: AbortSignal): Promise<void> {
+  await destination.head?.({ signal });
+  // The answer to HEAD has no body, so that a bucket which is missing looks like an object which is.
+  const unseen = await refusalOf(destination.get({ method: 'GET', range: 'bytes=0-0', signal }));
+  if (unseen?.code === 'NoSuchBucket') throw unseen;
+  // The condition needs the permission to look as well, so that without it a refusal says nothing.
+  if (unseen) return;
+  const nothing = new Response(new Uint8Array()).body ?? new ReadableStream<Uint8Array<ArrayBuffer>>();
+  const options = { contentType: 'application/octet-stream', sizeBytes: 0, metadata: {}, signal, overwrite: true };
+  const refusal = await refusalOf(destination.put(nothing, options));
+  if (refusal && isDenied(refusal)) throw refusal;
 }
 
 /** What the store says against a request. */

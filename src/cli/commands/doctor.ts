@@ -17,7 +17,7 @@ import type { Fields } from '../../schemas/envelope.js';
 import { signWebhook } from '../../webhooks/index.js';
 import { doing, type OpenSession, withExamples } from '../command.js';
 import { EXIT, messageOf, UsageError } from '../errors.js';
-import { type Session, variable } from '../session.js';
+import { answerWithin, type Session, variable } from '../session.js';
 
 /** `gen-client doctor`: what is wrong between this machine and the service. */
 export function doctorCommand(open: OpenSession): Command {
@@ -212,17 +212,13 @@ async function checkWebhook(url: string, { machine, signal }: Session): Promise<
   const event = { object: 'event', id, type: PING_TYPE, created: new Date(begun).toISOString(), data: {} };
   const stamp = Math.floor(begun / 1000);
   const send = async (options: { readonly secret: string; readonly timestamp: number }): Promise<unknown> => {
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(PING_TIMEOUT_MS)]);
-    const init = {
-      method: 'POST',
-      ...(await signWebhook(event, options)),
-      redirect: 'manual',
-      signal: inTime,
-    } as const;
+    const init = { method: 'POST', ...(await signWebhook(event, options)), redirect: 'manual' } as const;
     try {
-      const response = await fetch(url, init);
-      await response.body?.cancel();
-      return response;
+      return await answerWithin(PING_TIMEOUT_MS, signal, async (signal) => {
+        const response = await fetch(url, { ...init, signal });
+        await response.body?.cancel();
+        return response;
+      });
     } catch (error) {
       signal.throwIfAborted();
       return error instanceof Error && error.cause instanceof Error ? error.cause : error;
