@@ -1,6 +1,6 @@
 // One click is one job: an ask that comes again before its job is created is the same run.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { browser, closeBrowser, DONE, open, openBrowser, PROMPT, paths, refusal, settled } from './doubles.js';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { browser, closeBrowser, DONE, endOf, open, openBrowser, PROMPT, paths, refusal, settled } from './doubles.js';
 
 beforeEach(openBrowser);
 afterEach(closeBrowser);
@@ -59,6 +59,24 @@ describe('an ask that comes again', () => {
     expect(page.videos.create(PROMPT).id).not.toBe(run.id);
     await settled();
     expect(new Set(browser.asked.map(({ path, body }) => path.endsWith('videos') && body.key)).size).toBeGreaterThan(1);
+  });
+
+  it.each([
+    ['the network failed', () => new TypeError('fetch failed')],
+    ['a CDN gave up on it', () => refusal(504, '<html>')],
+    ['the session had ended', () => refusal(401, { code: 'unauthorized' })],
+  ])('after %s goes on under its key: the job may be made already', async (_, answer) => {
+    browser.answers = { videos: [answer()] };
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect(run.get().phase).toBe('failed');
+    browser.answers = { videos: [DONE] };
+    const again = page.videos.create(PROMPT);
+    expect(page.videos.create(PROMPT)).toBe(again);
+    expect(await endOf(again)).toMatchObject({ phase: 'done' });
+    expect(new Set(browser.asked.map(({ body }) => body.key))).toEqual(new Set([run.id]));
   });
 
   it.each(['stop', 'forget'] as const)('after %s() is a new run', (end) => {

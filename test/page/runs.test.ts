@@ -181,7 +181,7 @@ describe('stop() and forget()', () => {
     await settled();
     const states = statesOf(run);
     run.stop();
-    expect(await endOf(run)).toEqual({ code: 'stopped', message: 'This page no longer follows the job.' });
+    expect(await endOf(run)).toEqual({ code: 'stopped', message: 'The run was stopped.' });
     expect(browser.inits[0]?.signal?.aborted).toBe(true);
     browser.channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
     expect(states).toHaveLength(1);
@@ -320,7 +320,7 @@ describe('files', () => {
     browser.answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
     const run = open().videos.create({ first_frame_upload_id: new Blob(['1'], { type: 'image/png' }) });
     expect(await endOf(run)).toMatchObject({ phase: 'done' });
-    expect(browser.asked[0]?.body).toEqual({ file_name: '', mime_type: 'image/png', file_size: 1 });
+    expect(browser.asked[0]?.body).toEqual({ mime_type: 'image/png', file_size: 1 });
     expect(browser.sends.map(({ method }) => method)).toEqual([...before, 'POST']);
     expect(browser.sends.at(-1)).toMatchObject({
       url: '/api/gen/bytes',

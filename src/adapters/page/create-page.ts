@@ -16,7 +16,8 @@ export type PageAsk<Ask> = {
 export interface PageVerb<Ask> {
   /**
    * Asks for a job. Returns at once; the run says how far it is. Files are uploaded first. The same ask again, with the
-   * same file objects, is the same run until its job is created: a double click makes one job. After that, it is another job.
+   * same file objects, is the same run until its job is created: a double click makes one job. Where the create was not
+   * answered, it goes on under the same key. After that, it is another job.
    *
    * @example
    * const page = createGenPage<typeof proxy>({ url: '/api/gen' });
@@ -61,8 +62,7 @@ const NO_NEWS_MS = 1_000;
  * const { url } = await run.done;
  */
 export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
-  if (typeof url !== 'string')
-    throw new TypeError('createGenPage needs url: { url: "/api/gen" }, where your proxy is.');
+  if (typeof url !== 'string') throw new TypeError('createGenPage needs url, as "/api/gen".');
   const base = url.replace(/\/$/, '');
   const runs = openRuns(`gen-page:${base}`);
   const page: PageContext = { base, runs };
@@ -73,14 +73,17 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     const text = textOf(verb, ask);
     const last = lastRuns.get(text);
     if (last && !last.signal.aborted && last.get().phase !== 'waiting') return last;
-    const key = crypto.randomUUID();
+    const key = last?.isUnanswered ? last.id : crypto.randomUUID();
     const run = runs.begin(key, 'uploading', async (run) => {
-      // Before anything else: what is asked for now is never sent in the session of another user.
-      const session = await sessionOf(page, run);
-      const entry = { verb, session, ask: await uploaded(base, ask, run) };
-      if (run.signal.aborted) return;
-      // Kept before it is sent: after a reload at any moment the same key finds the same job.
-      runs.keep(key, entry);
+      let entry = runs.all()[key];
+      if (!entry?.ask) {
+        // Before anything else: what is asked for now is never sent in the session of another user.
+        const session = await sessionOf(page, run);
+        entry = { verb, session, ask: await uploaded(base, ask, run) };
+        if (run.signal.aborted) return;
+        // Kept before it is sent: after a reload at any moment the same key finds the same job.
+        runs.keep(key, entry);
+      }
       await goOn(page, run, entry);
     });
     lastRuns.set(text, run);
@@ -119,13 +122,13 @@ interface CreateAnswer extends WatchAnswer, Ticketed {}
 /** The ticket of the session in which a run is asked for. */
 async function sessionOf(page: PageContext, run: OpenRun): Promise<string | undefined> {
   const ask = () => {
-    page.session ??= postJson<Ticketed>(`${page.base}/session`, {}, 'ticket').catch((error) => {
-      page.session = undefined;
-      throw error;
-    });
+    page.session ??= postJson<Ticketed>(`${page.base}/session`, {}, 'ticket');
     return page.session;
   };
-  return (await withRetries(run, ask, MOST_FAILURES))?.ticket;
+  const failed = () => {
+    page.session = undefined;
+  };
+  return (await withRetries(run, ask, failed))?.ticket;
 }
 
 /** Follows the job of a kept run by its ticket, or creates it first. */
@@ -134,9 +137,9 @@ async function goOn(page: PageContext, run: OpenRun, { ticket, verb, ask, sessio
   run.set({ phase: 'creating', uploaded: 1 });
   const send = () =>
     postJson<CreateAnswer>(`${page.base}/${verb}`, { key: run.id, ask, session }, 'ticket', run.signal);
-  const created = await withRetries(run, send, MOST_FAILURES).catch((error: PageError) => {
-    if (/40[13]/.test(`${error.status}`)) page.session = undefined;
-    throw error;
+  const created = await withRetries(run, send, ({ status }) => {
+    if (status === 401 || status === 403) page.session = undefined;
+    run.isUnanswered = status === 401 || !isRefusal(status);
   });
   if (created) await follow(page, run, created.ticket, created);
 }
@@ -145,25 +148,20 @@ async function goOn(page: PageContext, run: OpenRun, { ticket, verb, ask, sessio
 async function follow(page: PageContext, run: OpenRun, ticket: string, first?: WatchAnswer): Promise<void> {
   const { base, runs } = page;
   const seen = new Set<string>();
-  let answer = first;
-  let askedAtMs = 0;
-  while (!run.signal.aborted) {
-    if (answer) {
-      const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
-      const phase = file ? 'done' : error ? 'failed' : 'waiting';
-      run.set({ phase, uploaded: 1, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
-      runs.announce(run.id, run.get());
-      runs.keep(run.id, { ticket, over: phase !== 'waiting' });
-      const leastMs = seen.has(status) ? askedAtMs + NO_NEWS_MS - performance.now() : 0;
-      seen.add(status);
-      answer = undefined;
-      await pauseRun(Math.max(againMs, leastMs));
-    } else {
-      const asked = { ticket, seen: run.get().status };
-      const ask = () => postJson<WatchAnswer>(`${base}/watch`, asked, 'status', run.signal);
-      askedAtMs = performance.now();
-      answer = await withRetries(run, ask);
-    }
+  for (let answer = first; !run.signal.aborted; answer = undefined) {
+    const askedAtMs = performance.now();
+    answer ??= await withRetries(run, () =>
+      postJson<WatchAnswer>(`${base}/watch`, { ticket, seen: run.get().status }, 'status', run.signal),
+    );
+    if (!answer) return;
+    const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
+    const phase = file ? 'done' : error ? 'failed' : 'waiting';
+    run.set({ phase, uploaded: 1, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
+    runs.announce(run.id, run.get());
+    runs.keep(run.id, { ticket, over: phase !== 'waiting' });
+    const leastMs = seen.has(status) ? askedAtMs + NO_NEWS_MS - performance.now() : 0;
+    seen.add(status);
+    await pauseRun(Math.max(againMs, leastMs));
   }
 }
 
@@ -190,33 +188,44 @@ async function uploaded(base: string, ask: object, run: OpenRun): Promise<object
     .filter((value): value is Blob => value instanceof Blob);
   const totalBytes = new Blob(files).size || 1;
   let sentBytes = 0;
-  const send = (file: Blob) => {
+  const send = async (file: Blob) => {
     let ofFile = 0;
-    return upload(base, file, run.signal, (bytes) => {
+    const ticket = await upload(base, file, run.signal, (bytes) => {
       sentBytes += bytes - ofFile;
       ofFile = bytes;
       run.set({ uploaded: sentBytes / totalBytes });
     });
+    return [file, ticket] as const;
   };
-  const tickets = new Map(
-    await Promise.all([...new Set(files)].map(async (file) => [file, await send(file)] as const)),
-  );
+  const tickets = new Map(await Promise.all([...new Set(files)].map(send)));
   return JSON.parse(jsonOf(ask, (file) => tickets.get(file)));
 }
 
-/** The outcome of `work`, repeated while the network or the service fails; undefined when the run is over or stopped. */
-async function withRetries<T>(run: OpenRun, work: () => Promise<T>, most?: number): Promise<T | undefined> {
+/**
+ * The outcome of `work`, repeated while the network or the service fails, for a few times where each failure is told to
+ * `failed`; undefined when the run is over or stopped.
+ */
+async function withRetries<T>(
+  run: OpenRun,
+  work: () => Promise<T>,
+  failed?: (error: PageError) => void,
+): Promise<T | undefined> {
   for (let failures = 1; !run.signal.aborted; failures++) {
     try {
       return await work();
     } catch (error) {
-      const { status = 0 } = error as PageError;
+      failed?.(error as PageError);
       if (run.signal.aborted) return undefined;
-      if ((status && status < 500 && status !== 429) || failures === most) throw error;
+      if (isRefusal((error as PageError).status) || (failed && failures === MOST_FAILURES)) throw error;
       await pauseRun(Math.min(500 * 2 ** failures, 30_000));
     }
   }
   return undefined;
+}
+
+/** Whether the proxy has answered that it does not do it, now or later. */
+function isRefusal(status: number): boolean {
+  return status > 399 && status < 500 && status !== 429;
 }
 
 async function pauseRun(ms: number): Promise<void> {
@@ -281,8 +290,7 @@ async function upload(
   signal: AbortSignal,
   progress: (sentBytes: number) => void,
 ): Promise<string> {
-  const { name: file_name = '' } = file as Partial<File>;
-  const asked = { file_name, mime_type: file.type, file_size: file.size };
+  const asked = { file_name: (file as Partial<File>).name, mime_type: file.type, file_size: file.size };
   const { put, direct } = await postJson<BegunUpload>(`${url}/upload`, asked, 'put', signal);
   const relay = { method: 'POST', url: `${url}/bytes`, headers: { ...PAGE_HEADERS, 'x-gen-ticket': put } };
   const isSent = direct && (await sendBytes({ method: 'PUT', ...direct }, file, signal, progress));

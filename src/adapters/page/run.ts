@@ -50,10 +50,12 @@ export interface Run {
 export interface OpenRun extends Run {
   /** Aborted when the run is over or stopped: nothing is asked for it any more, and its state stays. */
   readonly signal: AbortSignal;
+  /** Its create has failed and is not refused: the job may be made, and only its key finds it. */
+  isUnanswered?: boolean;
   set(change: Partial<RunState>): void;
 }
 
-/** Makes a run. `forget` is called once, when the run is forgotten. */
+/** Makes a run. `forget` stops it, and forgets it. */
 export function openRun(id: string, phase: RunState['phase'], forget: () => void): OpenRun {
   const ended = new AbortController();
   const listeners = new Set<() => void>();
@@ -67,7 +69,7 @@ export function openRun(id: string, phase: RunState['phase'], forget: () => void
   const fail = ({ code, message }: RunError) => settle.reject(pageError(0, code, message));
   const stop = () => {
     ended.abort();
-    fail({ code: 'stopped', message: 'This page no longer follows the job.' });
+    fail({ code: 'stopped', message: 'The run was stopped.' });
   };
   return {
     id,
@@ -80,10 +82,7 @@ export function openRun(id: string, phase: RunState['phase'], forget: () => void
       listeners.add(own);
       return () => listeners.delete(own);
     },
-    forget() {
-      stop();
-      forget();
-    },
+    forget,
     set(change) {
       if (ended.signal.aborted) return;
       state = { ...state, ...change };
@@ -109,7 +108,7 @@ export function pageError(status: number, code: string, message: string): PageEr
 
 /** Whether the run has ended by itself. */
 function isOver({ phase }: RunState): boolean {
-  return phase === 'done' || phase === 'failed';
+  return /done|failed/.test(phase);
 }
 
 /** What a listener throws is reported as an error that nobody has caught, and goes no further. */
