@@ -10,6 +10,7 @@ type Plugin = NonNullable<Options['esbuildPlugins']>[number];
 
 /** What `package.json` exports, by the file it is built into. */
 const DOORS = Object.fromEntries(ENTRY_POINTS.map((name) => [name, sourceOf(name)]));
+const { sandbox = '', ...WITHOUT_SANDBOX } = DOORS;
 writeCore();
 
 /**
@@ -93,7 +94,9 @@ const types: Options = {
 };
 
 export default defineConfig(({ dts = true }) => [
-  part('esm', 'esm', { entry: { ...DOORS, ...CORE }, sourcemap: true }),
+  part('esm', 'esm', { entry: { ...WITHOUT_SANDBOX, ...CORE }, sourcemap: true }),
+  // Nobody debugs through the sandbox, and its maps would be as large as those of all the rest.
+  part('sandbox', 'esm', { entry: { sandbox } }),
   // The bin runs as a module only, and prints no stack.
   part('cli', 'esm', { entry: { cli: 'src/cli/index.ts' }, minify: true }),
   // These packages are ESM only, and `require` of ESM came with Node 22.12. tsup makes CommonJS of the split modules in a second

@@ -1,5 +1,4 @@
-// Runs after tsup: lets one set of declarations serve both module systems, drops maps that nobody reads, and gathers the
-// licences of bundled code.
+// Runs after tsup: lets one set of declarations serve both module systems, and gathers the licences of bundled code.
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -20,16 +19,6 @@ function shareDeclarations(): void {
   const esmOnly = /^import (\{.*\}) from '@ai-sdk\/provider';$/m;
   const named = "import type $1 from '@ai-sdk/provider' with { 'resolution-mode': 'import' };";
   writeFileSync('dist/ai-sdk.d.cts', text.replace(esmOnly, named));
-}
-
-/** Nobody debugs through the sandbox, and its maps would be as large as those of all the rest. */
-function dropMapsOfSandbox(): void {
-  for (const file of readdirSync('dist').filter((name) => name.endsWith('.map'))) {
-    if (!readFileSync(`dist/${file}`, 'utf8').includes('/src/sandbox/')) continue;
-    rmSync(`dist/${file}`);
-    const script = `dist/${file.replace(/\.map$/, '')}`;
-    writeFileSync(script, readFileSync(script, 'utf8').replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'));
-  }
 }
 
 /** Names every package whose code is inside `dist`, with its licence in full. */
@@ -58,5 +47,4 @@ function notice(folder: string): string {
 }
 
 shareDeclarations();
-dropMapsOfSandbox();
 gatherLicences();
